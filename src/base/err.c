@@ -1,0 +1,54 @@
+/* Messages are formatted into the caller's record at the place where the reason is known; whoever
+ * reports (prog/, flow/) only prints. vsnprintf with integers and strings allocates nothing. */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+    if (!err)
+        return code;
+    va_list ap;
+    va_start(ap, fmt);
+    err->code = code;
+    err->sys_errno = 0;
+    err->layer[0] = 0;
+    vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int err_sys(struct err *err, const char *fmt, ...)
+{
+    int saved = errno;
+    if (!err)
+        return ERR_SYS;
+    va_list ap;
+    va_start(ap, fmt);
+    err->code = ERR_SYS;
+    err->sys_errno = saved;
+    err->layer[0] = 0;
+    int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof err->msg)
+        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", strerror(saved));
+    return ERR_SYS;
+}
+
+int err_layer(struct err *err, const char *layer)
+{
+    if (!err)
+        return ERR_SYS;
+    snprintf(err->layer, sizeof err->layer, "%s", layer);
+    return err->code;
+}
+
+void err_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "cordon: broken invariant: %s (%s:%d)\n", what, file, line);
+    abort();
+}

@@ -1,0 +1,49 @@
+/* Every ceiling of the house in one place: no buffer grows without one.
+ *
+ * Takes:   nothing.
+ * Gives:   constants.
+ * Never:   depends on the machine.
+ * Runs in: every process.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+#define KIB 1024ULL
+#define MIB (1024ULL * KIB)
+#define GIB (1024ULL * MIB)
+
+/* Defaults of a run, as the seeds give them. */
+#define LIMIT_WALL_MS      30000ULL
+#define LIMIT_CPU_MS       30000ULL
+#define LIMIT_MEMORY       (512 * MIB)
+#define LIMIT_DESCRIPTORS  64ULL
+#define LIMIT_DISK         (100 * MIB)
+#define LIMIT_INODES       10000ULL
+#define LIMIT_PROCESSES    0ULL
+#define LIMIT_THREADS      16ULL
+#define LIMIT_OUTPUT       (10 * MIB)
+#define LIMIT_FLOOD_FACTOR 10ULL
+
+/* What a caller may ask for: beyond these a limit is absurd and refused by name. */
+#define LIMIT_WALL_MS_MAX     (7ULL * 24 * 3600 * 1000)
+#define LIMIT_MEMORY_MIN      (4 * MIB)
+#define LIMIT_MEMORY_MAX      (1024 * GIB)
+#define LIMIT_DESCRIPTORS_MIN 8ULL
+#define LIMIT_DESCRIPTORS_MAX 65536ULL
+#define LIMIT_DISK_MIN        (64 * KIB)
+#define LIMIT_DISK_MAX        (1024 * GIB)
+#define LIMIT_INODES_MIN      16ULL
+#define LIMIT_INODES_MAX      10000000ULL
+#define LIMIT_PROCESSES_MAX   4096ULL
+#define LIMIT_THREADS_MAX     4096ULL
+#define LIMIT_OUTPUT_MAX      (1 * GIB)
+
+/* Our own buffers. */
+#define LIMIT_FRAME      (256 * KIB) /* one wire message */
+#define LIMIT_FRAME_FDS  64          /* descriptors that travel with one message */
+#define LIMIT_BINDS      32          /* --ro and --rw together */
+#define LIMIT_ARGS       1024        /* words of the guest's command line */
+#define LIMIT_ENV        256         /* --env */
+#define LIMIT_VIOLATIONS 100         /* kept word for word; the rest is counted */
+
+#endif

@@ -1,0 +1,133 @@
+/* The pure helpers: each has an edge that a caller relies on. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/tap.h"
+#include "base/units.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+static void errors(void)
+{
+    struct err e = ERR_INIT;
+    tap_eq_int(err_set(&e, ERR_LIMIT, "%s is %d", "x", 3), ERR_LIMIT, "err_set returns the code");
+    tap_eq_str(e.msg, "x is 3", "err_set formats");
+    errno = ENOENT;
+    tap_eq_int(err_sys(&e, "open %s", "/x"), ERR_SYS, "err_sys returns ERR_SYS");
+    tap_eq_str(e.msg, "open /x: No such file or directory", "err_sys appends errno's text");
+    tap_eq_int(e.sys_errno, ENOENT, "err_sys keeps errno");
+    err_layer(&e, "landlock");
+    tap_eq_str(e.layer, "landlock", "err_layer names the layer");
+    char big[600];
+    memset(big, 'a', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    err_set(&e, ERR_USAGE, "%s", big);
+    tap_eq_int(strlen(e.msg), sizeof e.msg - 1, "a long message is cut, not overrun");
+}
+
+static void buffers(void)
+{
+    struct buf b;
+    buf_init(&b, 10);
+    tap_eq_int(buf_add(&b, "12345", 5), 0, "five bytes fit");
+    tap_eq_int(buf_printf(&b, "%d", 67890), 0, "five more fit exactly");
+    tap_eq_int(buf_str(&b, "x"), ERR_LIMIT, "the eleventh does not");
+    tap_eq_int(b.len, 10, "and nothing was added");
+    tap_eq_str(b.data, "1234567890", "bytes are in order, NUL behind");
+    buf_reset(&b);
+    tap_eq_int(buf_printf(&b, "%s", "longer than ten bytes"), ERR_LIMIT,
+               "printf obeys the ceiling");
+    buf_done(&b);
+}
+
+static void arenas(void)
+{
+    struct arena a;
+    arena_init(&a, 100000);
+    char *p = arena_alloc(&a, 3), *q = arena_alloc(&a, 70000);
+    tap_ok(p && q && ((uintptr_t)q & 15) == 0, "blocks are aligned");
+    tap_ok(q && q[0] == 0 && q[69999] == 0, "and zeroed");
+    tap_ok(arena_alloc(&a, 30000) == NULL, "the ceiling holds");
+    tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused");
+    tap_eq_str(arena_strdup(&a, "abc"), "abc", "strdup");
+    arena_done(&a);
+}
+
+static void units(void)
+{
+    static const struct {
+        const char *s;
+        int (*read)(const char *, uint64_t *);
+        int64_t want; /* -1: refused */
+    } t[] = {
+        {"64", units_count, 64},
+        {"", units_count, -1},
+        {"-1", units_count, -1},
+        {"1.5", units_count, -1},
+        {"64x", units_count, -1},
+        {"18446744073709551616", units_count, -1},
+        {"512m", units_bytes, 512LL << 20},
+        {"1.5k", units_bytes, 1536},
+        {"1GB", units_bytes, 1LL << 30},
+        {"99999999999999g", units_bytes, -1},
+        {"30", units_millis, 30000},
+        {"1.5s", units_millis, 1500},
+        {"200ms", units_millis, 200},
+        {"0.5ms", units_millis, -1},
+        {"2m", units_millis, 120000},
+        {"1h", units_millis, 3600000},
+        {"1d", units_millis, -1},
+        {" 1", units_millis, -1},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        uint64_t n = 0;
+        int r = t[i].read(t[i].s, &n);
+        tap_ok(t[i].want < 0 ? r == ERR_FORMAT : r == 0 && n == (uint64_t)t[i].want,
+               "units '%s' (got %d, %llu)", t[i].s, r, (unsigned long long)n);
+    }
+}
+
+static void utf8(void)
+{
+    static const struct {
+        const char *s;
+        size_t len, good;
+    } t[] = {
+        {"abc", 3, 3},
+        {"\xc3\xa9", 2, 2},
+        {"\xc0\x80", 2, 0},
+        {"\xed\xa0\x80", 3, 0},
+        {"\xf4\x90\x80\x80", 4, 0},
+        {"\xf0\x9f\x98\x80", 4, 4},
+        {"a\xe2\x82", 3, 1},
+        {"\xff", 1, 0},
+        {"\xe0\x80\x80", 3, 0},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        tap_eq_int(utf8_valid_prefix(t[i].s, t[i].len), t[i].good, "utf-8 row %zu", i);
+    uint32_t cp;
+    tap_eq_int(utf8_decode((const unsigned char *)"\xe2\x82", 2, &cp), -1, "a cut sequence is -1");
+    bool same = true;
+    for (uint32_t c = 0; c <= 0x10ffff; c++) {
+        char out[4];
+        int n = utf8_encode(c, out);
+        if (c >= 0xd800 && c <= 0xdfff)
+            same = same && n == 0;
+        else
+            same =
+                same && n > 0 && utf8_decode((unsigned char *)out, (size_t)n, &cp) == n && cp == c;
+    }
+    tap_ok(same, "every scalar value survives encode and decode");
+}
+
+int main(void)
+{
+    errors();
+    buffers();
+    arenas();
+    units();
+    utf8();
+    return tap_done();
+}

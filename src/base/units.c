@@ -1,0 +1,70 @@
+/* One reader for number + suffix. Fractions are kept exact in thousandths, so no floating point and
+ * no locale is involved. */
+#include "base/units.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+struct suffix {
+    const char *name;
+    uint64_t factor; /* in thousandths of the result's unit */
+};
+
+static int read_units(const char *s, const struct suffix *table, uint64_t *ret_n)
+{
+    uint64_t whole = 0, thousandths = 0, scale = 100;
+    if (!isdigit((unsigned char)*s))
+        return ERR_FORMAT;
+    for (; isdigit((unsigned char)*s); s++)
+        if (__builtin_mul_overflow(whole, 10, &whole) ||
+            __builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole))
+            return ERR_FORMAT;
+    if (*s == '.') {
+        if (!isdigit((unsigned char)*++s))
+            return ERR_FORMAT;
+        for (; isdigit((unsigned char)*s); s++, scale /= 10)
+            thousandths += (uint64_t)(*s - '0') * scale;
+    }
+    for (; table->name; table++)
+        if (strcasecmp(s, table->name) == 0)
+            break;
+    uint64_t a, b = thousandths * (table->name ? table->factor / 1000 : 0);
+    if (!table->name || __builtin_mul_overflow(whole, table->factor, &a) ||
+        (thousandths && table->factor == 1000))
+        return ERR_FORMAT;
+    *ret_n = a / 1000 + b / 1000;
+    return 0;
+}
+
+int units_count(const char *s, uint64_t *ret_n)
+{
+    static const struct suffix table[] = {{"", 1000}, {0}};
+    return read_units(s, table, ret_n);
+}
+
+int units_bytes(const char *s, uint64_t *ret_n)
+{
+    static const struct suffix table[] = {{"", 1000},
+                                          {"b", 1000},
+                                          {"k", 1000ULL << 10},
+                                          {"kb", 1000ULL << 10},
+                                          {"m", 1000ULL << 20},
+                                          {"mb", 1000ULL << 20},
+                                          {"g", 1000ULL << 30},
+                                          {"gb", 1000ULL << 30},
+                                          {0}};
+    return read_units(s, table, ret_n);
+}
+
+int units_millis(const char *s, uint64_t *ret_n)
+{
+    static const struct suffix table[] = {{"ms", 1000},
+                                          {"", 1000000},
+                                          {"s", 1000000},
+                                          {"m", 60000000},
+                                          {"min", 60000000},
+                                          {"h", 3600000000ULL},
+                                          {0}};
+    return read_units(s, table, ret_n);
+}

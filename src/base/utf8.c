@@ -1,0 +1,86 @@
+/* The second byte's range depends on the first (Unicode 15, table 3-7); the rest are 80..BF. */
+#include "base/utf8.h"
+
+int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp)
+{
+    unsigned char c = s[0], lo = 0x80, hi = 0xbf;
+    int n;
+    uint32_t cp;
+    if (c < 0x80) {
+        *ret_cp = c;
+        return 1;
+    }
+    if (c < 0xc2 || c > 0xf4)
+        return 0;
+    if (c < 0xe0) {
+        n = 2;
+        cp = c & 0x1f;
+    } else if (c < 0xf0) {
+        n = 3;
+        cp = c & 0x0f;
+        if (c == 0xe0)
+            lo = 0xa0;
+        if (c == 0xed)
+            hi = 0x9f;
+    } else {
+        n = 4;
+        cp = c & 0x07;
+        if (c == 0xf0)
+            lo = 0x90;
+        if (c == 0xf4)
+            hi = 0x8f;
+    }
+    for (int i = 1; i < n; i++) {
+        if ((size_t)i >= len)
+            return -1;
+        if (s[i] < lo || s[i] > hi)
+            return 0;
+        cp = cp << 6 | (s[i] & 0x3f);
+        lo = 0x80;
+        hi = 0xbf;
+    }
+    *ret_cp = cp;
+    return n;
+}
+
+int utf8_encode(uint32_t cp, char *out)
+{
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    if (cp < 0x800) {
+        out[0] = (char)(0xc0 | cp >> 6);
+        out[1] = (char)(0x80 | (cp & 0x3f));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        if (cp >= 0xd800 && cp <= 0xdfff)
+            return 0;
+        out[0] = (char)(0xe0 | cp >> 12);
+        out[1] = (char)(0x80 | (cp >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (cp & 0x3f));
+        return 3;
+    }
+    if (cp > 0x10ffff)
+        return 0;
+    out[0] = (char)(0xf0 | cp >> 18);
+    out[1] = (char)(0x80 | (cp >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (cp >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (cp & 0x3f));
+    return 4;
+}
+
+size_t utf8_valid_prefix(const void *p, size_t len)
+{
+    const unsigned char *s = p;
+    size_t i = 0;
+    while (i < len) {
+        uint32_t cp;
+        int n = utf8_decode(s + i, len - i, &cp);
+        if (n <= 0)
+            break;
+        i += (size_t)n;
+    }
+    return i;
+}

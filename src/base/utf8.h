@@ -1,0 +1,24 @@
+/* Strict UTF-8: what is not shortest form, is a surrogate or lies past U+10FFFF is not UTF-8.
+ *
+ * Takes:   bytes.
+ * Gives:   code points, lengths, the place of the first bad byte.
+ * Never:   reads past the end it is told.
+ * Runs in: every process.
+ */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decodes one code point at S (LEN > 0). Returns its length 1..4 and sets *ret_cp;
+ * 0 when the bytes are wrong; -1 when they are a correct beginning that stops at LEN. */
+int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp);
+
+/* Writes CP to OUT (4 bytes of room), returns its length; 0 if CP is no scalar value. */
+int utf8_encode(uint32_t cp, char *out);
+
+/* The number of bytes at the front that are whole, correct UTF-8; LEN if all of it is. */
+size_t utf8_valid_prefix(const void *s, size_t len);
+
+#endif
