@@ -10,6 +10,7 @@
 #define JAIL_DECODE_H
 
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,5 +28,9 @@ typedef struct jail_decode_reader {
 /* OUT is always NUL-terminated when SIZE > 0; a line that does not fit ends in `...`. */
 void jail_decode(const struct seccomp_data *call, const char *name, jail_decode_reader *rd,
                  char *out, size_t size);
+
+/* True for a line that says nothing of the guest: glibc asking nscd, which every getpwuid does. It
+ * is denied like the rest, but is no violation to report. */
+bool jail_decode_routine(const char *line);
 
 #endif

@@ -102,6 +102,13 @@ static void network(void)
     memcpy(un.sun_path, "\0abstract", 9);
     p = at(0, &un, sizeof un);
     expect("connect", A(3, p, 2 + 9), "connect AF_UNIX @abstract");
+    struct sockaddr_un nscd = {.sun_family = AF_UNIX, .sun_path = "/var/run/nscd/socket"};
+    p = at(0, &nscd, sizeof nscd);
+    expect("connect", A(3, p, sizeof nscd), "connect AF_UNIX /var/run/nscd/socket");
+    tap_ok(jail_decode_routine("connect AF_UNIX /var/run/nscd/socket") &&
+               !jail_decode_routine("connect AF_UNIX /var/run/nscd/socket2") &&
+               !jail_decode_routine("socket AF_UNIX SOCK_STREAM"),
+           "asking nscd, and only that, is routine");
     uint16_t odd = 999;
     p = at(0, &odd, sizeof odd);
     expect("connect", A(3, p, 16), "connect 0x3e7");

@@ -213,6 +213,7 @@ static const struct {
     C(SOCK_STREAM),
     C(SOCK_DGRAM),
     C(SOCK_CLOEXEC),
+    C(SOCK_NONBLOCK),
     C(SOL_SOCKET),
     V(IPPROTO_TCP, 6),
     C(SO_SNDBUF),

@@ -13,7 +13,7 @@
 
 #define TABLE_CALLS 640 /* calls in one table */
 #define TABLE_RULES 8   /* lines for one call */
-#define TABLE_CONDS 2   /* conditions in one line */
+#define TABLE_CONDS 3   /* conditions in one line */
 #define TABLE_LIST  48  /* values behind `in` */
 
 struct table_cond {
