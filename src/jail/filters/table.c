@@ -231,8 +231,6 @@ static void line_of(struct reader *r, char *text)
     reason = trim(reason + 3);
     if (!listed(layer, layers, sizeof layers / sizeof *layers))
         fail(r, "no such layer: %s", layer);
-    if (!*reason)
-        fail(r, "every line has a reason");
     rule(r, text, layer, reason);
 }
 
