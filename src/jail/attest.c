@@ -157,7 +157,8 @@ static bool own_namespace(const struct jail_proof *p, const uint64_t *own, const
     return false;
 }
 
-int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec, const uint64_t *own,
+int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
+                      const uint64_t own[JAIL_PROOF_NAMESPACES],
                       struct jail_layers *ret, struct err *err)
 {
     const uint64_t *a = p->acts;

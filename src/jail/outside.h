@@ -72,6 +72,19 @@ struct jail_spawn {
 };
 ERR_MUST_USE int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err);
 
+/* feed.c: the guest's input, from a descriptor that stays ours. */
+struct jail_feed {
+    int from, to, epoll; /* to: -1 when there is nothing (more) to feed */
+    uint32_t tag;
+    bool always_ready;
+    size_t at, len;
+    char data[16384];
+};
+ERR_MUST_USE int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag,
+                                 int *ret_theirs, struct err *err);
+void jail_feed_step(struct jail_feed *f);
+void jail_feed_stop(struct jail_feed *f);
+
 /* notify.c */
 struct jail_watch {
     int listener;

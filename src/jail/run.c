@@ -29,7 +29,7 @@
 
 #define SETUP_MS 10000 /* a jail that is not built by then never will be */
 
-enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES };
+enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES };
 
 struct jail_run {
     struct jail_spec spec; /* the caller's strings; they outlive the run */
@@ -38,6 +38,7 @@ struct jail_run {
     struct jail_cgroup cgroup;
     struct jail_janitor janitor;
     struct jail_watch watch;
+    struct jail_feed feed;
     struct jail_outcome out;
     char scratch[512];
     const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
@@ -155,9 +156,17 @@ static int control_socket(struct jail_run *run, int *ret_theirs, struct err *err
     return 0;
 }
 
+static int open_input(struct jail_run *run, int from, int *ret_theirs, struct err *err)
+{
+    if (from >= 0)
+        return jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
+    *ret_theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return *ret_theirs < 0 ? err_sys(err, "open /dev/null") : 0;
+}
+
 static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
 {
-    int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1], r;
+    int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
     size_t nbinds = 0;
     FD_AUTO theirs = -1;
     FD_AUTO nest = open(start->nest, O_PATH | O_CLOEXEC);
@@ -186,7 +195,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
             r = err_sys(err, "pipe");
     run->fd[OUT] = streams[0][0];
     run->fd[ERR] = streams[1][0];
-    fds[0] = start->input;
+    if (r == 0)
+        r = open_input(run, start->input, &fds[0], err);
     fds[1] = streams[0][1];
     fds[2] = streams[1][1];
     if (r == 0)
@@ -207,8 +217,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         if (s != LISTENER)
             r = watch_fd(run, s, err);
     arm(run, SETUP_MS * CLOCK_NS_PER_MS);
-    fd_close(fds[1]);
-    fd_close(fds[2]);
+    for (int i = 0; i < 3; i++)
+        fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
         fd_close(fds[3 + i]);
     return r;
@@ -227,6 +237,7 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     run->sink = start->sink;
     run->cgroup = (struct jail_cgroup)JAIL_CGROUP_NONE;
     run->epoll = -1;
+    run->feed.to = -1;
     for (int s = 0; s < SOURCES; s++)
         run->fd[s] = -1;
     run->born_ns = clock_now_ns();
@@ -320,6 +331,7 @@ static void drain(struct jail_run *run);
 
 static void finish(struct jail_run *run)
 {
+    jail_feed_stop(&run->feed);
     if (!run->end_ns)
         run->end_ns = clock_now_ns();
     reap(run);
@@ -341,6 +353,7 @@ void jail_run_free(struct jail_run *run)
     if (!run)
         return;
     reap(run);
+    jail_feed_stop(&run->feed);
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
@@ -566,14 +579,14 @@ static void on_timer(struct jail_run *run)
 
 bool jail_run_step(struct jail_run *run, int timeout_ms)
 {
-    struct epoll_event events[SOURCES];
+    struct epoll_event events[SOURCES + 2];
     if (run->epoll < 0)
         return true;
     if (!run->ended) {
-        int n = epoll_wait(run->epoll, events, SOURCES, timeout_ms);
+        int n = epoll_wait(run->epoll, events, SOURCES + 2, timeout_ms);
         for (int i = 0; i < n && !run->ended; i++) {
             enum source s = (enum source)events[i].data.u32;
-            if (run->fd[s] < 0)
+            if (s != FEED && run->fd[s] < 0)
                 continue;
             switch (s) {
             case CONTROL:
@@ -592,7 +605,8 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
             case TIMER:
                 on_timer(run);
                 break;
-            case SOURCES:
+            case FEED:
+                jail_feed_step(&run->feed);
                 break;
             }
         }

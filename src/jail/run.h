@@ -26,7 +26,7 @@ struct jail_sink {
 struct jail_start {
     const char *nest; /* path of cordon-nest */
     enum jail_memory_by memory_by;
-    int input; /* the guest's stdin; stays the caller's */
+    int input; /* pumped to the guest's stdin, stays the caller's; -1: there is none */
     struct jail_sink sink;
 };
 

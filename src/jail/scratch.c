@@ -40,6 +40,15 @@ int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, s
     return r;
 }
 
+/* A folder that its owner closed is opened again. Only folders: a link is never followed, and the guest
+ * that could swap one for the other is dead. */
+static bool reopen(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+           ((st.st_mode & 0700) == 0700 || fchmodat(dir, name, 0700, 0) == 0);
+}
+
 /* Takes everything directly under DIR away: files are unlinked, folders are moved up to TOP under a
  * fresh name, so that no path ever gets longer and no stack deeper. Returns whether TOP changed. */
 static bool flatten(int top, int dir, unsigned long *serial)
@@ -58,8 +67,7 @@ static bool flatten(int top, int dir, unsigned long *serial)
         if (dir != top) {
             char name[32];
             snprintf(name, sizeof name, "d%lu", (*serial)++);
-            fchmodat(dir, e->d_name, 0700, 0);
-            if (renameat(dir, e->d_name, top, name) == 0)
+            if (reopen(dir, e->d_name) && renameat(dir, e->d_name, top, name) == 0)
                 moved = true;
         }
     }
@@ -81,7 +89,8 @@ void jail_scratch_remove(const char *path)
         for (struct dirent *e; (e = readdir(d));) {
             if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
                 continue;
-            fchmodat(top, e->d_name, 0700, 0);
+            if (!reopen(top, e->d_name))
+                continue;
             FD_AUTO sub = openat(top, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
             if (sub >= 0)
                 more = flatten(top, sub, &serial) || more;

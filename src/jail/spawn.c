@@ -41,8 +41,8 @@ static int fail(struct stage *st, const char *step)
 static int become_nest(void *p)
 {
     struct stage *st = p;
-    static char *const argv[] = {(char[]){"cordon-nest"}, (char[]){"--from-cordon"}, NULL};
-    static char *const env[] = {NULL};
+    static char name[] = "cordon-nest", word[] = "--from-cordon";
+    static char *const argv[] = {name, word, NULL}, *const env[] = {NULL};
     sigset_t none;
     sigemptyset(&none);
     if (st->s->spec->mode == JAIL_FULL &&

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-int cbor_put_head(struct buf *b, enum cbor_kind kind, uint64_t n)
+int wire_cbor_put_head(struct buf *b, enum wire_kind kind, uint64_t n)
 {
     unsigned char h[9];
     size_t extra = n < 24 ? 0 : n < 256 ? 1 : n < 65536 ? 2 : n <= UINT32_MAX ? 4 : 8;
@@ -18,35 +18,35 @@ int cbor_put_head(struct buf *b, enum cbor_kind kind, uint64_t n)
     return buf_add(b, h, 1 + extra);
 }
 
-int cbor_put_uint(struct buf *b, uint64_t n)
+int wire_cbor_put_uint(struct buf *b, uint64_t n)
 {
-    return cbor_put_head(b, CBOR_UINT, n);
+    return wire_cbor_put_head(b, WIRE_KIND_UINT, n);
 }
 
-int cbor_put_int(struct buf *b, int64_t n)
+int wire_cbor_put_int(struct buf *b, int64_t n)
 {
-    return n < 0 ? cbor_put_head(b, CBOR_NEGATIVE, ~(uint64_t)n) : cbor_put_uint(b, (uint64_t)n);
+    return n < 0 ? wire_cbor_put_head(b, WIRE_KIND_NEGATIVE, ~(uint64_t)n) : wire_cbor_put_uint(b, (uint64_t)n);
 }
 
-int cbor_put_text(struct buf *b, const char *s, size_t len)
+int wire_cbor_put_text(struct buf *b, const char *s, size_t len)
 {
-    int r = cbor_put_head(b, CBOR_TEXT, len);
+    int r = wire_cbor_put_head(b, WIRE_KIND_TEXT, len);
     return r < 0 ? r : buf_add(b, s, len);
 }
 
-int cbor_put_bytes(struct buf *b, const void *p, size_t len)
+int wire_cbor_put_bytes(struct buf *b, const void *p, size_t len)
 {
-    int r = cbor_put_head(b, CBOR_BYTES, len);
+    int r = wire_cbor_put_head(b, WIRE_KIND_BYTES, len);
     return r < 0 ? r : buf_add(b, p, len);
 }
 
-bool cbor_get_head(struct cbor_cursor *c, enum cbor_kind *ret_kind, uint64_t *ret_n)
+bool wire_cbor_get_head(struct wire_cursor *c, enum wire_kind *ret_kind, uint64_t *ret_n)
 {
     if (c->bad || c->at == c->end)
         goto bad;
     unsigned kind = *c->at >> 5, info = *c->at & 31;
     size_t extra = info < 24 ? 0 : info == 24 ? 1 : info == 25 ? 2 : info == 26 ? 4 : 8;
-    if (kind > CBOR_ARRAY || info > 27 || (size_t)(c->end - c->at) < 1 + extra)
+    if (kind > WIRE_KIND_ARRAY || info > 27 || (size_t)(c->end - c->at) < 1 + extra)
         goto bad;
     uint64_t n = extra ? 0 : info;
     for (size_t i = 0; i < extra; i++)
@@ -55,7 +55,7 @@ bool cbor_get_head(struct cbor_cursor *c, enum cbor_kind *ret_kind, uint64_t *re
     if (n < least[extra])
         goto bad; /* a second spelling of a smaller number */
     c->at += 1 + extra;
-    *ret_kind = (enum cbor_kind)kind;
+    *ret_kind = (enum wire_kind)kind;
     *ret_n = n;
     return true;
 bad:
@@ -63,11 +63,11 @@ bad:
     return false;
 }
 
-static uint64_t expect(struct cbor_cursor *c, enum cbor_kind want)
+static uint64_t expect(struct wire_cursor *c, enum wire_kind want)
 {
-    enum cbor_kind kind;
+    enum wire_kind kind;
     uint64_t n;
-    if (!cbor_get_head(c, &kind, &n))
+    if (!wire_cbor_get_head(c, &kind, &n))
         return 0;
     if (kind != want) {
         c->bad = true;
@@ -76,25 +76,25 @@ static uint64_t expect(struct cbor_cursor *c, enum cbor_kind want)
     return n;
 }
 
-uint64_t cbor_get_uint(struct cbor_cursor *c)
+uint64_t wire_cbor_get_uint(struct wire_cursor *c)
 {
-    return expect(c, CBOR_UINT);
+    return expect(c, WIRE_KIND_UINT);
 }
 
-int64_t cbor_get_int(struct cbor_cursor *c)
+int64_t wire_cbor_get_int(struct wire_cursor *c)
 {
-    enum cbor_kind kind;
+    enum wire_kind kind;
     uint64_t n;
-    if (!cbor_get_head(c, &kind, &n))
+    if (!wire_cbor_get_head(c, &kind, &n))
         return 0;
-    if (kind > CBOR_NEGATIVE || n > INT64_MAX) {
+    if (kind > WIRE_KIND_NEGATIVE || n > INT64_MAX) {
         c->bad = true;
         return 0;
     }
-    return kind == CBOR_NEGATIVE ? -1 - (int64_t)n : (int64_t)n;
+    return kind == WIRE_KIND_NEGATIVE ? -1 - (int64_t)n : (int64_t)n;
 }
 
-static const void *run(struct cbor_cursor *c, enum cbor_kind kind, size_t *ret_len)
+static const void *run(struct wire_cursor *c, enum wire_kind kind, size_t *ret_len)
 {
     uint64_t n = expect(c, kind);
     if (!c->bad && n > (uint64_t)(c->end - c->at))
@@ -109,14 +109,14 @@ static const void *run(struct cbor_cursor *c, enum cbor_kind kind, size_t *ret_l
     return p;
 }
 
-const void *cbor_get_bytes(struct cbor_cursor *c, size_t *ret_len)
+const void *wire_cbor_get_bytes(struct wire_cursor *c, size_t *ret_len)
 {
-    return run(c, CBOR_BYTES, ret_len);
+    return run(c, WIRE_KIND_BYTES, ret_len);
 }
 
-const char *cbor_get_text(struct cbor_cursor *c, size_t *ret_len)
+const char *wire_cbor_get_text(struct wire_cursor *c, size_t *ret_len)
 {
-    const char *s = run(c, CBOR_TEXT, ret_len);
+    const char *s = run(c, WIRE_KIND_TEXT, ret_len);
     if (utf8_valid_prefix(s, *ret_len) != *ret_len || memchr(s, 0, *ret_len)) {
         c->bad = true;
         *ret_len = 0;
@@ -125,9 +125,9 @@ const char *cbor_get_text(struct cbor_cursor *c, size_t *ret_len)
     return s;
 }
 
-size_t cbor_get_array(struct cbor_cursor *c)
+size_t wire_cbor_get_array(struct wire_cursor *c)
 {
-    uint64_t n = expect(c, CBOR_ARRAY);
+    uint64_t n = expect(c, WIRE_KIND_ARRAY);
     if (n > (uint64_t)(c->end - c->at)) { /* each element takes a byte at least */
         c->bad = true;
         n = 0;

@@ -16,27 +16,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cbor_kind { CBOR_UINT = 0, CBOR_NEGATIVE = 1, CBOR_BYTES = 2, CBOR_TEXT = 3, CBOR_ARRAY = 4 };
+enum wire_kind { WIRE_KIND_UINT = 0, WIRE_KIND_NEGATIVE = 1, WIRE_KIND_BYTES = 2, WIRE_KIND_TEXT = 3, WIRE_KIND_ARRAY = 4 };
 
-ERR_MUST_USE int cbor_put_head(struct buf *b, enum cbor_kind kind, uint64_t n);
-ERR_MUST_USE int cbor_put_uint(struct buf *b, uint64_t n);
-ERR_MUST_USE int cbor_put_int(struct buf *b, int64_t n);
-ERR_MUST_USE int cbor_put_text(struct buf *b, const char *s, size_t len);
-ERR_MUST_USE int cbor_put_bytes(struct buf *b, const void *p, size_t len);
+ERR_MUST_USE int wire_cbor_put_head(struct buf *b, enum wire_kind kind, uint64_t n);
+ERR_MUST_USE int wire_cbor_put_uint(struct buf *b, uint64_t n);
+ERR_MUST_USE int wire_cbor_put_int(struct buf *b, int64_t n);
+ERR_MUST_USE int wire_cbor_put_text(struct buf *b, const char *s, size_t len);
+ERR_MUST_USE int wire_cbor_put_bytes(struct buf *b, const void *p, size_t len);
 
 /* A place in bytes that are being read. The first mistake sticks: every later read fails too. */
-struct cbor_cursor {
+struct wire_cursor {
     const unsigned char *at, *end;
     bool bad;
 };
 
 /* The next item's kind and number (value, -1-value, length, or count). false: bad from now on. */
-bool cbor_get_head(struct cbor_cursor *c, enum cbor_kind *ret_kind, uint64_t *ret_n);
-uint64_t cbor_get_uint(struct cbor_cursor *c);
-int64_t cbor_get_int(struct cbor_cursor *c);
+bool wire_cbor_get_head(struct wire_cursor *c, enum wire_kind *ret_kind, uint64_t *ret_n);
+uint64_t wire_cbor_get_uint(struct wire_cursor *c);
+int64_t wire_cbor_get_int(struct wire_cursor *c);
 /* Text must be strict UTF-8 without NUL. The pointer lies inside the bytes and is not terminated. */
-const char *cbor_get_text(struct cbor_cursor *c, size_t *ret_len);
-const void *cbor_get_bytes(struct cbor_cursor *c, size_t *ret_len);
-size_t cbor_get_array(struct cbor_cursor *c);
+const char *wire_cbor_get_text(struct wire_cursor *c, size_t *ret_len);
+const void *wire_cbor_get_bytes(struct wire_cursor *c, size_t *ret_len);
+size_t wire_cbor_get_array(struct wire_cursor *c);
 
 #endif

@@ -35,50 +35,50 @@ void wire_begin(struct wire_writer *w, struct buf *out, enum wire_type type)
 {
     base_assert(type > WIRE_NONE && type < WIRE_TYPES);
     *w = (struct wire_writer){.out = out, .left = table[type].signature};
-    note(w, cbor_put_head(out, CBOR_ARRAY, 1 + strlen(w->left)));
-    note(w, cbor_put_uint(out, type));
+    note(w, wire_cbor_put_head(out, WIRE_KIND_ARRAY, 1 + strlen(w->left)));
+    note(w, wire_cbor_put_uint(out, type));
 }
 
 void wire_put_uint(struct wire_writer *w, uint64_t n)
 {
     writes(w, 'u');
-    note(w, cbor_put_uint(w->out, n));
+    note(w, wire_cbor_put_uint(w->out, n));
 }
 
 void wire_put_int(struct wire_writer *w, int64_t n)
 {
     writes(w, 'i');
-    note(w, cbor_put_int(w->out, n));
+    note(w, wire_cbor_put_int(w->out, n));
 }
 
 void wire_put_text(struct wire_writer *w, const char *s)
 {
     writes(w, 't');
-    note(w, cbor_put_text(w->out, s, strlen(s)));
+    note(w, wire_cbor_put_text(w->out, s, strlen(s)));
 }
 
 void wire_put_bytes(struct wire_writer *w, const void *p, size_t len)
 {
     writes(w, 'b');
-    note(w, cbor_put_bytes(w->out, p, len));
+    note(w, wire_cbor_put_bytes(w->out, p, len));
 }
 
 void wire_put_uints(struct wire_writer *w, const uint64_t *n, size_t count)
 {
     writes(w, 'U');
-    note(w, cbor_put_head(w->out, CBOR_ARRAY, count));
+    note(w, wire_cbor_put_head(w->out, WIRE_KIND_ARRAY, count));
     for (size_t i = 0; i < count; i++)
-        note(w, cbor_put_uint(w->out, n[i]));
+        note(w, wire_cbor_put_uint(w->out, n[i]));
 }
 
 void wire_put_strings(struct wire_writer *w, const char *const *s, size_t count)
 {
     bool bytes = *w->left == 'B';
     writes(w, bytes ? 'B' : 'T');
-    note(w, cbor_put_head(w->out, CBOR_ARRAY, count));
+    note(w, wire_cbor_put_head(w->out, WIRE_KIND_ARRAY, count));
     for (size_t i = 0; i < count; i++)
-        note(w, bytes ? cbor_put_bytes(w->out, s[i], strlen(s[i]))
-                      : cbor_put_text(w->out, s[i], strlen(s[i])));
+        note(w, bytes ? wire_cbor_put_bytes(w->out, s[i], strlen(s[i]))
+                      : wire_cbor_put_text(w->out, s[i], strlen(s[i])));
 }
 
 int wire_end(struct wire_writer *w)
@@ -87,24 +87,24 @@ int wire_end(struct wire_writer *w)
     return w->bad;
 }
 
-static void skip(struct cbor_cursor *c, char letter)
+static void skip(struct wire_cursor *c, char letter)
 {
     size_t n;
     switch (letter) {
     case 'u':
-        (void)cbor_get_uint(c);
+        (void)wire_cbor_get_uint(c);
         return;
     case 'i':
-        (void)cbor_get_int(c);
+        (void)wire_cbor_get_int(c);
         return;
     case 't':
-        (void)cbor_get_text(c, &n);
+        (void)wire_cbor_get_text(c, &n);
         return;
     case 'b':
-        (void)cbor_get_bytes(c, &n);
+        (void)wire_cbor_get_bytes(c, &n);
         return;
     default:
-        n = cbor_get_array(c);
+        n = wire_cbor_get_array(c);
         while (n-- && !c->bad)
             skip(c, letter == 'U' ? 'u' : letter == 'T' ? 't' : 'b');
     }
@@ -114,9 +114,9 @@ int wire_open(struct wire_reader *r, const void *frame, size_t len, struct err *
 {
     if (len > LIMIT_FRAME)
         return err_set(err, ERR_LIMIT, "a message of %zu bytes is larger than a frame", len);
-    struct cbor_cursor c = {.at = frame, .end = (const unsigned char *)frame + len};
-    size_t fields = cbor_get_array(&c);
-    uint64_t type = cbor_get_uint(&c);
+    struct wire_cursor c = {.at = frame, .end = (const unsigned char *)frame + len};
+    size_t fields = wire_cbor_get_array(&c);
+    uint64_t type = wire_cbor_get_uint(&c);
     if (c.bad || type <= WIRE_NONE || type >= WIRE_TYPES)
         return err_set(err, ERR_FORMAT, "not a message of the table");
     const char *signature = table[type].signature;
@@ -139,20 +139,20 @@ static void reads(struct wire_reader *r, char letter)
 uint64_t wire_get_uint(struct wire_reader *r)
 {
     reads(r, 'u');
-    return cbor_get_uint(&r->at);
+    return wire_cbor_get_uint(&r->at);
 }
 
 int64_t wire_get_int(struct wire_reader *r)
 {
     reads(r, 'i');
-    return cbor_get_int(&r->at);
+    return wire_cbor_get_int(&r->at);
 }
 
 void wire_get_text(struct wire_reader *r, char *out, size_t size)
 {
     reads(r, 't');
     size_t n;
-    const char *s = cbor_get_text(&r->at, &n);
+    const char *s = wire_cbor_get_text(&r->at, &n);
     if (n >= size)
         n = size - 1;
     memcpy(out, s, n);
@@ -162,15 +162,15 @@ void wire_get_text(struct wire_reader *r, char *out, size_t size)
 const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len)
 {
     reads(r, 'b');
-    return cbor_get_bytes(&r->at, ret_len);
+    return wire_cbor_get_bytes(&r->at, ret_len);
 }
 
 size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t room)
 {
     reads(r, 'U');
-    size_t count = cbor_get_array(&r->at);
+    size_t count = wire_cbor_get_array(&r->at);
     for (size_t i = 0; i < count; i++) {
-        uint64_t n = cbor_get_uint(&r->at);
+        uint64_t n = wire_cbor_get_uint(&r->at);
         if (i < room)
             out[i] = n;
     }
@@ -181,10 +181,10 @@ size_t wire_get_list(struct wire_reader *r)
 {
     base_assert(*r->left == 'B' || *r->left == 'T');
     r->left++;
-    return cbor_get_array(&r->at);
+    return wire_cbor_get_array(&r->at);
 }
 
 const char *wire_next(struct wire_reader *r, size_t *ret_len)
 {
-    return r->left[-1] == 'B' ? cbor_get_bytes(&r->at, ret_len) : cbor_get_text(&r->at, ret_len);
+    return r->left[-1] == 'B' ? wire_cbor_get_bytes(&r->at, ret_len) : wire_cbor_get_text(&r->at, ret_len);
 }

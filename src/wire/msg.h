@@ -48,7 +48,7 @@ ERR_MUST_USE int wire_end(struct wire_writer *w);
 /* Reading: open checks the whole frame against the table; after it the getters cannot fail, but must
  * be called in the table's order. Pointers lie inside the frame. */
 struct wire_reader {
-    struct cbor_cursor at;
+    struct wire_cursor at;
     const char *left;
     enum wire_type type;
 };
