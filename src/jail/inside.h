@@ -25,10 +25,21 @@ extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
 uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* cordon-nest's own */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
+/* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
+ * without CAP_SETGID outside. */
+int jail_ns_no_setgroups(int proc);
 /* Writes the one-line maps INSIDE -> OUTSIDE of the calling process. PROC is a descriptor of /proc.
  * Async-signal-safe: it is called between clone and exec. Returns 0, or -1 with errno. */
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
+
+/* The network namespace, made beside other work: start, do the other work, enter. */
+struct jail_net_maker {
+    int proc, fd, error;
+    pid_t pid;
+};
+ERR_MUST_USE int jail_net_start(struct jail_net_maker *m, int proc, struct err *err);
+ERR_MUST_USE int jail_net_enter(struct jail_net_maker *m, struct err *err);
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. */

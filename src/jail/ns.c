@@ -4,9 +4,12 @@
  * run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const struct jail_namespace jail_namespaces[] = {
@@ -26,7 +29,40 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
         if (!(spec->switches >> jail_namespaces[i].off & 1) ||
             jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
             flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
-    return flags & ~(uint64_t)CLONE_NEWCGROUP;
+    /* net: made aside while the root is built, since it takes as long as all the others together;
+     * cgroup: made last, with the guest. */
+    return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
+}
+
+/* A process of its own that shares cordon-nest's memory and descriptors, so that it can leave both the
+ * finished namespace and the reason of a failure behind. */
+static int make_net(void *p)
+{
+    struct jail_net_maker *m = p;
+    if (unshare(CLONE_NEWNET) < 0 ||
+        (m->fd = openat(m->proc, "self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+        m->error = errno;
+    return 0;
+}
+
+int jail_net_start(struct jail_net_maker *m, int proc, struct err *err)
+{
+    static char stack[16 * 1024] __attribute__((aligned(16)));
+    *m = (struct jail_net_maker){.proc = proc, .fd = -1};
+    m->pid = clone(make_net, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, m);
+    return m->pid < 0 ? err_sys(err, "clone") : 0;
+}
+
+int jail_net_enter(struct jail_net_maker *m, struct err *err)
+{
+    while (waitpid(m->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    int fd = m->fd;
+    errno = m->error;
+    int r = fd < 0 || setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "an empty network namespace") : 0;
+    if (fd >= 0)
+        close(fd);
+    return r;
 }
 
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
@@ -65,17 +101,19 @@ static int write_map(int proc, const char *path, unsigned long inside, unsigned 
     return n == (ssize_t)len ? 0 : -1;
 }
 
-int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
-                     unsigned long inside_gid, unsigned long outside_gid)
+int jail_ns_no_setgroups(int proc)
 {
-    /* Without CAP_SETGID outside, a gid map is taken only after setgroups was given up. */
     int fd = openat(proc, "self/setgroups", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
     ssize_t n = write(fd, "deny", 4);
     close(fd);
-    if (n != 4)
-        return -1;
+    return n == 4 ? 0 : -1;
+}
+
+int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
+                     unsigned long inside_gid, unsigned long outside_gid)
+{
     if (write_map(proc, "self/uid_map", inside_uid, outside_uid) < 0)
         return -1;
     return write_map(proc, "self/gid_map", inside_gid, outside_gid);

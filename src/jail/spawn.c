@@ -46,7 +46,8 @@ static int become_nest(void *p)
     sigset_t none;
     sigemptyset(&none);
     if (st->s->spec->mode == JAIL_FULL &&
-        jail_ns_map_self(st->proc, 0, st->s->id->uid, 0, st->s->id->gid) < 0)
+        (jail_ns_no_setgroups(st->proc) < 0 ||
+         jail_ns_map_self(st->proc, 0, st->s->id->uid, 0, st->s->id->gid) < 0))
         return fail(st, "map the id of the jail's user namespace");
     int control = fcntl(st->s->control, F_DUPFD_CLOEXEC, 64);
     int nest = fcntl(st->s->nest, F_DUPFD_CLOEXEC, 64);
@@ -113,7 +114,7 @@ int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     int r = 0;
-    if (!s->id->change && s->cgroup < 0) {
+    if (!s->id->change && s->cgroup < 0) { /* also when we have stepped down ourselves */
         st->nest = clone_nest(st, 0);
     } else {
         pid_t helper = start_stepping_down(st);
