@@ -29,7 +29,7 @@
 static char launcher_stack[128 * 1024] __attribute__((aligned(16)));
 
 struct nest {
-    int control;
+    int control, net;
     int quota; /* -1 without a quota'd file system */
     pid_t guest;
     uint64_t deadline_ns; /* behind the supervisor's own timer */
@@ -139,28 +139,19 @@ static void second_locks(const struct jail_spec *spec, int proc)
         (void)!fd_write_file(proc, "sys/vm/memfd_noexec", "2");
 }
 
-static int build(struct nest *n, const struct jail_spec *spec, const int *bind_fds, int proc,
-                 struct err *err)
+static int build(struct nest *n, const struct jail_spec *spec, const int *bind_fds, struct err *err)
 {
-    struct jail_net_maker net = {.fd = -1};
-    bool with_net = !jail_off(spec, net);
-    int r = 0;
     if (spec->mode != JAIL_FULL)
         return 0;
-    if (with_net)
-        r = jail_net_start(&net, proc, err);
+    int r = jail_root_build(spec, bind_fds, &n->quota, err);
     if (r < 0) {
-        err_layer(err, "network");
+        err_layer(err, "filesystem");
         return r;
     }
-    r = jail_root_build(spec, bind_fds, &n->quota, err);
-    if (r < 0)
-        err_layer(err, "filesystem");
-    struct err net_err = ERR_INIT;
-    if (with_net && jail_net_enter(&net, &net_err) < 0 && r == 0) {
-        *err = net_err;
-        r = net_err.code;
-        err_layer(err, "network");
+    if (!jail_off(spec, net)) {
+        r = jail_net_enter(n->net, err);
+        if (r < 0)
+            err_layer(err, "network");
     }
     return r;
 }
@@ -171,7 +162,7 @@ static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, in
     int r;
     if (nfds != 3 + spec->nbinds)
         return err_set(err, ERR_FORMAT, "%zu descriptors came with the SPEC", nfds);
-    r = build(n, spec, fds + 3, proc, err);
+    r = build(n, spec, fds + 3, err);
     if (r < 0)
         return r;
     second_locks(spec, proc);
@@ -197,13 +188,13 @@ static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, in
     return watch(n, signals);
 }
 
-int jail_nest_main(int control)
+int jail_nest_main(int control, int net)
 {
     static char frame[LIMIT_FRAME];
     int fds[LIMIT_FRAME_FDS];
     struct fd_packet packet = {
         .data = frame, .len = sizeof frame, .fds = fds, .nfds = LIMIT_FRAME_FDS};
-    struct nest n = {.control = control, .quota = -1};
+    struct nest n = {.control = control, .net = net, .quota = -1};
     struct err err = ERR_INIT;
     struct jail_spec spec;
     struct arena mem;

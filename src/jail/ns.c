@@ -4,6 +4,8 @@
  * run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
+#include "sys/fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -34,34 +36,26 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
     return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
 }
 
-/* A process of its own that shares cordon-nest's memory and descriptors, so that it can leave both the
- * finished namespace and the reason of a failure behind. */
-static int make_net(void *p)
+int jail_net_make(void *p)
 {
-    struct jail_net_maker *m = p;
-    if (unshare(CLONE_NEWNET) < 0 ||
-        (m->fd = openat(m->proc, "self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
-        m->error = errno;
-    return 0;
+    const struct jail_net_maker *m = p;
+    char word = 'n';
+    int fd = unshare(CLONE_NEWNET) < 0 ? -1 : openat(m->proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
+    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
+    return fd < 0 || fd_send(m->out, &packet) < 0; /* a failure is the end of the socket */
 }
 
-int jail_net_start(struct jail_net_maker *m, int proc, struct err *err)
+int jail_net_enter(int in, struct err *err)
 {
-    static char stack[16 * 1024] __attribute__((aligned(16)));
-    *m = (struct jail_net_maker){.proc = proc, .fd = -1};
-    m->pid = clone(make_net, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, m);
-    return m->pid < 0 ? err_sys(err, "clone") : 0;
-}
-
-int jail_net_enter(struct jail_net_maker *m, struct err *err)
-{
-    while (waitpid(m->pid, NULL, 0) < 0 && errno == EINTR)
+    char word;
+    int fd = -1;
+    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
+    if (fd_receive(in, &packet) != 1 || packet.nfds != 1)
+        return err_set(err, ERR_MISSING, "no empty network namespace could be made");
+    int r = setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
+    fd_close(fd);
+    while (waitpid(-1, NULL, 0) < 0 && errno == EINTR) /* its maker */
         ;
-    int fd = m->fd;
-    errno = m->error;
-    int r = fd < 0 || setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "an empty network namespace") : 0;
-    if (fd >= 0)
-        close(fd);
     return r;
 }
 
