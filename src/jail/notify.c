@@ -1,8 +1,7 @@
 /* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever was
  * read of the guest's memory, so a guest that changes its arguments while we look gains nothing but a
- * wrong line in its own report. Two things are let continue, all decided on registers alone: the
- * launcher's one exec before any guest byte, and exit_group, where we take a last look at what the
- * process holds. One notification is handled per call, so a guest that floods us waits its turn behind
+ * wrong line in its own report. One call is let continue, decided on its number alone: exit_group, where
+ * we take a last look at what the process holds. One notification is handled per call, so a guest that floods us waits its turn behind
  * its own output and our timers. */
 #include "jail/outside.h"
 
@@ -142,8 +141,8 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
     snprintf(rule, sizeof rule, "seccomp.%s", call->name);
     jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
-    if (strcmp(detail, "connect AF_UNIX /var/run/nscd/socket") == 0)
-        return; /* glibc asks the name cache before every look-up of a user; nobody meant to */
+    if (jail_decode_routine(detail))
+        return;
     jail_violation_add(w->out, call->layer, rule, detail, hint_for(call->layer));
 }
 
@@ -164,16 +163,11 @@ void jail_notify_handle(struct jail_watch *w)
         return; /* the caller was killed meanwhile */
     out.resp.id = in.notif.id;
     out.resp.error = -EPERM;
-    bool launcher = (pid_t)in.notif.pid == w->launcher && !w->exec_seen;
-    if (launcher && in.notif.data.nr == SYS_execve) {
-        w->exec_seen = true;
-        out.resp.error = 0;
-        out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else if (in.notif.data.nr == SYS_exit_group) {
+    if (in.notif.data.nr == SYS_exit_group) {
         last_look(w, (pid_t)in.notif.pid);
         out.resp.error = 0;
         out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else if (!launcher) { /* the launcher's own tries are no violations */
+    } else {
         record(w, &in.notif);
     }
     /* ENOENT: killed while it waited, and there is nobody to answer */

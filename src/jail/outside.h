@@ -39,7 +39,7 @@ struct jail_cgroup {
 int jail_cgroup_version(void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
 ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret,
                                   struct err *err);
-ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err);
+ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err); /* 0: us */
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
 bool jail_cgroup_pids_hit(const struct jail_cgroup *cg);
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg); /* 0 if not counted */
@@ -62,15 +62,19 @@ ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, char *path, s
                                    struct err *err);
 void jail_scratch_remove(const char *path);
 
-/* spawn.c: cordon-nest in its namespaces. */
+/* spawn.c: builds the jail and starts the program in it. When it returns 0 the program runs, and the
+ * pid is that of the init above it. */
 struct jail_spawn {
     const struct jail_spec *spec;
     const struct jail_identity *id;
-    int nest;    /* executable */
-    int control; /* nest's end */
-    int cgroup;  /* version 2: be born in it; -1 otherwise */
+    const struct jail_cgroup *cgroup; /* NULL: none */
+    int nest;                         /* cordon-nest, executable */
+    int control[2];                   /* ours, theirs */
+    int stdio[3];
+    const int *binds;
 };
-ERR_MUST_USE int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err);
+ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,
+                            struct jail_layers *ret_layers, struct err *err);
 
 /* feed.c: the guest's input, from a descriptor that stays ours. */
 struct jail_feed {
@@ -88,8 +92,6 @@ void jail_feed_stop(struct jail_feed *f);
 /* notify.c */
 struct jail_watch {
     int listener;
-    pid_t launcher;      /* host pid of the guest's first process */
-    bool exec_seen;      /* its one exec was let through */
     const struct jail_filter *filter;
     const struct jail_limits *limits;
     struct jail_outcome *out;

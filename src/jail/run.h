@@ -42,8 +42,6 @@ enum jail_end {
     JAIL_END_MEMORY,   /* the memory limit ended it */
     JAIL_END_FLOOD,    /* far more output than the cap */
     JAIL_END_STOPPED,  /* the caller asked */
-    JAIL_END_REFUSED,  /* no jail could be built: it never ran */
-    JAIL_END_NOT_RUN,  /* the jail stood, but the program could not be executed (`refusal` says why) */
     JAIL_END_LOST,     /* cordon-nest was killed from outside */
 };
 
@@ -59,7 +57,6 @@ struct jail_outcome {
     uint64_t bytes[2]; /* by stream, all that was written */
     const char *memory_enforced_by;
     struct jail_layers layers;
-    struct err refusal;
     struct jail_violation *violations; /* distinct ones, in order */
     size_t violation_count;
     uint64_t violations_total; /* with repeats, and with those past LIMIT_VIOLATIONS */
@@ -67,8 +64,9 @@ struct jail_outcome {
 
 struct jail_run;
 
-/* Builds the jail and starts the program's launcher. A machine that cannot is ERR_MISSING or ERR_SYS
- * with the layer's name in ERR; a plan that makes no sense is ERR_USAGE. */
+/* Builds the jail and starts the program. A machine that cannot is ERR_MISSING or ERR_SYS with the
+ * layer's name in ERR; a plan that makes no sense, or a program that cannot be executed, is ERR_USAGE.
+ * Sleeps while the jail is built. */
 ERR_MUST_USE int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
                               struct jail_run **ret_run, struct err *err);
 void jail_run_free(struct jail_run *run); /* ends it first if it still runs */

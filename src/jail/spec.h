@@ -1,15 +1,13 @@
 /* The plan of one run as data: complete before the first system call is made.
  *
  * Takes:   what the caller decided (program, files, limits, mode).
- * Gives:   one struct that the supervisor encodes and cordon-nest acts on, verb by verb.
+ * Gives:   one struct that the builder and the launcher act on, verb by verb.
  * Never:   holds a decision that is taken later, or a path that a guest chose.
- * Runs in: the supervisor and cordon-nest.
+ * Runs in: the supervisor, the builder and the launcher.
  */
 #ifndef JAIL_SPEC_H
 #define JAIL_SPEC_H
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
 
@@ -29,7 +27,6 @@ struct jail_bind {
     bool writable;
 };
 
-/* The order is the order on the wire. */
 #define JAIL_LIMITS(X)                                                                             \
     X(wall_ms) X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads)        \
     X(output) X(flood)
@@ -82,9 +79,5 @@ void jail_spec_init(struct jail_spec *spec);
 
 /* Every limit within what makes sense, or ERR_USAGE naming the one that is not. */
 ERR_MUST_USE int jail_spec_check(const struct jail_spec *spec, struct err *err);
-
-ERR_MUST_USE int jail_spec_encode(const struct jail_spec *spec, struct buf *out);
-ERR_MUST_USE int jail_spec_decode(const void *frame, size_t len, struct arena *mem,
-                                  struct jail_spec *ret_spec, struct err *err);
 
 #endif

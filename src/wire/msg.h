@@ -14,11 +14,10 @@
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
-    X(SPEC, "uuuutbbBBBBUU", "supervisor -> nest: the plan of a run; descriptors ride along")      \
-    X(FAILED, "ttit", "nest, launcher -> supervisor: layer, step, errno, operand")                 \
-    X(PROVED, "iUUt", "launcher -> supervisor: listener's number, namespaces, acts, own status")   \
-    X(GO, "", "supervisor -> launcher: the listener is held, run the program")                     \
-    X(EXITED, "iUU", "nest -> supervisor: wait status, usage, what is left of the quota")
+    X(STARTED, "it", "launcher -> supervisor: it is locked, and this is its own status")           \
+    X(LISTENER, "", "builder -> supervisor: the filter's listener rides along; the program runs")  \
+    X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
+    X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")
 
 enum wire_type {
     WIRE_NONE = 0,

@@ -88,15 +88,6 @@ void result_judge(struct result *r, const struct jail_outcome *o, const struct j
         r->exit_status = EXIT_FAILED;
         snprintf(r->reason, sizeof r->reason, "stopped from outside");
         break;
-    case JAIL_END_NOT_RUN:
-        r->status = "refused";
-        r->type = "ExecError";
-        r->exit_status = EXIT_USAGE;
-        snprintf(r->reason, sizeof r->reason, "cannot run %s", o->refusal.msg);
-        break;
-    case JAIL_END_REFUSED:
-        result_refuse(r, &o->refusal);
-        return;
     case JAIL_END_LOST:
     case JAIL_END_NONE:
         r->status = "crashed";
@@ -222,12 +213,11 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     } else {
         output_json_null(&j, "error");
     }
-    bool started = o && o->end != JAIL_END_REFUSED && o->end != JAIL_END_NOT_RUN;
-    if (started)
+    if (o)
         output_json_int(&j, "exit_code", o->exit_code);
     else
         output_json_null(&j, "exit_code");
-    if (started && o->signal)
+    if (o && o->signal)
         output_json_int(&j, "signal", o->signal);
     else
         output_json_null(&j, "signal");
@@ -237,7 +227,7 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     output_json_decimal(&j, "memory_mb", o ? (double)o->memory / MIB : 0);
     output_json_string(&j, "memory_by", o ? o->memory_enforced_by : NULL);
     output_json_close(&j, '}');
-    put_layers(&j, started ? o : NULL);
+    put_layers(&j, o);
     output_json_open(&j, "files", '[');
     output_json_close(&j, ']');
     output_json_null(&j, "snapshot");
