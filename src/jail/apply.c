@@ -3,17 +3,18 @@
  *
  *   1  inner user namespace    from the clone; its map needs /proc, so it is written first
  *   2  session, keys, signals  no terminal, none of the caller's keys, default signals
- *   3  own status opened       Landlock would refuse it later; what is read after the locks is true then
- *   4  rlimits                 while nothing can fail for lack of them; descriptors at 8
- *   5  no-new-privs            Landlock and seccomp ask for it
- *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
- *   7  Landlock                needs paths to be opened, so before seccomp looks at every open
- *   8  seccomp                 forbids what the steps above need; its listener needs a free descriptor
- *   9  descriptors             an own table; none but the three streams survives the exec
- *  10  proof                   one forbidden act per layer, judged before the program is run
+ *   3  own status opened       Landlock would refuse it later; what is read after the locks is true
+ * then 4  rlimits                 while nothing can fail for lack of them; descriptors at 8 5
+ * no-new-privs            Landlock and seccomp ask for it 6  capabilities            before
+ * Landlock: afterwards the bounding set is nobody's business 7  Landlock                needs paths
+ * to be opened, so before seccomp looks at every open 8  seccomp                 forbids what the
+ * steps above need; its listener needs a free descriptor 9  descriptors             an own table;
+ * none but the three streams survives the exec 10  proof                   one forbidden act per
+ * layer, judged before the program is run
  *
- * Not dumpable is not on the list: exec resets it for a program. What would need it to be off is shut
- * by seccomp (ptrace, process_vm_*) and by RLIMIT_CORE; cordon-nest and the supervisor set it. */
+ * Not dumpable is not on the list: exec resets it for a program. What would need it to be off is
+ * shut by seccomp (ptrace, process_vm_*) and by RLIMIT_CORE; cordon-nest and the supervisor set it.
+ */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -33,7 +34,8 @@ static void default_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
-    for (int s = 1; s < 32; s++) /* exec itself resets handlers; what the caller ignored it would keep */
+    for (int s = 1; s < 32;
+         s++) /* exec itself resets handlers; what the caller ignored it would keep */
         signal(s, SIG_DFL);
     /* A file past its limit is a failed call, not a dead program. */
     signal(SIGXFSZ, SIG_IGN);
@@ -102,7 +104,7 @@ int jail_launch(void *p)
         err_sys(err, "open the own status in /proc");
         return fail(st, "process");
     }
-    if (chdir(spec->cwd) < 0) {
+    if (chdir(jail_off(spec, mount) ? "/mnt" : spec->cwd) < 0) {
         err_sys(err, "enter %s", spec->cwd);
         return fail(st, "filesystem");
     }

@@ -1,6 +1,7 @@
 /* Acts are chosen so that each one fails for one
- * layer's reason alone: the sealed file is readable by its mode, so only Landlock can say EACCES; the
- * denied call would say EFAULT without the filter; the descriptor at the limit would be given. */
+ * layer's reason alone: the sealed file is readable by its mode, so only Landlock can say EACCES;
+ * the denied call would say EFAULT without the filter; the descriptor at the limit would be given.
+ */
 #include "jail/attest.h"
 
 #include "jail/inside.h"
@@ -16,15 +17,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "resources", "network",
-                                                        "filesystem"};
+const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "resources",
+                                                        "network", "filesystem"};
 
-/* The folder of a process in /proc is dear, so only those namespaces are looked up there that leave no
- * other trace: pid shows in the own number, mnt in the root, net in an act, uts in the name. */
+/* The folder of a process in /proc is dear, so only those namespaces are looked up there that leave
+ * no other trace: pid shows in the own number, mnt in the root, net in an act, uts in the name. */
 void jail_attest_before(struct jail_proof *proof, int proc)
 {
     struct stat st;
@@ -36,6 +38,7 @@ void jail_attest_before(struct jail_proof *proof, int proc)
             proof->namespaces[i] =
                 fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? (uint64_t)st.st_ino : 0;
     proof->pid = (uint64_t)getpid();
+    proof->uid = (uint64_t)getuid();
     proof->root = stat("/", &st) == 0 ? (uint64_t)st.st_dev : 0;
     if (uname(&uts) == 0)
         snprintf(proof->name, sizeof proof->name, "%s", uts.nodename);
@@ -44,9 +47,8 @@ void jail_attest_before(struct jail_proof *proof, int proc)
 /* Asking for an address sends nothing; in an empty network there is no way to any. */
 void jail_attest_network(struct jail_proof *proof)
 {
-    struct sockaddr_in home = {.sin_family = AF_INET,
-                               .sin_port = htons(9),
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in home = {
+        .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     proof->acts[JAIL_ACT_udp] =
         fd >= 0 && connect(fd, (struct sockaddr *)&home, sizeof home) == 0 ? 0 : (uint64_t)errno;
@@ -70,8 +72,8 @@ static uint64_t try_open(const char *path, int flags)
 
 static void own_status(struct jail_proof *proof, int fd)
 {
-    static const char *const keep[] = {"NSpid:", "CapPrm:", "CapEff:", "CapBnd:", "NoNewPrivs:",
-                                       "Seccomp:"};
+    static const char *const keep[] = {
+        "NSpid:", "CapPrm:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"};
     char text[4096];
     size_t used = 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
@@ -82,7 +84,8 @@ static void own_status(struct jail_proof *proof, int fd)
             *next++ = 0;
         for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
             size_t len = strlen(line);
-            if (strncmp(line, keep[i], strlen(keep[i])) == 0 && used + len + 2 < sizeof proof->status) {
+            if (strncmp(line, keep[i], strlen(keep[i])) == 0 &&
+                used + len + 2 < sizeof proof->status) {
                 memcpy(proof->status + used, line, len);
                 used += len;
                 proof->status[used++] = '\n';
@@ -96,7 +99,9 @@ void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, i
 {
     uint64_t *a = proof->acts;
     bool full = spec->mode == JAIL_FULL;
+    struct statvfs fs;
     own_status(proof, status_fd);
+    proof->quota = statvfs(".", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
     a[JAIL_ACT_seal_open] = try_open(full ? "/.sealed" : "/etc/passwd", O_RDONLY);
     a[JAIL_ACT_root_write] = try_open("/.cordon-proof", O_WRONLY | O_CREAT | O_EXCL);
     a[JAIL_ACT_host_file] = try_open("/var", O_RDONLY | O_DIRECTORY);
@@ -118,11 +123,13 @@ static bool status_is(const struct jail_proof *p, const char *key, const char *w
 
 static bool no_capabilities(const struct jail_proof *p, bool bounding)
 {
-    return status_is(p, "CapPrm:", "0000000000000000") && status_is(p, "CapEff:", "0000000000000000") &&
+    return status_is(p, "CapPrm:", "0000000000000000") &&
+           status_is(p, "CapEff:", "0000000000000000") &&
            (!bounding || status_is(p, "CapBnd:", "0000000000000000"));
 }
 
-static bool own_namespace(const struct jail_proof *p, const struct jail_proof *own, const char *name)
+static bool own_namespace(const struct jail_proof *p, const struct jail_proof *own,
+                          const char *name)
 {
     for (size_t i = 0; i < jail_namespace_count; i++)
         if (strcmp(jail_namespaces[i].name, name) == 0)
@@ -131,8 +138,7 @@ static bool own_namespace(const struct jail_proof *p, const struct jail_proof *o
 }
 
 int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
-                      const struct jail_proof *own,
-                      struct jail_layers *ret, struct err *err)
+                      const struct jail_proof *own, struct jail_layers *ret, struct err *err)
 {
     const uint64_t *a = p->acts;
     const bool full = spec->mode == JAIL_FULL;
@@ -142,6 +148,7 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         const char *what;
     } rows[] = {
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "user"), "user namespace"},
+        {JAIL_LAYER_PROCESS, !full || p->uid == spec->inner_id, "inner user namespace"},
         {JAIL_LAYER_PROCESS, !full || p->pid == 2 || p->pid == 3, "pid namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
@@ -151,6 +158,8 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},
         {JAIL_LAYER_SYSCALLS, a[JAIL_ACT_denied_call] == EPERM, "a denied call"},
         {JAIL_LAYER_RESOURCES, a[JAIL_ACT_high_dup] == EBADF, "descriptor limit"},
+        {JAIL_LAYER_RESOURCES, !full || (p->quota > 0 && p->quota <= spec->limits.disk + 65536),
+         "disk quota"},
         {JAIL_LAYER_NETWORK, !full || a[JAIL_ACT_udp] == ENETUNREACH, "empty network"},
         {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_seal_open] == EACCES, "landlock"},
         {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_root_write] == EROFS || a[JAIL_ACT_root_write] == EACCES,

@@ -1,7 +1,8 @@
 /* The builder: pid 1 of the jail, cloned into its namespaces, in the supervisor's memory while that
- * sleeps (vfork). It builds the room, starts the launcher, lets its one exec pass, and then executes
- * cordon-nest, which from then on is the init above the guest: a small program with none of the
- * supervisor's memory. Executing it last keeps its start off the way to the guest's first instruction.
+ * sleeps (vfork). It builds the room, starts the launcher, lets its one exec pass, and then
+ * executes cordon-nest, which from then on is the init above the guest: a small program with none
+ * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
+ * instruction.
  *
  *   1  id map           the namespaces are worth nothing before it
  *   2  network          started first, since it takes longest, and joined at 4
@@ -20,17 +21,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { NEST_CONTROL = 3, NEST_QUOTA = 4 }; /* cordon-nest's descriptors; see prog/nest/main.c */
 
-/* Namespaced switches that stand behind other layers. An old kernel, or a container that hides them,
- * lacks a second lock, not the first one. */
+/* Namespaced switches that stand behind other layers. An old kernel, or a container that hides
+ * them, lacks a second lock, not the first one. */
 static void second_locks(const struct jail_spec *spec, int proc)
 {
     if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
@@ -50,7 +53,8 @@ static int build_room(struct jail_stage *st)
     int r = 0;
     if (spec->mode != JAIL_FULL)
         return 0;
-    if (jail_ns_no_setgroups(st->proc) < 0 || jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
+    if (jail_ns_no_setgroups(st->proc) < 0 ||
+        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
         r = err_sys(err, "map the id of the jail's user namespace");
         err_layer(err, "process");
         return r;
@@ -71,13 +75,24 @@ static int build_room(struct jail_stage *st)
     return r;
 }
 
+/* The launcher's next word; 0 at the end of the pipe, ? when it died or nothing came in time. */
+static char next_word(int pipe, int alive)
+{
+    char word = '?';
+    struct pollfd p[2] = {{.fd = pipe, .events = POLLIN}, {.fd = alive, .events = POLLIN}};
+    if (poll(p, 2, FD_PATIENCE_MS) <= 0 || !p[0].revents)
+        return '?';
+    ssize_t n = read(pipe, &word, 1);
+    return n == 1 ? word : n == 0 ? 0 : '?';
+}
+
 /* The launcher shares memory and descriptors with us, so the listener that it makes is ours too. It
- * says R when it is about to exec; after that the end of the pipe is the exec, and E its failure. */
+ * says R when it is about to exec; after that the end of the pipe is the exec, and E its failure.
+ */
 static int start_program(struct jail_stage *st, pid_t *ret_pid)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
     struct err *err = &st->err;
-    char word = 0;
     int r = jail_fds_stdio(st->stdio, err);
     if (r < 0)
         return r;
@@ -91,13 +106,13 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
-    ssize_t n = read(st->ready[0], &word, 1);
+    FD_AUTO alive = (int)syscall(SYS_pidfd_open, pid, 0);
+    char word = next_word(st->ready[0], alive);
     fd_close(st->ready[1]); /* the launcher has its own table by now, or is dead */
-    if (n == 1 && word == 'R') {
+    if (word == 'R') {
         if (st->listener >= 0 && jail_seccomp_notifies_exec(st->spec))
             r = jail_seccomp_let_exec(st->listener, err);
-        n = read(st->ready[0], &word, 1);
-        if (r == 0 && n == 0)
+        if (r == 0 && next_word(st->ready[0], -1) == 0)
             return 0;
     }
     if (st->err.code == 0)
@@ -123,7 +138,8 @@ static int hand_over(struct jail_stage *st, pid_t guest)
     struct fd_packet to_supervisor = {
         .data = frame.data, .len = frame.len, .fds = &st->listener, .nfds = st->listener >= 0};
     struct fd_packet to_nest = {.data = watch.data, .len = watch.len};
-    if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 || fd_send(st->control[0], &to_nest) < 0)
+    if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 ||
+        fd_send(st->control[0], &to_nest) < 0)
         return err_sys(&st->err, "hand over to cordon-nest");
     return 0;
 }
@@ -132,7 +148,8 @@ static int become_nest(struct jail_stage *st)
 {
     static char name[] = "cordon-nest", word[] = "--from-cordon";
     static char *const argv[] = {name, word, NULL}, *const env[] = {NULL};
-    int control = fcntl(st->control[1], F_DUPFD_CLOEXEC, 16), nest = fcntl(st->nest, F_DUPFD_CLOEXEC, 16);
+    int control = fcntl(st->control[1], F_DUPFD_CLOEXEC, 16),
+        nest = fcntl(st->nest, F_DUPFD_CLOEXEC, 16);
     int quota = st->quota < 0 ? -1 : fcntl(st->quota, F_DUPFD_CLOEXEC, 16);
     if (control < 0 || nest < 0 || dup2(control, NEST_CONTROL) < 0 ||
         (quota >= 0 && dup2(quota, NEST_QUOTA) < 0))

@@ -1,10 +1,10 @@
-/* cordon-nest's life: the init above the guest. It reaps, reports, and takes everything down when the
- * guest or the supervisor is gone.
+/* cordon-nest's life: the init above the guest. It reaps, reports, and takes everything down when
+ * the guest or the supervisor is gone.
  *
- * Who may ask what: one WATCH message from the builder that exec'd us, and nothing after it. The guest
- * has no descriptor of this process, and signals from inside the pid namespace do not reach its pid 1.
- * Even a hostile WATCH could make it do no more than wait for the wrong pid: it has no right outside
- * its own namespaces. */
+ * Who may ask what: one WATCH message from the builder that exec'd us, and nothing after it. The
+ * guest has no descriptor of this process, and signals from inside the pid namespace do not reach
+ * its pid 1. Even a hostile WATCH could make it do no more than wait for the wrong pid: it has no
+ * right outside its own namespaces. */
 #include "jail/nest.h"
 
 #include "base/clock.h"
@@ -57,7 +57,8 @@ static void tell_exit(const struct nest *n, int status)
 }
 
 /* Ends every process below us and collects it, so that its time is in the usage we report. As pid 1
- * kill(-1) reaches exactly this run; without a pid namespace only our own children are ours to end. */
+ * kill(-1) reaches exactly this run; without a pid namespace only our own children are ours to end.
+ */
 static void end_all(struct nest *n)
 {
     kill(getpid() == 1 ? -1 : n->guest, SIGKILL);

@@ -1,5 +1,5 @@
-/* The facilities as the builder and the launcher apply them, one file each. build.c has the order of the
- * room, apply.c the order of the locks.
+/* The facilities as the builder and the launcher apply them, one file each. build.c has the order
+ * of the room, apply.c the order of the locks.
  *
  *   supervisor --vfork--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
  *                            `--exec--> cordon-nest, once the program runs
@@ -7,7 +7,8 @@
  * Takes:   a plan and descriptors.
  * Gives:   a running program behind its locks, or a record that names the facility that failed.
  * Never:   runs a guest's byte; goes on after a step failed.
- * Runs in: the builder and the launcher: trusted, in the supervisor's memory, before the program runs.
+ * Runs in: the builder and the launcher: trusted, in the supervisor's memory, before the program
+ * runs.
  */
 #ifndef JAIL_INSIDE_H
 #define JAIL_INSIDE_H
@@ -69,7 +70,8 @@ ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_f
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *err);
-ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err); /* the last */
+ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
+                                         struct err *err); /* the last */
 ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
 
 /* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec. */

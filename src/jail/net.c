@@ -1,7 +1,7 @@
-/* An empty network namespace takes the kernel as long as all the rest of the jail together, so it is
- * made by a process of its own while the builder builds the root. That process shares our memory but
- * runs at the same time, so it keeps its hands off it: plain system calls, no errno. Failure is silence:
- * the builder sees the end of the socket. */
+/* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
+ * is made by a process of its own while the builder builds the root. That process shares our memory
+ * but runs at the same time, so it keeps its hands off it: plain system calls, no errno. Failure is
+ * silence: the builder sees the end of the socket. */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -34,8 +35,10 @@ static int make_net(void *p)
     } control;
     char word = 'n';
     struct iovec iov = {&word, 1};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
     control.head.cmsg_level = SOL_SOCKET;
     control.head.cmsg_type = SCM_RIGHTS;
     control.head.cmsg_len = CMSG_LEN(sizeof(int));
@@ -67,7 +70,8 @@ int jail_net_enter(struct jail_stage *st, struct err *err)
     struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
     if (jail_off(st->spec, net))
         return 0;
-    if (fd_receive(st->net, &packet) != 1 || packet.nfds != 1)
+    struct pollfd p = {.fd = st->net, .events = POLLIN};
+    if (poll(&p, 1, FD_PATIENCE_MS) != 1 || fd_receive(st->net, &packet) != 1 || packet.nfds != 1)
         return err_set(err, ERR_MISSING, "no empty network namespace can be made");
     int r = setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
     fd_close(fd);

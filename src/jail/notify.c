@@ -1,8 +1,8 @@
-/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever was
- * read of the guest's memory, so a guest that changes its arguments while we look gains nothing but a
- * wrong line in its own report. One call is let continue, decided on its number alone: exit_group, where
- * we take a last look at what the process holds. One notification is handled per call, so a guest that floods us waits its turn behind
- * its own output and our timers. */
+/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
+ * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
+ * but a wrong line in its own report. One call is let continue, decided on its number alone:
+ * exit_group, where we take a last look at what the process holds. One notification is handled per
+ * call, so a guest that floods us waits its turn behind its own output and our timers. */
 #include "jail/outside.h"
 
 #include "jail/decode.h"
@@ -27,7 +27,8 @@ static const struct {
     {"network", "there is no network in the jail; pass data in with --ro or --stdin"},
     {"process", "one program per run; ask for --processes N if it must start others"},
     {"resources", "the limit is 0 here; ask for --processes N if it must start others"},
-    {"filesystem", "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
+    {"filesystem",
+     "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
     {"syscalls", "the program can do without this call, or does not belong in a jail"},
 };
 

@@ -1,7 +1,7 @@
 /* Two user namespaces, one inside the other. The outer one owns the mount, pid, net, ipc and uts
  * namespaces and holds cordon-nest; the guest lives in the inner one, so that even a guest that won
- * every capability of its own namespace owns no mount table, no network and no process above it. Each
- * run has its own, which also makes RLIMIT_NPROC count this run alone. */
+ * every capability of its own namespace owns no mount table, no network and no process above it.
+ * Each run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
 #include <fcntl.h>
@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 const struct jail_namespace jail_namespaces[] = {
-    {"user", CLONE_NEWUSER, JAIL_OFF_user},    {"mnt", CLONE_NEWNS, JAIL_OFF_mount},
-    {"pid", CLONE_NEWPID, JAIL_OFF_pid},       {"net", CLONE_NEWNET, JAIL_OFF_net},
-    {"ipc", CLONE_NEWIPC, JAIL_OFF_ipc},       {"uts", CLONE_NEWUTS, JAIL_OFF_uts},
+    {"user", CLONE_NEWUSER, JAIL_OFF_user},
+    {"mnt", CLONE_NEWNS, JAIL_OFF_mount},
+    {"pid", CLONE_NEWPID, JAIL_OFF_pid},
+    {"net", CLONE_NEWNET, JAIL_OFF_net},
+    {"ipc", CLONE_NEWIPC, JAIL_OFF_ipc},
+    {"uts", CLONE_NEWUTS, JAIL_OFF_uts},
     {"cgroup", CLONE_NEWCGROUP, JAIL_OFF_cgroupns},
 };
 const size_t jail_namespace_count = sizeof jail_namespaces / sizeof *jail_namespaces;

@@ -1,5 +1,5 @@
-/* The limits that the kernel keeps per process. They stand behind the cgroup where there is one, and
- * alone where there is none. One table, soft and hard the same unless a row says why not. */
+/* The limits that the kernel keeps per process. They stand behind the cgroup where there is one,
+ * and alone where there is none. One table, soft and hard the same unless a row says why not. */
 #include "jail/inside.h"
 
 #include <sys/resource.h>
@@ -20,7 +20,8 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
 {
     const struct jail_limits *l = &spec->limits;
     const rlim_t cpu_s = (l->cpu_ms + 999) / 1000;
-    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless. */
+    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless.
+     */
     rlim_t tasks = 1 + l->threads + l->processes;
     if (!spec->memory_by_rlimit)
         tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
@@ -37,7 +38,8 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
         {"RLIMIT_NPROC", RLIMIT_NPROC, exact_tasks, tasks, tasks},
         /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
         {"RLIMIT_CPU", RLIMIT_CPU, true, cpu_s + 1, cpu_s + 2},
-        /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this */
+        /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this
+         */
         {"RLIMIT_FSIZE", RLIMIT_FSIZE, true, l->disk + 4096, l->disk + 4096},
         {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, true, 65536, 65536},
         {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, true, 256, 256},
@@ -55,5 +57,6 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
 
 int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err)
 {
-    return lower("RLIMIT_NOFILE", RLIMIT_NOFILE, spec->limits.descriptors, spec->limits.descriptors, err);
+    return lower("RLIMIT_NOFILE", RLIMIT_NOFILE, spec->limits.descriptors, spec->limits.descriptors,
+                 err);
 }

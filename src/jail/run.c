@@ -1,6 +1,6 @@
-/* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output, answer
- * notifications and keep time until cordon-nest says how it ended. One epoll descriptor holds everything,
- * so that a daemon can hold many runs in one loop. */
+/* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output,
+ * answer notifications and keep time until cordon-nest says how it ended. One epoll descriptor
+ * holds everything, so that a daemon can hold many runs in one loop. */
 #include "jail/outside.h"
 
 #include "base/clock.h"
@@ -68,16 +68,19 @@ static void forget_fd(struct jail_run *run, enum source s)
 
 static void arm(struct jail_run *run, uint64_t ns)
 {
-    struct itimerspec t = {.it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
+    struct itimerspec t = {
+        .it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
     timerfd_settime(run->fd[TIMER], 0, &t, NULL);
 }
 
-/* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed (more
- * than one process: no rlimit counts them together), else the address space of the one process. */
+/* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed
+ * (more than one process: no rlimit counts them together), else the address space of the one
+ * process. */
 static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct err *err)
 {
     bool many = run->spec.limits.processes > 0;
-    int version = by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
+    int version =
+        by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
     bool want = by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (version == 2 || many));
     if (want && !jail_off(&run->spec, cgroup)) {
         struct err why = ERR_INIT;
@@ -88,10 +91,11 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
-            err_set(err, ERR_MISSING,
-                    "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
-                    "or accept a limit per process with --memory-by rlimit",
-                    many ? "several processes" : "the run", why.msg);
+            err_set(
+                err, ERR_MISSING,
+                "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
+                "or accept a limit per process with --memory-by rlimit",
+                many ? "several processes" : "the run", why.msg);
             return err_layer(err, "resources");
         }
     }
@@ -267,11 +271,25 @@ static void reap(struct jail_run *run)
         if (errno != EINTR)
             return;
     run->reaped = true;
-    if (!run->out.cpu_us) {
-        run->out.cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-                          (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-        run->out.memory = (uint64_t)used.ru_maxrss * 1024;
-    }
+    uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    uint64_t bytes = (uint64_t)used.ru_maxrss * 1024;
+    if (run->forced && us > run->out.cpu_us)
+        run->out.cpu_us = us;
+    if (run->forced && bytes > run->out.memory)
+        run->out.memory = bytes;
+}
+
+static uint64_t cpu_used_us(const struct jail_run *run)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (run->cpu_by_group)
+        return jail_cgroup_cpu_us(&run->cgroup);
+    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
+        clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static void force(struct jail_run *run, enum jail_end why)
@@ -280,6 +298,7 @@ static void force(struct jail_run *run, enum jail_end why)
         return;
     run->forced = why;
     run->end_ns = clock_now_ns();
+    run->out.cpu_us = cpu_used_us(run); /* what dies with the namespace is counted nowhere later */
     reap(run);
     run->ended = true;
 }
@@ -420,7 +439,8 @@ static void on_control(struct jail_run *run)
     struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = &fd, .nfds = 1};
     struct wire_reader r;
     bool good = fd_receive(run->fd[CONTROL], &p) == 1 && wire_open(&r, frame, p.len, NULL) == 0;
-    /* Each is said once at most; anything else, and the silence of a killed cordon-nest, ends it. */
+    /* Each is said once at most; anything else, and the silence of a killed cordon-nest, ends it.
+     */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
@@ -461,17 +481,6 @@ static void drain(struct jail_run *run)
             ;
 }
 
-static uint64_t cpu_used_us(const struct jail_run *run)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (run->cpu_by_group)
-        return jail_cgroup_cpu_us(&run->cgroup);
-    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 || clock_gettime(clock, &t) < 0)
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
  * grows at most by one second a second and core. */
 static void on_timer(struct jail_run *run)
@@ -479,7 +488,8 @@ static void on_timer(struct jail_run *run)
     uint64_t ticks;
     if (read(run->fd[TIMER], &ticks, sizeof ticks) < 0)
         return;
-    uint64_t now = clock_now_ns(), wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
+    uint64_t now = clock_now_ns(),
+             wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
     uint64_t used = cpu_used_us(run) * 1000, cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
     if (used >= cpu_limit) {
         force(run, JAIL_END_CPU);

@@ -1,8 +1,8 @@
-/* The builder is cloned straight into its namespaces, in our memory, while we sleep (vfork): no page is
- * copied, and how it went is in the stage when we wake. As root, unless we have stepped down ourselves, a
- * child first becomes the guest's id for good and clones from there, so that the id map is the builder's
- * own to write, and nothing above the guest is root. The builder is handed to us (CLONE_PARENT), so it is
- * ours to wait for in every case. */
+/* The builder is cloned straight into its namespaces, in our memory, while we sleep (vfork): no
+ * page is copied, and how it went is in the stage when we wake. As root, unless we have stepped
+ * down ourselves, a child first becomes the guest's id for good and clones from there, so that the
+ * id map is the builder's own to write, and nothing above the guest is root. The builder is handed
+ * to us (CLONE_PARENT), so it is ours to wait for in every case. */
 #include "jail/outside.h"
 
 #include "jail/inside.h"
@@ -46,10 +46,9 @@ static int step_down(void *p)
     if (h->s->cgroup && h->s->cgroup->version == 1 &&
         jail_cgroup_move_in(h->s->cgroup, 0, &h->stage.err) < 0)
         return 1;
-    if (id->change &&
-        (syscall(SYS_setgroups, 0, NULL) < 0 ||
-         syscall(SYS_setresgid, id->gid, id->gid, id->gid) < 0 ||
-         syscall(SYS_setresuid, id->uid, id->uid, id->uid) < 0)) {
+    if (id->change && (syscall(SYS_setgroups, 0, NULL) < 0 ||
+                       syscall(SYS_setresgid, id->gid, id->gid, id->gid) < 0 ||
+                       syscall(SYS_setresuid, id->uid, id->uid, id->uid) < 0)) {
         err_sys(&h->stage.err, "become the guest's id");
         return 1;
     }
@@ -83,10 +82,16 @@ static void wait_for(pid_t pid)
 
 static int run_builder(struct helper *h)
 {
+    static const int deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     const struct jail_spawn *s = h->s;
     struct err *err = &h->stage.err;
     sigset_t all, before;
-    sigfillset(&all);
+    sigfillset(&all); /* no handler of ours may run in a process that shares our memory */
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+        struct sigaction now;
+        if (sigaction(deadly[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            sigdelset(&all, deadly[i]); /* and what would simply end us still may, while we sleep */
+    }
     sigprocmask(SIG_SETMASK, &all, &before);
     if (!s->id->change && !s->cgroup) {
         h->builder = clone_builder(h, 0);
@@ -114,7 +119,8 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
     if (proc < 0)
         return err_sys(err, "open /proc");
     /* Shared, since a copy of us may have to tell us how it went. */
-    struct helper *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct helper *h =
+        mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (h == MAP_FAILED)
         return err_sys(err, "mmap");
     struct jail_proof own;

@@ -28,8 +28,9 @@ struct jail_bind {
 };
 
 #define JAIL_LIMITS(X)                                                                             \
-    X(wall_ms) X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads)        \
-    X(output) X(flood)
+    X(wall_ms)                                                                                     \
+    X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output)         \
+        X(flood)
 
 struct jail_limits {
 #define X(name) uint64_t name;
@@ -39,14 +40,15 @@ struct jail_limits {
 
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
 #define JAIL_SWITCHES(X)                                                                           \
-    X(user) X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits)      \
-    X(cgroup) X(landlock) X(seccomp) X(quota)
+    X(user)                                                                                        \
+    X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup)    \
+        X(landlock) X(seccomp) X(quota)
 
 enum jail_switch {
 #define X(name) JAIL_OFF_##name,
     JAIL_SWITCHES(X)
 #undef X
-    JAIL_SWITCH_COUNT
+        JAIL_SWITCH_COUNT
 };
 
 struct jail_spec {
@@ -73,6 +75,9 @@ struct jail_spec {
 #else
 #define jail_off(spec, name) ((void)(spec), false)
 #endif
+
+/* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */
+ERR_MUST_USE int jail_switches_from_env(struct jail_spec *spec, struct err *err);
 
 /* Fills in the seeds' defaults. */
 void jail_spec_init(struct jail_spec *spec);

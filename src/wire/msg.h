@@ -29,7 +29,8 @@ enum wire_type {
 
 const char *wire_name(enum wire_type type);
 
-/* Writing: begin, one put per letter of the signature, then end, which asserts that all are there. */
+/* Writing: begin, one put per letter of the signature, then end, which asserts that all are there.
+ */
 struct wire_writer {
     struct buf *out;
     const char *left; /* letters that are still to come */
@@ -44,8 +45,8 @@ void wire_put_uints(struct wire_writer *w, const uint64_t *n, size_t count);
 void wire_put_strings(struct wire_writer *w, const char *const *s, size_t count);
 ERR_MUST_USE int wire_end(struct wire_writer *w);
 
-/* Reading: open checks the whole frame against the table; after it the getters cannot fail, but must
- * be called in the table's order. Pointers lie inside the frame. */
+/* Reading: open checks the whole frame against the table; after it the getters cannot fail, but
+ * must be called in the table's order. Pointers lie inside the frame. */
 struct wire_reader {
     struct wire_cursor at;
     const char *left;
@@ -54,9 +55,11 @@ struct wire_reader {
 ERR_MUST_USE int wire_open(struct wire_reader *r, const void *frame, size_t len, struct err *err);
 uint64_t wire_get_uint(struct wire_reader *r);
 int64_t wire_get_int(struct wire_reader *r);
-void wire_get_text(struct wire_reader *r, char *out, size_t size); /* copies, cut to SIZE, terminated */
+void wire_get_text(struct wire_reader *r, char *out,
+                   size_t size); /* copies, cut to SIZE, terminated */
 const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len);
-size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t room); /* returns the true count */
+size_t wire_get_uints(struct wire_reader *r, uint64_t *out,
+                      size_t room);          /* returns the true count */
 size_t wire_get_list(struct wire_reader *r); /* then wire_next for each element of a B or T list */
 const char *wire_next(struct wire_reader *r, size_t *ret_len);
 

@@ -56,7 +56,8 @@ static void against_libcbor(void)
     wire_get_text(&r, text, sizeof text);
     tap_eq_str(text, "caf", "cut to the room there is");
 
-    /* every prefix, every longer one and every single changed byte is either refused or read safely */
+    /* every prefix, every longer one and every single changed byte is either refused or read safely
+     */
     bool prefixes = true;
     size_t accepted = 0;
     for (size_t n = 0; n < frame.len; n++)
@@ -100,7 +101,8 @@ static void refused(void)
     };
     struct wire_reader r;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        tap_ok((wire_open(&r, rows[i].bytes, rows[i].len, NULL) == 0) == (i == 1), "%s", rows[i].why);
+        tap_ok((wire_open(&r, rows[i].bytes, rows[i].len, NULL) == 0) == (i == 1), "%s",
+               rows[i].why);
     static char large[LIMIT_FRAME + 1];
     tap_eq_int(wire_open(&r, large, sizeof large, NULL), ERR_LIMIT, "a frame past the ceiling");
 }

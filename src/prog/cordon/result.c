@@ -1,5 +1,5 @@
-/* One table from how it ended to what is said about it; the JSON has every key of the contract in every
- * result, so that a reader never has to ask whether one is there. */
+/* One table from how it ended to what is said about it; the JSON has every key of the contract in
+ * every result, so that a reader never has to ask whether one is there. */
 #include "result.h"
 
 #include "base/limits.h"
@@ -27,7 +27,8 @@ static void new_id(char *id, size_t size)
 static void seconds(uint64_t ms, char *out, size_t size)
 {
     if (ms % 1000)
-        snprintf(out, size, "%llu.%03llus", (unsigned long long)ms / 1000, (unsigned long long)ms % 1000);
+        snprintf(out, size, "%llu.%03llus", (unsigned long long)ms / 1000,
+                 (unsigned long long)ms % 1000);
     else
         snprintf(out, size, "%llus", (unsigned long long)ms / 1000);
 }
@@ -242,10 +243,11 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
 
 static void say(const char *text)
 {
-    struct output_visible v = {0};
+    struct output_visible v = {.one_line = true};
     struct buf line;
     buf_init(&line, 8192);
-    if (output_visible_add(&v, text, strlen(text), &line) == 0 && output_visible_end(&v, &line) == 0)
+    if (output_visible_add(&v, text, strlen(text), &line) == 0 &&
+        output_visible_end(&v, &line) == 0)
         fprintf(stderr, "cordon: %s\n", line.data);
     buf_done(&line);
 }
