@@ -101,7 +101,7 @@ void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, i
     bool full = spec->mode == JAIL_FULL;
     struct statvfs fs;
     own_status(proof, status_fd);
-    proof->quota = statvfs(".", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+    proof->quota = statvfs("/live", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
     a[JAIL_ACT_seal_open] = try_open(full ? "/.sealed" : "/etc/passwd", O_RDONLY);
     a[JAIL_ACT_root_write] = try_open("/.cordon-proof", O_WRONLY | O_CREAT | O_EXCL);
     a[JAIL_ACT_host_file] = try_open("/var", O_RDONLY | O_DIRECTORY);
