@@ -1,0 +1,83 @@
+"""Each layer off in turn, in a test-only build: every attack must still be contained by another.
+
+Usage: layers_off.py BUILD-WITH-SWITCHES [--user] [LAYER…]. What is not contained is an exception, and
+the table below is all there may be; SECURITY.md gives the reason of each."""
+import os
+import re
+import sys
+
+import tapsys
+
+BUILD = sys.argv[1]
+WHO = "user" if "--user" in sys.argv else "root"
+ONLY = [a for a in sys.argv[2:] if not a.startswith("--")]
+SWITCHES = ("user", "mount", "pid", "net", "ipc", "uts", "cgroupns", "fds", "caps", "nnp", "rlimits", "cgroup",
+            "landlock", "seccomp", "quota")
+
+# (layer that is off, attack): why nothing else can hold it. At most six; none of them may be about
+# the network, files outside, other processes or another run's data.
+EXCEPTIONS = {
+}
+FORBIDDEN_KINDS = {"network", "filesystem", "process"}
+
+# Attacks on a layer itself say nothing when that layer is not there.
+ON_THE_LAYER = {
+    "seccomp": r"refuse-.*|second-listener|strict-mode|notify-.*|clone3|fds-listener",
+    "rlimits": r"raise-limits",
+}
+
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+attacks = [p for p in tapsys.probe_table(programs) if not p.benign and not p.payload]
+# what is declared to end in a signal of its own attacks nobody
+attacks = [p for p in attacks if not p.ends.startswith("crashed")]
+who = WHO if os.geteuid() == 0 else "user"
+
+tap.ok(len(EXCEPTIONS) <= 6, "at most six exceptions")
+kinds = {p.name: p.layer for p in attacks}
+tap.ok(not any(kinds.get(a) in FORBIDDEN_KINDS for _, a in EXCEPTIONS),
+       "no exception for the network, files outside or processes", EXCEPTIONS)
+
+probe = tapsys.exec_json(programs, [], ["/bin/true"], who, env={"CORDON_TEST_OFF": "no-such-layer"})
+tap.ok(probe["status"] == "ok" or probe.code == 2, "the build knows its switches", probe.story())
+
+escaped = {}
+for off in ONLY or SWITCHES:
+    canaries = tapsys.Canaries(programs, who)
+    env = {"CORDON_TEST_OFF": off}
+    control = tapsys.exec_json(programs, ["--ro", str(canaries.ro)], ["/bin/cat", str(canaries.ro / "readable")], who, env=env)
+    if not tap.ok(control["status"] == "ok" and control["stdout"] == "read me\n", f"{off} off: an honest program still runs", control.story()):
+        canaries.close()
+        continue
+    held, open_ = [], {}
+    for p in attacks:
+        if re.fullmatch(ON_THE_LAYER.get(off, "(?!)"), p.name):
+            continue
+        run = tapsys.run_probe(programs, canaries, p, who, env=env)
+        why = tapsys.ended_as_declared(p, run)
+        verdict = run.last_line()
+        faults = canaries.faults()
+        # with a limit's layer off the run may end otherwise than declared; reached it must not be
+        if faults or verdict.startswith("REACHED") or run.code is None or verdict.startswith("BROKEN"):
+            open_[p.name] = "; ".join(faults) or verdict or why or "it did not end"
+            if faults:
+                canaries.close()
+                canaries = tapsys.Canaries(programs, who)
+        else:
+            held.append(p.name)
+    expected = {a for o, a in EXCEPTIONS if o == off}
+    for name in sorted(set(open_) - expected):
+        tap.ok(False, f"{off} off: {name} is contained by another layer", open_[name])
+    for name in sorted(expected - set(open_)):
+        tap.ok(False, f"{off} off: {name} is an exception no more: take it out of the table")
+    tap.ok(set(open_) == expected, f"{off} off: {len(held)} attacks contained by other layers, {len(open_)} exceptions")
+    escaped[off] = open_
+    good, why = tapsys.plant_intact(programs)
+    tap.ok(good, f"{off} off: the kernel's own canaries are intact", why)
+    canaries.close()
+
+total = sum(len(o) for o in escaped.values())
+tap.figure(f"layers off one at a time ({who}): {len(escaped)} layers, {len(attacks)} attacks each, {total} exceptions")
+tap.done()
