@@ -1,0 +1,73 @@
+/* What the launcher itself saw of its layers, after the last lock and before the program.
+ *
+ * Takes:   a locked process, its own status file, one forbidden act per layer.
+ * Gives:   a record that the supervisor compares with what the plan wants.
+ * Never:   decides: a hopeful launcher cannot talk the supervisor into anything.
+ * Runs in: the launcher (writing) and the supervisor (reading).
+ */
+#ifndef JAIL_ATTEST_H
+#define JAIL_ATTEST_H
+
+#include "jail/spec.h"
+#include "wire/msg.h"
+
+#include <stdint.h>
+
+/* The acts, in the order on the wire. Each holds the errno that the act ended with (0: it succeeded). */
+#define JAIL_ACTS(X)                                                                               \
+    X(seal_open)   /* filesystem: a file that only Landlock keeps shut */                          \
+    X(root_write)  /* filesystem: create a file in the root */                                     \
+    X(host_file)   /* filesystem: a file that is on every host but not in the private root */      \
+    X(denied_call) /* syscalls: a call that no table allows */                                     \
+    X(high_dup)    /* resources: a descriptor at the limit */                                      \
+    X(tcp)         /* network: connect to loopback, tried before seccomp forbids the socket */     \
+    X(signal_up)   /* process: the null signal to the parent */
+
+enum jail_act {
+#define X(name) JAIL_ACT_##name,
+    JAIL_ACTS(X)
+#undef X
+    JAIL_ACT_COUNT
+};
+
+#define JAIL_PROOF_NAMESPACES 7
+
+struct jail_proof {
+    uint64_t namespaces[JAIL_PROOF_NAMESPACES]; /* inode numbers, order of jail_namespaces */
+    uint64_t acts[JAIL_ACT_COUNT];
+    uint64_t pid;
+    char status[1024]; /* the lines of its own /proc/PID/status that tell of locks */
+};
+
+void jail_attest_before(struct jail_proof *proof, int proc); /* while /proc can still be opened */
+void jail_attest_network(struct jail_proof *proof);          /* while a socket can still be made */
+void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
+ERR_MUST_USE int jail_attest_send(const struct jail_proof *proof, int control, int listener);
+
+/* The supervisor's side. */
+ERR_MUST_USE int jail_attest_read(struct wire_reader *r, struct jail_proof *ret_proof,
+                                  int *ret_listener, struct err *err);
+
+/* The layers of the result. */
+enum jail_layer {
+    JAIL_LAYER_PROCESS,
+    JAIL_LAYER_SYSCALLS,
+    JAIL_LAYER_RESOURCES,
+    JAIL_LAYER_NETWORK,
+    JAIL_LAYER_FILESYSTEM,
+    JAIL_LAYER_COUNT
+};
+extern const char *const jail_layer_names[JAIL_LAYER_COUNT];
+
+struct jail_layers {
+    bool on[JAIL_LAYER_COUNT];
+    char note[JAIL_LAYER_COUNT][96]; /* what makes it up, or what is missing */
+};
+
+/* Judges PROOF against the plan. OWN: the supervisor's namespaces. Returns 0 when every layer that the
+ * mode promises is on; ERR_MISSING with the layer's name otherwise. */
+ERR_MUST_USE int jail_attest_judge(const struct jail_proof *proof, const struct jail_spec *spec,
+                                   const uint64_t own[JAIL_PROOF_NAMESPACES],
+                                   struct jail_layers *ret_layers, struct err *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* Looking up filters. The foreign architecture is looked up in filter_arch.c, so that programs
+ * which only load filters do not carry the other one's arrays. */
+#include "jail/filter.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define NATIVE jail_filters_x86_64
+#elif defined(__aarch64__)
+#define NATIVE jail_filters_aarch64
+#else
+#error "no filters for this architecture"
+#endif
+
+const struct jail_filter *jail_filter_find(const char *name)
+{
+    for (const struct jail_filter *f = NATIVE; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr)
+{
+    unsigned low = 0, high = f->n_calls;
+    while (low < high) {
+        unsigned mid = low + (high - low) / 2;
+        if (f->calls[mid].nr == nr)
+            return &f->calls[mid];
+        if (f->calls[mid].nr < nr)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* The precompiled seccomp filters, one for each worker kind, and what they say of a denied call.
+ *
+ * Takes:   the name of a filter: exec, exec-procs, and each with -memfd (memfd_create allowed: only
+ *          where a cgroup counts memory).
+ * Gives:   constant arrays to load, and name, layer and reason of the calls they deny.
+ * Never:   allocates, or needs libseccomp: the build did the work.
+ * Runs in: the launcher, which loads it; the supervisor, which names violations; tests.
+ */
+#ifndef JAIL_FILTER_H
+#define JAIL_FILTER_H
+
+#include <linux/filter.h>
+
+/* What the table says of a denied call. */
+struct jail_call {
+    int nr;
+    const char *name, *layer, *reason;
+};
+
+struct jail_filter {
+    const char *name;
+    unsigned arch; /* AUDIT_ARCH_* */
+    const struct sock_filter *insns;
+    unsigned short len;
+    const struct jail_call *calls; /* denied ones, by number */
+    unsigned n_calls;
+};
+
+/* Ended by an entry without a name. */
+extern const struct jail_filter jail_filters_x86_64[], jail_filters_aarch64[];
+
+/* NULL if there is no filter of that name. */
+const struct jail_filter *jail_filter_find(const char *name); /* this architecture's */
+const struct jail_filter *jail_filter_find_arch(const char *name, unsigned audit_arch);
+
+/* NULL for calls that the table allows always or does not list. */
+const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr);
+
+#endif

@@ -1,0 +1,182 @@
+/* Why our own tree and not libseccomp's: libseccomp sorts calls into a tree too (OPTIMIZE=2), but
+ * it compares every call alone, has one default action where we need two (unknown and unlisted),
+ * and answers "the rest of this call" with that default. Here neighbours of equal fate are one
+ * range, so the tree is half as deep. From libseccomp come the numbers of both architectures.
+ *
+ * When a filter is loaded the kernel walks it once for every call number, to learn which calls it
+ * allows without looking at arguments; those never run the filter again. A straight list makes that
+ * walk quadratic, a tree does not: loading is what the shape pays for. The kernel's walk
+ * understands only the instructions used here (load, and, ja, jeq, jge, ret): use no other before
+ * the arguments. */
+#include "jail/filters/tree.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBERS 1024 /* call numbers looked at; both architectures end near 470 */
+#define X32_BIT 0x40000000u
+
+/* A run of numbers with the same rules. */
+struct range {
+    uint32_t first;
+    const struct table_call *call;
+};
+
+static uint32_t scmp_arch(uint32_t audit_arch)
+{
+    return audit_arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
+}
+
+int tree_number(const char *name, uint32_t audit_arch)
+{
+    int nr = seccomp_syscall_resolve_name_arch(scmp_arch(audit_arch), name);
+    return nr < 0 ? -1 : nr; /* libseccomp gives absent calls negative numbers of its own */
+}
+
+char *tree_name(int nr, uint32_t audit_arch)
+{
+    return seccomp_syscall_resolve_num_arch(scmp_arch(audit_arch), nr);
+}
+
+static unsigned put(struct tree *t, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
+{
+    if (t->n == TREE_MAX) {
+        fprintf(stderr, "filtergen: more than %d instructions\n", TREE_MAX);
+        exit(1);
+    }
+    t->insns[t->n] = (struct sock_filter){code, jt, jf, k};
+    return t->n++;
+}
+
+static unsigned load(struct tree *t, size_t offset)
+{
+    return put(t, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static unsigned jump_if_equal(struct tree *t, uint32_t k)
+{
+    return put(t, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 0);
+}
+
+static uint8_t distance(unsigned from, unsigned to)
+{
+    unsigned d = to - from - 1;
+    if (d > 255) {
+        fprintf(stderr, "filtergen: the conditions of one call are too long for BPF jumps\n");
+        exit(1);
+    }
+    return (uint8_t)d;
+}
+
+/* Emits one condition. FAILS collects the jumps to be taken when it does not hold. */
+static void condition(struct tree *t, const struct table_cond *c, unsigned *fails,
+                      unsigned *n_fails)
+{
+    /* both architectures are little-endian: the lower half comes first */
+    size_t low = offsetof(struct seccomp_data, args) + 8 * (size_t)c->arg;
+    if (c->wide) {
+        load(t, low + 4);
+        fails[(*n_fails)++] = jump_if_equal(t, (uint32_t)(c->values[0] >> 32));
+    }
+    load(t, low);
+    if (c->masked)
+        put(t, BPF_ALU | BPF_AND | BPF_K, c->mask, 0, 0);
+    unsigned first = t->n;
+    for (unsigned i = 0; i < c->n; i++)
+        jump_if_equal(t, (uint32_t)c->values[i]);
+    for (unsigned i = first; i + 1 < t->n; i++)
+        t->insns[i].jt = distance(i, t->n);
+    fails[(*n_fails)++] = t->n - 1;
+}
+
+/* The lines of one call, in their order; the last has no condition, so this always returns. */
+static void decide(struct tree *t, const struct table_call *call)
+{
+    for (unsigned i = 0; i < call->n_rules; i++) {
+        const struct table_rule *r = &call->rules[i];
+        unsigned fails[2 * TABLE_CONDS], n_fails = 0;
+        for (unsigned c = 0; c < r->n_conds; c++)
+            condition(t, &r->conds[c], fails, &n_fails);
+        put(t, BPF_RET | BPF_K, r->action, 0, 0);
+        for (unsigned f = 0; f < n_fails; f++)
+            t->insns[fails[f]].jf = distance(fails[f], t->n);
+    }
+}
+
+/* Binary search in ranges FIRST to END: left below the middle, right from it on. */
+static void search(struct tree *t, const struct range *r, unsigned first, unsigned end)
+{
+    if (end - first == 1) {
+        decide(t, r[first].call);
+        return;
+    }
+    unsigned mid = first + (end - first) / 2;
+    unsigned at = put(t, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 0);
+    search(t, r, first, mid);
+    unsigned left = t->n - at - 1;
+    if (left <= 255) {
+        t->insns[at].jt = (uint8_t)left;
+    } else {
+        /* too far for a conditional jump: make room for a long one. All jumps are relative, and
+         * none crosses this place, so moving the left side is safe. */
+        put(t, BPF_JMP | BPF_JA, 0, 0, 0);
+        memmove(&t->insns[at + 2], &t->insns[at + 1], left * sizeof *t->insns);
+        t->insns[at + 1] = (struct sock_filter){BPF_JMP | BPF_JA, 0, 0, left};
+        t->insns[at].jf = 1;
+    }
+    search(t, r, mid, end);
+}
+
+static bool same_fate(const struct table_call *a, const struct table_call *b)
+{
+    return a == b ||
+           (a->n_rules == 1 && b->n_rules == 1 && a->rules[0].action == b->rules[0].action);
+}
+
+void tree_compile(struct tree *out, const struct table *table, uint32_t audit_arch)
+{
+    const struct table_call *fate[NUMBERS];
+    struct range ranges[NUMBERS];
+    unsigned n = 0;
+
+    for (int nr = 0; nr < NUMBERS; nr++) {
+        char *name = tree_name(nr, audit_arch);
+        fate[nr] = name ? &table->unlisted : &table->unknown;
+        free(name);
+    }
+    for (unsigned i = 0; i < table->n_calls; i++) {
+        int nr = tree_number(table->calls[i].name, audit_arch);
+        if (nr >= NUMBERS)
+            table_fail(table->calls[i].rules[0].file, table->calls[i].rules[0].line,
+                       "%s has a number past %d", table->calls[i].name, NUMBERS);
+        if (nr >= 0)
+            fate[nr] = &table->calls[i];
+    }
+    for (uint32_t nr = 0; nr < NUMBERS; nr++)
+        if (nr == 0 || !same_fate(fate[nr], ranges[n - 1].call))
+            ranges[n++] = (struct range){nr, fate[nr]};
+    if (ranges[n - 1].call != &table->unknown) {
+        fprintf(stderr, "filtergen: call numbers go past %d\n", NUMBERS);
+        exit(1);
+    }
+
+    out->n = 0;
+    load(out, offsetof(struct seccomp_data, arch));
+    jump_if_equal(out, audit_arch);
+    out->insns[1].jt = 1;
+    decide(out, &table->foreign);
+    load(out, offsetof(struct seccomp_data, nr));
+    if (audit_arch == AUDIT_ARCH_X86_64) {
+        /* x32 calls report the same architecture and set a bit of the number. The number -1 has it
+         * too but is nobody's call (a tracer skips calls with it): that one is merely unknown. */
+        put(out, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 2);
+        put(out, BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 1, 0);
+        decide(out, &table->foreign);
+    }
+    search(out, ranges, 0, n);
+}

@@ -1,0 +1,68 @@
+/* As an ordinary user the guest is that user, seen as another id from inside and with no way out. As
+ * root it is an id that owns nothing on the machine, and a different one for each run that lives at the
+ * same time, so that file modes alone already keep two runs apart. */
+#include "jail/outside.h"
+
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RANGE_FIRST 0x70000000UL /* above every range that login.defs and systemd hand out */
+
+static bool has_capability(unsigned cap)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &head, data) < 0)
+        return false;
+    return data[cap / 32].effective >> (cap % 32) & 1;
+}
+
+/* Whether ID exists in our own user namespace, and if not, the highest that does. */
+static unsigned long mapped(const char *map, unsigned long id)
+{
+    char text[4096];
+    unsigned long highest = 0, first, outside, count;
+    if (fd_read_file(AT_FDCWD, map, text, sizeof text) < 0)
+        return 0;
+    for (char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (sscanf(line, "%lu %lu %lu", &first, &outside, &count) != 3 || count == 0)
+            continue;
+        if (id >= first && id - first < count)
+            return id;
+        if (first + count - 1 > highest)
+            highest = first + count - 1;
+    }
+    return highest;
+}
+
+int jail_identity_choose(struct jail_identity *ret, struct err *err)
+{
+    *ret = (struct jail_identity){.uid = geteuid(), .gid = getegid()};
+    if (ret->uid != 0)
+        return 0;
+    if (!has_capability(CAP_SETUID) || !has_capability(CAP_SETGID)) {
+        if (mapped("/proc/self/uid_map", 1) != 1)
+            return 0; /* root of a one-id namespace: an ordinary user under another name */
+        err_set(err, ERR_MISSING,
+                "started as root without CAP_SETUID and CAP_SETGID: the guest would be root; start "
+                "cordon as an ordinary user, or give the container both capabilities");
+        return err_layer(err, "process");
+    }
+    unsigned long want = RANGE_FIRST + (unsigned long)getpid();
+    unsigned long uid = mapped("/proc/self/uid_map", want);
+    unsigned long gid = mapped("/proc/self/gid_map", want);
+    if (uid == 0 || gid == 0)
+        return 0; /* only root itself is mapped here, so it is not the host's root */
+    ret->change = true;
+    ret->mapped_mounts = has_capability(CAP_SYS_ADMIN);
+    ret->uid = (uid_t)uid;
+    ret->gid = (gid_t)gid;
+    return 0;
+}

@@ -1,0 +1,121 @@
+/* Paths by Landlock, independent of the mount table: should the private root have a hole, the rules
+ * here still name the only folders that open. Rules stick to inodes; the rule for what is writable lies
+ * on /live, the parent of the writable mounts, so that a mount laid over one of them later is covered. */
+#include "jail/inside.h"
+
+#include "sys/fd.h"
+#include "sys/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FS(x) LANDLOCK_ACCESS_FS_##x
+
+/* What each ABI brought. A row is used when the running kernel is at least that new. */
+static const struct {
+    int abi;
+    struct sys_landlock_attr adds;
+} abis[] = {
+    {1, {.fs = FS(EXECUTE) | FS(WRITE_FILE) | FS(READ_FILE) | FS(READ_DIR) | FS(REMOVE_DIR) |
+               FS(REMOVE_FILE) | FS(MAKE_CHAR) | FS(MAKE_DIR) | FS(MAKE_REG) | FS(MAKE_SOCK) |
+               FS(MAKE_FIFO) | FS(MAKE_BLOCK) | FS(MAKE_SYM)}},
+    {2, {.fs = FS(REFER)}},
+    {3, {.fs = FS(TRUNCATE)}},
+    {4, {.net = LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP}},
+    {5, {.fs = FS(IOCTL_DEV)}},
+    {6, {.scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL}},
+};
+
+#define READ  (FS(READ_FILE) | FS(READ_DIR))
+#define RUN   (READ | FS(EXECUTE))
+#define WRITE                                                                                      \
+    (READ | FS(WRITE_FILE) | FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) | FS(MAKE_REG) |       \
+     FS(MAKE_SOCK) | FS(MAKE_FIFO) | FS(MAKE_SYM) | FS(REFER) | FS(TRUNCATE))
+#define FILE_ONLY (FS(READ_FILE) | FS(WRITE_FILE) | FS(EXECUTE) | FS(TRUNCATE) | FS(IOCTL_DEV))
+
+struct rule {
+    const char *path;
+    uint64_t access;
+    bool optional; /* a machine may lack it */
+};
+
+/* The private root (root.c). /.sealed has no rule that lets it be read: the launcher tries. */
+static const struct rule private_root[] = {
+    {"/", FS(READ_DIR), false},   {"/usr", RUN, false},  {"/etc", READ, false},
+    {"/bin", RUN, true},          {"/lib", RUN, true},   {"/lib64", RUN, true},
+    {"/sbin", RUN, true},         {"/lib32", RUN, true}, {"/proc", READ, true},
+    {"/dev", READ | FS(WRITE_FILE), false},
+    {"/live", WRITE, false},
+};
+/* The host's root, in the mode without namespaces and when a test turns the private root off. */
+static const struct rule host_root[] = {
+    {"/usr", RUN, false},   {"/bin", RUN, true},   {"/lib", RUN, true},
+    {"/lib64", RUN, true},  {"/sbin", RUN, true},  {"/lib32", RUN, true},
+    {"/etc/ld.so.cache", FS(READ_FILE), true},
+    {"/etc/alternatives", READ, true},
+    {"/etc/localtime", FS(READ_FILE), true},
+    {"/dev/null", FS(READ_FILE) | FS(WRITE_FILE), false},
+    {"/dev/zero", FS(READ_FILE) | FS(WRITE_FILE), false},
+    {"/dev/full", FS(READ_FILE) | FS(WRITE_FILE), false},
+    {"/dev/random", FS(READ_FILE), false},
+    {"/dev/urandom", FS(READ_FILE), false},
+};
+
+static int allow(int ruleset, const char *path, uint64_t access, bool optional, struct err *err)
+{
+    FD_AUTO fd = open(path, O_PATH | O_CLOEXEC | (optional ? O_NOFOLLOW : 0));
+    if (fd < 0)
+        return optional && errno == ENOENT ? 0 : err_sys(err, "open %s for its rule", path);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "stat %s for its rule", path);
+    if (S_ISLNK(st.st_mode))
+        return 0; /* /bin -> usr/bin: the rule for /usr covers it */
+    if (!S_ISDIR(st.st_mode))
+        access &= FILE_ONLY;
+    if (sys_landlock_allow_path(ruleset, fd, access) < 0)
+        return err_sys(err, "the rule for %s", path);
+    return 0;
+}
+
+int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
+{
+    int abi = sys_landlock_abi();
+    if (abi < 1)
+        return err_sys(err, "this kernel has no Landlock");
+    struct sys_landlock_attr handled = {0};
+    for (size_t i = 0; i < sizeof abis / sizeof *abis; i++)
+        if (abis[i].abi <= abi) {
+            handled.fs |= abis[i].adds.fs;
+            handled.net |= abis[i].adds.net;
+            handled.scoped |= abis[i].adds.scoped;
+        }
+    size_t size = handled.scoped ? sizeof handled
+                  : handled.net  ? offsetof(struct sys_landlock_attr, scoped)
+                                 : offsetof(struct sys_landlock_attr, net);
+    FD_AUTO ruleset = sys_landlock_create(&handled, size);
+    if (ruleset < 0)
+        return err_sys(err, "create the ruleset");
+
+    bool own_root = spec->mode == JAIL_FULL && !jail_off(spec, mount);
+    const struct rule *rules = own_root ? private_root : host_root;
+    size_t count = own_root ? sizeof private_root / sizeof *private_root
+                            : sizeof host_root / sizeof *host_root;
+    uint64_t written = WRITE | (spec->run_written ? FS(EXECUTE) : 0);
+    int r = 0;
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = allow(ruleset, rules[i].path,
+                  (rules[i].access == WRITE ? written : rules[i].access) & handled.fs,
+                  rules[i].optional, err);
+    for (size_t i = 0; i < spec->nbinds && r == 0; i++)
+        r = allow(ruleset, own_root ? spec->binds[i].dest : spec->binds[i].source,
+                  (spec->binds[i].writable ? written : RUN) & handled.fs, false, err);
+    if (r < 0)
+        return r;
+    if (sys_landlock_restrict(ruleset) < 0)
+        return err_sys(err, "restrict_self");
+    return 0;
+}

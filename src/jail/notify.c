@@ -1,0 +1,159 @@
+/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever was
+ * read of the guest's memory, so a guest that changes its arguments while we look gains nothing but a
+ * wrong line in its own report. Two things are let continue, all decided on registers alone: the
+ * launcher's one exec before any guest byte, and exit_group, where we take a last look at what the
+ * process holds. One notification is handled per call, so a guest that floods us waits its turn behind
+ * its own output and our timers. */
+#include "jail/outside.h"
+
+#include "jail/decode.h"
+#include "jail/filter.h"
+#include "sys/fd.h"
+#include "sys/kernel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static const struct {
+    const char *layer, *hint;
+} hints[] = {
+    {"network", "there is no network in the jail; pass data in with --ro or --stdin"},
+    {"process", "one program per run; ask for --processes N if it must start others"},
+    {"resources", "the limit is 0 here; ask for --processes N if it must start others"},
+    {"filesystem", "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
+    {"syscalls", "the program can do without this call, or does not belong in a jail"},
+};
+
+static const char *hint_for(const char *layer)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(hints[i].layer, layer) == 0)
+            return hints[i].hint;
+    return "";
+}
+
+void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
+                        const char *detail, const char *hint)
+{
+    out->violations_total++;
+    for (size_t i = 0; i < out->violation_count; i++)
+        if (strcmp(out->violations[i].rule, rule) == 0 &&
+            strcmp(out->violations[i].detail, detail) == 0) {
+            out->violations[i].times++;
+            return;
+        }
+    if (out->violation_count == LIMIT_VIOLATIONS)
+        return;
+    if (!out->violations)
+        out->violations = calloc(LIMIT_VIOLATIONS, sizeof *out->violations);
+    if (!out->violations)
+        return; /* counted all the same */
+    struct jail_violation *v = &out->violations[out->violation_count++];
+    snprintf(v->layer, sizeof v->layer, "%s", layer);
+    snprintf(v->rule, sizeof v->rule, "%s", rule);
+    snprintf(v->detail, sizeof v->detail, "%s", detail);
+    snprintf(v->hint, sizeof v->hint, "%s", hint);
+    v->times = 1;
+}
+
+struct guest_memory {
+    pid_t pid;
+    int listener;
+    uint64_t id;
+};
+
+static ssize_t read_guest(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+    const struct guest_memory *g = ctx;
+    struct iovec here = {buf, len}, there = {(void *)(uintptr_t)addr, len};
+    ssize_t n = process_vm_readv(g->pid, &here, 1, &there, 1, 0);
+    uint64_t id = g->id;
+    /* the pid may be somebody else by now: then nothing was read */
+    return ioctl(g->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0 ? n : -1;
+}
+
+static unsigned count_descriptors(pid_t pid)
+{
+    char path[32];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* EMFILE leaves no trace in the kernel; a process that ends with its table full has met it. */
+static void last_look(struct jail_watch *w, pid_t pid)
+{
+    unsigned held = count_descriptors(pid);
+    if (held >= w->limits->descriptors) {
+        char detail[80];
+        snprintf(detail, sizeof detail, "%u of %llu descriptors in use at its end", held,
+                 (unsigned long long)w->limits->descriptors);
+        jail_violation_add(w->out, "resources", "limit.descriptors", detail,
+                           "close what is no longer used, or ask for --descriptors N");
+    }
+}
+
+static void record(struct jail_watch *w, const struct seccomp_notif *n)
+{
+    char rule[48], detail[320];
+    const struct jail_call *call = jail_filter_call(w->filter, n->data.nr);
+    if (w->out->violations_total >= 10 * LIMIT_VIOLATIONS) {
+        w->out->violations_total++; /* a flood is counted, not read */
+        return;
+    }
+    if (!call) {
+        snprintf(rule, sizeof rule, "seccomp.%d", n->data.nr);
+        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"));
+        return;
+    }
+    struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
+    struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
+    snprintf(rule, sizeof rule, "seccomp.%s", call->name);
+    jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
+    jail_violation_add(w->out, call->layer, rule, detail, hint_for(call->layer));
+}
+
+void jail_notify_handle(struct jail_watch *w)
+{
+    /* The kernel's structures may be larger than our headers': ask for room, not for sizes. */
+    union {
+        struct seccomp_notif notif;
+        char room[512];
+    } in;
+    union {
+        struct seccomp_notif_resp resp;
+        char room[512];
+    } out;
+    memset(&in, 0, sizeof in);
+    memset(&out, 0, sizeof out);
+    if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+        return; /* the caller was killed meanwhile */
+    out.resp.id = in.notif.id;
+    out.resp.error = -EPERM;
+    bool launcher = (pid_t)in.notif.pid == w->launcher && !w->exec_seen;
+    if (launcher && in.notif.data.nr == SYS_execve) {
+        w->exec_seen = true;
+        out.resp.error = 0;
+        out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    } else if (in.notif.data.nr == SYS_exit_group) {
+        last_look(w, (pid_t)in.notif.pid);
+        out.resp.error = 0;
+        out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    } else if (!launcher) { /* the launcher's own tries are no violations */
+        record(w, &in.notif);
+    }
+    /* ENOENT: killed while it waited, and there is nobody to answer */
+    (void)ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp);
+}

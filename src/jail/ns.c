@@ -1,0 +1,82 @@
+/* Two user namespaces, one inside the other. The outer one owns the mount, pid, net, ipc and uts
+ * namespaces and holds cordon-nest; the guest lives in the inner one, so that even a guest that won
+ * every capability of its own namespace owns no mount table, no network and no process above it. Each
+ * run has its own, which also makes RLIMIT_NPROC count this run alone. */
+#include "jail/inside.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct jail_namespace jail_namespaces[] = {
+    {"user", CLONE_NEWUSER, JAIL_OFF_user},    {"mnt", CLONE_NEWNS, JAIL_OFF_mount},
+    {"pid", CLONE_NEWPID, JAIL_OFF_pid},       {"net", CLONE_NEWNET, JAIL_OFF_net},
+    {"ipc", CLONE_NEWIPC, JAIL_OFF_ipc},       {"uts", CLONE_NEWUTS, JAIL_OFF_uts},
+    {"cgroup", CLONE_NEWCGROUP, JAIL_OFF_cgroupns},
+};
+const size_t jail_namespace_count = sizeof jail_namespaces / sizeof *jail_namespaces;
+
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
+{
+    uint64_t flags = 0;
+    if (spec->mode != JAIL_FULL)
+        return 0;
+    for (size_t i = 0; i < jail_namespace_count; i++)
+        if (!(spec->switches >> jail_namespaces[i].off & 1) ||
+            jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
+            flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
+    return flags & ~(uint64_t)CLONE_NEWCGROUP;
+}
+
+uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
+{
+    if (spec->mode != JAIL_FULL)
+        return 0;
+    /* The cgroup namespace comes last: its root is the cgroup that one is in when it is made. */
+    return (jail_off(spec, user) ? 0ULL : CLONE_NEWUSER) |
+           (jail_off(spec, cgroupns) ? 0ULL : CLONE_NEWCGROUP);
+}
+
+static char *put_number(char *at, unsigned long n)
+{
+    char digits[24];
+    size_t len = 0;
+    do
+        digits[len++] = (char)('0' + n % 10);
+    while (n /= 10);
+    while (len)
+        *at++ = digits[--len];
+    return at;
+}
+
+static int write_map(int proc, const char *path, unsigned long inside, unsigned long outside)
+{
+    char line[64], *at = put_number(line, inside);
+    *at++ = ' ';
+    at = put_number(at, outside);
+    memcpy(at, " 1\n", 4);
+    int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    size_t len = (size_t)(at - line) + 3;
+    ssize_t n = write(fd, line, len);
+    close(fd);
+    return n == (ssize_t)len ? 0 : -1;
+}
+
+int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
+                     unsigned long inside_gid, unsigned long outside_gid)
+{
+    /* Without CAP_SETGID outside, a gid map is taken only after setgroups was given up. */
+    int fd = openat(proc, "self/setgroups", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, "deny", 4);
+    close(fd);
+    if (n != 4)
+        return -1;
+    if (write_map(proc, "self/uid_map", inside_uid, outside_uid) < 0)
+        return -1;
+    return write_map(proc, "self/gid_map", inside_gid, outside_gid);
+}

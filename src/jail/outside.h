@@ -1,0 +1,101 @@
+/* What the supervisor's files of this room share: the run's state and the facilities seen from outside.
+ *
+ * Takes:   a plan and the parts of a run in the making.
+ * Gives:   started processes, opened binds, cgroups, recorded violations.
+ * Never:   is included outside src/jail.
+ * Runs in: the supervisor.
+ */
+#ifndef JAIL_OUTSIDE_H
+#define JAIL_OUTSIDE_H
+
+#include "jail/run.h"
+
+#include <sys/types.h>
+
+struct jail_filter;
+
+/* Who the guest is on the host. Real root never is the guest: it gets an id of its own for each run,
+ * from a range that no system hands out. */
+struct jail_identity {
+    bool change; /* we are root and must become uid, gid first */
+    bool mapped_mounts; /* and may map mounts to that id */
+    uid_t uid;
+    gid_t gid;
+};
+ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err);
+
+/* binds.c: opens each source of the plan into fds[]; the plan says whether they are detached mounts. */
+ERR_MUST_USE int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
+                                 struct err *err);
+
+/* cgroup.c */
+enum { JAIL_CGROUP_MEMORY, JAIL_CGROUP_PIDS, JAIL_CGROUP_CPU, JAIL_CGROUP_PARTS };
+struct jail_cgroup {
+    int version; /* 0: none; 1: a folder in each hierarchy; 2: one folder, in slot MEMORY */
+    char name[64];
+    int parent[JAIL_CGROUP_PARTS], dir[JAIL_CGROUP_PARTS]; /* -1 where there is none */
+};
+#define JAIL_CGROUP_NONE {.parent = {-1, -1, -1}, .dir = {-1, -1, -1}}
+int jail_cgroup_version(void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
+ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret,
+                                  struct err *err);
+ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err);
+bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
+bool jail_cgroup_pids_hit(const struct jail_cgroup *cg);
+uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg); /* 0 if not counted */
+uint64_t jail_cgroup_peak(const struct jail_cgroup *cg);
+void jail_cgroup_destroy(struct jail_cgroup *cg); /* ends what is in it and removes it */
+void jail_cgroup_close(struct jail_cgroup *cg);   /* only lets go of it */
+
+/* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what the
+ * kernel does not remove by itself. It does so also in the ordinary case: one way, always tested. */
+struct jail_janitor {
+    pid_t pid;
+    int leash; /* closing it (or dying) sets the janitor to work */
+};
+ERR_MUST_USE int jail_janitor_start(const struct jail_cgroup *cg, const char *folder,
+                                    struct jail_janitor *ret, struct err *err);
+void jail_janitor_finish(struct jail_janitor *j); /* waits until everything is gone */
+
+/* scratch.c: the folder of a run without namespaces. */
+ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, char *path, size_t size,
+                                   struct err *err);
+void jail_scratch_remove(const char *path);
+
+/* spawn.c: cordon-nest in its namespaces. */
+struct jail_spawn {
+    const struct jail_spec *spec;
+    const struct jail_identity *id;
+    int nest;    /* executable */
+    int control; /* nest's end */
+    int cgroup;  /* version 2: be born in it; -1 otherwise */
+};
+ERR_MUST_USE int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err);
+
+/* feed.c: the guest's input, from a descriptor that stays ours. */
+struct jail_feed {
+    int from, to, epoll; /* to: -1 when there is nothing (more) to feed */
+    uint32_t tag;
+    bool always_ready;
+    size_t at, len;
+    char data[16384];
+};
+ERR_MUST_USE int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag,
+                                 int *ret_theirs, struct err *err);
+void jail_feed_step(struct jail_feed *f);
+void jail_feed_stop(struct jail_feed *f);
+
+/* notify.c */
+struct jail_watch {
+    int listener;
+    pid_t launcher;      /* host pid of the guest's first process */
+    bool exec_seen;      /* its one exec was let through */
+    const struct jail_filter *filter;
+    const struct jail_limits *limits;
+    struct jail_outcome *out;
+};
+void jail_notify_handle(struct jail_watch *w); /* one pending notification, if there is one */
+void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
+                        const char *detail, const char *hint);
+
+#endif

@@ -1,0 +1,49 @@
+/* The limits that the kernel keeps per process. They stand behind the cgroup where there is one, and
+ * alone where there is none. One table, soft and hard the same unless a row says why not. */
+#include "jail/inside.h"
+
+#include <sys/resource.h>
+
+int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
+{
+    const struct jail_limits *l = &spec->limits;
+    const rlim_t cpu_s = (l->cpu_ms + 999) / 1000;
+    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless. */
+    const rlim_t tasks = 1 + l->threads + l->processes;
+    const bool exact_tasks = spec->mode == JAIL_FULL && !jail_off(spec, user);
+    const struct {
+        const char *name;
+        int id;
+        bool on;
+        rlim_t soft, hard;
+    } rows[] = {
+        /* 1, not 0: a core_pattern that is a pipe ignores 0 and runs its handler on the host */
+        {"RLIMIT_CORE", RLIMIT_CORE, true, 1, 1},
+        {"RLIMIT_NOFILE", RLIMIT_NOFILE, true, l->descriptors, l->descriptors},
+        {"RLIMIT_AS", RLIMIT_AS, spec->memory_by_rlimit, l->memory, l->memory},
+        {"RLIMIT_NPROC", RLIMIT_NPROC, exact_tasks, tasks, tasks},
+        /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
+        {"RLIMIT_CPU", RLIMIT_CPU, true, cpu_s + 1, cpu_s + 2},
+        /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this */
+        {"RLIMIT_FSIZE", RLIMIT_FSIZE, true, l->disk + 4096, l->disk + 4096},
+        {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, true, 65536, 65536},
+        {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, true, 256, 256},
+        {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, true, 0, 0},
+        {"RLIMIT_NICE", RLIMIT_NICE, true, 0, 0},
+        {"RLIMIT_RTPRIO", RLIMIT_RTPRIO, true, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rlimit now, want = {rows[i].soft, rows[i].hard};
+        if (!rows[i].on)
+            continue;
+        if (getrlimit((__rlimit_resource_t)rows[i].id, &now) < 0)
+            return err_sys(err, "read %s", rows[i].name);
+        if (want.rlim_max > now.rlim_max) /* the caller's own limit is lower: it stays */
+            want.rlim_max = now.rlim_max;
+        if (want.rlim_cur > want.rlim_max)
+            want.rlim_cur = want.rlim_max;
+        if (setrlimit((__rlimit_resource_t)rows[i].id, &want) < 0)
+            return err_sys(err, "set %s", rows[i].name);
+    }
+    return 0;
+}

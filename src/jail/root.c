@@ -1,0 +1,284 @@
+/* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and one
+ * quota'd file system that shows as /workspace and /tmp. Everything arrives as a detached mount by
+ * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
+ * attached, and the old root is gone before the guest exists. Places for the caller's own binds are
+ * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else. */
+#include "jail/inside.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STAGE "/tmp" /* where the new root is hung until the pivot; any folder would do */
+
+static int open_in(int root, const char *path, uint64_t flags)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/* A detached copy of what is at PATH (with its own submounts), closed down by ATTRS. */
+static int detach(int dir, const char *path, uint64_t attrs, struct err *err)
+{
+    const unsigned empty = *path ? 0 : AT_EMPTY_PATH;
+    FD_AUTO fd =
+        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | empty);
+    struct mount_attr set = {.attr_set = attrs};
+    if (fd < 0)
+        return err_sys(err, "open_tree %s", path);
+    if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0)
+        return err_sys(err, "close down the mount of %s", path);
+    return fd_take(&fd);
+}
+
+static int attach(int mount, int dir, const char *path, struct err *err)
+{
+    unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*path ? 0 : MOVE_MOUNT_T_EMPTY_PATH);
+    if (move_mount(mount, "", dir, path, flags) < 0)
+        return err_sys(err, "attach the mount at %s", *path ? path : "its place");
+    return 0;
+}
+
+/* The folders of the runtime. Where the host has a link (usr-merge), so has the jail. */
+static int runtime(int root, struct err *err)
+{
+    static const char *const dirs[] = {"/usr", "/bin", "/lib", "/lib64", "/sbin", "/lib32"};
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        char link[128];
+        const char *name = dirs[i] + 1;
+        ssize_t n = readlink(dirs[i], link, sizeof link - 1);
+        if (n > 0) {
+            link[n] = 0;
+            if (symlinkat(link, root, name) < 0)
+                return err_sys(err, "link %s", dirs[i]);
+            continue;
+        }
+        if (errno == ENOENT && i > 0)
+            continue;
+        FD_AUTO fd =
+            detach(AT_FDCWD, dirs[i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+        if (fd < 0)
+            return fd;
+        if (mkdirat(root, name, 0755) < 0)
+            return err_sys(err, "mkdir %s", name);
+        int r = attach(fd, root, name, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int small_file(int root, const char *path, const char *text, mode_t mode, struct err *err)
+{
+    FD_AUTO fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        return err_sys(err, "write %s", path);
+    return 0;
+}
+
+/* Single files and devices: {host path, attributes}. A missing one of /etc is no loss. */
+static int pieces(int root, struct err *err)
+{
+    static const struct {
+        const char *path;
+        uint64_t attrs;
+        bool dir, optional;
+    } rows[] = {
+        {"/etc/ld.so.cache", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false, true},
+        {"/etc/alternatives", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, true, true},
+        {"/etc/localtime", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false, true},
+        {"/dev/null", MOUNT_ATTR_NOEXEC, false, false},
+        {"/dev/zero", MOUNT_ATTR_NOEXEC, false, false},
+        {"/dev/full", MOUNT_ATTR_NOEXEC, false, false},
+        {"/dev/random", MOUNT_ATTR_NOEXEC, false, false},
+        {"/dev/urandom", MOUNT_ATTR_NOEXEC, false, false},
+    };
+    if (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0)
+        return err_sys(err, "mkdir /etc, /dev");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FD_AUTO fd = detach(AT_FDCWD, rows[i].path,
+                            rows[i].attrs | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, err);
+        if (fd < 0 && rows[i].optional && errno == ENOENT)
+            continue;
+        if (fd < 0)
+            return fd;
+        const char *name = rows[i].path + 1;
+        int r = rows[i].dir ? mkdirat(root, name, 0755) : small_file(root, name, "", 0444, err);
+        if (r < 0)
+            return err_sys(err, "a place for %s", rows[i].path);
+        r = attach(fd, root, name, err);
+        if (r < 0)
+            return r;
+    }
+    if (symlinkat("../live/tmp", root, "dev/shm") < 0)
+        return err_sys(err, "link /dev/shm");
+    int r = small_file(root, "etc/passwd",
+                       "guest:x:1000:1000:guest:/tmp:/bin/sh\n"
+                       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                       0444, err);
+    if (r == 0)
+        r = small_file(root, "etc/group", "guest:x:1000:\nnogroup:x:65534:\n", 0444, err);
+    if (r == 0) /* readable by its mode, but no Landlock rule opens it: the launcher's proof */
+        r = small_file(root, ".sealed", "Landlock keeps this shut\n", 0444, err);
+    return r;
+}
+
+/* One tmpfs, shown twice, so that bytes and inodes are counted together. */
+static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
+{
+    char options[96];
+    if (mkdirat(root, "live", 0755) < 0 || mkdirat(root, "live/workspace", 0755) < 0 ||
+        mkdirat(root, "live/tmp", 0755) < 0 || symlinkat("live/workspace", root, "workspace") < 0 ||
+        symlinkat("live/tmp", root, "tmp") < 0)
+        return err_sys(err, "mkdir /live");
+    snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
+             (unsigned long long)spec->limits.disk,
+             /* the root and the two folders are ours */
+             (unsigned long long)spec->limits.inodes + 3);
+#ifdef CORDON_LAYER_SWITCHES
+    if (jail_off(spec, quota))
+        snprintf(options, sizeof options, "mode=0755");
+#endif
+    unsigned long flags = MS_NOSUID | MS_NODEV | (spec->run_written ? 0 : MS_NOEXEC);
+    if (mount("cordon", STAGE "/live/workspace", "tmpfs", flags, options) < 0)
+        return err_sys(err, "mount the quota'd tmpfs");
+    FD_AUTO quota = openat(root, "live/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (quota < 0 || mkdirat(quota, "workspace", 0755) < 0 || mkdirat(quota, "tmp", 01777) < 0 ||
+        fchmodat(quota, "tmp", 01777, 0) < 0)
+        return err_sys(err, "mkdir in the quota'd tmpfs");
+    FD_AUTO workspace = detach(quota, "workspace", 0, err);
+    if (workspace < 0)
+        return workspace;
+    FD_AUTO tmp = detach(quota, "tmp", 0, err);
+    if (tmp < 0)
+        return tmp;
+    if (umount2(STAGE "/live/workspace", MNT_DETACH) < 0)
+        return err_sys(err, "unhang the quota'd tmpfs");
+    int r = attach(workspace, root, "live/workspace", err);
+    if (r == 0)
+        r = attach(tmp, root, "live/tmp", err);
+    if (r == 0)
+        *ret_quota = fd_take(&quota);
+    return r;
+}
+
+/* The place DEST inside ROOT, made if it is not there. */
+static int place(int root, const char *dest, bool dir, struct err *err)
+{
+    char path[4096];
+    size_t len = strlen(dest);
+    int fd = open_in(root, dest, O_PATH);
+    if (fd >= 0)
+        return fd;
+    if (len >= sizeof path)
+        return err_set(err, ERR_USAGE, "%.60s... is too long a path", dest);
+    memcpy(path, dest, len + 1);
+    for (char *slash = path; slash;) {
+        slash = strchr(slash + 1, '/');
+        if (slash)
+            *slash = 0;
+        FD_AUTO have = open_in(root, path, O_PATH);
+        if (have < 0) {
+            char *base = strrchr(path, '/');
+            *base = 0;
+            FD_AUTO parent = open_in(root, *path ? path : "/", O_PATH | O_DIRECTORY);
+            *base = '/';
+            int made = parent < 0 ? -1
+                       : slash || dir
+                           ? mkdirat(parent, base + 1, 0755)
+                           : openat(parent, base + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+            if (made < 0)
+                return err_sys(err, "make a place for %s inside", dest);
+            if (made > 0)
+                fd_close(made);
+        }
+        if (slash)
+            *slash = '/';
+    }
+    fd = open_in(root, dest, O_PATH);
+    return fd >= 0 ? fd : err_sys(err, "open %s inside", dest);
+}
+
+/* The caller's binds. As real root the supervisor sent detached mounts, mapped to the owner; otherwise
+ * it sent the place it had checked, and what we open here must be that very place. */
+static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err *err)
+{
+    const struct jail_bind *b = &spec->binds[i];
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                     (b->writable ? spec->run_written ? 0ULL : MOUNT_ATTR_NOEXEC : MOUNT_ATTR_RDONLY);
+    if (spec->binds_detached) {
+        struct mount_attr set = {.attr_set = attrs};
+        if (mount_setattr(sent, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0)
+            return err_sys(err, "close down the mount of %s", b->source);
+        return dup(sent);
+    }
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS |
+                                      (b->writable ? (uint64_t)RESOLVE_NO_SYMLINKS : 0)};
+    FD_AUTO here = (int)syscall(SYS_openat2, AT_FDCWD, b->source, &how, sizeof how);
+    struct stat want, got;
+    if (here < 0 || fstat(here, &got) < 0 || fstat(sent, &want) < 0)
+        return err_sys(err, "open %s", b->source);
+    if (want.st_dev != got.st_dev || want.st_ino != got.st_ino)
+        return err_set(err, ERR_STATE, "%s changed while the jail was built", b->source);
+    return detach(here, "", attrs, err);
+}
+
+int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
+                    struct err *err)
+{
+    int own[LIMIT_BINDS], r = 0;
+    size_t opened = 0;
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(err, "cut the mount table off from the host's");
+    if (jail_off(spec, mount)) { /* a test looks whether the other layers hold */
+        *ret_quota = -1;
+        return 0;
+    }
+    for (; opened < spec->nbinds; opened++) { /* before the stage hides what lies there */
+        own[opened] = own_bind(spec, opened, bind_fds[opened], err);
+        if (own[opened] < 0) {
+            r = own[opened];
+            goto out;
+        }
+    }
+    if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0755,size=1m,nr_inodes=512") < 0) {
+        r = err_sys(err, "mount the private root");
+        goto out;
+    }
+    FD_AUTO root = open(STAGE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = root < 0 ? err_sys(err, "open the private root") : runtime(root, err);
+    if (r == 0)
+        r = pieces(root, err);
+    if (r == 0)
+        r = writable(spec, root, ret_quota, err);
+    if (r == 0 && spec->proc &&
+        (mkdirat(root, "proc", 0555) < 0 ||
+         mount("proc", STAGE "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+               "subset=pid,hidepid=invisible") < 0))
+        r = err_sys(err, "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
+    for (size_t i = 0; i < opened && r == 0; i++) {
+        struct stat st;
+        FD_AUTO at = fstat(own[i], &st) < 0 ? err_sys(err, "stat %s", spec->binds[i].source)
+                                            : place(root, spec->binds[i].dest, S_ISDIR(st.st_mode), err);
+        r = at < 0 ? at : attach(own[i], at, "", err);
+    }
+    struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
+    if (r == 0 && (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
+                   fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+                   umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+        r = err_sys(err, "enter the private root");
+out:
+    while (opened)
+        fd_close(own[--opened]);
+    return r;
+}

@@ -1,0 +1,630 @@
+/* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn cordon-nest, take the
+ * launcher's proof and its listener, say GO, then carry output, answer notifications and keep time until
+ * cordon-nest says how it ended. One epoll descriptor holds everything, so that a daemon can hold many
+ * runs in one loop. Whatever fails before GO is a refusal: the program has not run. */
+#include "jail/outside.h"
+
+#include "base/clock.h"
+#include "jail/filter.h"
+#include "jail/inside.h"
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SETUP_MS 10000 /* a jail that is not built by then never will be */
+
+enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES };
+
+struct jail_run {
+    struct jail_spec spec; /* the caller's strings; they outlive the run */
+    struct jail_identity id;
+    struct jail_sink sink;
+    struct jail_cgroup cgroup;
+    struct jail_janitor janitor;
+    struct jail_watch watch;
+    struct jail_feed feed;
+    struct jail_outcome out;
+    char scratch[512];
+    const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
+    char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
+    const char **env;
+    int epoll, fd[SOURCES];
+    pid_t nest, guest;
+    uint64_t born_ns, go_ns, end_ns;
+    bool ended;        /* EXITED came, or cordon-nest is dead */
+    bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
+    bool reaped;
+    enum jail_end forced; /* why we killed it */
+};
+
+/* ---- preparing ---- */
+
+static int watch_fd(struct jail_run *run, enum source s, struct err *err)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = s};
+    return epoll_ctl(run->epoll, EPOLL_CTL_ADD, run->fd[s], &e) < 0 ? err_sys(err, "epoll") : 0;
+}
+
+static void forget_fd(struct jail_run *run, enum source s)
+{
+    fd_close(run->fd[s]); /* epoll forgets a closed descriptor by itself */
+    run->fd[s] = -1;
+}
+
+static void arm(struct jail_run *run, uint64_t ns)
+{
+    struct itimerspec t = {.it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
+    timerfd_settime(run->fd[TIMER], 0, &t, NULL);
+}
+
+/* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed (more
+ * than one process: no rlimit counts them together), else the address space of the one process. */
+static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct err *err)
+{
+    bool many = run->spec.limits.processes > 0;
+    int version = by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
+    bool want = by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (version == 2 || many));
+    if (want && !jail_off(&run->spec, cgroup)) {
+        struct err why = ERR_INIT;
+        int r = jail_cgroup_make(&run->spec.limits, &run->cgroup, &why);
+        if (r == 0) {
+            run->out.memory_enforced_by = run->cgroup.version == 2 ? "cgroup v2" : "cgroup v1";
+            run->cpu_by_group = true;
+            return 0;
+        }
+        if (many || by == JAIL_MEMORY_CGROUP) {
+            err_set(err, ERR_MISSING,
+                    "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
+                    "or accept a limit per process with --memory-by rlimit",
+                    many ? "several processes" : "the run", why.msg);
+            return err_layer(err, "resources");
+        }
+    }
+    run->spec.memory_by_rlimit = true;
+    run->out.memory_enforced_by = many ? "rlimit, per process" : "rlimit";
+    return 0;
+}
+
+static int use_scratch(struct jail_run *run, struct err *err)
+{
+    int r = jail_scratch_make(&run->id, run->scratch, sizeof run->scratch, err);
+    if (r < 0)
+        return r;
+    snprintf(run->scratch_cwd, sizeof run->scratch_cwd, "%s/workspace", run->scratch);
+    snprintf(run->scratch_home, sizeof run->scratch_home, "HOME=%s/tmp", run->scratch);
+    snprintf(run->scratch_tmp, sizeof run->scratch_tmp, "TMPDIR=%s/tmp", run->scratch);
+    run->env = calloc(run->spec.envc + 1, sizeof *run->env);
+    struct jail_bind *binds = calloc(run->spec.nbinds + 1, sizeof *binds);
+    if (!run->env || !binds) {
+        free(binds);
+        return err_set(err, ERR_MEMORY, "no memory");
+    }
+    for (size_t i = 0; i < run->spec.envc; i++)
+        run->env[i] = strncmp(run->spec.env[i], "HOME=/tmp", 10) == 0     ? run->scratch_home
+                      : strncmp(run->spec.env[i], "TMPDIR=/tmp", 12) == 0 ? run->scratch_tmp
+                                                                          : run->spec.env[i];
+    memcpy(binds, run->spec.binds, run->spec.nbinds * sizeof *binds);
+    binds[run->spec.nbinds] = (struct jail_bind){run->scratch, run->scratch, true};
+    run->spec.env = run->env;
+    run->spec.binds = binds;
+    run->spec.nbinds++;
+    run->spec.cwd = run->scratch_cwd;
+    return 0;
+}
+
+static int send_spec(struct jail_run *run, int *fds, size_t nfds, struct err *err)
+{
+    struct buf frame;
+    buf_init(&frame, LIMIT_FRAME - 1);
+    int r = jail_spec_encode(&run->spec, &frame);
+    struct fd_packet p = {.data = frame.data, .len = frame.len, .fds = fds, .nfds = nfds};
+    if (r < 0)
+        r = err_set(err, ERR_USAGE, "the arguments and environment are longer than %llu bytes",
+                    (unsigned long long)LIMIT_FRAME);
+    else if (fd_send(run->fd[CONTROL], &p) < 0)
+        r = err_sys(err, "send the plan to cordon-nest");
+    buf_done(&frame);
+    return r;
+}
+
+static int control_socket(struct jail_run *run, int *ret_theirs, struct err *err)
+{
+    int sv[2], on = 1, room = (int)LIMIT_FRAME;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+        return err_sys(err, "socketpair");
+    run->fd[CONTROL] = sv[0];
+    *ret_theirs = sv[1];
+    if (setsockopt(sv[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+        setsockopt(sv[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) < 0)
+        return err_sys(err, "control socket");
+    return 0;
+}
+
+static int open_input(struct jail_run *run, int from, int *ret_theirs, struct err *err)
+{
+    if (from >= 0)
+        return jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
+    *ret_theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return *ret_theirs < 0 ? err_sys(err, "open /dev/null") : 0;
+}
+
+static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
+{
+    int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
+    size_t nbinds = 0;
+    FD_AUTO theirs = -1;
+    FD_AUTO nest = open(start->nest, O_PATH | O_CLOEXEC);
+    if (nest < 0) {
+        err_sys(err, "cordon-nest is not where cordon is installed (%s)", start->nest);
+        return err_layer(err, "process");
+    }
+    run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    run->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (run->fd[TIMER] < 0 || run->epoll < 0)
+        return err_sys(err, "epoll, timerfd");
+    r = jail_identity_choose(&run->id, err);
+    if (r == 0)
+        r = choose_memory(run, start->memory_by, err);
+    if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
+        r = use_scratch(run, err);
+    if (r == 0 && (run->cgroup.version || run->scratch[0]))
+        r = jail_janitor_start(&run->cgroup, run->scratch, &run->janitor, err);
+    if (r == 0)
+        r = jail_binds_open(&run->spec, &run->id, fds + 3, err);
+    if (r < 0)
+        return r;
+    nbinds = run->spec.nbinds;
+    for (int i = 0; i < 2 && r == 0; i++)
+        if (pipe2(streams[i], O_CLOEXEC) < 0 || fcntl(streams[i][0], F_SETFL, O_NONBLOCK) < 0)
+            r = err_sys(err, "pipe");
+    run->fd[OUT] = streams[0][0];
+    run->fd[ERR] = streams[1][0];
+    if (r == 0)
+        r = open_input(run, start->input, &fds[0], err);
+    fds[1] = streams[0][1];
+    fds[2] = streams[1][1];
+    if (r == 0)
+        r = control_socket(run, &theirs, err);
+    if (r == 0) {
+        struct jail_spawn spawn = {.spec = &run->spec,
+                                   .id = &run->id,
+                                   .nest = nest,
+                                   .control = theirs,
+                                   .cgroup = run->cgroup.version == 2 ? run->cgroup.dir[0] : -1};
+        r = jail_spawn_nest(&spawn, &run->nest, err);
+    }
+    if (r == 0 && run->cgroup.version == 1)
+        r = jail_cgroup_move_in(&run->cgroup, run->nest, err);
+    if (r == 0)
+        r = send_spec(run, fds, 3 + nbinds, err);
+    for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
+        if (s != LISTENER)
+            r = watch_fd(run, s, err);
+    arm(run, SETUP_MS * CLOCK_NS_PER_MS);
+    for (int i = 0; i < 3; i++)
+        fd_close(fds[i]);
+    for (size_t i = 0; i < nbinds; i++)
+        fd_close(fds[3 + i]);
+    return r;
+}
+
+int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
+                 struct jail_run **ret_run, struct err *err)
+{
+    int r = jail_spec_check(spec, err);
+    if (r < 0)
+        return r;
+    struct jail_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return err_set(err, ERR_MEMORY, "no memory");
+    run->spec = *spec;
+    run->sink = start->sink;
+    run->cgroup = (struct jail_cgroup)JAIL_CGROUP_NONE;
+    run->epoll = -1;
+    run->feed.to = -1;
+    for (int s = 0; s < SOURCES; s++)
+        run->fd[s] = -1;
+    run->born_ns = clock_now_ns();
+    run->watch = (struct jail_watch){.listener = -1,
+                                     .filter = jail_filter_find(spec->filter),
+                                     .limits = &run->spec.limits,
+                                     .out = &run->out};
+    r = run->watch.filter ? begin(run, start, err)
+                          : err_set(err, ERR_STATE, "no system call table '%s'", spec->filter);
+    if (r < 0) {
+        jail_run_free(run);
+        return r;
+    }
+    *ret_run = run;
+    return 0;
+}
+
+/* ---- ending ---- */
+
+static void reap(struct jail_run *run)
+{
+    struct rusage used;
+    if (run->reaped || run->nest <= 0)
+        return;
+    kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
+    if (run->spec.mode != JAIL_FULL && run->guest > 0)
+        kill(run->guest, SIGKILL);
+    while (wait4(run->nest, NULL, 0, &used) < 0) /* returns after the last process is gone */
+        if (errno != EINTR)
+            return;
+    run->reaped = true;
+    if (!run->out.cpu_us) {
+        run->out.cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                          (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+        run->out.memory = (uint64_t)used.ru_maxrss * 1024;
+    }
+}
+
+static void force(struct jail_run *run, enum jail_end why)
+{
+    if (run->ended || run->forced)
+        return;
+    run->forced = why;
+    run->end_ns = clock_now_ns();
+    reap(run);
+    run->ended = true;
+}
+
+void jail_run_stop(struct jail_run *run)
+{
+    force(run, JAIL_END_STOPPED);
+}
+
+static void refuse(struct jail_run *run, const struct err *why, enum jail_end end)
+{
+    if (run->out.refusal.code == 0)
+        run->out.refusal = *why;
+    force(run, end);
+}
+
+/* What EXITED tells and the limits it may have met. */
+static void judge_end(struct jail_run *run)
+{
+    struct jail_outcome *o = &run->out;
+    const uint64_t near = run->spec.limits.memory / 10 * 9;
+    if (run->cgroup.version) {
+        uint64_t us = jail_cgroup_cpu_us(&run->cgroup), peak = jail_cgroup_peak(&run->cgroup);
+        o->cpu_us = us > o->cpu_us ? us : o->cpu_us;
+        o->memory = peak > o->memory ? peak : o->memory;
+        if (jail_cgroup_pids_hit(&run->cgroup))
+            jail_violation_add(o, "resources", "limit.processes",
+                               "a new process or thread was refused (EAGAIN)",
+                               "start fewer at once, or ask for --processes N");
+    }
+    if (run->forced) {
+        o->end = run->forced;
+        o->signal = SIGKILL;
+        o->exit_code = -SIGKILL;
+        return;
+    }
+    bool failed = o->end == JAIL_END_SIGNAL || (o->end == JAIL_END_EXIT && o->exit_code != 0);
+    if (run->cgroup.version && failed && jail_cgroup_oom_killed(&run->cgroup))
+        o->end = JAIL_END_MEMORY;
+    else if (o->end == JAIL_END_SIGNAL && o->signal == SIGXCPU)
+        o->end = JAIL_END_CPU;
+    else if (failed && o->memory >= near && o->signal != SIGKILL && o->signal != SIGTERM)
+        o->end = JAIL_END_MEMORY;
+}
+
+static void drain(struct jail_run *run);
+
+static void finish(struct jail_run *run)
+{
+    jail_feed_stop(&run->feed);
+    if (!run->end_ns)
+        run->end_ns = clock_now_ns();
+    reap(run);
+    drain(run);
+    if (!run->go_ns)
+        run->go_ns = run->end_ns;
+    run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
+    if (run->out.end == JAIL_END_NONE && !run->forced)
+        run->out.end = JAIL_END_LOST;
+    judge_end(run);
+    jail_cgroup_close(&run->cgroup);
+    jail_janitor_finish(&run->janitor);
+    for (enum source s = CONTROL; s < SOURCES; s++)
+        forget_fd(run, s);
+}
+
+void jail_run_free(struct jail_run *run)
+{
+    if (!run)
+        return;
+    reap(run);
+    jail_feed_stop(&run->feed);
+    for (int s = 0; s < SOURCES; s++)
+        fd_close(run->fd[s]);
+    fd_close(run->epoll);
+    if (run->cgroup.version && !run->janitor.pid)
+        jail_cgroup_destroy(&run->cgroup);
+    else
+        jail_cgroup_close(&run->cgroup);
+    if (run->scratch[0] && !run->janitor.pid)
+        jail_scratch_remove(run->scratch);
+    jail_janitor_finish(&run->janitor);
+    if (run->env) {
+        free(run->env);
+        free(run->spec.binds);
+    }
+    free(run->out.violations);
+    free(run);
+}
+
+/* ---- events ---- */
+
+static void take_failure(struct jail_run *run, struct wire_reader *r)
+{
+    struct err why = {.code = ERR_MISSING};
+    char step[64];
+    wire_get_text(r, why.layer, sizeof why.layer);
+    wire_get_text(r, step, sizeof step);
+    why.sys_errno = (int)wire_get_int(r);
+    wire_get_text(r, why.msg, sizeof why.msg);
+    refuse(run, &why, strcmp(step, "exec") == 0 ? JAIL_END_NOT_RUN : JAIL_END_REFUSED);
+}
+
+/* The launcher is locked and waits. Its listener is fetched from it, not sent: the filter allows no
+ * sendmsg. Its pid is the kernel's word for the sender. */
+static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender, struct err *err)
+{
+    struct jail_proof proof = {0};
+    uint64_t own[JAIL_PROOF_NAMESPACES] = {0};
+    int number = -1, e = jail_attest_read(r, &proof, &number, err);
+    if (e < 0)
+        return e;
+    for (size_t i = 0; i < jail_namespace_count; i++) {
+        char path[48];
+        struct stat st;
+        snprintf(path, sizeof path, "/proc/self/ns/%s", jail_namespaces[i].name);
+        if (stat(path, &st) == 0)
+            own[i] = st.st_ino;
+    }
+    e = jail_attest_judge(&proof, &run->spec, own, &run->out.layers, err);
+    if (e < 0)
+        return e;
+    run->guest = run->watch.launcher = sender;
+    if (number >= 0) {
+        FD_AUTO pidfd = (int)syscall(SYS_pidfd_open, sender, 0);
+        run->fd[LISTENER] = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+        if (run->fd[LISTENER] < 0) {
+            err_sys(err, "take the listener of the system call filter");
+            return err_layer(err, "syscalls");
+        }
+        run->watch.listener = run->fd[LISTENER];
+        e = watch_fd(run, LISTENER, err);
+        if (e < 0)
+            return e;
+    }
+    /* Where the table allows exec, the launcher's one is not notified. */
+    run->watch.exec_seen = number < 0 || run->spec.limits.processes > 0;
+    char room[16];
+    struct buf go = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &go, WIRE_GO);
+    e = wire_end(&w);
+    struct fd_packet p = {.data = go.data, .len = go.len};
+    if (e < 0 || fd_send(run->fd[CONTROL], &p) < 0)
+        return err_sys(err, "say GO");
+    run->go_ns = clock_now_ns();
+    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
+    return 0;
+}
+
+static void take_exit(struct jail_run *run, struct wire_reader *r)
+{
+    uint64_t usage[3] = {0}, left[4] = {0};
+    int status = (int)wire_get_int(r);
+    (void)wire_get_uints(r, usage, 3);
+    size_t quota = wire_get_uints(r, left, 4);
+    struct jail_outcome *o = &run->out;
+    o->cpu_us = usage[0] + usage[1];
+    o->memory = usage[2];
+    if (WIFSIGNALED(status)) {
+        o->end = JAIL_END_SIGNAL;
+        o->signal = WTERMSIG(status);
+        o->exit_code = -o->signal;
+    } else {
+        o->end = JAIL_END_EXIT;
+        o->exit_code = WEXITSTATUS(status);
+    }
+    char detail[96];
+    if (quota == 4 && left[0] && left[1] == 0) {
+        snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
+                 (unsigned long long)run->spec.limits.disk);
+        jail_violation_add(o, "resources", "limit.disk", detail,
+                           "write less, delete what is done with, or ask for --disk N");
+    }
+    if (quota == 4 && left[2] && left[3] == 0) {
+        snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
+                 (unsigned long long)run->spec.limits.inodes);
+        jail_violation_add(o, "resources", "limit.inodes", detail,
+                           "make fewer files, or ask for --inodes N");
+    }
+    run->end_ns = clock_now_ns();
+    run->ended = true;
+}
+
+static void on_control(struct jail_run *run)
+{
+    char frame[4096];
+    int none[1];
+    struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = none, .nfds = 0};
+    struct wire_reader r;
+    struct err why = ERR_INIT;
+    int got = fd_receive(run->fd[CONTROL], &p);
+    if (got <= 0) { /* cordon-nest is gone without a word */
+        run->ended = true;
+        if (!run->go_ns && run->out.refusal.code == 0) {
+            err_set(&why, ERR_MISSING, "cordon-nest died while it built the jail");
+            err_layer(&why, "process");
+            refuse(run, &why, JAIL_END_REFUSED);
+            run->out.refusal = why;
+            run->forced = JAIL_END_REFUSED;
+        }
+        return;
+    }
+    if (wire_open(&r, frame, p.len, &why) < 0) {
+        refuse(run, &why, JAIL_END_REFUSED);
+        return;
+    }
+    /* What may be said when: a proof once, before GO; a failure before the program runs; an exit. */
+    if (r.type == WIRE_PROVED && !run->go_ns) {
+        if (take_proof(run, &r, p.sender, &why) < 0)
+            refuse(run, &why, JAIL_END_REFUSED);
+    } else if (r.type == WIRE_FAILED) {
+        take_failure(run, &r);
+    } else if (r.type == WIRE_EXITED) {
+        if (!run->go_ns) {
+            err_set(&why, ERR_MISSING, "the launcher died before the program ran");
+            err_layer(&why, "process");
+            refuse(run, &why, JAIL_END_REFUSED);
+        } else {
+            take_exit(run, &r);
+        }
+    } else {
+        err_set(&why, ERR_STATE, "%s at the wrong moment", wire_name(r.type));
+        refuse(run, &why, JAIL_END_REFUSED);
+    }
+}
+
+static bool on_output(struct jail_run *run, enum source s)
+{
+    static char chunk[65536];
+    enum jail_stream stream = s == OUT ? JAIL_STDOUT : JAIL_STDERR;
+    ssize_t n = read(run->fd[s], chunk, sizeof chunk);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) {
+        forget_fd(run, s);
+        return false;
+    }
+    run->out.bytes[stream] += (uint64_t)n;
+    run->sink.bytes(run->sink.ctx, stream, chunk, (size_t)n);
+    if (run->out.bytes[0] + run->out.bytes[1] > run->spec.limits.flood)
+        force(run, JAIL_END_FLOOD);
+    return true;
+}
+
+/* What is still in the pipes. Everybody who could write is dead, so this ends. */
+static void drain(struct jail_run *run)
+{
+    for (enum source s = OUT; s <= ERR; s++)
+        while (run->fd[s] >= 0 && run->out.bytes[0] + run->out.bytes[1] <= run->spec.limits.flood &&
+               on_output(run, s))
+            ;
+}
+
+static uint64_t cpu_used_us(const struct jail_run *run)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (run->cpu_by_group)
+        return jail_cgroup_cpu_us(&run->cgroup);
+    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 || clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
+ * grows at most by one second a second and core. */
+static void on_timer(struct jail_run *run)
+{
+    uint64_t ticks;
+    if (read(run->fd[TIMER], &ticks, sizeof ticks) < 0)
+        return;
+    if (!run->go_ns) {
+        struct err why = ERR_INIT;
+        err_set(&why, ERR_MISSING, "the jail was not built within %d seconds", SETUP_MS / 1000);
+        err_layer(&why, "process");
+        refuse(run, &why, JAIL_END_REFUSED);
+        return;
+    }
+    uint64_t now = clock_now_ns(), wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
+    uint64_t used = cpu_used_us(run) * 1000, cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
+    if (used >= cpu_limit) {
+        force(run, JAIL_END_CPU);
+        return;
+    }
+    if (now >= wall_end) {
+        force(run, JAIL_END_WALL);
+        return;
+    }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t to_cpu = (cpu_limit - used) / (uint64_t)(cores > 0 ? cores : 1) + CLOCK_NS_PER_MS;
+    uint64_t to_wall = wall_end - now;
+    arm(run, to_cpu < to_wall ? to_cpu : to_wall);
+}
+
+bool jail_run_step(struct jail_run *run, int timeout_ms)
+{
+    struct epoll_event events[SOURCES + 2];
+    if (run->epoll < 0)
+        return true;
+    if (!run->ended) {
+        int n = epoll_wait(run->epoll, events, SOURCES + 2, timeout_ms);
+        for (int i = 0; i < n && !run->ended; i++) {
+            enum source s = (enum source)events[i].data.u32;
+            if (s != FEED && run->fd[s] < 0)
+                continue;
+            switch (s) {
+            case CONTROL:
+                on_control(run);
+                break;
+            case OUT:
+            case ERR:
+                (void)on_output(run, s);
+                break;
+            case LISTENER:
+                if (events[i].events & EPOLLIN)
+                    jail_notify_handle(&run->watch);
+                else
+                    forget_fd(run, s); /* the last process under the filter is gone */
+                break;
+            case TIMER:
+                on_timer(run);
+                break;
+            case FEED:
+                jail_feed_step(&run->feed);
+                break;
+            }
+        }
+    }
+    if (!run->ended)
+        return false;
+    finish(run);
+    fd_close(run->epoll);
+    run->epoll = -1;
+    return true;
+}
+
+int jail_run_fd(const struct jail_run *run)
+{
+    return run->epoll;
+}
+
+const struct jail_outcome *jail_run_outcome(const struct jail_run *run)
+{
+    return &run->out;
+}

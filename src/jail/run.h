@@ -1,0 +1,80 @@
+/* One run from outside: start it, watch it, know how it ended.
+ *
+ * Takes:   a plan, a descriptor for the guest's input, somewhere for its output to go.
+ * Gives:   an outcome: how it ended, what it used, what it tried, which layers it proved.
+ * Never:   leaves a process, mount, cgroup, file or descriptor behind; blocks outside jail_run_step.
+ * Runs in: the supervisor (`cordon`, later `cordond`).
+ */
+#ifndef JAIL_RUN_H
+#define JAIL_RUN_H
+
+#include "base/err.h"
+#include "jail/attest.h"
+#include "jail/spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum jail_stream { JAIL_STDOUT, JAIL_STDERR };
+
+struct jail_sink {
+    void *ctx;
+    /* Takes bytes as they come. */
+    void (*bytes)(void *ctx, enum jail_stream stream, const void *data, size_t len);
+};
+
+struct jail_start {
+    const char *nest; /* path of cordon-nest */
+    enum jail_memory_by memory_by;
+    int input; /* pumped to the guest's stdin, stays the caller's; -1: there is none */
+    struct jail_sink sink;
+};
+
+enum jail_end {
+    JAIL_END_NONE,     /* not yet */
+    JAIL_END_EXIT,     /* exit_code */
+    JAIL_END_SIGNAL,   /* signal */
+    JAIL_END_WALL,     /* time-out by the clock */
+    JAIL_END_CPU,      /* time-out by CPU time */
+    JAIL_END_MEMORY,   /* the memory limit ended it */
+    JAIL_END_FLOOD,    /* far more output than the cap */
+    JAIL_END_STOPPED,  /* the caller asked */
+    JAIL_END_REFUSED,  /* no jail could be built: it never ran */
+    JAIL_END_NOT_RUN,  /* the jail stood, but the program could not be executed (`refusal` says why) */
+    JAIL_END_LOST,     /* cordon-nest was killed from outside */
+};
+
+struct jail_violation {
+    char layer[16], rule[48], detail[320], hint[160];
+    uint64_t times;
+};
+
+struct jail_outcome {
+    enum jail_end end;
+    int exit_code, signal;
+    uint64_t wall_us, cpu_us, memory;
+    uint64_t bytes[2]; /* by stream, all that was written */
+    const char *memory_enforced_by;
+    struct jail_layers layers;
+    struct err refusal;
+    struct jail_violation *violations; /* distinct ones, in order */
+    size_t violation_count;
+    uint64_t violations_total; /* with repeats, and with those past LIMIT_VIOLATIONS */
+};
+
+struct jail_run;
+
+/* Builds the jail and starts the program's launcher. A machine that cannot is ERR_MISSING or ERR_SYS
+ * with the layer's name in ERR; a plan that makes no sense is ERR_USAGE. */
+ERR_MUST_USE int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
+                              struct jail_run **ret_run, struct err *err);
+void jail_run_free(struct jail_run *run); /* ends it first if it still runs */
+
+int jail_run_fd(const struct jail_run *run); /* readable when a step has work: for an event loop */
+
+/* Handles what is there, waiting at most TIMEOUT_MS (-1: no bound). True when the run is over. */
+bool jail_run_step(struct jail_run *run, int timeout_ms);
+void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome says so */
+const struct jail_outcome *jail_run_outcome(const struct jail_run *run);
+
+#endif

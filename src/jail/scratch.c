@@ -1,0 +1,103 @@
+/* A run without namespaces has no private file system, so its writable folder lies on the host. It is
+ * made unguessable and closed to others, and removed without ever following a link or recursing: the
+ * guest made what is in it, as deep as it liked. */
+#include "jail/outside.h"
+
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, struct err *err)
+{
+    static const char *const inside[] = {"workspace", "tmp"};
+    const char *base = getenv("TMPDIR");
+    if (!base || base[0] != '/')
+        base = "/tmp";
+    if (snprintf(path, size, "%s/cordon-XXXXXX", base) >= (int)size)
+        return err_set(err, ERR_USAGE, "TMPDIR is too long a path");
+    if (!mkdtemp(path))
+        return err_sys(err, "make a folder in %s", base);
+    FD_AUTO dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int r = dir < 0 ? -1 : 0;
+    for (size_t i = 0; i < 2 && r == 0; i++)
+        r = mkdirat(dir, inside[i], 0700) < 0 ||
+                    (id->change && fchownat(dir, inside[i], id->uid, id->gid, AT_SYMLINK_NOFOLLOW) < 0)
+                ? -1
+                : 0;
+    if (r == 0 && id->change)
+        r = fchown(dir, id->uid, id->gid);
+    if (r < 0) {
+        r = err_sys(err, "prepare %s", path);
+        jail_scratch_remove(path);
+    }
+    return r;
+}
+
+/* A folder that its owner closed is opened again. Only folders: a link is never followed, and the guest
+ * that could swap one for the other is dead. */
+static bool reopen(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+           ((st.st_mode & 0700) == 0700 || fchmodat(dir, name, 0700, 0) == 0);
+}
+
+/* Takes everything directly under DIR away: files are unlinked, folders are moved up to TOP under a
+ * fresh name, so that no path ever gets longer and no stack deeper. Returns whether TOP changed. */
+static bool flatten(int top, int dir, unsigned long *serial)
+{
+    bool moved = false;
+    FD_AUTO again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    if (!d)
+        return false;
+    (void)fd_take(&again);
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dir, e->d_name, 0) == 0 || unlinkat(dir, e->d_name, AT_REMOVEDIR) == 0)
+            continue;
+        if (dir != top) {
+            char name[32];
+            snprintf(name, sizeof name, "d%lu", (*serial)++);
+            if (reopen(dir, e->d_name) && renameat(dir, e->d_name, top, name) == 0)
+                moved = true;
+        }
+    }
+    closedir(d);
+    return moved;
+}
+
+void jail_scratch_remove(const char *path)
+{
+    unsigned long serial = 0;
+    FD_AUTO top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    for (bool more = top >= 0; more;) {
+        more = flatten(top, top, &serial); /* what is plain or empty at the top */
+        FD_AUTO list = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = list < 0 ? NULL : fdopendir(list);
+        if (!d)
+            break;
+        (void)fd_take(&list);
+        for (struct dirent *e; (e = readdir(d));) {
+            if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+                continue;
+            if (!reopen(top, e->d_name))
+                continue;
+            FD_AUTO sub = openat(top, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+            if (sub >= 0)
+                more = flatten(top, sub, &serial) || more;
+            if (unlinkat(top, e->d_name, AT_REMOVEDIR) == 0)
+                more = true;
+        }
+        closedir(d);
+    }
+    rmdir(path);
+}

@@ -1,0 +1,32 @@
+/* The last lock: from here on the process can only make the calls of its table. The filter was compiled
+ * at build time (filters/); here it is only loaded. One listener per filter chain: the guest can never
+ * get another one (EBUSY), and the calls that would ask for it are denied anyway. */
+#include "jail/inside.h"
+
+#include "jail/filter.h"
+#include "sys/kernel.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdlib.h>
+
+int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct err *err)
+{
+    const struct jail_filter *f = jail_filter_find(spec->filter);
+    if (!f)
+        return err_set(err, ERR_STATE, "there is no system call table '%s'", spec->filter);
+    struct sock_fprog prog = {f->len, (struct sock_filter *)f->insns};
+    unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+#ifdef CORDON_LAYER_SWITCHES
+    if (spec->switches >> JAIL_SWITCH_COUNT & 1) /* simulates a kernel before 5.19 */
+        flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+#endif
+    int fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+    if (fd < 0 && errno == EINVAL) /* before Linux 5.19: a signal may interrupt a pending call */
+        fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                          &prog);
+    if (fd < 0)
+        return err_sys(err, "load the system call table '%s'", spec->filter);
+    *ret_listener = fd;
+    return 0;
+}

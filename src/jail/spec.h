@@ -1,0 +1,90 @@
+/* The plan of one run as data: complete before the first system call is made.
+ *
+ * Takes:   what the caller decided (program, files, limits, mode).
+ * Gives:   one struct that the supervisor encodes and cordon-nest acts on, verb by verb.
+ * Never:   holds a decision that is taken later, or a path that a guest chose.
+ * Runs in: the supervisor and cordon-nest.
+ */
+#ifndef JAIL_SPEC_H
+#define JAIL_SPEC_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum jail_mode {
+    JAIL_FULL,     /* namespaces, private root, Landlock, seccomp, rlimits, cgroup */
+    JAIL_LANDLOCK, /* the weaker mode: no namespaces; chosen by name, never by itself */
+};
+
+enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT };
+
+/* A folder or file of the host that the guest sees. */
+struct jail_bind {
+    const char *source, *dest;
+    bool writable;
+};
+
+/* The order is the order on the wire. */
+#define JAIL_LIMITS(X)                                                                             \
+    X(wall_ms) X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads)        \
+    X(output) X(flood)
+
+struct jail_limits {
+#define X(name) uint64_t name;
+    JAIL_LIMITS(X)
+#undef X
+};
+
+/* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
+#define JAIL_SWITCHES(X)                                                                           \
+    X(user) X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits)      \
+    X(cgroup) X(landlock) X(seccomp) X(quota)
+
+enum jail_switch {
+#define X(name) JAIL_OFF_##name,
+    JAIL_SWITCHES(X)
+#undef X
+    JAIL_SWITCH_COUNT
+};
+
+struct jail_spec {
+    enum jail_mode mode;
+    bool proc;             /* mount a masked /proc */
+    bool memory_by_rlimit; /* address space is what bounds memory */
+    bool run_written;      /* files that the guest wrote may be executed */
+    bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
+    uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
+    uint64_t inner_id;     /* the uid and gid the guest sees as its own */
+    const char *filter;    /* name of the system call table */
+    const char *program;   /* absolute path inside */
+    const char *cwd;
+    const char **argv, **env; /* NULL-terminated */
+    size_t argc, envc;
+    struct jail_bind *binds;
+    size_t nbinds;
+    struct jail_limits limits;
+};
+
+/* Whether a layer is off. In the product this is the constant false and costs nothing. */
+#ifdef CORDON_LAYER_SWITCHES
+#define jail_off(spec, name) ((spec)->switches >> JAIL_OFF_##name & 1)
+#else
+#define jail_off(spec, name) ((void)(spec), false)
+#endif
+
+/* Fills in the seeds' defaults. */
+void jail_spec_init(struct jail_spec *spec);
+
+/* Every limit within what makes sense, or ERR_USAGE naming the one that is not. */
+ERR_MUST_USE int jail_spec_check(const struct jail_spec *spec, struct err *err);
+
+ERR_MUST_USE int jail_spec_encode(const struct jail_spec *spec, struct buf *out);
+ERR_MUST_USE int jail_spec_decode(const void *frame, size_t len, struct arena *mem,
+                                  struct jail_spec *ret_spec, struct err *err);
+
+#endif

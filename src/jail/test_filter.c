@@ -1,0 +1,276 @@
+/* Runs the tables of tests/filter on the simulator, for both architectures wherever we are.
+ *
+ *   test_filter FOLDER
+ *
+ * A row:  ARCH FILTER CALL [ARG...] = ACTION
+ *   ARCH     x86_64, aarch64, both; x86_64@i386: the filter of the first, a call of the second
+ *   FILTER   a name, `each` for exec and exec-procs, `all` for the -memfd ones too
+ *   CALL     several joined by commas, or #NUMBER
+ *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
+ *   ACTION   allow, notify, kill, or an errno's name; `free` is allow without looking at arguments
+ * A call that the architecture lacks is an error unless the row says `both`. */
+#include "base/tap.h"
+#include "jail/bpf_sim.h"
+#include "jail/filter.h"
+#include "jail/filters/constants.h"
+
+#include <dirent.h>
+#include <linux/audit.h>
+#include <seccomp.h>
+#include <stdint.h>
+
+static const struct {
+    const char *name;
+    uint32_t audit, scmp;
+} arches[] = {
+    {"x86_64", AUDIT_ARCH_X86_64, SCMP_ARCH_X86_64},
+    {"aarch64", AUDIT_ARCH_AARCH64, SCMP_ARCH_AARCH64},
+    {"i386", AUDIT_ARCH_I386, SCMP_ARCH_X86},
+    {"arm", AUDIT_ARCH_ARM, SCMP_ARCH_ARM},
+    {"riscv64", AUDIT_ARCH_RISCV64, SCMP_ARCH_RISCV64},
+};
+
+static const char *const filters_each[] = {"exec", "exec-procs", NULL};
+static const char *const filters_all[] = {"exec", "exec-memfd", "exec-procs", "exec-procs-memfd",
+                                          NULL};
+
+static const char *where;
+static int line, rows;
+
+static void bad_row(const char *why, const char *what)
+{
+    tap_ok(false, "%s:%d: %s: %s", where, line, why, what);
+}
+
+static int arch_index(const char *name)
+{
+    for (unsigned i = 0; i < sizeof arches / sizeof *arches; i++)
+        if (strcmp(arches[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static const char *action_name(struct bpf_sim r, bool distinguish_free, char *buf, size_t size)
+{
+    switch (r.action & SECCOMP_RET_ACTION_FULL) {
+    case SECCOMP_RET_ALLOW:
+        return distinguish_free && !r.looked_at_arg ? "free" : "allow";
+    case SECCOMP_RET_USER_NOTIF:
+        return "notify";
+    case SECCOMP_RET_KILL_PROCESS:
+        return "kill";
+    case SECCOMP_RET_ERRNO:
+        snprintf(buf, size, "errno %u", r.action & SECCOMP_RET_DATA);
+        return buf;
+    }
+    return "?";
+}
+
+static void judge(const char *filter, int own, int calling, const char *call, struct seccomp_data d,
+                  const char *want)
+{
+    const struct jail_filter *f = jail_filter_find_arch(filter, arches[own].audit);
+    if (!f) {
+        bad_row("no such filter", filter);
+        return;
+    }
+    char got_buf[32], want_buf[32];
+    d.arch = arches[calling].audit;
+    struct bpf_sim r = bpf_sim_run(f->insns, &d);
+    const char *got = action_name(r, strcmp(want, "free") == 0, got_buf, sizeof got_buf);
+    int e = constants_errno(want);
+    if (e >= 0) {
+        snprintf(want_buf, sizeof want_buf, "errno %d", e);
+        want = want_buf;
+    }
+    rows++;
+    bool good = strcmp(got, want) == 0;
+    tap_ok(good, "%s %s %s %llx %llx %llx %llx", arches[own].name, filter, call,
+           (unsigned long long)d.args[0], (unsigned long long)d.args[1],
+           (unsigned long long)d.args[2], (unsigned long long)d.args[3]);
+    if (!good)
+        printf("# %s:%d: got %s, want %s\n", where, line, got, want);
+    if (strcmp(want, "notify") == 0) {
+        const struct jail_call *c = jail_filter_call(f, d.nr);
+        if (!c || strcmp(c->name, call) != 0 || !*c->reason)
+            bad_row("notified, but the table has no name and reason for it", call);
+    }
+}
+
+static void one_call(char **w, unsigned n, char *call, int own, int calling, bool both)
+{
+    struct seccomp_data d = {0};
+    if (call[0] == '#') {
+        uint64_t v;
+        if (!constants_value(call + 1, &v)) {
+            bad_row("no such number", call);
+            return;
+        }
+        d.nr = (int)v;
+    } else {
+        d.nr = seccomp_syscall_resolve_name_arch(arches[calling].scmp, call);
+        if (d.nr < 0 && both && d.nr != __NR_SCMP_ERROR)
+            return;
+        if (d.nr < 0) {
+            bad_row("no such call there", call);
+            return;
+        }
+    }
+    unsigned i = 3;
+    for (unsigned a = 0; i < n && strcmp(w[i], "=") != 0; i++, a++) {
+        char word[256];
+        snprintf(word, sizeof word, "%s", w[i]);
+        char *high = strstr(word, "+high");
+        if (high)
+            *high = 0;
+        uint64_t v;
+        if (a > 5 || !constants_value(word, &v)) {
+            bad_row("no such argument", w[i]);
+            return;
+        }
+        d.args[a] = high ? v | 0xffffffff00000000u : v;
+    }
+    if (i + 2 != n) {
+        bad_row("a row ends in `= ACTION`", w[0]);
+        return;
+    }
+    const char *single[] = {w[1], NULL};
+    const char *const *names = strcmp(w[1], "each") == 0  ? filters_each
+                               : strcmp(w[1], "all") == 0 ? filters_all
+                                                          : single;
+    for (; *names; names++)
+        judge(*names, own, calling, call, d, w[n - 1]);
+}
+
+static void row(char *text)
+{
+    char *words[32], *save = NULL, calls[1024];
+    unsigned n = 0;
+    if (text[0] == '#') /* elsewhere it stands before a number */
+        return;
+    for (char *w = strtok_r(text, " \t\n", &save); w && n < 32; w = strtok_r(NULL, " \t\n", &save))
+        words[n++] = w;
+    if (n == 0)
+        return;
+    if (n < 5) {
+        bad_row("too few words", words[0]);
+        return;
+    }
+    bool both = strcmp(words[0], "both") == 0;
+    for (int a = 0; a < 2; a++) {
+        int own = a, calling = a;
+        if (!both) {
+            char name[32];
+            snprintf(name, sizeof name, "%s", words[0]);
+            char *at = strchr(name, '@');
+            if (at)
+                *at = 0;
+            own = arch_index(name);
+            calling = at ? arch_index(at + 1) : own;
+            if (own < 0 || own > 1 || calling < 0) {
+                bad_row("no such architecture", words[0]);
+                return;
+            }
+        }
+        snprintf(calls, sizeof calls, "%s", words[2]);
+        char *inner = NULL;
+        for (char *c = strtok_r(calls, ",", &inner); c; c = strtok_r(NULL, ",", &inner))
+            one_call(words, n, c, own, calling, both);
+        if (!both)
+            break;
+    }
+}
+
+static void run_folder(const char *folder)
+{
+    struct dirent **list;
+    int n = scandir(folder, &list, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(list[i]->d_name);
+        if (len > 6 && strcmp(list[i]->d_name + len - 6, ".tests") == 0) {
+            char path[1024], text[2048];
+            snprintf(path, sizeof path, "%s/%s", folder, list[i]->d_name);
+            FILE *f = fopen(path, "re");
+            int before = rows;
+            where = list[i]->d_name;
+            for (line = 1; f && fgets(text, sizeof text, f); line++)
+                row(text);
+            tap_ok(f && rows > before, "%s has rows", list[i]->d_name);
+            if (f)
+                fclose(f);
+        }
+        free(list[i]);
+    }
+    if (n >= 0)
+        free(list);
+}
+
+/* What must hold of every filter as a whole. */
+static void wholes(void)
+{
+    for (int a = 0; a < 2; a++) {
+        for (const char *const *name = filters_all; *name; name++) {
+            const struct jail_filter *f = jail_filter_find_arch(*name, arches[a].audit);
+            tap_ok(f != NULL, "%s %s exists", arches[a].name, *name);
+            if (!f)
+                continue;
+            const char *wrong = bpf_sim_check(f->insns, f->len);
+            tap_ok(!wrong, "%s %s is a program the kernel takes%s%s", arches[a].name, *name,
+                   wrong ? ": " : "", wrong ? wrong : "");
+            if (wrong)
+                continue;
+            unsigned steps = 0, numbers = 0, most = 0, free_calls = 0, unnamed = 0;
+            for (int nr = 0; nr < 512; nr++, numbers++) {
+                struct seccomp_data d = {.nr = nr, .arch = f->arch};
+                struct bpf_sim r = bpf_sim_run(f->insns, &d);
+                steps += r.steps;
+                most = r.steps > most ? r.steps : most;
+                free_calls += r.action == SECCOMP_RET_ALLOW && !r.looked_at_arg;
+                unnamed += r.action == SECCOMP_RET_USER_NOTIF && !jail_filter_call(f, nr);
+            }
+            tap_eq_int(unnamed, 0, "%s %s: every notified call has a name", arches[a].name, *name);
+            tap_ok(free_calls > 150, "%s %s: %u calls are free", arches[a].name, *name, free_calls);
+            tap_ok(steps / numbers < 16,
+                   "%s %s: the tree is flat (%u steps on average, %u at most)", arches[a].name,
+                   *name, steps / numbers, most);
+            printf("#= filter %s %s: %u instructions, %u steps on average, %u calls free\n",
+                   arches[a].name, *name, f->len, steps / numbers, free_calls);
+            bool sorted = true;
+            for (unsigned i = 1; i < f->n_calls; i++)
+                sorted &= f->calls[i - 1].nr < f->calls[i].nr;
+            tap_ok(sorted && f->n_calls > 100, "%s %s: denied calls are sorted", arches[a].name,
+                   *name);
+        }
+    }
+    tap_ok(!jail_filter_find("no-such") && !jail_filter_find_arch("exec", AUDIT_ARCH_I386),
+           "an unknown name or architecture has no filter");
+    const struct jail_filter *f = jail_filter_find("exec");
+    tap_ok(f && !jail_filter_call(f, -1) && !jail_filter_call(f, 1 << 30),
+           "numbers outside the table have no entry");
+}
+
+/* The simulator's own refusals. */
+static void simulator(void)
+{
+    const struct sock_filter ret = {BPF_RET | BPF_K, 0, 0, 0};
+    const struct sock_filter past[] = {{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0}, ret};
+    const struct sock_filter odd[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 3}, ret};
+    const struct sock_filter open_end[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0}};
+    const struct sock_filter far[] = {{BPF_JMP | BPF_JA, 0, 0, 1}, ret};
+    tap_ok(bpf_sim_check(past, 2) && bpf_sim_check(odd, 2) && bpf_sim_check(open_end, 1) &&
+               bpf_sim_check(far, 2) && bpf_sim_check(&ret, 0) && !bpf_sim_check(&ret, 1),
+           "the simulator refuses what the kernel refuses");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_filter FOLDER\n");
+        return 2;
+    }
+    simulator();
+    wholes();
+    run_folder(argv[1]);
+    tap_ok(rows > 300, "%d rows of tests/filter were run", rows);
+    return tap_done();
+}

@@ -1,0 +1,106 @@
+/* Caps, visible control characters and JSON, each fed in every possible cut. */
+#include "base/tap.h"
+#include "output/capture.h"
+#include "output/json.h"
+#include "output/visible.h"
+
+static void capture(void)
+{
+    struct output_capture c;
+    struct buf rest;
+    buf_init(&rest, 1000);
+    output_capture_init(&c, 8); /* head 6, tail 2 */
+    tap_eq_int(output_capture_add(&c, "abcd", 4), 4, "what fits the head passes on");
+    tap_eq_int(output_capture_add(&c, "efgh", 4), 2, "then what still fits");
+    tap_ok(!output_capture_truncated(&c), "eight of eight bytes: nothing is cut");
+    tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, "gh") == 0, "the rest follows");
+    output_capture_add(&c, "ijk", 3);
+    buf_reset(&rest);
+    tap_ok(output_capture_truncated(&c) && c.total == 11, "the ninth is cut, and counted");
+    tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, OUTPUT_MARKER "jk") == 0,
+           "marker, then the last two");
+    output_capture_done(&c);
+
+    output_capture_init(&c, 16); /* head 12, tail 4 */
+    output_capture_add(&c, "0123456789ab----\xc3\xa9xyz", 21);
+    buf_reset(&rest);
+    tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, OUTPUT_MARKER "xyz") == 0,
+           "a sequence whose beginning was cut away is not shown in half");
+    output_capture_done(&c);
+    buf_done(&rest);
+}
+
+static void visible(void)
+{
+    static const struct {
+        const char *in;
+        const char *want;
+    } rows[] = {
+        {"plain\ttext\n", "plain\ttext\n"},
+        {"\033]52;c;aGk=\a", "^[]52;c;aGk=^G"},
+        {"a\rb\177", "a^Mb^?"},
+        {"\xc2\x9b"
+         "31m",
+         "<U+009B>31m"},
+        {"\xe2\x80\xae"
+         "evil",
+         "<U+202E>evil"},
+        {"caf\xc3\xa9 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xf0\x9f\x98\x80"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"\xe2\x82", "\\xe2\\x82"},
+        {"\xe2\x82"
+         "A",
+         "\\xe2\\x82A"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t len = strlen(rows[i].in);
+        bool same = true;
+        for (size_t cut = 0; cut <= len; cut++)
+            for (size_t cut2 = cut; cut2 <= len; cut2++) {
+                struct output_visible v = {0};
+                struct buf out;
+                buf_init(&out, 1000);
+                int r = output_visible_add(&v, rows[i].in, cut, &out);
+                r |= output_visible_add(&v, rows[i].in + cut, cut2 - cut, &out);
+                r |= output_visible_add(&v, rows[i].in + cut2, len - cut2, &out);
+                r |= output_visible_end(&v, &out);
+                same = same && r == 0 && out.data && strcmp(out.data, rows[i].want) == 0;
+                buf_done(&out);
+            }
+        tap_ok(same, "visible row %zu, in every cut", i);
+    }
+}
+
+static void json(void)
+{
+    struct buf out;
+    buf_init(&out, 1000);
+    struct output_json j = {.out = &out};
+    output_json_open(&j, NULL, '{');
+    output_json_bytes(&j, "s", "a\"\\\n\x01\xc3\xa9\xf0\x9f\x98\x80\xff\0z", 14);
+    output_json_int(&j, "n", -3);
+    output_json_null(&j, "x");
+    output_json_open(&j, "l", '[');
+    output_json_bool(&j, NULL, true);
+    output_json_decimal(&j, NULL, 1.5);
+    output_json_close(&j, ']');
+    output_json_close(&j, '}');
+    tap_eq_str(out.data,
+               "{\"s\": \"a\\\"\\\\\\n\\u0001\\u00e9\\ud83d\\ude00\\ufffd\\u0000z\", \"n\": -3, "
+               "\"x\": null, \"l\": [true, 1.500]}",
+               "hostile bytes come out as valid JSON");
+    buf_done(&out);
+    buf_init(&out, 10);
+    j = (struct output_json){.out = &out};
+    output_json_string(&j, "key", "longer than ten");
+    tap_eq_int(j.bad, ERR_LIMIT, "a full buffer is an error that sticks");
+    buf_done(&out);
+}
+
+int main(void)
+{
+    capture();
+    visible();
+    json();
+    return tap_done();
+}

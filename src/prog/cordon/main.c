@@ -1,0 +1,47 @@
+/* One table of subcommands and nothing else. */
+#include "commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"exec", cmd_exec, "run any program in the jail"},
+    {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
+};
+
+static void help(void)
+{
+    puts("usage: cordon COMMAND [OPTIONS]\n\n"
+         "Runs code that a language model wrote, in a jail of kernel layers.\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    puts("\n`cordon COMMAND --help` tells the options of one; `man cordon-COMMAND` tells the rest.\n"
+         "Try: cordon exec -- python3 -c 'print(6 * 7)'");
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
+    const char *name = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0) {
+        puts("cordon " CORDON_VERSION);
+        return EXIT_DONE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+        help();
+        return EXIT_DONE;
+    }
+    if (*name)
+        fprintf(stderr, "cordon: there is no command '%.40s'; see cordon --help\n", name);
+    else
+        fputs("cordon: a command is missing; see cordon --help\n", stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,44 @@
+/* Command-line options from a table: one row an option, the same table prints --help.
+ *
+ * Takes:   argv and a table.
+ * Gives:   values in the caller's variables, the index of the first word that is no option.
+ * Never:   guesses an abbreviation; an unknown option is named, with the nearest one that exists.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_OPTIONS_H
+#define PROG_CORDON_OPTIONS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum option_kind {
+    OPTION_FLAG,   /* bool */
+    OPTION_STRING, /* const char * */
+    OPTION_LIST,   /* struct option_list: may be given several times */
+    OPTION_COUNT,  /* uint64_t */
+    OPTION_BYTES,  /* uint64_t, 512m */
+    OPTION_MILLIS, /* uint64_t, 30s */
+    OPTION_GROUP,  /* no option: a heading in --help */
+};
+
+struct option_row {
+    const char *name; /* without the dashes */
+    enum option_kind kind;
+    void *target;
+    const char *word, *help; /* what its value is called, what it does */
+};
+
+#define OPTION_LIST_MAX 256
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    size_t count;
+};
+
+/* Stops at `--` (which it skips) or at the first word that is no option. */
+ERR_MUST_USE int options_parse(int argc, char **argv, const struct option_row *rows, size_t count,
+                               int *ret_next, struct err *err);
+void options_print(const struct option_row *rows, size_t count);
+
+#endif

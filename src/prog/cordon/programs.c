@@ -1,0 +1,160 @@
+/* Looked up before anything is built, so that a typing mistake is one line and exit status 2 instead of
+ * a jail that was built for nothing. What is found here is only advice: the launcher's exec decides. */
+#include "programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int programs_find_nest(char *path, size_t size, struct err *err)
+{
+    static const char *const places[] = {"cordon-nest", "../libexec/cordon/cordon-nest"};
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0) {
+        err_sys(err, "find the own program through /proc");
+        return err_layer(err, "process");
+    }
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size && access(path, X_OK) == 0)
+            return 0;
+    err_set(err, ERR_MISSING, "cordon-nest is neither in %.80s nor in its ../libexec/cordon; reinstall",
+            self);
+    return err_layer(err, "process");
+}
+
+/* Takes . and .. and double slashes out, by the letters alone. */
+static char *absolute(const char *path, struct arena *mem)
+{
+    char cwd[4096] = "";
+    if (path[0] != '/' && !getcwd(cwd, sizeof cwd))
+        return NULL;
+    size_t room = strlen(cwd) + strlen(path) + 3, at = 0;
+    char *joined = arena_alloc(mem, room), *out = arena_alloc(mem, room);
+    if (!joined || !out)
+        return NULL;
+    snprintf(joined, room, "%s/%s", cwd, path);
+    for (char *save = NULL, *part = strtok_r(joined, "/", &save); part;
+         part = strtok_r(NULL, "/", &save)) {
+        if (strcmp(part, ".") == 0)
+            continue;
+        if (strcmp(part, "..") == 0) {
+            while (at && out[--at] != '/')
+                ;
+            continue;
+        }
+        at += (size_t)snprintf(out + at, room - at, "/%s", part);
+    }
+    out[at] = 0;
+    return at ? out : arena_strdup(mem, "/");
+}
+
+int programs_parse_bind(const char *word, bool writable, struct arena *mem, struct jail_bind *ret,
+                        struct err *err)
+{
+    const char *colon = strrchr(word, ':');
+    char *source = arena_strdup(mem, word);
+    if (!source)
+        return err_set(err, ERR_MEMORY, "no memory");
+    if (!*word || (colon && colon == word))
+        return err_set(err, ERR_USAGE, "--%s needs a path", writable ? "rw" : "ro");
+    *ret = (struct jail_bind){.writable = writable};
+    if (colon && colon[1] == '/') {
+        source[colon - word] = 0;
+        ret->dest = colon + 1;
+    }
+    ret->source = absolute(source, mem);
+    if (!ret->dest)
+        ret->dest = ret->source;
+    return ret->source ? 0 : err_sys(err, "the current folder");
+}
+
+static const char *below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0) ? path + n : NULL;
+}
+
+/* Where INSIDE is on the host, or NULL when the jail does not show it. */
+static const char *on_host(const struct jail_spec *spec, const char *inside, struct arena *mem)
+{
+    static const char *const runtime[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32"};
+    for (size_t i = spec->nbinds; i-- > 0;) {
+        const char *rest = below(inside, spec->binds[i].dest);
+        if (!rest)
+            continue;
+        size_t room = strlen(spec->binds[i].source) + strlen(rest) + 1;
+        char *host = arena_alloc(mem, room);
+        if (host)
+            snprintf(host, room, "%s%s", spec->binds[i].source, rest);
+        return host;
+    }
+    for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++)
+        if (below(inside, runtime[i]))
+            return inside;
+    return NULL;
+}
+
+static int check(const char *word, const char *host, struct err *err)
+{
+    struct stat st;
+    if (stat(host, &st) < 0)
+        return err_set(err, ERR_USAGE, "%.120s: %s", word, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, "%.120s: not a program", word);
+    if (!(st.st_mode & 0111))
+        return err_set(err, ERR_USAGE, "%.120s: not executable (chmod +x)", word);
+    return 0;
+}
+
+int programs_resolve(const struct jail_spec *spec, const char *word, struct arena *mem,
+                     const char **ret_inside, struct err *err)
+{
+    static const char *const path[] = {"/usr/bin", "/bin"};
+    if (!*word)
+        return err_set(err, ERR_USAGE, "the program's name is empty");
+    if (!strchr(word, '/')) {
+        for (size_t i = 0; i < 2; i++) {
+            size_t room = strlen(path[i]) + strlen(word) + 2;
+            char *inside = arena_alloc(mem, room);
+            if (!inside)
+                return err_set(err, ERR_MEMORY, "no memory");
+            snprintf(inside, room, "%s/%s", path[i], word);
+            if (check(word, inside, NULL) == 0) {
+                *ret_inside = inside;
+                return 0;
+            }
+        }
+        return err_set(err, ERR_USAGE, "%.120s: no such program in /usr/bin:/bin", word);
+    }
+    const char *wanted = absolute(word, mem), *host = wanted ? on_host(spec, wanted, mem) : NULL;
+    if (!wanted)
+        return err_set(err, ERR_MEMORY, "no memory");
+    *ret_inside = wanted;
+    if (!host) { /* a path of the host may be shown under another name */
+        for (size_t i = spec->nbinds; i-- > 0 && !host;) {
+            const char *rest = below(wanted, spec->binds[i].source);
+            if (!rest)
+                continue;
+            size_t room = strlen(spec->binds[i].dest) + strlen(rest) + 1;
+            char *inside = arena_alloc(mem, room);
+            if (!inside)
+                return err_set(err, ERR_MEMORY, "no memory");
+            snprintf(inside, room, "%s%s", spec->binds[i].dest, rest);
+            *ret_inside = inside;
+            host = wanted;
+        }
+    }
+    if (!host) {
+        int r = check(word, wanted, err);
+        return r < 0 ? r
+                     : err_set(err, ERR_USAGE,
+                               "%.100s is not visible inside the jail; add --ro with its folder", word);
+    }
+    return check(word, host, err);
+}

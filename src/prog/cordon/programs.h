@@ -1,0 +1,26 @@
+/* Where our other programs are, and where the guest's program is seen from inside.
+ *
+ * Takes:   names and paths of the command line.
+ * Gives:   absolute paths, or an error that names the thing and what to do.
+ * Never:   runs anything.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_PROGRAMS_H
+#define PROG_CORDON_PROGRAMS_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "jail/spec.h"
+
+/* cordon-nest: beside this program, or in ../libexec/cordon. */
+ERR_MUST_USE int programs_find_nest(char *path, size_t size, struct err *err);
+
+/* PATH or PATH:DEST of --ro and --rw, made absolute without following links. */
+ERR_MUST_USE int programs_parse_bind(const char *word, bool writable, struct arena *mem,
+                                     struct jail_bind *ret, struct err *err);
+
+/* The guest's program as an absolute path inside the jail of SPEC. */
+ERR_MUST_USE int programs_resolve(const struct jail_spec *spec, const char *word, struct arena *mem,
+                                  const char **ret_inside, struct err *err);
+
+#endif

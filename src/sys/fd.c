@@ -1,0 +1,138 @@
+/* Small on purpose: every descriptor in the house is opened close-on-exec, and what arrives over a
+ * socket is either taken whole or closed at once, so nothing leaks on the error paths. */
+#include "sys/fd.h"
+
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void fd_close(int fd)
+{
+    if (fd < 0)
+        return;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+}
+
+void fd_cleanup(int *fd)
+{
+    fd_close(*fd);
+}
+
+ssize_t fd_read_file(int dir, const char *path, char *out, size_t size)
+{
+    FD_AUTO fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = read(fd, out + got, size - got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0) {
+            out[got] = 0;
+            return (ssize_t)got;
+        }
+        got += (size_t)n;
+    }
+    errno = EFBIG;
+    return -1;
+}
+
+int fd_write_file(int dir, const char *path, const char *text)
+{
+    FD_AUTO fd = openat(dir, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    size_t len = strlen(text);
+    ssize_t n = write(fd, text, len);
+    if (n >= 0 && (size_t)n != len)
+        errno = EIO;
+    return n == (ssize_t)len ? 0 : -1;
+}
+
+union control {
+    struct cmsghdr align;
+    char room[CMSG_SPACE(sizeof(int) * LIMIT_FRAME_FDS) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+int fd_send(int sock, const struct fd_packet *p)
+{
+    union control c = {0};
+    struct iovec iov = {p->data, p->len};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (p->nfds > LIMIT_FRAME_FDS) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    if (p->nfds) {
+        m.msg_control = c.room;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * p->nfds);
+        struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN(sizeof(int) * p->nfds);
+        memcpy(CMSG_DATA(h), p->fds, sizeof(int) * p->nfds);
+    }
+    ssize_t n;
+    do
+        n = sendmsg(sock, &m, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0 && (size_t)n != p->len)
+        errno = EMSGSIZE;
+    return n == (ssize_t)p->len ? 0 : -1;
+}
+
+int fd_receive(int sock, struct fd_packet *p)
+{
+    union control c = {0};
+    struct iovec iov = {p->data, p->len};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.room, .msg_controllen = sizeof c.room};
+    size_t room = p->nfds;
+    ssize_t n;
+    do
+        n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    p->nfds = 0;
+    p->sender = 0;
+    if (n < 0)
+        return -1;
+    bool cut = (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+        if (h->cmsg_level != SOL_SOCKET)
+            continue;
+        if (h->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred u;
+            memcpy(&u, CMSG_DATA(h), sizeof u);
+            p->sender = u.pid;
+        } else if (h->cmsg_type == SCM_RIGHTS) {
+            size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (size_t i = 0; i < count; i++) {
+                int fd;
+                memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+                if (p->nfds < room)
+                    p->fds[p->nfds++] = fd;
+                else {
+                    fd_close(fd);
+                    cut = true;
+                }
+            }
+        }
+    }
+    if (cut) {
+        while (p->nfds)
+            fd_close(p->fds[--p->nfds]);
+        errno = EMSGSIZE;
+        return -1;
+    }
+    p->len = (size_t)n;
+    return n > 0;
+}

@@ -1,0 +1,50 @@
+/* Descriptors: closed by leaving their scope, passed over sockets, read whole.
+ *
+ * Takes:   descriptors and paths.
+ * Gives:   descriptors with close-on-exec set, always.
+ * Never:   follows a path further than it is told.
+ * Runs in: every process.
+ */
+#ifndef SYS_FD_H
+#define SYS_FD_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+void fd_close(int fd);    /* ignores -1; keeps errno */
+void fd_cleanup(int *fd); /* for the attribute below */
+#define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
+
+static inline int fd_take(int *fd) /* moves it out of the scope that would close it */
+{
+    int got = *fd;
+    *fd = -1;
+    return got;
+}
+
+/* Reads a small text file (of /proc, of a cgroup) whole, NUL-terminated. Returns its length, or -1 with
+ * errno; EFBIG when it does not fit. */
+ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
+
+/* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
+int fd_write_file(int dir, const char *path, const char *text);
+
+/* One packet with descriptors and, on receipt, the sender's pid in our pid namespace (0 if unknown). */
+struct fd_packet {
+    void *data;
+    size_t len;
+    int *fds;
+    size_t nfds;
+    pid_t sender;
+};
+int fd_send(int sock, const struct fd_packet *p); /* 0, or -1 with errno */
+
+/* Receives into p->data (of p->len bytes) and p->fds (of p->nfds entries); both counts are set to what
+ * came. Returns 1, 0 at the end of the stream, -1 with errno. A packet or descriptor list that was cut
+ * is EMSGSIZE and leaves no descriptor behind. */
+int fd_receive(int sock, struct fd_packet *p);
+
+#endif

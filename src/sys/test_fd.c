@@ -1,0 +1,57 @@
+/* Packets with descriptors: whole, or not at all and nothing left open. */
+#include "base/tap.h"
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int open_count(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+int main(void)
+{
+    int sv[2], on = 1;
+    tap_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
+    setsockopt(sv[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    int before = open_count();
+
+    int fds[3] = {0, 1, 2};
+    struct fd_packet out = {.data = (char[]){"hello"}, .len = 5, .fds = fds, .nfds = 3};
+    char text[16];
+    int got[3];
+    struct fd_packet in = {.data = text, .len = sizeof text, .fds = got, .nfds = 3};
+    tap_eq_int(fd_send(sv[0], &out), 0, "send with three descriptors");
+    tap_eq_int(fd_receive(sv[1], &in), 1, "receive");
+    tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3, "whole");
+    tap_eq_int(in.sender, getpid(), "the sender's pid comes from the kernel");
+    tap_ok(fcntl(got[0], F_GETFD) & FD_CLOEXEC, "descriptors arrive close-on-exec");
+    for (int i = 0; i < 3; i++)
+        close(got[i]);
+
+    in = (struct fd_packet){.data = text, .len = sizeof text, .fds = got, .nfds = 1};
+    (void)!fd_send(sv[0], &out);
+    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "too many descriptors: EMSGSIZE");
+    in = (struct fd_packet){.data = text, .len = 2, .fds = got, .nfds = 3};
+    (void)!fd_send(sv[0], &out);
+    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "a cut packet: EMSGSIZE");
+    tap_eq_int(open_count(), before, "and no descriptor was left open");
+
+    char small[4];
+    tap_ok(fd_read_file(AT_FDCWD, "/proc/self/status", small, sizeof small) == -1 && errno == EFBIG,
+           "a file that does not fit is EFBIG, not cut");
+    close(sv[0]);
+    in = (struct fd_packet){.data = text, .len = sizeof text, .fds = got, .nfds = 3};
+    tap_eq_int(fd_receive(sv[1], &in), 0, "the end is 0");
+    return tap_done();
+}

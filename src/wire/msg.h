@@ -1,0 +1,64 @@
+/* The messages between our processes: one table, checked on both sides.
+ *
+ * Takes:   a message type and its fields in the table's order.
+ * Gives:   a frame (one packet), or a frame that was checked field by field before anyone reads it.
+ * Never:   hands on a frame whose shape differs from the table.
+ * Runs in: every process.
+ */
+#ifndef WIRE_MSG_H
+#define WIRE_MSG_H
+
+#include "base/buf.h"
+#include "wire/cbor.h"
+
+/* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
+ * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
+#define WIRE_MESSAGES(X)                                                                           \
+    X(SPEC, "uuuutbbBBBBUU", "supervisor -> nest: the plan of a run; descriptors ride along")      \
+    X(FAILED, "ttit", "nest, launcher -> supervisor: layer, step, errno, operand")                 \
+    X(PROVED, "iUUt", "launcher -> supervisor: listener's number, namespaces, acts, own status")   \
+    X(GO, "", "supervisor -> launcher: the listener is held, run the program")                     \
+    X(EXITED, "iUU", "nest -> supervisor: wait status, usage, what is left of the quota")
+
+enum wire_type {
+    WIRE_NONE = 0,
+#define WIRE_ENUM(name, sig, text) WIRE_##name,
+    WIRE_MESSAGES(WIRE_ENUM)
+#undef WIRE_ENUM
+        WIRE_TYPES
+};
+
+const char *wire_name(enum wire_type type);
+
+/* Writing: begin, one put per letter of the signature, then end, which asserts that all are there. */
+struct wire_writer {
+    struct buf *out;
+    const char *left; /* letters that are still to come */
+    int bad;          /* the first error; sticks */
+};
+void wire_begin(struct wire_writer *w, struct buf *out, enum wire_type type);
+void wire_put_uint(struct wire_writer *w, uint64_t n);
+void wire_put_int(struct wire_writer *w, int64_t n);
+void wire_put_text(struct wire_writer *w, const char *s);
+void wire_put_bytes(struct wire_writer *w, const void *p, size_t len);
+void wire_put_uints(struct wire_writer *w, const uint64_t *n, size_t count);
+void wire_put_strings(struct wire_writer *w, const char *const *s, size_t count);
+ERR_MUST_USE int wire_end(struct wire_writer *w);
+
+/* Reading: open checks the whole frame against the table; after it the getters cannot fail, but must
+ * be called in the table's order. Pointers lie inside the frame. */
+struct wire_reader {
+    struct wire_cursor at;
+    const char *left;
+    enum wire_type type;
+};
+ERR_MUST_USE int wire_open(struct wire_reader *r, const void *frame, size_t len, struct err *err);
+uint64_t wire_get_uint(struct wire_reader *r);
+int64_t wire_get_int(struct wire_reader *r);
+void wire_get_text(struct wire_reader *r, char *out, size_t size); /* copies, cut to SIZE, terminated */
+const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len);
+size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t room); /* returns the true count */
+size_t wire_get_list(struct wire_reader *r); /* then wire_next for each element of a B or T list */
+const char *wire_next(struct wire_reader *r, size_t *ret_len);
+
+#endif
