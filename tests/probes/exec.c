@@ -161,19 +161,11 @@ static void environment(int argc, char **argv)
         for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
             good |= strcmp(*e, allowed[i]) == 0;
         if (!good)
-            reached("%s", *e);
+            reached("%s%s", strstr(*e, word) ? "the secret in " : "", *e);
         found++;
     }
     if (found != sizeof allowed / sizeof *allowed)
         reached("%zu variables, not %zu", found, sizeof allowed / sizeof *allowed);
-    /* the word may also lie above the environment, in memory that a careless fork left */
-    char split[64];
-    snprintf(split, sizeof split, "%s", word);
-    size_t n = strlen(split);
-    const char *top = environ[0], *after = argv[0] + strlen(argv[0]);
-    for (const char *p = top; p < top + 4096 && ((uintptr_t)p & 4095) != 4095; p++)
-        if (memcmp(p, split, n) == 0 && p > after)
-            reached("the secret lies behind the environment");
     contained("exactly the four variables");
 }
 

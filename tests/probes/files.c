@@ -25,7 +25,7 @@ static void read_outside(int argc, char **argv)
     char again[4096];
     const char *const paths[] = {
         secret, "/etc/shadow", "/etc/gshadow", "/root/.bashrc", "/root/.ssh", "/home", "/var/lib", "/proc/1/root",
-        "/boot", "/run", "/srv", "/mnt", "/media", "/opt", "/etc/hostname", "/etc/machine-id", "/etc/ssh", "/lost+found"};
+        "/boot", "/run", "/mnt", "/media", "/opt", "/etc/hostname", "/etc/machine-id", "/etc/ssh", "/lost+found"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct stat st;
         if (stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -136,7 +136,7 @@ static void devices(int argc, char **argv)
 {
     (void)argc, (void)argv;
     static const char *const allowed[] = {".", "..", "null", "zero", "full", "random", "urandom", "fd", "stdin",
-                                          "stdout", "stderr"};
+                                          "stdout", "stderr", "shm"};
     DIR *dev = opendir("/dev");
     for (struct dirent *d; dev && (d = readdir(dev));) {
         bool good = false;
@@ -146,7 +146,7 @@ static void devices(int argc, char **argv)
             reached("/dev/%s is there", d->d_name);
     }
     static const char *const nodes[] = {"mem", "kmsg", "kvm", "fuse", "vsock", "userfaultfd", "loop-control", "net/tun",
-                                        "vda", "port", "rtc0", "pts/0", "shm", "mqueue", "hwrng"};
+                                        "vda", "port", "rtc0", "pts/0", "mqueue", "hwrng"};
     char path[64];
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         snprintf(path, sizeof path, "/dev/%s", nodes[i]);

@@ -52,9 +52,11 @@ static void posix_shm(int argc, char **argv)
 {
     char path[256];
     snprintf(path, sizeof path, "/dev/shm/%s", need(argc, argv, 0));
-    tried(path, open(path, O_RDONLY | O_CLOEXEC));
-    tried("create", open("/dev/shm/from-the-guest", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    none_may_have_succeeded();
+    /* a /dev/shm of its own is the guest's good right; the test looks for this name outside */
+    int mine = open("/dev/shm/from-the-guest", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (open(path, O_RDONLY | O_CLOEXEC) >= 0)
+        reached("%s", path);
+    contained("%s: %s; one of its own: %s", path, error_name(errno), mine < 0 ? "no" : "yes");
 }
 
 static void keyring(int argc, char **argv)

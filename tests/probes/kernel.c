@@ -190,7 +190,6 @@ REFUSE(move_pages, 1, 0, NULL, NULL, NULL, 0)
 REFUSE(mbind, NULL, 0, 0, NULL, 0, 0)
 REFUSE(remap_file_pages, NULL, 0, 0, 0, 0)
 REFUSE(open_by_handle_at, -1, NULL, 0)
-REFUSE(landlock_create_ruleset, NULL, 0, 99)
 REFUSE(pidfd_send_signal, -1, 0, NULL, 0)
 
 #define STRICT(name, item)                                                                         \
@@ -219,7 +218,5 @@ const struct probe probes_kernel[] = {
     STRICT(remap_file_pages, "28"),
     STRICT(open_by_handle_at, "2"),
     STRICT(pidfd_send_signal, "31"),
-    {"refuse-landlock_create_ruleset", "a look at Landlock from inside", "28", 1, "syscalls", "benign-files",
-     refuse_landlock_create_ruleset},
     {0},
 };
