@@ -21,10 +21,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CONTROL = 3, STATUS = 4, FIRST_FREE = 5 }; /* the launcher's descriptors while it locks itself */
@@ -40,7 +42,7 @@ static void default_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
-    for (int s = 1; s < NSIG; s++)
+    for (int s = 1; s < 32; s++) /* exec itself resets handlers; what the caller ignored it would keep */
         signal(s, SIG_DFL);
     /* A file past its limit is a failed call, not a dead program. */
     signal(SIGXFSZ, SIG_IGN);
@@ -75,6 +77,9 @@ void jail_launch(const struct jail_launch *l)
         jail_report_failure(l->control, &err, "user namespace");
         _exit(1);
     }
+    if (!jail_off(spec, user)) /* no further user namespace below, behind seccomp's clone and unshare */
+        (void)!fd_write_file(l->proc, "sys/user/max_user_namespaces", "0");
+    syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); /* the caller's keys stay outside */
     setsid();
     umask(022);
     jail_attest_before(&proof, l->proc);

@@ -21,16 +21,19 @@
 const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "resources", "network",
                                                         "filesystem"};
 
+void jail_attest_namespaces(int proc, uint64_t ret[JAIL_PROOF_NAMESPACES])
+{
+    FD_AUTO dir = openat(proc, "self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < jail_namespace_count; i++) {
+        struct stat st;
+        ret[i] = fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? st.st_ino : 0;
+    }
+}
+
 void jail_attest_before(struct jail_proof *proof, int proc)
 {
     memset(proof, 0, sizeof *proof);
-    for (size_t i = 0; i < jail_namespace_count; i++) {
-        char path[32] = "self/ns/";
-        struct stat st;
-        strncat(path, jail_namespaces[i].name, sizeof path - 9);
-        if (fstatat(proc, path, &st, 0) == 0)
-            proof->namespaces[i] = st.st_ino;
-    }
+    jail_attest_namespaces(proc, proof->namespaces);
     proof->pid = (uint64_t)getpid();
 }
 

@@ -39,6 +39,9 @@ struct jail_proof {
     char status[1024]; /* the lines of its own /proc/PID/status that tell of locks */
 };
 
+/* The inode numbers of the caller's namespaces; PROC: a descriptor of /proc. */
+void jail_attest_namespaces(int proc, uint64_t ret[JAIL_PROOF_NAMESPACES]);
+
 void jail_attest_before(struct jail_proof *proof, int proc); /* while /proc can still be opened */
 void jail_attest_network(struct jail_proof *proof);          /* while a socket can still be made */
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);

@@ -2,9 +2,9 @@
  *
  * Takes:   the registers of a notified call, its name, and a way to read the caller's memory.
  * Gives:   one line of printable ASCII, bounded by the buffer; what cannot be read is `?`.
- * Never:   decides anything: the memory may change while it is read, and the answer is EPERM
- * anyway. Never trusts a length of the guest, never reads memory except through the reader. Runs
- * in: the supervisor, tests.
+ * Never:   decides anything (the memory may change while it is read, and the answer is EPERM
+ *          anyway), trusts a length of the guest, or reads memory except through the reader.
+ * Runs in: the supervisor, tests.
  */
 #ifndef JAIL_DECODE_H
 #define JAIL_DECODE_H

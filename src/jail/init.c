@@ -123,6 +123,18 @@ static int watch(const struct nest *n, int signals)
     }
 }
 
+/* Namespaced switches that stand behind other layers. An old kernel or a container that hides them lacks
+ * a second lock, not the first one. */
+static void second_locks(const struct jail_spec *spec, int proc)
+{
+    if (spec->mode != JAIL_FULL)
+        return;
+    if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
+        (void)!sethostname("cordon", 6);
+    if (!jail_off(spec, pid)) /* no program out of anonymous memory, behind seccomp's execve */
+        (void)!fd_write_file(proc, "sys/vm/memfd_noexec", "2");
+}
+
 static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, int proc, struct err *err)
 {
     struct jail_launch launch = {.spec = spec, .control = n->control, .proc = proc};
@@ -136,6 +148,7 @@ static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, in
             return r;
         }
     }
+    second_locks(spec, proc);
     memcpy(launch.stdio, fds, sizeof launch.stdio);
     sigset_t child;
     sigemptyset(&child);

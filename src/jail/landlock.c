@@ -1,6 +1,6 @@
 /* Paths by Landlock, independent of the mount table: should the private root have a hole, the rules
  * here still name the only folders that open. Rules stick to inodes; the rule for what is writable lies
- * on /live, the parent of the writable mounts, so that a mount laid over one of them later is covered. */
+ * on /live, the parent of /workspace and /tmp, so that a mount laid over one of them is covered too. */
 #include "jail/inside.h"
 
 #include "sys/fd.h"

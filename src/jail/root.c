@@ -1,5 +1,5 @@
 /* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and one
- * quota'd file system that shows as /workspace and /tmp. Everything arrives as a detached mount by
+ * quota'd file system for /workspace and /tmp. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
  * attached, and the old root is gone before the guest exists. Places for the caller's own binds are
  * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else. */
@@ -131,12 +131,12 @@ static int pieces(int root, struct err *err)
     return r;
 }
 
-/* One tmpfs, shown twice, so that bytes and inodes are counted together. */
+/* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are folders of
+ * it, not mounts of their own: each further mount would cost its removal, too. */
 static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
 {
     char options[96];
-    if (mkdirat(root, "live", 0755) < 0 || mkdirat(root, "live/workspace", 0755) < 0 ||
-        mkdirat(root, "live/tmp", 0755) < 0 || symlinkat("live/workspace", root, "workspace") < 0 ||
+    if (mkdirat(root, "live", 0755) < 0 || symlinkat("live/workspace", root, "workspace") < 0 ||
         symlinkat("live/tmp", root, "tmp") < 0)
         return err_sys(err, "mkdir /live");
     snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
@@ -148,26 +148,14 @@ static int writable(const struct jail_spec *spec, int root, int *ret_quota, stru
         snprintf(options, sizeof options, "mode=0755");
 #endif
     unsigned long flags = MS_NOSUID | MS_NODEV | (spec->run_written ? 0 : MS_NOEXEC);
-    if (mount("cordon", STAGE "/live/workspace", "tmpfs", flags, options) < 0)
+    if (mount("cordon", STAGE "/live", "tmpfs", flags, options) < 0)
         return err_sys(err, "mount the quota'd tmpfs");
-    FD_AUTO quota = openat(root, "live/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD_AUTO quota = openat(root, "live", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (quota < 0 || mkdirat(quota, "workspace", 0755) < 0 || mkdirat(quota, "tmp", 01777) < 0 ||
         fchmodat(quota, "tmp", 01777, 0) < 0)
         return err_sys(err, "mkdir in the quota'd tmpfs");
-    FD_AUTO workspace = detach(quota, "workspace", 0, err);
-    if (workspace < 0)
-        return workspace;
-    FD_AUTO tmp = detach(quota, "tmp", 0, err);
-    if (tmp < 0)
-        return tmp;
-    if (umount2(STAGE "/live/workspace", MNT_DETACH) < 0)
-        return err_sys(err, "unhang the quota'd tmpfs");
-    int r = attach(workspace, root, "live/workspace", err);
-    if (r == 0)
-        r = attach(tmp, root, "live/tmp", err);
-    if (r == 0)
-        *ret_quota = fd_take(&quota);
-    return r;
+    *ret_quota = fd_take(&quota);
+    return 0;
 }
 
 /* The place DEST inside ROOT, made if it is not there. */

@@ -51,6 +51,7 @@ struct jail_run {
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
     bool reaped;
     enum jail_end forced; /* why we killed it */
+    uint64_t own_namespaces[JAIL_PROOF_NAMESPACES];
 };
 
 /* ---- preparing ---- */
@@ -201,6 +202,11 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     fds[2] = streams[1][1];
     if (r == 0)
         r = control_socket(run, &theirs, err);
+    /* The plan waits in the socket, so that cordon-nest need not wait for us; except where it may not
+     * begin before we have moved it into its cgroup. */
+    bool late = run->cgroup.version == 1;
+    if (r == 0 && !late)
+        r = send_spec(run, fds, 3 + nbinds, err);
     if (r == 0) {
         struct jail_spawn spawn = {.spec = &run->spec,
                                    .id = &run->id,
@@ -209,14 +215,16 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .cgroup = run->cgroup.version == 2 ? run->cgroup.dir[0] : -1};
         r = jail_spawn_nest(&spawn, &run->nest, err);
     }
-    if (r == 0 && run->cgroup.version == 1)
+    if (r == 0 && late)
         r = jail_cgroup_move_in(&run->cgroup, run->nest, err);
-    if (r == 0)
+    if (r == 0 && late)
         r = send_spec(run, fds, 3 + nbinds, err);
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
             r = watch_fd(run, s, err);
     arm(run, SETUP_MS * CLOCK_NS_PER_MS);
+    FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    jail_attest_namespaces(proc, run->own_namespaces); /* while cordon-nest builds: it costs no time */
     for (int i = 0; i < 3; i++)
         fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
@@ -390,18 +398,9 @@ static void take_failure(struct jail_run *run, struct wire_reader *r)
 static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender, struct err *err)
 {
     struct jail_proof proof = {0};
-    uint64_t own[JAIL_PROOF_NAMESPACES] = {0};
     int number = -1, e = jail_attest_read(r, &proof, &number, err);
-    if (e < 0)
-        return e;
-    for (size_t i = 0; i < jail_namespace_count; i++) {
-        char path[48];
-        struct stat st;
-        snprintf(path, sizeof path, "/proc/self/ns/%s", jail_namespaces[i].name);
-        if (stat(path, &st) == 0)
-            own[i] = st.st_ino;
-    }
-    e = jail_attest_judge(&proof, &run->spec, own, &run->out.layers, err);
+    if (e == 0)
+        e = jail_attest_judge(&proof, &run->spec, run->own_namespaces, &run->out.layers, err);
     if (e < 0)
         return e;
     run->guest = run->watch.launcher = sender;
