@@ -48,13 +48,12 @@ BAD = [
     (["exec", "--", ""], "program|PROGRAM|''|\"\""),
     (["exec", "--ro", str(home / "missing"), "--", "/bin/true"], "missing"),
     (["exec", "--rw", str(home / "missing"), "--", "/bin/true"], "missing"),
-    (["exec", "--rw", "folder", "--", "/bin/true"], "folder"),
+    (["exec", "--rw", "missing", "--", "/bin/true"], "missing"),
     (["exec", "--rw", str(home / "link"), "--", "/bin/true"], "link"),
     (["exec", "--rw", "link", "--", "/bin/true"], "link"),
     (["exec", "--rw", "link/../folder", "--", "/bin/true"], "link"),
     (["exec", "--rw", str(home / "link" / ".." / "folder"), "--", "/bin/true"], "link"),
     (["exec", "--ro", str(home) + ":relative", "--", "/bin/true"], "relative"),
-    (["exec", "--ro", str(home) + ":/usr/bin", "--", "/bin/true"], "/usr"),
     (["exec", "--ro", str(home) + ":/", "--", "/bin/true"], "/"),
     (["exec", "--ro", str(home) + ":/a/../../b", "--", "/bin/true"], r"\.\."),
     (["exec", "--ro"], "--ro"),
@@ -107,7 +106,7 @@ def one_line_naming(run, name, thing, expected=2):
 
 for who in tapsys.users():
     for args, thing in BAD:
-        run = tapsys.cordon(programs, args, who)
+        run = tapsys.cordon(programs, args, who, cwd=home)
         one_line_naming(run, f"{who}: {' '.join(args) or '(nothing)'}: exit 2 and one line"[:110].replace(str(home), "HOME"), thing)
 who = "user"
 if os.geteuid() == 0 or os.access("/etc/shadow", os.R_OK) is False:
@@ -206,7 +205,6 @@ for who in tapsys.users():
     tap.ok(r["status"] == "ok" and made.exists() and made.read_text() == "made\n", f"{who}: --rw writes through", r.story())
     tap.ok(made.exists() and made.stat().st_uid == lent.stat().st_uid, f"{who}: what is made in --rw belongs to the folder's owner",
            made.exists() and made.stat().st_uid)
-    r = tapsys.cordon(programs, ["exec", "--rw", "sub", "--processes", "4", "--", "/bin/sh", "-c", "cd / ; find / -name x -path '*sub*' 2>/dev/null"], who)
     r = subprocess.run(programs.command(["exec", "--rw", "sub", "--", "/bin/ls", str(lent / "sub")], who), cwd=lent, env=tapsys.clean_env(),
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     tap.ok(r.returncode == 0 and r.stdout == "x\n" or r.returncode == 2 and "sub" in r.stderr, f"{who}: twin: a relative --rw without a link", r)

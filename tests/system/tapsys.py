@@ -83,8 +83,12 @@ class Programs:
         self.nest = self.bin / "cordon-nest"
         self.probes = build / "tests/probes"
 
-    def command(self, args, who="root"):
-        cmd = [str(self.cordon), *map(str, args)]
+    def command(self, args, who="root", accept=True):
+        args = [str(a) for a in args]
+        if accept and who == "user" and "--processes" in args and "--memory-by" not in args:
+            # several processes and no cgroup to count them together: only where the caller accepts that
+            args[1:1] = ["--memory-by", "rlimit"]
+        cmd = [str(self.cordon), *args]
         if who == "user" and os.geteuid() == 0:
             cmd = ["/usr/bin/setpriv", f"--reuid={ROOTLESS}", f"--regid={ROOTLESS}", "--clear-groups", "--", *cmd]
         return cmd
@@ -140,12 +144,13 @@ def clean_env(extra=None):
     return env
 
 
-def cordon(programs, args, who="root", env=None, timeout=60, **more):
+def cordon(programs, args, who="root", env=None, timeout=60, accept=True, **more):
     """Runs it to its end; a run that does not end is killed and shows as exit status None."""
     more.setdefault("stdin", subprocess.DEVNULL)
+    more.setdefault("cwd", "/")
     start = time.monotonic()
-    p = subprocess.Popen(programs.command(args, who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         env=clean_env(env), cwd="/", **more)
+    p = subprocess.Popen(programs.command(args, who, accept), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=clean_env(env), **more)
     try:
         out, err = p.communicate(timeout=timeout)
         code = p.returncode
@@ -230,7 +235,7 @@ class Canaries:
     """Things outside the jail that hold a secret word, and what must still be so afterwards."""
 
     def __init__(self, programs, who):
-        self.who, self.word = who, "canary-" + secrets.token_hex(8)
+        self.who, self.word = who, os.environ.get("TAPSYS_WORD") or "canary-" + secrets.token_hex(8)
         self.programs = programs
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-", dir="/srv"))
         os.chmod(self.home, 0o755)
@@ -298,7 +303,7 @@ class Canaries:
         for name, value in {"ro": self.ro, "rw": self.rw, "secret": self.secret, "port": self.port,
                             "udp": self.udp.getsockname()[1], "abstract": self.abstract, "pid": self.sibling.pid,
                             "key": os.environ.get("TAPSYS_KEY", "0x7777"), "mq": os.environ.get("TAPSYS_MQ", "/none"),
-                            "shm": self.shm.name, "word": os.environ.get("TAPSYS_WORD", self.word),
+                            "shm": self.shm.name, "word": self.word,
                             "vsock": self.vsock_port}.items():
             text = text.replace("{" + name + "}", str(value))
         return text.split()
@@ -403,8 +408,6 @@ def probe_table(programs):
 def run_probe(programs, canaries, probe, who, env=None, pty=None):
     canaries.fresh_rw()
     options = [o for o in canaries.fill(probe.options) if o != "{pty}"]
-    if who == "user" and "--processes" in options and "--memory-by" not in options:
-        options += ["--memory-by", "rlimit"]  # several processes and no cgroup: only if the caller accepts it
     argv = [str(canaries.ro / "probe"), probe.name, *canaries.fill(probe.args)]
     for fd in canaries.left_open:
         os.set_inheritable(fd, True)
