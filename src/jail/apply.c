@@ -62,6 +62,15 @@ static int arrange(const struct jail_launch *l, int status, struct err *err)
     return jail_fds_stdio(stdio, err);
 }
 
+static void wait_for_go(void)
+{
+    char go[64];
+    struct wire_reader r;
+    ssize_t n = read(CONTROL, go, sizeof go); /* GO, or the end */
+    if (n <= 0 || wire_open(&r, go, (size_t)n, NULL) < 0 || r.type != WIRE_GO)
+        _exit(1);
+}
+
 void jail_launch(const struct jail_launch *l)
 {
     const struct jail_spec *spec = l->spec;
@@ -120,13 +129,10 @@ void jail_launch(const struct jail_launch *l)
     jail_attest_after(&proof, spec, STATUS);
     if (jail_attest_send(&proof, CONTROL, listener) < 0)
         _exit(1); /* the supervisor is gone */
-    char go[64];
-    ssize_t n = read(CONTROL, go, sizeof go); /* GO, or the end */
-    struct wire_reader r;
-    if (n <= 0 || wire_open(&r, go, (size_t)n, NULL) < 0 || r.type != WIRE_GO)
-        _exit(1);
-    /* Its notification is the one the supervisor lets continue. Streams apart, every descriptor is
-     * close-on-exec, the listener too. */
+    if (listener < 0 || spec->limits.processes > 0)
+        wait_for_go();
+    /* Otherwise the exec itself waits: its notification is the one that the supervisor lets continue
+     * once it has judged the proof. Streams apart, every descriptor is close-on-exec. */
     execve(spec->program, (char *const *)spec->argv, (char *const *)spec->env);
     err_sys(&err, "%s", spec->program);
     give_up(&err, "", "exec");

@@ -21,20 +21,16 @@
 const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "resources", "network",
                                                         "filesystem"};
 
-void jail_attest_namespaces(int proc, uint64_t ret[JAIL_PROOF_NAMESPACES])
-{
-    FD_AUTO dir = openat(proc, "self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < jail_namespace_count; i++) {
-        struct stat st;
-        ret[i] = fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? st.st_ino : 0;
-    }
-}
-
 void jail_attest_before(struct jail_proof *proof, int proc)
 {
+    struct stat st;
+    FD_AUTO dir = openat(proc, "self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     memset(proof, 0, sizeof *proof);
-    jail_attest_namespaces(proc, proof->namespaces);
+    for (size_t i = 0; i < jail_namespace_count; i++)
+        proof->namespaces[i] =
+            fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? (uint64_t)st.st_ino : 0;
     proof->pid = (uint64_t)getpid();
+    proof->root = stat("/", &st) == 0 ? (uint64_t)st.st_dev : 0;
 }
 
 void jail_attest_network(struct jail_proof *proof)
@@ -107,13 +103,14 @@ int jail_attest_send(const struct jail_proof *proof, int control, int listener)
     char room[2048];
     struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct wire_writer w;
-    uint64_t acts[JAIL_ACT_COUNT + 1];
+    uint64_t acts[JAIL_ACT_COUNT + 2];
     memcpy(acts, proof->acts, sizeof proof->acts);
     acts[JAIL_ACT_COUNT] = proof->pid;
+    acts[JAIL_ACT_COUNT + 1] = proof->root;
     wire_begin(&w, &b, WIRE_PROVED);
     wire_put_int(&w, listener);
     wire_put_uints(&w, proof->namespaces, JAIL_PROOF_NAMESPACES);
-    wire_put_uints(&w, acts, JAIL_ACT_COUNT + 1);
+    wire_put_uints(&w, acts, JAIL_ACT_COUNT + 2);
     wire_put_text(&w, proof->status);
     if (wire_end(&w) < 0)
         return ERR_LIMIT;
@@ -123,14 +120,15 @@ int jail_attest_send(const struct jail_proof *proof, int control, int listener)
 int jail_attest_read(struct wire_reader *r, struct jail_proof *ret_proof, int *ret_listener,
                      struct err *err)
 {
-    uint64_t acts[JAIL_ACT_COUNT + 1];
+    uint64_t acts[JAIL_ACT_COUNT + 2];
     *ret_listener = (int)wire_get_int(r);
     size_t ns = wire_get_uints(r, ret_proof->namespaces, JAIL_PROOF_NAMESPACES);
-    size_t na = wire_get_uints(r, acts, JAIL_ACT_COUNT + 1);
-    if (ns != JAIL_PROOF_NAMESPACES || na != JAIL_ACT_COUNT + 1)
+    size_t na = wire_get_uints(r, acts, JAIL_ACT_COUNT + 2);
+    if (ns != JAIL_PROOF_NAMESPACES || na != JAIL_ACT_COUNT + 2)
         return err_set(err, ERR_FORMAT, "a proof of another shape");
     memcpy(ret_proof->acts, acts, sizeof ret_proof->acts);
     ret_proof->pid = acts[JAIL_ACT_COUNT];
+    ret_proof->root = acts[JAIL_ACT_COUNT + 1];
     wire_get_text(r, ret_proof->status, sizeof ret_proof->status);
     return 0;
 }
@@ -152,16 +150,16 @@ static bool no_capabilities(const struct jail_proof *p, bool bounding)
            (!bounding || status_is(p, "CapBnd:", "0000000000000000"));
 }
 
-static bool own_namespace(const struct jail_proof *p, const uint64_t *own, const char *name)
+static bool own_namespace(const struct jail_proof *p, const struct jail_proof *own, const char *name)
 {
     for (size_t i = 0; i < jail_namespace_count; i++)
         if (strcmp(jail_namespaces[i].name, name) == 0)
-            return p->namespaces[i] && own[i] && p->namespaces[i] != own[i];
+            return p->namespaces[i] && own->namespaces[i] && p->namespaces[i] != own->namespaces[i];
     return false;
 }
 
 int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
-                      const uint64_t own[JAIL_PROOF_NAMESPACES],
+                      const struct jail_proof *own,
                       struct jail_layers *ret, struct err *err)
 {
     const uint64_t *a = p->acts;
@@ -172,7 +170,7 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         const char *what;
     } rows[] = {
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "user"), "user namespace"},
-        {JAIL_LAYER_PROCESS, !full || (own_namespace(p, own, "pid") && p->pid == 2), "pid namespace"},
+        {JAIL_LAYER_PROCESS, !full || (own_namespace(p, own, "pid") && p->pid <= 3), "pid namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "uts"), "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
@@ -187,7 +185,8 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_seal_open] == EACCES, "landlock"},
         {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_root_write] == EROFS || a[JAIL_ACT_root_write] == EACCES,
          "read-only root"},
-        {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_host_file] == (full ? ENOENT : EACCES), "private root"},
+        {JAIL_LAYER_FILESYSTEM, full ? p->root != own->root : a[JAIL_ACT_host_file] == EACCES,
+         "private root"},
     };
     int r = 0;
     memset(ret, 0, sizeof *ret);

@@ -17,7 +17,7 @@
 #define JAIL_ACTS(X)                                                                               \
     X(seal_open)   /* filesystem: a file that only Landlock keeps shut */                          \
     X(root_write)  /* filesystem: create a file in the root */                                     \
-    X(host_file)   /* filesystem: a file that is on every host but not in the private root */      \
+    X(host_file)   /* filesystem: a folder that is on every host and that nobody asked for */      \
     X(denied_call) /* syscalls: a call that no table allows */                                     \
     X(high_dup)    /* resources: a descriptor at the limit */                                      \
     X(tcp)         /* network: connect to loopback, tried before seccomp forbids the socket */     \
@@ -35,14 +35,12 @@ enum jail_act {
 struct jail_proof {
     uint64_t namespaces[JAIL_PROOF_NAMESPACES]; /* inode numbers, order of jail_namespaces */
     uint64_t acts[JAIL_ACT_COUNT];
-    uint64_t pid;
+    uint64_t pid, root; /* its number, and the device its root folder is on */
     char status[1024]; /* the lines of its own /proc/PID/status that tell of locks */
 };
 
-/* The inode numbers of the caller's namespaces; PROC: a descriptor of /proc. */
-void jail_attest_namespaces(int proc, uint64_t ret[JAIL_PROOF_NAMESPACES]);
-
-void jail_attest_before(struct jail_proof *proof, int proc); /* while /proc can still be opened */
+/* Who and where the caller is: namespaces, pid, root. While /proc can still be opened. */
+void jail_attest_before(struct jail_proof *proof, int proc);
 void jail_attest_network(struct jail_proof *proof);          /* while a socket can still be made */
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
 ERR_MUST_USE int jail_attest_send(const struct jail_proof *proof, int control, int listener);
@@ -67,10 +65,10 @@ struct jail_layers {
     char note[JAIL_LAYER_COUNT][96]; /* what makes it up, or what is missing */
 };
 
-/* Judges PROOF against the plan. OWN: the supervisor's namespaces. Returns 0 when every layer that the
+/* Judges PROOF against the plan. OWN: the same of the supervisor (namespaces, root). Returns 0 when every layer that the
  * mode promises is on; ERR_MISSING with the layer's name otherwise. */
 ERR_MUST_USE int jail_attest_judge(const struct jail_proof *proof, const struct jail_spec *spec,
-                                   const uint64_t own[JAIL_PROOF_NAMESPACES],
+                                   const struct jail_proof *own,
                                    struct jail_layers *ret_layers, struct err *err);
 
 #endif

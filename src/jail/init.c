@@ -29,10 +29,11 @@
 static char launcher_stack[128 * 1024] __attribute__((aligned(16)));
 
 struct nest {
-    int control;
+    int control, net;
     int quota; /* -1 without a quota'd file system */
     pid_t guest;
     uint64_t deadline_ns; /* behind the supervisor's own timer */
+    uint64_t survivors;   /* processes that were alive, or not waited for, when the guest ended */
     const struct jail_spec *spec;
 };
 
@@ -60,6 +61,7 @@ static void tell_exit(const struct nest *n, int status)
         (uint64_t)all.ru_utime.tv_sec * 1000000 + (uint64_t)all.ru_utime.tv_usec,
         (uint64_t)all.ru_stime.tv_sec * 1000000 + (uint64_t)all.ru_stime.tv_usec,
         (uint64_t)all.ru_maxrss * 1024,
+        n->survivors,
     };
     const uint64_t left[] = {fs.f_blocks, fs.f_bfree, fs.f_files, fs.f_ffree};
     char room[256];
@@ -67,7 +69,7 @@ static void tell_exit(const struct nest *n, int status)
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_EXITED);
     wire_put_int(&w, status);
-    wire_put_uints(&w, usage, 3);
+    wire_put_uints(&w, usage, 4);
     wire_put_uints(&w, left, n->quota >= 0 ? 4 : 0);
     if (wire_end(&w) == 0 && write(n->control, b.data, b.len) < 0)
         return; /* the supervisor is gone; so are we in a moment */
@@ -75,18 +77,18 @@ static void tell_exit(const struct nest *n, int status)
 
 /* Ends every process below us and collects it, so that its time is in the usage we report. As pid 1
  * kill(-1) reaches exactly this run; without a pid namespace only our own children are ours to end. */
-static void end_all(const struct nest *n)
+static void end_all(struct nest *n)
 {
     if (getpid() == 1)
         kill(-1, SIGKILL);
     else
         kill(n->guest, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-        ;
+    for (pid_t pid; (pid = waitpid(-1, NULL, 0)) > 0 || errno == EINTR;)
+        n->survivors += pid > 0 && pid != n->guest;
 }
 
 /* Until the guest has ended, the supervisor is gone or the time behind its time is up. */
-static int watch(const struct nest *n, int signals)
+static int watch(struct nest *n, int signals)
 {
     struct pollfd p[2] = {{.fd = n->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
     for (;;) {
@@ -131,8 +133,27 @@ static void second_locks(const struct jail_spec *spec, int proc)
         return;
     if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
         (void)!sethostname("cordon", 6);
+    if (!jail_off(spec, pid)) /* the guest is pid 2: the maker of the network had it and is gone */
+        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid", "1");
     if (!jail_off(spec, pid)) /* no program out of anonymous memory, behind seccomp's execve */
         (void)!fd_write_file(proc, "sys/vm/memfd_noexec", "2");
+}
+
+static int build(struct nest *n, const struct jail_spec *spec, const int *bind_fds, struct err *err)
+{
+    if (spec->mode != JAIL_FULL)
+        return 0;
+    int r = jail_root_build(spec, bind_fds, &n->quota, err);
+    if (r < 0) {
+        err_layer(err, "filesystem");
+        return r;
+    }
+    if (!jail_off(spec, net)) {
+        r = jail_net_enter(n->net, err);
+        if (r < 0)
+            err_layer(err, "network");
+    }
+    return r;
 }
 
 static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, int proc, struct err *err)
@@ -141,13 +162,9 @@ static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, in
     int r;
     if (nfds != 3 + spec->nbinds)
         return err_set(err, ERR_FORMAT, "%zu descriptors came with the SPEC", nfds);
-    if (spec->mode == JAIL_FULL) {
-        r = jail_root_build(spec, fds + 3, &n->quota, err);
-        if (r < 0) {
-            err_layer(err, "filesystem");
-            return r;
-        }
-    }
+    r = build(n, spec, fds + 3, err);
+    if (r < 0)
+        return r;
     second_locks(spec, proc);
     memcpy(launch.stdio, fds, sizeof launch.stdio);
     sigset_t child;
@@ -171,13 +188,13 @@ static int run(struct nest *n, struct jail_spec *spec, int *fds, size_t nfds, in
     return watch(n, signals);
 }
 
-int jail_nest_main(int control)
+int jail_nest_main(int control, int net)
 {
     static char frame[LIMIT_FRAME];
     int fds[LIMIT_FRAME_FDS];
     struct fd_packet packet = {
         .data = frame, .len = sizeof frame, .fds = fds, .nfds = LIMIT_FRAME_FDS};
-    struct nest n = {.control = control, .quota = -1};
+    struct nest n = {.control = control, .net = net, .quota = -1};
     struct err err = ERR_INIT;
     struct jail_spec spec;
     struct arena mem;

@@ -25,10 +25,22 @@ extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
 uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* cordon-nest's own */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
+/* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
+ * without CAP_SETGID outside. */
+int jail_ns_no_setgroups(int proc);
 /* Writes the one-line maps INSIDE -> OUTSIDE of the calling process. PROC is a descriptor of /proc.
  * Async-signal-safe: it is called between clone and exec. Returns 0, or -1 with errno. */
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
+
+/* The network namespace, made by a process of its own beside other work, since it takes as long as all
+ * the rest together. It is cloned where cordon-nest will be, before that is exec'd, and hands the
+ * namespace over by a socket. */
+struct jail_net_maker {
+    int proc, out;
+};
+int jail_net_make(void *maker); /* the body of that process */
+ERR_MUST_USE int jail_net_enter(int in, struct err *err);
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. */
@@ -59,7 +71,8 @@ _Noreturn void jail_launch(const struct jail_launch *l);
 /* report.c: one FAILED message; then the caller gives up. */
 void jail_report_failure(int control, const struct err *err, const char *step);
 
-/* init.c: cordon-nest's life. Returns the exit status. */
-int jail_nest_main(int control);
+/* init.c: cordon-nest's life. CONTROL: the supervisor; NET: where its network comes from. Returns the
+ * exit status. */
+int jail_nest_main(int control, int net);
 
 #endif

@@ -97,7 +97,15 @@ static unsigned count_descriptors(pid_t pid)
     return n;
 }
 
-/* EMFILE leaves no trace in the kernel; a process that ends with its table full has met it. */
+static unsigned long count_threads(pid_t pid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    return stat(path, &st) == 0 ? (unsigned long)st.st_nlink - 2 : 0;
+}
+
+/* EMFILE and EAGAIN leave no trace in the kernel; a process that ends at its limit has met it. */
 static void last_look(struct jail_watch *w, pid_t pid)
 {
     unsigned held = count_descriptors(pid);
@@ -107,6 +115,13 @@ static void last_look(struct jail_watch *w, pid_t pid)
                  (unsigned long long)w->limits->descriptors);
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
                            "close what is no longer used, or ask for --descriptors N");
+    }
+    unsigned long tasks = count_threads(pid);
+    if (tasks > w->limits->threads + w->limits->processes && tasks > 1) {
+        char detail[80];
+        snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
+        jail_violation_add(w->out, "resources", "limit.threads", detail,
+                           "start fewer at once, or ask for --threads N");
     }
 }
 

@@ -4,9 +4,14 @@
  * run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
+#include "sys/fd.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const struct jail_namespace jail_namespaces[] = {
@@ -26,7 +31,32 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
         if (!(spec->switches >> jail_namespaces[i].off & 1) ||
             jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
             flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
-    return flags & ~(uint64_t)CLONE_NEWCGROUP;
+    /* net: made aside while the root is built, since it takes as long as all the others together;
+     * cgroup: made last, with the guest. */
+    return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
+}
+
+int jail_net_make(void *p)
+{
+    const struct jail_net_maker *m = p;
+    char word = 'n';
+    int fd = unshare(CLONE_NEWNET) < 0 ? -1 : openat(m->proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
+    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
+    return fd < 0 || fd_send(m->out, &packet) < 0; /* a failure is the end of the socket */
+}
+
+int jail_net_enter(int in, struct err *err)
+{
+    char word;
+    int fd = -1;
+    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
+    if (fd_receive(in, &packet) != 1 || packet.nfds != 1)
+        return err_set(err, ERR_MISSING, "no empty network namespace could be made");
+    int r = setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
+    fd_close(fd);
+    while (waitpid(-1, NULL, 0) < 0 && errno == EINTR) /* its maker */
+        ;
+    return r;
 }
 
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
@@ -65,17 +95,19 @@ static int write_map(int proc, const char *path, unsigned long inside, unsigned 
     return n == (ssize_t)len ? 0 : -1;
 }
 
-int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
-                     unsigned long inside_gid, unsigned long outside_gid)
+int jail_ns_no_setgroups(int proc)
 {
-    /* Without CAP_SETGID outside, a gid map is taken only after setgroups was given up. */
     int fd = openat(proc, "self/setgroups", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
     ssize_t n = write(fd, "deny", 4);
     close(fd);
-    if (n != 4)
-        return -1;
+    return n == 4 ? 0 : -1;
+}
+
+int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
+                     unsigned long inside_gid, unsigned long outside_gid)
+{
     if (write_map(proc, "self/uid_map", inside_uid, outside_uid) < 0)
         return -1;
     return write_map(proc, "self/gid_map", inside_gid, outside_gid);

@@ -9,7 +9,9 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
     const struct jail_limits *l = &spec->limits;
     const rlim_t cpu_s = (l->cpu_ms + 999) / 1000;
     /* Counted per user namespace: this run alone. Without one the count is the user's, and useless. */
-    const rlim_t tasks = 1 + l->threads + l->processes;
+    rlim_t tasks = 1 + l->threads + l->processes;
+    if (!spec->memory_by_rlimit)
+        tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
     const bool exact_tasks = spec->mode == JAIL_FULL && !jail_off(spec, user);
     const struct {
         const char *name;

@@ -8,15 +8,18 @@
 #include "jail/filter.h"
 #include "jail/inside.h"
 #include "sys/fd.h"
+#include "sys/kernel.h"
 #include "wire/msg.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -51,7 +54,7 @@ struct jail_run {
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
     bool reaped;
     enum jail_end forced; /* why we killed it */
-    uint64_t own_namespaces[JAIL_PROOF_NAMESPACES];
+    struct jail_proof own; /* the same of ourselves, to compare the launcher's with */
 };
 
 /* ---- preparing ---- */
@@ -157,6 +160,20 @@ static int control_socket(struct jail_run *run, int *ret_theirs, struct err *err
     return 0;
 }
 
+/* Root for good no more. What needed it is prepared; the janitor, if any, was forked before. */
+static int step_down(struct jail_run *run, struct err *err)
+{
+    struct jail_identity *id = &run->id;
+    if (!id->change)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
+        setresuid(id->uid, id->uid, id->uid) < 0)
+        return err_sys(err, "give up root");
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* or the id maps cannot be written; undone once they are */
+    id->change = false;
+    return 0;
+}
+
 static int open_input(struct jail_run *run, int from, int *ret_theirs, struct err *err)
 {
     if (from >= 0)
@@ -207,6 +224,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     bool late = run->cgroup.version == 1;
     if (r == 0 && !late)
         r = send_spec(run, fds, 3 + nbinds, err);
+    if (r == 0 && start->step_down && !run->cgroup.version)
+        r = step_down(run, err);
     if (r == 0) {
         struct jail_spawn spawn = {.spec = &run->spec,
                                    .id = &run->id,
@@ -214,6 +233,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .control = theirs,
                                    .cgroup = run->cgroup.version == 2 ? run->cgroup.dir[0] : -1};
         r = jail_spawn_nest(&spawn, &run->nest, err);
+        if (start->step_down)
+            prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     if (r == 0 && late)
         r = jail_cgroup_move_in(&run->cgroup, run->nest, err);
@@ -224,7 +245,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
             r = watch_fd(run, s, err);
     arm(run, SETUP_MS * CLOCK_NS_PER_MS);
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    jail_attest_namespaces(proc, run->own_namespaces); /* while cordon-nest builds: it costs no time */
+    jail_attest_before(&run->own, proc); /* while cordon-nest builds: it costs no time */
     for (int i = 0; i < 3; i++)
         fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
@@ -400,7 +421,7 @@ static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender,
     struct jail_proof proof = {0};
     int number = -1, e = jail_attest_read(r, &proof, &number, err);
     if (e == 0)
-        e = jail_attest_judge(&proof, &run->spec, run->own_namespaces, &run->out.layers, err);
+        e = jail_attest_judge(&proof, &run->spec, &run->own, &run->out.layers, err);
     if (e < 0)
         return e;
     run->guest = run->watch.launcher = sender;
@@ -412,12 +433,20 @@ static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender,
             return err_layer(err, "syscalls");
         }
         run->watch.listener = run->fd[LISTENER];
+        /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
+        (void)ioctl(run->fd[LISTENER], SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+                    SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
         e = watch_fd(run, LISTENER, err);
         if (e < 0)
             return e;
     }
-    /* Where the table allows exec, the launcher's one is not notified. */
+    run->go_ns = clock_now_ns();
+    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
+    /* The launcher's exec is notified: letting it continue is the GO. Where the table allows exec, or
+     * there is no listener, a message is. */
     run->watch.exec_seen = number < 0 || run->spec.limits.processes > 0;
+    if (!run->watch.exec_seen)
+        return 0;
     char room[16];
     struct buf go = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct wire_writer w;
@@ -426,16 +455,14 @@ static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender,
     struct fd_packet p = {.data = go.data, .len = go.len};
     if (e < 0 || fd_send(run->fd[CONTROL], &p) < 0)
         return err_sys(err, "say GO");
-    run->go_ns = clock_now_ns();
-    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
     return 0;
 }
 
 static void take_exit(struct jail_run *run, struct wire_reader *r)
 {
-    uint64_t usage[3] = {0}, left[4] = {0};
+    uint64_t usage[4] = {0}, left[4] = {0};
     int status = (int)wire_get_int(r);
-    (void)wire_get_uints(r, usage, 3);
+    (void)wire_get_uints(r, usage, 4);
     size_t quota = wire_get_uints(r, left, 4);
     struct jail_outcome *o = &run->out;
     o->cpu_us = usage[0] + usage[1];
@@ -449,6 +476,13 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
         o->exit_code = WEXITSTATUS(status);
     }
     char detail[96];
+    uint64_t most = run->spec.limits.processes;
+    if (most && usage[3] >= most && !run->cgroup.version) {
+        snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
+                 (unsigned long long)usage[3], (unsigned long long)most);
+        jail_violation_add(o, "resources", "limit.processes", detail,
+                           "start fewer at once, or ask for --processes N");
+    }
     if (quota == 4 && left[0] && left[1] == 0) {
         snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
                  (unsigned long long)run->spec.limits.disk);

@@ -28,6 +28,9 @@ struct jail_start {
     enum jail_memory_by memory_by;
     int input; /* pumped to the guest's stdin, stays the caller's; -1: there is none */
     struct jail_sink sink;
+    /* A process that runs this one jail and then ends may give up root for good as soon as the jail
+     * is prepared: whatever reads the guest's bytes then is nobody. */
+    bool step_down;
 };
 
 enum jail_end {

@@ -17,14 +17,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NEST_CONTROL = 3 };
+enum { NEST_CONTROL = 3, NEST_NET = 4 }; /* its descriptors; see prog/nest/main.c */
 
 struct stage {
     const struct jail_spawn *s;
     int proc;
+    int net[2]; /* from the maker of the network to cordon-nest */
     pid_t nest; /* set by whoever cloned it */
     int error;  /* errno of the first step that failed */
     const char *step;
@@ -37,6 +39,15 @@ static int fail(struct stage *st, const char *step)
     return 1;
 }
 
+/* Shares our memory but not our descriptors, and lives until it has handed the namespace over. */
+static int start_net_maker(struct stage *st)
+{
+    static char stack[16 * 1024] __attribute__((aligned(16)));
+    static struct jail_net_maker maker;
+    maker = (struct jail_net_maker){.proc = st->proc, .out = st->net[1]};
+    return clone(jail_net_make, stack + sizeof stack, CLONE_VM | SIGCHLD, &maker);
+}
+
 /* In the new namespaces, our memory, an own descriptor table: only plain system calls from here on. */
 static int become_nest(void *p)
 {
@@ -46,12 +57,16 @@ static int become_nest(void *p)
     sigset_t none;
     sigemptyset(&none);
     if (st->s->spec->mode == JAIL_FULL &&
-        jail_ns_map_self(st->proc, 0, st->s->id->uid, 0, st->s->id->gid) < 0)
+        (jail_ns_no_setgroups(st->proc) < 0 ||
+         jail_ns_map_self(st->proc, 0, st->s->id->uid, 0, st->s->id->gid) < 0))
         return fail(st, "map the id of the jail's user namespace");
+    if (st->net[1] >= 0 && start_net_maker(st) < 0)
+        return fail(st, "make the network namespace");
     int control = fcntl(st->s->control, F_DUPFD_CLOEXEC, 64);
-    int nest = fcntl(st->s->nest, F_DUPFD_CLOEXEC, 64);
-    if (control < 0 || nest < 0 || dup2(control, NEST_CONTROL) < 0)
-        return fail(st, "hand over the control socket");
+    int nest = fcntl(st->s->nest, F_DUPFD_CLOEXEC, 64), net = fcntl(st->net[0], F_DUPFD_CLOEXEC, 64);
+    if (control < 0 || nest < 0 || dup2(control, NEST_CONTROL) < 0 ||
+        (net >= 0 && dup2(net, NEST_NET) < 0))
+        return fail(st, "hand over the sockets");
     sigprocmask(SIG_SETMASK, &none, NULL);
     execveat(nest, "", argv, env, AT_EMPTY_PATH);
     return fail(st, "run cordon-nest");
@@ -109,11 +124,16 @@ int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err)
     struct stage *st = mmap(NULL, sizeof *st, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (st == MAP_FAILED)
         return err_sys(err, "mmap");
-    *st = (struct stage){.s = s, .proc = proc, .nest = -1};
+    *st = (struct stage){.s = s, .proc = proc, .net = {-1, -1}, .nest = -1};
+    if (s->spec->mode == JAIL_FULL && !jail_off(s->spec, net) &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, st->net) < 0) {
+        munmap(st, sizeof *st);
+        return err_sys(err, "socketpair");
+    }
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     int r = 0;
-    if (!s->id->change && s->cgroup < 0) {
+    if (!s->id->change && s->cgroup < 0) { /* also when we have stepped down ourselves */
         st->nest = clone_nest(st, 0);
     } else {
         pid_t helper = start_stepping_down(st);
@@ -123,6 +143,8 @@ int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err)
             ;
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
+    fd_close(st->net[0]);
+    fd_close(st->net[1]);
     if (st->error) {
         if (st->nest > 0)
             while (waitpid(st->nest, NULL, 0) < 0 && errno == EINTR)

@@ -29,6 +29,7 @@ static const struct {
     const char *name;
     uint64_t value;
 } names[] = {
+    V(RENAME_WHITEOUT, 4),
     C(CLONE_THREAD),
     C(CLONE_VM),
     C(CLONE_VFORK),

@@ -1,13 +1,14 @@
 /* Why our own tree and not libseccomp's: libseccomp sorts calls into a tree too (OPTIMIZE=2), but
- * it compares every call alone, has one default action where we need two (unknown and unlisted),
- * and answers "the rest of this call" with that default. Here neighbours of equal fate are one
- * range, so the tree is half as deep. From libseccomp come the numbers of both architectures.
+ * it has one default action where we need two (unknown and unlisted), answers "the rest of this
+ * call" with that default, and gives each call its own leaf. Here neighbours of equal fate are one
+ * range, and equal answers nearby are one return. From libseccomp come the numbers of both
+ * architectures.
  *
  * When a filter is loaded the kernel walks it once for every call number, to learn which calls it
- * allows without looking at arguments; those never run the filter again. A straight list makes that
- * walk quadratic, a tree does not: loading is what the shape pays for. The kernel's walk
- * understands only the instructions used here (load, and, ja, jeq, jge, ret): use no other before
- * the arguments. */
+ * allows without looking at arguments; those never run the filter again. Then it translates it to
+ * machine code. A straight list makes the walk quadratic, a tree does not, and fewer instructions
+ * make the translation shorter: loading, once for each run, is what the shape pays for. The walk
+ * understands only the instructions used here (load, and, ja, jeq, jge, ret): use no other. */
 #include "jail/filters/tree.h"
 
 #include <linux/audit.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define NUMBERS 1024 /* call numbers looked at; both architectures end near 470 */
+#define CHUNK   24   /* ranges that share their returns */
 #define X32_BIT 0x40000000u
 
 /* A run of numbers with the same rules. */
@@ -67,7 +69,7 @@ static uint8_t distance(unsigned from, unsigned to)
 {
     unsigned d = to - from - 1;
     if (d > 255) {
-        fprintf(stderr, "filtergen: the conditions of one call are too long for BPF jumps\n");
+        fprintf(stderr, "filtergen: conditions too long for BPF jumps: make CHUNK smaller\n");
         exit(1);
     }
     return (uint8_t)d;
@@ -108,11 +110,74 @@ static void decide(struct tree *t, const struct table_call *call)
     }
 }
 
-/* Binary search in ranges FIRST to END: left below the middle, right from it on. */
-static void search(struct tree *t, const struct range *r, unsigned first, unsigned end)
+static bool plain(const struct range *r)
+{
+    return r->call->n_rules == 1;
+}
+
+/* Jumps inside one chunk that wait for the returns behind it. */
+struct pool {
+    unsigned n;
+    struct {
+        unsigned at;
+        bool taken; /* the jump for yes, or the one for no */
+        uint32_t action;
+    } wait[2 * CHUNK];
+};
+
+static void later(struct pool *p, unsigned at, bool taken, uint32_t action)
+{
+    p->wait[p->n].at = at;
+    p->wait[p->n].taken = taken;
+    p->wait[p->n++].action = action;
+}
+
+/* Binary search in ranges FIRST to END: left below the middle, right from it on. A side that is one
+ * plain action takes no instruction of its own: the jump goes to a return behind the chunk. */
+static void search_chunk(struct tree *t, const struct range *r, unsigned first, unsigned end,
+                         struct pool *p)
 {
     if (end - first == 1) {
         decide(t, r[first].call);
+        return;
+    }
+    unsigned mid = first + (end - first) / 2;
+    unsigned at = put(t, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 0);
+    if (mid - first == 1 && plain(&r[first]))
+        later(p, at, false, r[first].call->rules[0].action);
+    else
+        search_chunk(t, r, first, mid, p);
+    if (end - mid == 1 && plain(&r[mid])) {
+        later(p, at, true, r[mid].call->rules[0].action);
+    } else {
+        t->insns[at].jt = distance(at, t->n);
+        search_chunk(t, r, mid, end, p);
+    }
+}
+
+/* One return for each action of the chunk; conditional jumps reach 255 instructions, so a chunk is
+ * as many ranges as surely stay within that. */
+static void chunk(struct tree *t, const struct range *r, unsigned first, unsigned end)
+{
+    struct pool p = {0};
+    search_chunk(t, r, first, end, &p);
+    unsigned returns = t->n;
+    for (unsigned i = 0; i < p.n; i++) {
+        unsigned target = returns;
+        while (target < t->n && t->insns[target].k != p.wait[i].action)
+            target++;
+        if (target == t->n)
+            put(t, BPF_RET | BPF_K, p.wait[i].action, 0, 0);
+        struct sock_filter *jump = &t->insns[p.wait[i].at];
+        *(p.wait[i].taken ? &jump->jt : &jump->jf) = distance(p.wait[i].at, target);
+    }
+}
+
+/* The upper levels of the tree, above the chunks. */
+static void search(struct tree *t, const struct range *r, unsigned first, unsigned end)
+{
+    if (end - first <= CHUNK) {
+        chunk(t, r, first, end);
         return;
     }
     unsigned mid = first + (end - first) / 2;

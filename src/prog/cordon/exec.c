@@ -230,7 +230,7 @@ static int open_input(const struct exec_options *o, struct err *err)
     if (!o->input)
         return -1;
     int fd = strcmp(o->input, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                        : open(o->input, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+                                        : open(o->input, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0) {
         err_sys(err, "--stdin %s", o->input);
@@ -293,7 +293,7 @@ static int run_plan(const struct exec_options *o, const struct jail_spec *spec,
     if (input < -1)
         return input;
     struct jail_start start = {
-        .nest = nest, .memory_by = by, .input = input, .sink = {&reader, take_bytes}};
+        .nest = nest, .memory_by = by, .input = input, .sink = {&reader, take_bytes}, .step_down = true};
     for (int i = 0; i < 2; i++)
         output_capture_init(&reader.streams[i], spec->limits.output);
     int r = programs_find_nest(nest, sizeof nest, err);

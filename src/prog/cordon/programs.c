@@ -6,23 +6,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 int programs_find_nest(char *path, size_t size, struct err *err)
 {
     static const char *const places[] = {"cordon-nest", "../libexec/cordon/cordon-nest"};
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0) {
-        err_sys(err, "find the own program through /proc");
-        return err_layer(err, "process");
+    char self[4096] = "";
+    for (int by_link = 0; by_link < 2; by_link++) { /* as we were called; then where that leads */
+        const char *called = (const char *)getauxval(AT_EXECFN);
+        if (!by_link && called)
+            snprintf(self, sizeof self, "%s", called);
+        if (by_link) {
+            ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+            self[n < 0 ? 0 : n] = 0;
+        }
+        char *slash = strrchr(self, '/');
+        if (!slash)
+            continue;
+        *slash = 0;
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+            if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size && access(path, X_OK) == 0)
+                return 0;
     }
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size && access(path, X_OK) == 0)
-            return 0;
     err_set(err, ERR_MISSING, "cordon-nest is neither in %.80s nor in its ../libexec/cordon; reinstall",
             self);
     return err_layer(err, "process");

@@ -16,5 +16,5 @@ int main(int argc, char **argv)
         fputs("cordon-nest: started by cordon only; see cordon-exec(1)\n", stderr);
         return 2;
     }
-    return jail_nest_main(3);
+    return jail_nest_main(3, 4);
 }
