@@ -115,7 +115,7 @@ def ipc():
 for name in ("runtime", "state"):
     (programs.dir / name).mkdir()
     os.chmod(programs.dir / name, 0o777)
-lent = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-lent-", dir="/srv" if os.geteuid() == 0 else "/tmp"))
+lent = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-lent-", dir="/var/tmp"))
 os.chmod(lent, 0o777)
 before = dict(mounts=mounts(), cgroups=cgroups(), files=files(), ipc=ipc(), processes=descendants_by_mark())
 tap.ok(not before["processes"], "nothing of ours runs before", before["processes"])

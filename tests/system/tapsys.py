@@ -237,7 +237,7 @@ class Canaries:
     def __init__(self, programs, who):
         self.who, self.word = who, os.environ.get("TAPSYS_WORD") or "canary-" + secrets.token_hex(8)
         self.programs = programs
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-", dir="/srv"))
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-", dir="/var/tmp"))
         os.chmod(self.home, 0o755)
         self.secret = self.home / "secret"
         self.secret.write_text(self.word + "\n")
