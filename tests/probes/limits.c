@@ -10,12 +10,15 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { MB = 1 << 20 };
@@ -110,6 +113,50 @@ static void pipes(int argc, char **argv)
     if (held > 128u * MB)
         reached("%zu MB of kernel memory in pipes", held / MB);
     contained("%zu MB in pipes, then %s", held / MB, error_name(errno));
+}
+
+/* Segments stay when they are detached: no address space, no descriptor, no file. */
+static void shm_bomb(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    size_t got = 0;
+    while (got < 256u * MB) {
+        int id = shmget(IPC_PRIVATE, 16 * MB, IPC_CREAT | 0600);
+        void *p = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+        if (p == (void *)-1)
+            contained("%zu MB in segments, then %s", got / MB, error_name(errno));
+        memset(p, 1, 16 * MB);
+        shmdt(p);
+        got += 16 * MB;
+    }
+    reached("%zu MB in segments under a limit of 64", got / MB);
+}
+
+/* Extended attributes lie in kernel memory, beside the quota of bytes. */
+static void xattr_bomb(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    static char value[60000];
+    char path[64], name[64];
+    size_t got = 0;
+    for (int file = 0; file < 900; file++) {
+        snprintf(path, sizeof path, "/tmp/x%d", file);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0)
+            break;
+        for (int i = 0; i < 64; i++) {
+            snprintf(name, sizeof name, "user.x%d", i);
+            if (fsetxattr(fd, name, value, sizeof value, 0) < 0)
+                break;
+            got += sizeof value;
+        }
+        int error = errno;
+        close(fd);
+        errno = error;
+        if (got > 64u * MB)
+            reached("%zu MB of attributes under a quota of 8", got / MB);
+    }
+    contained("%zu KB of attributes, then %s", got / 1024, error_name(errno));
 }
 
 static void mlock_(int argc, char **argv)
@@ -317,6 +364,10 @@ const struct probe probes_limits[] = {
      .options = "--memory 64m --memory-by rlimit"},
     {"pipe-bomb", "memory in pipes", "42", 3, "resources", "benign-pipes", pipes,
      .options = "--memory 64m --descriptors 256", .ends = "memory|ok"},
+    {"shm-bomb", "memory in System V segments", "26,42", 3, "resources", "benign-memory", shm_bomb,
+     .options = "--memory 64m --memory-by rlimit"},
+    {"xattr-bomb", "memory in extended attributes", "42", 3, "resources", "benign-files", xattr_bomb,
+     .options = "--disk 8m --inodes 1000"},
     {"mlock", "memory that cannot be swapped", "42", 3, "resources", "benign-memory", mlock_},
     {"disk-tmp", "fill /tmp", "41,42", 3, "resources", "benign-files", fill, .options = "--disk 8m",
      .args = "/tmp", .rule = "disk"},

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -203,6 +205,21 @@ static void cgroup_name(int argc, char **argv)
     contained("every cgroup is / from here");
 }
 
+/* From a namespace's descriptor to the one above it, by ioctl, and then in. */
+static void ns_parent(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    static const char *const which[] = {"/proc/self/ns/user", "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/mnt"};
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        int fd = open(which[i], O_RDONLY | O_CLOEXEC);
+        int above = fd < 0 ? -1 : ioctl(fd, NS_GET_PARENT);
+        tried("parent", above);
+        int owner = fd < 0 ? -1 : ioctl(fd, NS_GET_USERNS);
+        tried("enter its owner", owner < 0 ? -1 : setns(owner, CLONE_NEWUSER));
+    }
+    none_may_have_succeeded();
+}
+
 const struct probe probes_namespaces[] = {
     {"unshare-user", "a new user namespace regains capabilities", "10", 1, "syscalls", "benign-files",
      unshare_user, .rule = "unshare"},
@@ -212,6 +229,7 @@ const struct probe probes_namespaces[] = {
      .rule = "unshare"},
     {"setns", "into the namespaces of pid 1", "11", 1, "syscalls", "benign-files", setns_, .options = "--proc",
      .rule = "setns"},
+    {"ns-parent", "up from a namespace by ioctl", "11", 1, "syscalls", "benign-files", ns_parent, .options = "--proc"},
     {"chroot", "the old chroot trick", "2", 5, "filesystem", "benign-files", chroot_, .args = "{secret}",
      .rule = "chroot"},
     {"mount", "six file systems", "10", 5, "filesystem", "benign-files", mount_, .rule = "mount"},

@@ -92,6 +92,10 @@ BAD = [
     (["exec", "--output", "0", "--", "/bin/true"], "output"),
     (["exec", "--output", "100g", "--", "/bin/true"], "output|100g"),
     (["exec", "--timeout"], "--timeout"),
+    (["exec", "--rw", "/", "--", "/bin/true"], "/"),
+    (["exec", "--ro", "/", "--", "/bin/true"], "/"),
+    (["exec", "--", "\x1b[2Jgone\x07"], "gone"),
+    (["exec", "--no\x1b[2J\nsecond line", "--", "/bin/true"], "second line"),
 ]
 
 
@@ -137,6 +141,75 @@ for who in tapsys.users():
     tap.ok(run.code == 0, f"{who}: twin: a program by its name", run.story())
     run = tapsys.cordon(programs, ["exec", "/bin/echo", "-n", "--json"], who)
     tap.ok(run.code == 2 or run.out == "--json", f"{who}: options of the program are not ours", run.story())
+
+# --- a caller with odd streams, and one that is told to stop ---------------------------------------
+
+for who in tapsys.users():
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        odd = home / f"odd-{who}"
+        odd.mkdir(exist_ok=True)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(odd, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        inner = "for f in 0 1 2; do readlink /proc/self/fd/$f; done > /data/kinds; ls /proc/self/fd | wc -l >> /data/kinds"
+        cmd = programs.command(["exec", "--proc", "--processes", "4", "--rw", f"{odd}:/data", "--", "/bin/sh", "-c", inner], who)
+        (odd / "kinds").unlink(missing_ok=True)
+        code = subprocess.run(["/bin/sh", "-c", '"$@" ' + closed, "sh", *cmd], env=tapsys.clean_env(), cwd="/", stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode
+        seen = (odd / "kinds").read_text().split() if (odd / "kinds").exists() else []
+        safe = all(re.match(r"/dev/null|pipe:", k) or k.endswith("kinds") for k in seen[:-1])
+        tap.ok(code == 0 and len(seen) >= 3 and safe, f"{who}: a caller with {closed}", code, seen)
+    for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
+        p = subprocess.Popen(programs.command(["exec", "--json", "--", "/bin/sleep", "98.76"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             stdin=subprocess.DEVNULL, env=tapsys.clean_env(), start_new_session=True)
+        time.sleep(0.3)
+        start = time.monotonic()
+        p.send_signal(number)
+        try:
+            out, err = p.communicate(timeout=10)
+            took = time.monotonic() - start
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err, took = *p.communicate(), 99
+        alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sleep 98.76"], stdout=subprocess.PIPE, text=True).stdout
+        tap.ok(took < 2 and not alive and p.returncode != 0, f"{who}: SIG{name} ends the run, and all of it", took, p.returncode, alive)
+    # a reader that goes away, and one that never reads
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "5s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+    p.stdout.read(10)
+    p.stdout.close()
+    start = time.monotonic()
+    p.wait(20)
+    tap.ok(time.monotonic() - start < 4, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
+    p.stderr.close()
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", "while :; do echo 98.77 98.77 98.77; done"], who),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+    time.sleep(3)
+    alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sh -c while :; do echo 98.77"], stdout=subprocess.PIPE, text=True).stdout
+    tap.ok(not alive, f"{who}: a reader that never reads does not stop the clock", alive)
+    p.stdout.close()
+    p.stderr.close()
+    p.kill()
+    p.wait()
+    # input that nobody reads, and more input than anybody wants
+    big = home / "big"
+    if not big.exists():
+        big.write_bytes(b"x" * (8 << 20))
+    r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/bin/true"], who)
+    tap.ok(r["status"] == "ok", f"{who}: 8 MB of input that is not read", r.story())
+    r = tapsys.exec_json(programs, ["--stdin", str(big), "--timeout", "500ms"], ["/bin/sleep", "100"], who)
+    tap.ok(r["status"] == "timeout" and r.seconds < 3, f"{who}: a sleeper with 8 MB of input", r.story())
+    r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/usr/bin/wc", "-c"], who)
+    tap.ok((r["stdout"] or "").strip() == str(8 << 20), f"{who}: 8 MB of input, all of it", r.story())
+
+    # a shared folder in which an earlier guest left a link where a mount point belongs
+    trap = home / f"trap-{who}"
+    trap.mkdir()
+    (trap / "sub").symlink_to("/etc")
+    os.chmod(trap, 0o777)
+    if who == "user" and os.geteuid() == 0:
+        os.chown(trap, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    r = tapsys.exec_json(programs, ["--rw", f"{trap}:/data", "--ro", f"{home}:/data/sub"], ["/bin/ls", "/etc"], who)
+    tap.ok(r.code in (2, 5) or "file" not in (r["stdout"] or "").split(), f"{who}: no mount through a link that a guest left", r.story())
 
 # --- results --------------------------------------------------------------------------------------
 

@@ -41,7 +41,8 @@ class Tap:
     def ok(self, good, name, *details):
         self.count += 1
         self.failures += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {name}".replace("#", "%"))
+        name = "".join(c if c.isprintable() and c != "#" else "?" for c in name)
+        print(f"{'ok' if good else 'not ok'} {self.count} - {name}")
         for d in details if not good else ():
             for line in str(d).splitlines()[:30]:
                 print("#", line[:600])
