@@ -41,8 +41,10 @@ static void files_in(const char *folder)
     MUST(fd >= 0);
     MUST(write(fd, "hello", 5) == 5 && fsync(fd) == 0 && lseek(fd, 0, SEEK_SET) == 0);
     MUST(read(fd, text, sizeof text) == 5 && memcmp(text, "hello", 5) == 0);
-    MUST(fchmod(fd, 0600) == 0 && chmod(a, 0644) == 0 && fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0644);
-    MUST(ftruncate(fd, 3) == 0 && rename(a, b) == 0 && access(b, R_OK | W_OK) == 0 && access(a, F_OK) < 0);
+    MUST(fchmod(fd, 0600) == 0 && chmod(a, 0644) == 0 && fstat(fd, &st) == 0 &&
+         (st.st_mode & 0777) == 0644);
+    MUST(ftruncate(fd, 3) == 0 && rename(a, b) == 0 && access(b, R_OK | W_OK) == 0 &&
+         access(a, F_OK) < 0);
     MUST(symlink("b-file", a) == 0 && readlink(a, text, sizeof text) == 6 && unlink(a) == 0);
     MUST(link(b, a) == 0 && unlink(a) == 0);
     MUST(flock(fd, LOCK_EX) == 0);
@@ -89,8 +91,8 @@ static void memory(int argc, char **argv)
     MUST(p);
     free(p);
     void *m = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    MUST(m != MAP_FAILED && madvise(m, 1 << 20, MADV_DONTNEED) == 0 && mprotect(m, 1 << 20, PROT_READ) == 0 &&
-         munmap(m, 1 << 20) == 0);
+    MUST(m != MAP_FAILED && madvise(m, 1 << 20, MADV_DONTNEED) == 0 &&
+         mprotect(m, 1 << 20, PROT_READ) == 0 && munmap(m, 1 << 20) == 0);
     char random[16];
     MUST(getrandom(random, sizeof random, 0) == sizeof random);
     contained("100 MB, shared maps, advice and random numbers");
@@ -154,7 +156,8 @@ static void exec_(int argc, char **argv)
     pid_t pid = fork();
     MUST(pid >= 0);
     if (pid == 0) {
-        execl("/bin/sh", "sh", "-c", "test \"$(echo a b | /usr/bin/env cat)\" = 'a b'", (char *)NULL);
+        execl("/bin/sh", "sh", "-c", "test \"$(echo a b | /usr/bin/env cat)\" = 'a b'",
+              (char *)NULL);
         _exit(99);
     }
     int status;
@@ -208,7 +211,8 @@ static void time_(int argc, char **argv)
 {
     (void)argc, (void)argv;
     struct timespec a, b, nap = {0, 10000000};
-    MUST(clock_gettime(CLOCK_MONOTONIC, &a) == 0 && nanosleep(&nap, NULL) == 0 && clock_gettime(CLOCK_MONOTONIC, &b) == 0);
+    MUST(clock_gettime(CLOCK_MONOTONIC, &a) == 0 && nanosleep(&nap, NULL) == 0 &&
+         clock_gettime(CLOCK_MONOTONIC, &b) == 0);
     MUST(b.tv_sec > a.tv_sec || b.tv_nsec - a.tv_nsec >= 10000000);
     int t = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     struct itimerspec soon = {.it_value = {0, 1000000}};
@@ -235,7 +239,8 @@ static void output(int argc, char **argv)
 
 const struct probe probes_benign[] = {
     {"benign-files", "files in /tmp and /workspace", "", 0, "", "", files},
-    {"benign-shared", "files in a shared folder", "", 0, "", "", shared, .options = "--rw {rw}", .args = "{rw}"},
+    {"benign-shared", "files in a shared folder", "", 0, "", "", shared, .options = "--rw {rw}",
+     .args = "{rw}"},
     {"benign-memory", "memory", "", 0, "", "", memory},
     {"benign-threads", "threads", "", 0, "", "", threads},
     {"benign-fork", "children and orphans", "", 0, "", "", fork_, .options = "--processes 8"},

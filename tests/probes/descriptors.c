@@ -190,7 +190,8 @@ static void in_flight(int argc, char **argv)
         for (int i = 0; i < 32; i++)
             fds[i] = 0;
         struct iovec iov = {(char[]){'x'}, 1};
-        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+        struct msghdr m = {
+            .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
@@ -214,7 +215,8 @@ static void forged_credentials(int argc, char **argv)
     struct ucred liar = {.pid = 1, .uid = 0, .gid = 0};
     char space[CMSG_SPACE(sizeof liar)] = {0};
     struct iovec iov = {(char[]){'x'}, 1};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_CREDENTIALS;
@@ -224,27 +226,28 @@ static void forged_credentials(int argc, char **argv)
 }
 
 const struct probe probes_descriptors[] = {
-    {"fds-inherited", "descriptors that the caller left open", "1", 6, "process", "benign-pipes", inherited},
-    {"fds-directory", "a folder descriptor from outside the root", "2", 6, "filesystem", "benign-files",
-     directory, .args = "{secret}"},
-    {"cwd-outside", "a working directory outside the root", "2", 6, "filesystem", "benign-files", cwd_outside,
-     .args = "{secret}"},
+    {"fds-inherited", "descriptors that the caller left open", "1", 6, "process", "benign-pipes",
+     inherited},
+    {"fds-directory", "a folder descriptor from outside the root", "2", 6, "filesystem",
+     "benign-files", directory, .args = "{secret}"},
+    {"cwd-outside", "a working directory outside the root", "2", 6, "filesystem", "benign-files",
+     cwd_outside, .args = "{secret}"},
     {"fds-listener", "an inherited seccomp listener", "1", 6, "syscalls", "benign-pipes", listener},
-    {"tty-inject", "typing into the caller's terminal", "20", 7, "process", "benign-pipes", tty_inject,
-     .options = "{pty}"},
-    {"stdio-flags", "flags, offset and lease of the caller's own stdin and stdout", "39", 6, "process",
-     "benign-pipes", stdio_flags},
-    {"pipe-reopen", "the reader's end of the output pipe through /proc", "4,38", 6, "process", "benign-pipes",
-     pipe_reopen, .options = "--proc"},
-    {"pipe-size", "64 MB of kernel memory in the supervisor's pipe", "38", 3, "resources", "benign-pipes",
-     pipe_size},
-    {"sigio-kill", "SIGKILL to pid 1 by F_SETOWN and F_SETSIG", "31", 6, "process", "benign-signals",
-     sigio_kill},
+    {"tty-inject", "typing into the caller's terminal", "20", 7, "process", "benign-pipes",
+     tty_inject, .options = "{pty}"},
+    {"stdio-flags", "flags, offset and lease of the caller's own stdin and stdout", "39", 6,
+     "process", "benign-pipes", stdio_flags},
+    {"pipe-reopen", "the reader's end of the output pipe through /proc", "4,38", 6, "process",
+     "benign-pipes", pipe_reopen, .options = "--proc"},
+    {"pipe-size", "64 MB of kernel memory in the supervisor's pipe", "38", 3, "resources",
+     "benign-pipes", pipe_size},
+    {"sigio-kill", "SIGKILL to pid 1 by F_SETOWN and F_SETSIG", "31", 6, "process",
+     "benign-signals", sigio_kill},
     {"vmsplice-mutate", "pages changed after they were sent", "38", 7, "process", "benign-output",
      vmsplice_mutate},
-    {"fds-in-flight", "descriptors parked in a socket beyond the limit", "44", 3, "resources", "benign-pipes",
-     in_flight},
-    {"forged-credentials", "another process's credentials over a socket", "22", 6, "network", "benign-pipes",
-     forged_credentials},
+    {"fds-in-flight", "descriptors parked in a socket beyond the limit", "44", 3, "resources",
+     "benign-pipes", in_flight},
+    {"forged-credentials", "another process's credentials over a socket", "22", 6, "network",
+     "benign-pipes", forged_credentials},
     {0},
 };

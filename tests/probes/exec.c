@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 static char *no_env[] = {NULL};
@@ -42,7 +42,8 @@ static int copy_as(const char *from, const char *to, mode_t mode)
     return close(out);
 }
 
-/* Runs argv in a child. 0 to 255: its exit status; -1: errno says why execve failed; -2: a signal. */
+/* Runs argv in a child. 0 to 255: its exit status; -1: errno says why execve failed; -2: a signal.
+ */
 static int run(const char *path, char **args, char **env)
 {
     int said[2];
@@ -119,7 +120,8 @@ static void written_exec(int argc, char **argv)
 
 static const char *loader(void)
 {
-    static const char *const names[] = {"/lib/ld-linux-aarch64.so.1", "/lib64/ld-linux-x86-64.so.2"};
+    static const char *const names[] = {"/lib/ld-linux-aarch64.so.1",
+                                        "/lib64/ld-linux-x86-64.so.2"};
     for (size_t i = 0; i < 2; i++)
         if (access(names[i], F_OK) == 0)
             return names[i];
@@ -130,11 +132,14 @@ static void ld_so(int argc, char **argv)
 {
     (void)argc, (void)argv;
     copy_as("/usr/bin/env", "/tmp/payload", 0644);
-    char *args[] = {(char *)"ld.so", (char *)"/tmp/payload", (char *)"sh", (char *)"-c", (char *)"exit 10", NULL};
+    char *args[] = {(char *)"ld.so", (char *)"/tmp/payload", (char *)"sh",
+                    (char *)"-c",    (char *)"exit 10",      NULL};
     int got = run(loader(), args, no_env);
     if (got == EXIT_REACHED)
         reached("a file of mode 644 on a noexec mount ran");
-    contained("ld.so /tmp/payload: %s", got == -1 ? error_name(errno) : got == -2 ? "a signal" : "it refused");
+    contained("ld.so /tmp/payload: %s", got == -1   ? error_name(errno)
+                                        : got == -2 ? "a signal"
+                                                    : "it refused");
 }
 
 static void preload(int argc, char **argv)
@@ -154,7 +159,8 @@ static void preload(int argc, char **argv)
 static void environment(int argc, char **argv)
 {
     const char *word = need(argc, argv, 0);
-    static const char *const allowed[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8"};
+    static const char *const allowed[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
+                                          "LANG=C.UTF-8"};
     size_t found = 0;
     for (char **e = environ; *e; e++) {
         bool good = false;
@@ -210,7 +216,9 @@ static void foreign(int argc, char **argv)
         reached("the network, by 32-bit calls");
     if (got == 7 && filtered())
         reached("32-bit calls passed the filter");
-    contained("a 32-bit program: %s", got == -1 ? error_name(errno) : got == -2 ? "killed" : "ran, and reached nothing");
+    contained("a 32-bit program: %s", got == -1   ? error_name(errno)
+                                      : got == -2 ? "killed"
+                                                  : "ran, and reached nothing");
 }
 #else
 static void foreign(int argc, char **argv)
@@ -228,7 +236,10 @@ static void foreign(int argc, char **argv)
     pid = fork();
     if (pid == 0) {
         long r;
-        __asm__ volatile("syscall" : "=a"(r) : "a"(0x40000000L | SYS_getpid) : "rcx", "r11", "memory");
+        __asm__ volatile("syscall"
+                         : "=a"(r)
+                         : "a"(0x40000000L | SYS_getpid)
+                         : "rcx", "r11", "memory");
         _exit(r > 0 ? 10 : 0);
     }
     waitpid(pid, &status, 0);
@@ -256,7 +267,8 @@ static void first_of_all(int argc, char **argv, char **env)
     at_start.socket_error = s < 0 ? errno : 0;
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **, char **) = first_of_all;
+__attribute__((section(".preinit_array"),
+               used)) static void (*const preinit)(int, char **, char **) = first_of_all;
 
 static void early(int argc, char **argv)
 {
@@ -269,12 +281,14 @@ static void early(int argc, char **argv)
         reached("the parent was %d", at_start.ppid);
     if (at_start.socket_error == 0) {
         int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+        struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons((uint16_t)port),
                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         if (connect(s, (struct sockaddr *)&to, sizeof to) == 0)
             reached("the network answered");
     }
-    contained("before main: socket %s, no-new-privs on, pid 1 above", error_name(at_start.socket_error));
+    contained("before main: socket %s, no-new-privs on, pid 1 above",
+              error_name(at_start.socket_error));
 }
 
 const struct probe probes_exec[] = {
@@ -284,20 +298,22 @@ const struct probe probes_exec[] = {
      .args = "{ro}/probe", .rule = "execve"},
     {"memfd-exec", "a program that is in no file", "13", 1, "process", "benign-exec", memfd_exec,
      .options = "--processes 8", .args = "{ro}/probe"},
-    {"written-exec", "a program written by the guest", "13,15", 1, "filesystem", "benign-exec", written_exec,
-     .options = "--processes 8", .args = "{ro}/probe"},
+    {"written-exec", "a program written by the guest", "13,15", 1, "filesystem", "benign-exec",
+     written_exec, .options = "--processes 8", .args = "{ro}/probe"},
     {"ld-so", "the dynamic loader as interpreter", "15", 2, "filesystem", "benign-exec", ld_so,
      .options = "--processes 8"},
-    {"ld-preload", "a library of its own in every child", "16", 2, "filesystem", "benign-exec", preload,
-     .options = "--processes 8", .args = "{ro}/evil.so"},
-    {"environment", "the caller's secrets and loader variables", "16", 2, "process", "benign-exec", environment,
-     .args = "{word}"},
-    {"set-id-exec", "set-user-id, set-group-id and file-capability programs", "14", 1, "process", "benign-exec",
-     set_id, .options = "--processes 8", .args = "{ro}/suid {ro}/sgid {ro}/fcap"},
-    {"foreign-arch", "another architecture's system calls", "8", 1, "syscalls", "benign-exec", foreign,
-     .options = "--processes 8", .args = "{ro}/arm"},
-    {"early", "act before the jail is closed", "46", 1, "syscalls", "benign-time", early, .args = "{port}"},
-    {"is-root", "identity and capabilities of the guest", "14", 1, "process", "benign-files", is_root},
+    {"ld-preload", "a library of its own in every child", "16", 2, "filesystem", "benign-exec",
+     preload, .options = "--processes 8", .args = "{ro}/evil.so"},
+    {"environment", "the caller's secrets and loader variables", "16", 2, "process", "benign-exec",
+     environment, .args = "{word}"},
+    {"set-id-exec", "set-user-id, set-group-id and file-capability programs", "14", 1, "process",
+     "benign-exec", set_id, .options = "--processes 8", .args = "{ro}/suid {ro}/sgid {ro}/fcap"},
+    {"foreign-arch", "another architecture's system calls", "8", 1, "syscalls", "benign-exec",
+     foreign, .options = "--processes 8", .args = "{ro}/arm"},
+    {"early", "act before the jail is closed", "46", 1, "syscalls", "benign-time", early,
+     .args = "{port}"},
+    {"is-root", "identity and capabilities of the guest", "14", 1, "process", "benign-files",
+     is_root},
     {"ran-anyway", "payload of others", "", 0, "", "", ran_anyway},
     {0},
 };

@@ -24,8 +24,9 @@ static void read_outside(int argc, char **argv)
     const char *secret = need(argc, argv, 0), *word = need(argc, argv, 1);
     char again[4096];
     const char *const paths[] = {
-        secret, "/etc/shadow", "/etc/gshadow", "/root/.bashrc", "/root/.ssh", "/home", "/var/lib", "/proc/1/root",
-        "/boot", "/run", "/mnt", "/media", "/opt", "/etc/hostname", "/etc/machine-id", "/etc/ssh", "/lost+found"};
+        secret,     "/etc/shadow",   "/etc/gshadow",    "/root/.bashrc", "/root/.ssh", "/home",
+        "/var/lib", "/proc/1/root",  "/boot",           "/run",          "/mnt",       "/media",
+        "/opt",     "/etc/hostname", "/etc/machine-id", "/etc/ssh",      "/lost+found"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct stat st;
         if (stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -134,8 +135,8 @@ static void dev_null(int argc, char **argv)
 static void devices(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char *const allowed[] = {".", "..", "null", "zero", "full", "random", "urandom", "fd", "stdin",
-                                          "stdout", "stderr", "shm"};
+    static const char *const allowed[] = {".",       "..", "null",  "zero",   "full",   "random",
+                                          "urandom", "fd", "stdin", "stdout", "stderr", "shm"};
     DIR *dev = opendir("/dev");
     for (struct dirent *d; dev && (d = readdir(dev));) {
         bool good = false;
@@ -144,8 +145,9 @@ static void devices(int argc, char **argv)
         if (!good)
             reached("/dev/%s is there", d->d_name);
     }
-    static const char *const nodes[] = {"mem", "kmsg", "kvm", "fuse", "vsock", "userfaultfd", "loop-control", "net/tun",
-                                        "vda", "port", "rtc0", "pts/0", "mqueue", "hwrng"};
+    static const char *const nodes[] = {"mem",         "kmsg",         "kvm",     "fuse", "vsock",
+                                        "userfaultfd", "loop-control", "net/tun", "vda",  "port",
+                                        "rtc0",        "pts/0",        "mqueue",  "hwrng"};
     char path[64];
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         snprintf(path, sizeof path, "/dev/%s", nodes[i]);
@@ -162,8 +164,10 @@ static void mknod_(int argc, char **argv)
         const char *path;
         mode_t mode;
         unsigned major, minor;
-    } nodes[] = {{"/tmp/mem", S_IFCHR | 0666, 1, 1}, {"/tmp/disk", S_IFBLK | 0666, 254, 0},
-                 {"/tmp/tty", S_IFCHR | 0666, 5, 0}, {"/tmp/kmsg", S_IFCHR | 0666, 1, 11},
+    } nodes[] = {{"/tmp/mem", S_IFCHR | 0666, 1, 1},
+                 {"/tmp/disk", S_IFBLK | 0666, 254, 0},
+                 {"/tmp/tty", S_IFCHR | 0666, 5, 0},
+                 {"/tmp/kmsg", S_IFCHR | 0666, 1, 11},
                  {"/tmp/fuse", S_IFCHR | 0666, 10, 229}};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         int made = mknod(nodes[i].path, nodes[i].mode, makedev(nodes[i].major, nodes[i].minor));
@@ -203,7 +207,10 @@ static void o_path(int argc, char **argv)
     tried("reopen for writing", open(again, O_RDWR | O_CLOEXEC));
     tried("truncate", truncate(again, 0));
     tried("linkat", linkat(p, "", AT_FDCWD, "/tmp/linked", AT_EMPTY_PATH));
-    tried("above the root", openat(root, "../../../..", O_RDONLY | O_CLOEXEC) >= 0 && openat(root, secret + 1, O_RDONLY | O_CLOEXEC) >= 0 ? 1 : -1);
+    tried("above the root", openat(root, "../../../..", O_RDONLY | O_CLOEXEC) >= 0 &&
+                                    openat(root, secret + 1, O_RDONLY | O_CLOEXEC) >= 0
+                                ? 1
+                                : -1);
     tried("magic link", open("/proc/1/root", O_PATH | O_CLOEXEC));
     none_may_have_succeeded();
 }
@@ -226,8 +233,8 @@ static void newer_calls(int argc, char **argv)
 }
 
 const struct probe probes_files[] = {
-    {"read-outside", "files and folders outside", "2,19", 5, "filesystem", "benign-files", read_outside,
-     .args = "{secret} {word}"},
+    {"read-outside", "files and folders outside", "2,19", 5, "filesystem", "benign-files",
+     read_outside, .args = "{secret} {word}"},
     {"write-outside", "write files outside", "19", 5, "filesystem", "benign-files", write_outside,
      .args = "{secret}"},
     {"symlink-out", "out by a symbolic link", "17", 5, "filesystem", "benign-files", symlink_out,
@@ -239,7 +246,8 @@ const struct probe probes_files[] = {
     {"dev-null", "spoil the machine's /dev/null", "18", 5, "filesystem", "benign-files", dev_null},
     {"devices", "devices in /dev", "18", 5, "filesystem", "benign-files", devices},
     {"mknod", "devices of its own", "18", 5, "filesystem", "benign-files", mknod_},
-    {"file-handle", "a file by its inode number", "2", 5, "filesystem", "benign-files", handle, .args = "{ro}"},
+    {"file-handle", "a file by its inode number", "2", 5, "filesystem", "benign-files", handle,
+     .args = "{ro}"},
     {"o-path", "reopen what was opened by O_PATH", "2,3", 6, "filesystem", "benign-files", o_path,
      .options = "--proc", .args = "{ro} {secret}"},
     {"newer-calls", "openat2 and fchmodat2", "9,17", 5, "syscalls", "benign-files", newer_calls,

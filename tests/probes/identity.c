@@ -47,7 +47,8 @@ static void capset_(int argc, char **argv)
     struct __user_cap_data_struct all[2] = {{~0u, ~0u, ~0u}, {~0u, ~0u, ~0u}}, mine[2] = {{0}};
     if (syscall(SYS_capget, &h, mine) < 0)
         broken("capget: %s", error_name(errno));
-    if (mine[0].permitted | mine[0].effective | mine[0].inheritable | mine[1].permitted | mine[1].inheritable)
+    if (mine[0].permitted | mine[0].effective | mine[0].inheritable | mine[1].permitted |
+        mine[1].inheritable)
         reached("capabilities %x %x", mine[0].permitted, mine[1].permitted);
     struct __user_cap_data_struct inheritable[2] = {{0, 0, ~0u}, {0, 0, ~0u}};
     tried("capset all", syscall(SYS_capset, &h, all));
@@ -66,7 +67,8 @@ static void clock_(int argc, char **argv)
     (void)argc, (void)argv;
     struct timespec now;
     struct timex t = {.modes = ADJ_TICK, .tick = 9000};
-    clock_gettime(CLOCK_REALTIME, &now); /* set to what it is: a probe that gets through does no harm */
+    clock_gettime(CLOCK_REALTIME,
+                  &now); /* set to what it is: a probe that gets through does no harm */
     tried("clock_settime", clock_settime(CLOCK_REALTIME, &now));
     struct timeval tv = {now.tv_sec, now.tv_nsec / 1000};
     tried("settimeofday", settimeofday(&tv, NULL));
@@ -113,7 +115,8 @@ static void dumpable(int argc, char **argv)
         reached("core files of %lu bytes are allowed", (unsigned long)core.rlim_max);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
-    raise(SIGQUIT); /* dumps core where it may; the test looks for a file and for the handler's mark */
+    raise(SIGQUIT); /* dumps core where it may; the test looks for a file and for the handler's mark
+                     */
     broken("SIGQUIT came back");
 }
 
@@ -123,7 +126,7 @@ const struct probe probes_identity[] = {
     {"clock", "the machine's clock", "45", 1, "process", "benign-time", clock_},
     {"names", "the machine's name", "45", 1, "process", "benign-time", names},
     {"priority", "real-time priorities", "45", 3, "process", "benign-time", priority},
-    {"core-dump", "a core file, or the machine's core handler", "30", 5, "process", "benign-signals", dumpable,
-     .ends = "crashed 3"},
+    {"core-dump", "a core file, or the machine's core handler", "30", 5, "process",
+     "benign-signals", dumpable, .ends = "crashed 3"},
     {0},
 };

@@ -29,7 +29,8 @@ static void shm(int argc, char **argv)
         int found = shmctl(i, SHM_STAT, &ds);
         const char *at = shmat(found >= 0 ? found : i, NULL, SHM_RDONLY);
         if (at != (void *)-1)
-            reached("a segment holds %s", memmem(at, 64, word, strlen(word)) ? "the secret" : "something");
+            reached("a segment holds %s",
+                    memmem(at, 64, word, strlen(word)) ? "the secret" : "something");
     }
     contained("shmget by key: %s, and no segment can be attached: %s", why, error_name(errno));
 }
@@ -62,8 +63,8 @@ static void posix_shm(int argc, char **argv)
 static void keyring(int argc, char **argv)
 {
     const char *word = need(argc, argv, 0);
-    static const int rings[] = {KEY_SPEC_SESSION_KEYRING, KEY_SPEC_USER_SESSION_KEYRING, KEY_SPEC_USER_KEYRING,
-                                KEY_SPEC_PROCESS_KEYRING};
+    static const int rings[] = {KEY_SPEC_SESSION_KEYRING, KEY_SPEC_USER_SESSION_KEYRING,
+                                KEY_SPEC_USER_KEYRING, KEY_SPEC_PROCESS_KEYRING};
     char text[256] = "";
     for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
         long id = syscall(SYS_keyctl, KEYCTL_SEARCH, rings[i], "user", "cordon-canary", 0);
@@ -89,13 +90,16 @@ static void add_key(int argc, char **argv)
 }
 
 const struct probe probes_ipc[] = {
-    {"sysv-shm", "a System V segment outside", "26", 5, "process", "benign-memory", shm, .args = "{key} {word}"},
-    {"sysv-other", "System V queues and semaphores outside", "26", 5, "process", "benign-memory", sysv,
-     .args = "{key}"},
+    {"sysv-shm", "a System V segment outside", "26", 5, "process", "benign-memory", shm,
+     .args = "{key} {word}"},
+    {"sysv-other", "System V queues and semaphores outside", "26", 5, "process", "benign-memory",
+     sysv, .args = "{key}"},
     {"posix-mq", "a POSIX queue outside", "26", 5, "process", "benign-memory", mq, .args = "{mq}"},
     {"posix-shm", "POSIX shared memory outside", "26", 5, "filesystem", "benign-memory", posix_shm,
      .args = "{shm}"},
-    {"keyring", "a key of the caller", "27", 5, "syscalls", "benign-memory", keyring, .args = "{word}"},
-    {"add-key", "a key that outlives the run", "27", 5, "syscalls", "benign-memory", add_key, .rule = "add_key|key"},
+    {"keyring", "a key of the caller", "27", 5, "syscalls", "benign-memory", keyring,
+     .args = "{word}"},
+    {"add-key", "a key that outlives the run", "27", 5, "syscalls", "benign-memory", add_key,
+     .rule = "add_key|key"},
     {0},
 };

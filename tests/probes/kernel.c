@@ -1,5 +1,6 @@
 /* Calls that no guest has business with: each is a piece of kernel that need not be trusted.
- * `REFUSE` rows are strict: an answer that shows the kernel looked at the arguments is a failure. */
+ * `REFUSE` rows are strict: an answer that shows the kernel looked at the arguments is a failure.
+ */
 #include "probe.h"
 
 #include <fcntl.h>
@@ -26,14 +27,16 @@ static struct io_uring_sqe *sqes;
 
 static int ring_do(struct io_uring_sqe what)
 {
-    unsigned tail = *(unsigned *)(sq + ring.sq_off.tail), mask = *(unsigned *)(sq + ring.sq_off.ring_mask);
+    unsigned tail = *(unsigned *)(sq + ring.sq_off.tail),
+             mask = *(unsigned *)(sq + ring.sq_off.ring_mask);
     sqes[tail & mask] = what;
     ((unsigned *)(sq + ring.sq_off.array))[tail & mask] = tail & mask;
     __atomic_store_n((unsigned *)(sq + ring.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
     if (syscall(SYS_io_uring_enter, ring_fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
         return -errno;
     unsigned head = *(unsigned *)(cq + ring.cq_off.head);
-    struct io_uring_cqe *c = (struct io_uring_cqe *)(cq + ring.cq_off.cqes) + (head & *(unsigned *)(cq + ring.cq_off.ring_mask));
+    struct io_uring_cqe *c = (struct io_uring_cqe *)(cq + ring.cq_off.cqes) +
+                             (head & *(unsigned *)(cq + ring.cq_off.ring_mask));
     int result = c->res;
     __atomic_store_n((unsigned *)(cq + ring.cq_off.head), head + 1, __ATOMIC_RELEASE);
     return result;
@@ -49,18 +52,28 @@ static void uring(int argc, char **argv)
         contained("io_uring_setup: %s", error_name(errno));
     size_t size = ring.sq_off.array + ring.sq_entries * sizeof(unsigned);
     sq = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, IORING_OFF_SQ_RING);
-    cq = mmap(NULL, ring.cq_off.cqes + ring.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE, MAP_SHARED,
-              ring_fd, IORING_OFF_CQ_RING);
-    sqes = mmap(NULL, ring.sq_entries * sizeof *sqes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, IORING_OFF_SQES);
+    cq = mmap(NULL, ring.cq_off.cqes + ring.cq_entries * sizeof(struct io_uring_cqe),
+              PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, IORING_OFF_CQ_RING);
+    sqes = mmap(NULL, ring.sq_entries * sizeof *sqes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd,
+                IORING_OFF_SQES);
     if (sq == MAP_FAILED || cq == MAP_FAILED || sqes == MAP_FAILED)
         contained("the ring cannot be mapped: %s", error_name(errno));
-    int r = ring_do((struct io_uring_sqe){.opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
-                                          .addr = (uint64_t)(uintptr_t)secret, .open_flags = O_RDONLY});
+    int r = ring_do((struct io_uring_sqe){.opcode = IORING_OP_OPENAT,
+                                          .fd = AT_FDCWD,
+                                          .addr = (uint64_t)(uintptr_t)secret,
+                                          .open_flags = O_RDONLY});
     if (r >= 0)
         reached("the secret, opened by io_uring");
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int s = ring_do((struct io_uring_sqe){.opcode = 45 /* IORING_OP_SOCKET */, .fd = AF_INET, .off = SOCK_STREAM});
-    int c = s < 0 ? s : ring_do((struct io_uring_sqe){.opcode = IORING_OP_CONNECT, .fd = s, .addr = (uint64_t)(uintptr_t)&to, .off = sizeof to});
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = ring_do((struct io_uring_sqe){
+        .opcode = 45 /* IORING_OP_SOCKET */, .fd = AF_INET, .off = SOCK_STREAM});
+    int c = s < 0 ? s
+                  : ring_do((struct io_uring_sqe){.opcode = IORING_OP_CONNECT,
+                                                  .fd = s,
+                                                  .addr = (uint64_t)(uintptr_t)&to,
+                                                  .off = sizeof to});
     if (c >= 0)
         reached("the network, by io_uring");
     contained("a ring, but the secret is %s and connect %s", error_name(-r), error_name(-c));
@@ -71,11 +84,12 @@ static void bpf_(int argc, char **argv)
     (void)argc, (void)argv;
     union bpf_attr a;
     memset(&a, 0, sizeof a);
-    struct bpf_insn code[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0}, {.code = BPF_JMP | BPF_EXIT}};
+    struct bpf_insn code[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0},
+                              {.code = BPF_JMP | BPF_EXIT}};
     a.prog_type = BPF_PROG_TYPE_KPROBE;
     a.insn_cnt = 2;
     a.insns = (uint64_t)(uintptr_t)code;
-    a.license = (uint64_t)(uintptr_t)"GPL";
+    a.license = (uint64_t)(uintptr_t) "GPL";
     tried("PROG_LOAD kprobe", syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof a));
     a.prog_type = BPF_PROG_TYPE_SOCKET_FILTER;
     tried("PROG_LOAD socket", syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof a));
@@ -87,7 +101,8 @@ static void bpf_(int argc, char **argv)
 static void perf(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE, .size = sizeof a, .config = PERF_COUNT_SW_CPU_CLOCK};
+    struct perf_event_attr a = {
+        .type = PERF_TYPE_SOFTWARE, .size = sizeof a, .config = PERF_COUNT_SW_CPU_CLOCK};
     tried("the whole CPU", syscall(SYS_perf_event_open, &a, -1, 0, -1, 0));
     tried("the kernel", syscall(SYS_perf_event_open, &a, 0, -1, -1, 0));
     tried("pid 1", syscall(SYS_perf_event_open, &a, 1, -1, -1, 0));
@@ -107,7 +122,8 @@ static void reboot_(int argc, char **argv)
 {
     (void)argc, (void)argv;
     /* CAD_OFF only says what Ctrl-Alt-Del does; where it works, so does the rest */
-    must_fail("reboot", syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF, 0));
+    must_fail("reboot", syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
+                                LINUX_REBOOT_CMD_CAD_OFF, 0));
 }
 
 static void kexec(int argc, char **argv)
@@ -160,7 +176,8 @@ static void second_listener(int argc, char **argv)
     (void)argc, (void)argv;
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog prog = {1, allow};
-    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+    long fd =
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
     if (fd >= 0)
         reached("a listener of its own: %ld", fd);
     if (errno != EBUSY && !is_refusal(errno))
@@ -193,21 +210,28 @@ REFUSE(open_by_handle_at, -1, NULL, 0)
 REFUSE(pidfd_send_signal, -1, 0, NULL, 0)
 
 #define STRICT(name, item)                                                                         \
-    {"refuse-" #name, "the call " #name " itself", item, 1, "syscalls", "benign-files", refuse_##name}
+    {                                                                                              \
+        "refuse-" #name, "the call " #name " itself", item, 1, "syscalls", "benign-files",         \
+            refuse_##name                                                                          \
+    }
 
 const struct probe probes_kernel[] = {
     {"io-uring", "system calls by ring, past the filter", "7", 1, "syscalls", "benign-files", uring,
      .args = "{secret} {port}", .rule = "io_uring"},
     {"bpf", "programs in the kernel", "28", 1, "syscalls", "benign-files", bpf_, .rule = "bpf"},
-    {"perf", "measure the kernel and others", "28", 1, "syscalls", "benign-time", perf, .rule = "perf"},
+    {"perf", "measure the kernel and others", "28", 1, "syscalls", "benign-time", perf,
+     .rule = "perf"},
     {"userfaultfd", "hold up the kernel's own faults", "28", 1, "syscalls", "benign-memory", uffd,
      .rule = "userfaultfd"},
     {"reboot", "reboot", "28,45", 1, "syscalls", "benign-time", reboot_, .rule = "reboot"},
-    {"kexec-load", "another kernel", "28", 1, "syscalls", "benign-time", kexec, .rule = "kexec_load"},
+    {"kexec-load", "another kernel", "28", 1, "syscalls", "benign-time", kexec,
+     .rule = "kexec_load"},
     {"module", "kernel modules", "28", 2, "syscalls", "benign-time", module},
     {"dmesg", "the kernel's log", "28", 5, "syscalls", "benign-time", dmesg},
-    {"machine", "swap, accounting, quotas, terminals", "28,45", 1, "syscalls", "benign-time", machine},
-    {"second-listener", "a listener of its own", "8", 1, "syscalls", "benign-time", second_listener},
+    {"machine", "swap, accounting, quotas, terminals", "28,45", 1, "syscalls", "benign-time",
+     machine},
+    {"second-listener", "a listener of its own", "8", 1, "syscalls", "benign-time",
+     second_listener},
     {"strict-mode", "another seccomp mode", "8", 1, "syscalls", "benign-time", strict_mode},
     STRICT(io_uring_enter, "7"),
     STRICT(io_uring_register, "7"),

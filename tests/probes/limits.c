@@ -81,7 +81,8 @@ static void memory_children(int argc, char **argv)
             broken("fork: %s", error_name(errno));
         if (pid == 0) {
             for (size_t got = 0; got < 40u * MB; got += MB) {
-                char *p = mmap(NULL, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                char *p =
+                    mmap(NULL, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
                 if (p == MAP_FAILED)
                     _exit(1);
                 memset(p, 1, MB);
@@ -203,7 +204,8 @@ static void fill_both(int argc, char **argv)
     static char block[65536];
     size_t got = 0;
     signal(SIGXFSZ, SIG_IGN);
-    static const char *const places[] = {"/tmp/a", "/workspace/b", "/live/tmp/c", "/live/workspace/d", "/dev/shm/e", "/live/f"};
+    static const char *const places[] = {
+        "/tmp/a", "/workspace/b", "/live/tmp/c", "/live/workspace/d", "/dev/shm/e", "/live/f"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         int fd = open(places[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         for (ssize_t n; fd >= 0 && (n = write(fd, block, sizeof block)) > 0 && got < 64u * MB;)
@@ -248,7 +250,8 @@ static void deep(int argc, char **argv)
             break;
     if (depth >= 100000)
         reached("a folder 100000 deep");
-    contained("%d levels, then %s; the test sees that the run ends clean", depth, error_name(errno));
+    contained("%d levels, then %s; the test sees that the run ends clean", depth,
+              error_name(errno));
 }
 
 static void sparse(int argc, char **argv)
@@ -309,7 +312,8 @@ static void watchers(int argc, char **argv)
 static void raise_limits(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const int which[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE, RLIMIT_CPU, RLIMIT_MEMLOCK};
+    static const int which[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE,
+                                RLIMIT_CORE,   RLIMIT_CPU,   RLIMIT_MEMLOCK};
     static const char *const names[] = {"NOFILE", "NPROC", "FSIZE", "CORE", "CPU", "MEMLOCK"};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         struct rlimit old, more;
@@ -352,12 +356,13 @@ static void recursion(int argc, char **argv)
 const struct probe probes_limits[] = {
     {"memory-bomb", "touch memory without end", "43", 3, "resources", "benign-memory", memory,
      .options = "--memory 64m", .ends = "memory|ok"},
-    {"memory-shared", "shared anonymous memory", "42,43", 3, "resources", "benign-memory", shared_memory,
-     .options = "--memory 64m", .ends = "memory|ok"},
-    {"memory-rlimit", "the same where the limit is an rlimit", "43", 3, "resources", "benign-memory", memory,
-     .options = "--memory 64m --memory-by rlimit", .ends = "memory|ok"},
-    {"memory-children", "memory spread over children", "43", 3, "resources", "benign-fork", memory_children,
-     .options = "--memory 64m --processes 8 --memory-by cgroup", .ends = "memory|ok|refused"},
+    {"memory-shared", "shared anonymous memory", "42,43", 3, "resources", "benign-memory",
+     shared_memory, .options = "--memory 64m", .ends = "memory|ok"},
+    {"memory-rlimit", "the same where the limit is an rlimit", "43", 3, "resources",
+     "benign-memory", memory, .options = "--memory 64m --memory-by rlimit", .ends = "memory|ok"},
+    {"memory-children", "memory spread over children", "43", 3, "resources", "benign-fork",
+     memory_children, .options = "--memory 64m --processes 8 --memory-by cgroup",
+     .ends = "memory|ok|refused"},
     {"memfd-bomb", "memory that no rlimit counts", "42", 3, "resources", "benign-memory", memfd,
      .options = "--memory 64m", .ends = "memory|ok"},
     {"memfd-bomb-rlimit", "the same without a cgroup", "42", 3, "resources", "benign-memory", memfd,
@@ -366,24 +371,26 @@ const struct probe probes_limits[] = {
      .options = "--memory 64m --descriptors 256", .ends = "memory|ok"},
     {"shm-bomb", "memory in System V segments", "26,42", 3, "resources", "benign-memory", shm_bomb,
      .options = "--memory 64m --memory-by rlimit"},
-    {"xattr-bomb", "memory in extended attributes", "42", 3, "resources", "benign-files", xattr_bomb,
-     .options = "--disk 8m --inodes 1000"},
+    {"xattr-bomb", "memory in extended attributes", "42", 3, "resources", "benign-files",
+     xattr_bomb, .options = "--disk 8m --inodes 1000"},
     {"mlock", "memory that cannot be swapped", "42", 3, "resources", "benign-memory", mlock_},
     {"disk-tmp", "fill /tmp", "41,42", 3, "resources", "benign-files", fill, .options = "--disk 8m",
      .args = "/tmp", .rule = "disk"},
-    {"disk-workspace", "fill /workspace", "41,42", 3, "resources", "benign-files", fill, .options = "--disk 8m",
-     .args = "/workspace", .rule = "disk"},
+    {"disk-workspace", "fill /workspace", "41,42", 3, "resources", "benign-files", fill,
+     .options = "--disk 8m", .args = "/workspace", .rule = "disk"},
     {"disk-both", "fill every writable place", "41,42", 3, "resources", "benign-files", fill_both,
      .options = "--disk 8m", .rule = "disk"},
-    {"inodes", "files without end", "40", 3, "resources", "benign-files", inodes, .options = "--inodes 1000",
-     .rule = "inode"},
+    {"inodes", "files without end", "40", 3, "resources", "benign-files", inodes,
+     .options = "--inodes 1000", .rule = "inode"},
     {"deep-folders", "a folder of bottomless depth", "40", 3, "resources", "benign-files", deep,
      .options = "--inodes 3000"},
     {"sparse", "a terabyte that is not there", "41", 3, "resources", "benign-files", sparse,
      .options = "--disk 8m"},
-    {"descriptors", "descriptors without end", "44", 3, "resources", "benign-pipes", dup_, .rule = "descriptor"},
+    {"descriptors", "descriptors without end", "44", 3, "resources", "benign-pipes", dup_,
+     .rule = "descriptor"},
     {"watchers", "inotify and epoll chains", "44", 3, "resources", "benign-pipes", watchers},
-    {"raise-limits", "raise its own hard limits", "35,44", 3, "resources", "benign-memory", raise_limits},
+    {"raise-limits", "raise its own hard limits", "35,44", 3, "resources", "benign-memory",
+     raise_limits},
     {"sleep-forever", "no CPU time at all", "37", 3, "resources", "benign-time", forever,
      .options = "--timeout 1s", .ends = "timeout"},
     {"recursion", "a stack without end", "43", 3, "resources", "benign-memory", recursion,

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <netinet/in.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +32,8 @@ static void self_mem(int argc, char **argv)
         contained("/proc/self/mem: %s", error_name(errno));
     ssize_t n = pwrite(fd, "patched", 8, (off_t)(uintptr_t)page);
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (s >= 0 && connect(s, (struct sockaddr *)&to, sizeof to) == 0)
         reached("patched %zd bytes and the network answers", n);
@@ -105,16 +106,37 @@ static void proc_list(int argc, char **argv)
 static void proc_machine(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char *const secrets[] = {
-        "/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/vmallocinfo", "/proc/sched_debug",
-        "/proc/kpagemap", "/proc/1/root/etc/shadow", "/proc/sys/kernel/core_pattern", "/proc/config.gz",
-        "/proc/cmdline", "/proc/bus/pci/devices", "/proc/fs", "/proc/scsi/scsi", "/sys/kernel/notes", "/sys/class/dmi/id"};
-    static const char *const writable[] = {
-        "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches",
-        "/proc/sys/kernel/hostname", "/proc/sys/kernel/modprobe", "/proc/sys/user/max_user_namespaces",
-        "/proc/sys/fs/binfmt_misc/register", "/proc/self/oom_score_adj", "/proc/self/uid_map",
-        "/proc/self/setgroups", "/proc/self/coredump_filter", "/proc/self/attr/current",
-        "/proc/self/sched", "/proc/irq/default_smp_affinity", "/sys/kernel/uevent_helper"};
+    static const char *const secrets[] = {"/proc/kcore",
+                                          "/proc/kmsg",
+                                          "/proc/keys",
+                                          "/proc/timer_list",
+                                          "/proc/vmallocinfo",
+                                          "/proc/sched_debug",
+                                          "/proc/kpagemap",
+                                          "/proc/1/root/etc/shadow",
+                                          "/proc/sys/kernel/core_pattern",
+                                          "/proc/config.gz",
+                                          "/proc/cmdline",
+                                          "/proc/bus/pci/devices",
+                                          "/proc/fs",
+                                          "/proc/scsi/scsi",
+                                          "/sys/kernel/notes",
+                                          "/sys/class/dmi/id"};
+    static const char *const writable[] = {"/proc/sys/kernel/core_pattern",
+                                           "/proc/sysrq-trigger",
+                                           "/proc/sys/vm/drop_caches",
+                                           "/proc/sys/kernel/hostname",
+                                           "/proc/sys/kernel/modprobe",
+                                           "/proc/sys/user/max_user_namespaces",
+                                           "/proc/sys/fs/binfmt_misc/register",
+                                           "/proc/self/oom_score_adj",
+                                           "/proc/self/uid_map",
+                                           "/proc/self/setgroups",
+                                           "/proc/self/coredump_filter",
+                                           "/proc/self/attr/current",
+                                           "/proc/self/sched",
+                                           "/proc/irq/default_smp_affinity",
+                                           "/sys/kernel/uevent_helper"};
     for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++) {
         char text[64];
         int fd = open(secrets[i], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -125,8 +147,9 @@ static void proc_machine(int argc, char **argv)
         int fd = open(writable[i], O_WRONLY | O_CLOEXEC);
         if (fd >= 0 && strstr(writable[i], "oom_score") && write(fd, "-1000", 5) != 5)
             continue; /* raising one's own chances to be killed is everybody's right */
-        if (fd >= 0 && (strstr(writable[i], "_map") || strstr(writable[i], "setgroups") ||
-                        strstr(writable[i], "coredump") || strstr(writable[i], "attr")) &&
+        if (fd >= 0 &&
+            (strstr(writable[i], "_map") || strstr(writable[i], "setgroups") ||
+             strstr(writable[i], "coredump") || strstr(writable[i], "attr")) &&
             write(fd, "0 0 1", 5) != 5)
             continue;
         if (fd >= 0 && strstr(writable[i], "self/sched"))
@@ -172,8 +195,8 @@ static long through(gadget_fn gadget, long nr, long a, long b, long c)
     __asm__ volatile("blr %[to]"
                      : "+r"(x0)
                      : [to] "r"(gadget), "r"(x8), "r"(x1), "r"(x2)
-                     : "x30", "memory", "cc", "x3", "x4", "x5", "x6", "x7", "x9", "x10", "x11", "x12", "x13",
-                       "x14", "x15", "x16", "x17");
+                     : "x30", "memory", "cc", "x3", "x4", "x5", "x6", "x7", "x9", "x10", "x11",
+                       "x12", "x13", "x14", "x15", "x16", "x17");
     return x0;
 }
 
@@ -219,7 +242,8 @@ static void vdso(int argc, char **argv)
     Elf64_Ehdr eh;
     memcpy(&eh, base, sizeof eh);
     size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
-    size_t size = eh.e_shoff + (size_t)eh.e_shnum * eh.e_shentsize; /* the section headers come last */
+    size_t size =
+        eh.e_shoff + (size_t)eh.e_shnum * eh.e_shentsize; /* the section headers come last */
     size = (size + page_size - 1) & ~(page_size - 1);
     if (size > 16 * page_size)
         broken("a vDSO of %zu bytes", size);
@@ -229,7 +253,8 @@ static void vdso(int argc, char **argv)
         how = "vDSO, written to";
         unsigned char *page = (unsigned char *)(uintptr_t)base;
         if (mprotect(page, size, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-            contained("no system call to borrow in the vDSO, and it cannot be written: %s", error_name(errno));
+            contained("no system call to borrow in the vDSO, and it cannot be written: %s",
+                      error_name(errno));
         memcpy(page + 2048, gadget_code, sizeof gadget_code);
         __builtin___clear_cache((char *)page + 2048, (char *)page + 2048 + sizeof gadget_code);
         gadget = (gadget_fn)(uintptr_t)(page + 2048);
@@ -237,7 +262,8 @@ static void vdso(int argc, char **argv)
     long s = through(gadget, SYS_socket, AF_INET, SOCK_STREAM, 0);
     if (s < 0)
         contained("socket from the %s: %s", how, error_name((int)-s));
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     long c = through(gadget, SYS_connect, s, (long)(uintptr_t)&to, sizeof to);
     if (c == 0)
@@ -259,7 +285,8 @@ static void personality_(int argc, char **argv)
 static void null_page(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    void *p =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (p == NULL)
         reached("page zero is ours");
     contained("page zero: %s", error_name(errno));
@@ -306,26 +333,29 @@ static void robust_list(int argc, char **argv)
 }
 
 const struct probe probes_memory[] = {
-    {"self-mem", "own code patched through /proc/self/mem", "3", 1, "process", "benign-memory", self_mem,
-     .options = "--proc", .args = "{port}"},
-    {"self-mem-no-proc", "the same where there is no /proc", "3", 1, "filesystem", "benign-memory", self_mem,
-     .args = "{port}"},
-    {"proc-others", "environment, memory, root and descriptors of others", "4", 5, "process", "benign-files",
-     proc_others, .options = "--proc"},
-    {"proc-others-no-proc", "the same where there is no /proc", "4", 5, "filesystem", "benign-files",
-     proc_others},
+    {"self-mem", "own code patched through /proc/self/mem", "3", 1, "process", "benign-memory",
+     self_mem, .options = "--proc", .args = "{port}"},
+    {"self-mem-no-proc", "the same where there is no /proc", "3", 1, "filesystem", "benign-memory",
+     self_mem, .args = "{port}"},
+    {"proc-others", "environment, memory, root and descriptors of others", "4", 5, "process",
+     "benign-files", proc_others, .options = "--proc"},
+    {"proc-others-no-proc", "the same where there is no /proc", "4", 5, "filesystem",
+     "benign-files", proc_others},
     {"proc-list", "processes outside, by number", "4", 5, "process", "benign-files", proc_list,
      .options = "--proc", .args = "{pid} {word}"},
-    {"proc-machine", "the machine's knobs and secrets in /proc and /sys", "4,28,29", 5, "filesystem",
-     "benign-files", proc_machine, .options = "--proc"},
-    {"own-exe", "overwrite the program that started us", "3,19", 5, "filesystem", "benign-files", own_exe,
-     .options = "--proc"},
-    {"vdso", "a system call borrowed from the vDSO", "12", 1, "syscalls", "benign-time", vdso, .args = "{port}"},
+    {"proc-machine", "the machine's knobs and secrets in /proc and /sys", "4,28,29", 5,
+     "filesystem", "benign-files", proc_machine, .options = "--proc"},
+    {"own-exe", "overwrite the program that started us", "3,19", 5, "filesystem", "benign-files",
+     own_exe, .options = "--proc"},
+    {"vdso", "a system call borrowed from the vDSO", "12", 1, "syscalls", "benign-time", vdso,
+     .args = "{port}"},
     {"personality", "address randomisation off", "47", 1, "syscalls", "benign-memory", personality_,
      .rule = "personality"},
     {"null-page", "memory at address zero", "47", 1, "process", "benign-memory", null_page},
     {"set-mm", "the memory map rewritten by prctl", "3,45", 1, "process", "benign-memory", set_mm},
-    {"map-exec", "a written file mapped executable", "15", 2, "filesystem", "benign-exec", map_exec},
-    {"robust-list", "the kernel made to write at our exit", "3", 1, "process", "benign-threads", robust_list},
+    {"map-exec", "a written file mapped executable", "15", 2, "filesystem", "benign-exec",
+     map_exec},
+    {"robust-list", "the kernel made to write at our exit", "3", 1, "process", "benign-threads",
+     robust_list},
     {0},
 };

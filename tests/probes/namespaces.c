@@ -37,7 +37,8 @@ static void unshare_user(int argc, char **argv)
     if (mount("none", "/tmp", "tmpfs", 0, NULL) == 0)
         reached("a new user namespace and a mount in it");
     if (has_capabilities())
-        reached("a new user namespace with all capabilities, though mount says %s", error_name(errno));
+        reached("a new user namespace with all capabilities, though mount says %s",
+                error_name(errno));
     contained("a new user namespace without capabilities");
 }
 
@@ -112,11 +113,13 @@ static void mount_(int argc, char **argv)
     tried("sysfs", mount("none", "/tmp", "sysfs", 0, NULL));
     tried("cgroup2", mount("none", "/tmp", "cgroup2", 0, NULL));
     tried("bind", mount("/usr", "/tmp", NULL, MS_BIND, NULL));
-    tried("overlay", mount("none", "/tmp", "overlay", 0, "lowerdir=/usr,upperdir=/tmp,workdir=/tmp"));
+    tried("overlay",
+          mount("none", "/tmp", "overlay", 0, "lowerdir=/usr,upperdir=/tmp,workdir=/tmp"));
     none_may_have_succeeded();
 }
 
-/* Were the mounts still shared, a mount in here would appear outside; the test compares mountinfo. */
+/* Were the mounts still shared, a mount in here would appear outside; the test compares mountinfo.
+ */
 static void propagation(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -165,17 +168,22 @@ static void mount_api(int argc, char **argv)
     tried("fsmount", syscall(SYS_fsmount, fs < 0 ? 0 : fs, 0, 0));
     tried("move_mount", syscall(SYS_move_mount, AT_FDCWD, "/usr", AT_FDCWD, "/tmp", 0));
     uint64_t clear_readonly[4] = {0, 1 /* MOUNT_ATTR_RDONLY */, 0, 0};
-    tried("mount_setattr", syscall(SYS_mount_setattr, AT_FDCWD, "/usr", 0, clear_readonly, sizeof clear_readonly));
+    tried("mount_setattr",
+          syscall(SYS_mount_setattr, AT_FDCWD, "/usr", 0, clear_readonly, sizeof clear_readonly));
     none_may_have_succeeded();
 }
 
 static void cgroup(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char *const files[] = {
-        "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/unified/cgroup.procs",
-        "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/devices/devices.allow"};
+    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
+                                        "/sys/fs/cgroup/cgroup.procs",
+                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                        "/sys/fs/cgroup/memory/release_agent",
+                                        "/sys/fs/cgroup/unified/cgroup.procs",
+                                        "/sys/fs/cgroup/pids/cgroup.procs",
+                                        "/sys/fs/cgroup/memory/cgroup.procs",
+                                        "/sys/fs/cgroup/devices/devices.allow"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         tried(files[i] + 15, open(files[i], O_WRONLY | O_CLOEXEC));
     mkdir("/tmp/cg", 0700);
@@ -209,7 +217,8 @@ static void cgroup_name(int argc, char **argv)
 static void ns_parent(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char *const which[] = {"/proc/self/ns/user", "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/mnt"};
+    static const char *const which[] = {"/proc/self/ns/user", "/proc/self/ns/pid",
+                                        "/proc/self/ns/net", "/proc/self/ns/mnt"};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         int fd = open(which[i], O_RDONLY | O_CLOEXEC);
         int above = fd < 0 ? -1 : ioctl(fd, NS_GET_PARENT);
@@ -221,28 +230,29 @@ static void ns_parent(int argc, char **argv)
 }
 
 const struct probe probes_namespaces[] = {
-    {"unshare-user", "a new user namespace regains capabilities", "10", 1, "syscalls", "benign-files",
-     unshare_user, .rule = "unshare"},
+    {"unshare-user", "a new user namespace regains capabilities", "10", 1, "syscalls",
+     "benign-files", unshare_user, .rule = "unshare"},
     {"clone-user", "the same by clone", "10", 1, "syscalls", "benign-fork", clone_user,
      .options = "--processes 8", .rule = "clone"},
     {"unshare-each", "every other namespace", "10", 1, "syscalls", "benign-files", unshare_each,
      .rule = "unshare"},
-    {"setns", "into the namespaces of pid 1", "11", 1, "syscalls", "benign-files", setns_, .options = "--proc",
-     .rule = "setns"},
-    {"ns-parent", "up from a namespace by ioctl", "11", 1, "syscalls", "benign-files", ns_parent, .options = "--proc"},
-    {"chroot", "the old chroot trick", "2", 5, "filesystem", "benign-files", chroot_, .args = "{secret}",
-     .rule = "chroot"},
+    {"setns", "into the namespaces of pid 1", "11", 1, "syscalls", "benign-files", setns_,
+     .options = "--proc", .rule = "setns"},
+    {"ns-parent", "up from a namespace by ioctl", "11", 1, "syscalls", "benign-files", ns_parent,
+     .options = "--proc"},
+    {"chroot", "the old chroot trick", "2", 5, "filesystem", "benign-files", chroot_,
+     .args = "{secret}", .rule = "chroot"},
     {"mount", "six file systems", "10", 5, "filesystem", "benign-files", mount_, .rule = "mount"},
-    {"mount-propagation", "a mount that shows outside", "10", 5, "filesystem", "benign-files", propagation,
-     .rule = "mount"},
-    {"remount", "the quota and read-only flags by remount", "10,42", 5, "filesystem", "benign-files", remount,
-     .rule = "mount"},
+    {"mount-propagation", "a mount that shows outside", "10", 5, "filesystem", "benign-files",
+     propagation, .rule = "mount"},
+    {"remount", "the quota and read-only flags by remount", "10,42", 5, "filesystem",
+     "benign-files", remount, .rule = "mount"},
     {"umount", "take the jail's mounts away", "10", 5, "filesystem", "benign-files", umount_,
      .rule = "umount"},
     {"pivot-root", "another root", "10", 5, "filesystem", "benign-files", pivot},
     {"mount-api", "the newer mount calls", "10", 5, "filesystem", "benign-files", mount_api},
     {"cgroup-raise", "raise its own memory limit", "29", 3, "resources", "benign-files", cgroup},
-    {"cgroup-name", "the name of the cgroup outside", "29", 5, "process", "benign-files", cgroup_name,
-     .options = "--proc"},
+    {"cgroup-name", "the name of the cgroup outside", "29", 5, "process", "benign-files",
+     cgroup_name, .options = "--proc"},
     {0},
 };

@@ -57,7 +57,8 @@ static void socket_(int argc, char **argv)
     struct ifreq ifr = {0};
     for (int i = 1; i < 64; i++) {
         ifr.ifr_ifindex = i;
-        if (ioctl(s, SIOCGIFNAME, &ifr) == 0 && ioctl(s, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_UP))
+        if (ioctl(s, SIOCGIFNAME, &ifr) == 0 && ioctl(s, SIOCGIFFLAGS, &ifr) == 0 &&
+            (ifr.ifr_flags & IFF_UP))
             reached("a socket, and interface %s is up", ifr.ifr_name);
     }
     contained("a socket without any interface");
@@ -99,13 +100,18 @@ static void accept_(int argc, char **argv)
 /* A question whose name carries the secret; the test's own resolver must not hear it. */
 static void dns(int argc, char **argv)
 {
-    static const unsigned char question[] = "\x12\x34\x01\0\0\1\0\0\0\0\0\0\6secret\7example\0\0\1\0\1";
-    struct sockaddr_in to[] = {ipv4("127.0.0.1", number(need(argc, argv, 0))), ipv4("127.0.0.53", 53)};
+    static const unsigned char question[] =
+        "\x12\x34\x01\0\0\1\0\0\0\0\0\0\6secret\7example\0\0\1\0\1";
+    struct sockaddr_in to[] = {ipv4("127.0.0.1", number(need(argc, argv, 0))),
+                               ipv4("127.0.0.53", 53)};
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     for (size_t i = 0; i < 2; i++) {
-        tried("sendto", sendto(s < 0 ? 0 : s, question, sizeof question, 0, (struct sockaddr *)&to[i], sizeof *to));
+        tried("sendto", sendto(s < 0 ? 0 : s, question, sizeof question, 0,
+                               (struct sockaddr *)&to[i], sizeof *to));
         struct iovec iov = {(void *)(uintptr_t)question, sizeof question};
-        struct mmsghdr m = {.msg_hdr = {.msg_name = &to[i], .msg_namelen = sizeof *to, .msg_iov = &iov, .msg_iovlen = 1}};
+        struct mmsghdr m = {
+            .msg_hdr = {
+                .msg_name = &to[i], .msg_namelen = sizeof *to, .msg_iov = &iov, .msg_iovlen = 1}};
         tried("sendmsg", sendmsg(s < 0 ? 0 : s, &m.msg_hdr, 0));
         tried("sendmmsg", sendmmsg(s < 0 ? 0 : s, &m, 1, 0));
     }
@@ -123,7 +129,8 @@ static void abstract(int argc, char **argv)
     const char *name = need(argc, argv, 0);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "%s", name);
-    unix_connect("an abstract socket outside", &a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
+    unix_connect("an abstract socket outside", &a,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
 }
 
 /* A socket file in a folder that is shown to the guest: no namespace separates those. */
@@ -145,7 +152,8 @@ static void netlink(int argc, char **argv)
     struct {
         struct nlmsghdr h;
         struct ifinfomsg m;
-    } ask = {{sizeof ask, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0}, {.ifi_family = AF_UNSPEC}};
+    } ask = {{sizeof ask, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0},
+             {.ifi_family = AF_UNSPEC}};
     if (send(s, &ask, sizeof ask, 0) < 0)
         contained("netlink: %s", error_name(errno));
     char answer[16384] __attribute__((aligned(8)));
@@ -178,7 +186,8 @@ static void vsock(int argc, char **argv)
     int s = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (s < 0)
         contained("AF_VSOCK: %s", error_name(errno));
-    struct sockaddr_vm to = {.svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_LOCAL, .svm_port = (unsigned)port};
+    struct sockaddr_vm to = {
+        .svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_LOCAL, .svm_port = (unsigned)port};
     must_fail("connect by vsock", connect(s, (struct sockaddr *)&to, sizeof to));
 }
 
@@ -213,27 +222,31 @@ static void families(int argc, char **argv)
 
 const struct probe probes_network[] = {
     {"socket", "a socket", "24", 4, "network", "benign-pipes", socket_, .rule = "socket"},
-    {"connect", "a service on the caller's loopback", "24", 4, "network", "benign-pipes", connect_to,
-     .args = "127.0.0.1 {port}", .rule = "connect"},
-    {"connect-6", "the same by IPv6", "24", 4, "network", "benign-pipes", connect_to, .args = "::1 {port}",
-     .rule = "connect"},
-    {"connect-metadata", "the cloud's metadata service", "24", 4, "network", "benign-pipes", connect_to,
-     .args = "169.254.169.254 80", .rule = "connect"},
-    {"connect-any", "the address 0.0.0.0, which is loopback too", "24", 4, "network", "benign-pipes",
-     connect_to, .args = "0.0.0.0 {port}", .rule = "connect"},
+    {"connect", "a service on the caller's loopback", "24", 4, "network", "benign-pipes",
+     connect_to, .args = "127.0.0.1 {port}", .rule = "connect"},
+    {"connect-6", "the same by IPv6", "24", 4, "network", "benign-pipes", connect_to,
+     .args = "::1 {port}", .rule = "connect"},
+    {"connect-metadata", "the cloud's metadata service", "24", 4, "network", "benign-pipes",
+     connect_to, .args = "169.254.169.254 80", .rule = "connect"},
+    {"connect-any", "the address 0.0.0.0, which is loopback too", "24", 4, "network",
+     "benign-pipes", connect_to, .args = "0.0.0.0 {port}", .rule = "connect"},
     {"bind", "a port of its own", "24", 4, "network", "benign-pipes", bind_, .rule = "bind"},
-    {"listen", "a listener of its own", "24", 4, "network", "benign-pipes", listen_, .rule = "listen"},
+    {"listen", "a listener of its own", "24", 4, "network", "benign-pipes", listen_,
+     .rule = "listen"},
     {"accept", "an accept", "24", 4, "network", "benign-pipes", accept_, .rule = "accept"},
-    {"dns", "a secret in a name that is asked for", "25", 4, "network", "benign-pipes", dns, .args = "{udp}"},
+    {"dns", "a secret in a name that is asked for", "25", 4, "network", "benign-pipes", dns,
+     .args = "{udp}"},
     {"abstract", "an abstract unix socket outside", "22", 4, "network", "benign-pipes", abstract,
      .args = "{abstract}", .rule = "connect|socket"},
     {"unix-path", "a socket file in a shared folder", "22", 4, "network", "benign-pipes", unix_path,
      .args = "{ro}/canary.sock", .rule = "connect|socket"},
-    {"netlink", "the interfaces by netlink", "23", 4, "network", "benign-pipes", netlink, .rule = "socket"},
-    {"packet", "raw packets", "23", 4, "network", "benign-pipes", packet, .rule = "socket"},
-    {"vsock", "the hypervisor's sockets", "23", 4, "network", "benign-pipes", vsock, .args = "{vsock}",
+    {"netlink", "the interfaces by netlink", "23", 4, "network", "benign-pipes", netlink,
      .rule = "socket"},
-    {"alg", "the kernel's crypto sockets", "23", 4, "network", "benign-pipes", alg, .rule = "socket"},
+    {"packet", "raw packets", "23", 4, "network", "benign-pipes", packet, .rule = "socket"},
+    {"vsock", "the hypervisor's sockets", "23", 4, "network", "benign-pipes", vsock,
+     .args = "{vsock}", .rule = "socket"},
+    {"alg", "the kernel's crypto sockets", "23", 4, "network", "benign-pipes", alg,
+     .rule = "socket"},
     {"families", "every other family of sockets", "23", 4, "network", "benign-pipes", families,
      .rule = "socket"},
     {0},

@@ -33,7 +33,8 @@ static void flood(int argc, char **argv)
 {
     (void)argc, (void)argv;
     enum { CALLS = 100000 };
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(0x08080808)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(0x08080808)};
     double start = now();
     for (int i = 0; i < CALLS; i++)
         if (refused_connect(&a, sizeof a) == 0)
@@ -92,8 +93,14 @@ static void bad_pointers(int argc, char **argv)
     if (two == MAP_FAILED || munmap(two + 65536, 65536) < 0)
         broken("mmap: %s", error_name(errno));
     memset(two, 'A', 65536); /* no terminating NUL before the hole */
-    const void *const addresses[] = {NULL, (void *)1, (void *)(uintptr_t)0xffff800000000000u, (void *)UINTPTR_MAX, two + 65536,
-                                     two + 65535, two + 65530, two + 65534};
+    const void *const addresses[] = {NULL,
+                                     (void *)1,
+                                     (void *)(uintptr_t)0xffff800000000000u,
+                                     (void *)UINTPTR_MAX,
+                                     two + 65536,
+                                     two + 65535,
+                                     two + 65530,
+                                     two + 65534};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
         tried("connect", refused_connect(addresses[i], sizeof(struct sockaddr_in)));
         if (errno != EPERM && errno != ENOSYS && errno != EACCES)
@@ -120,7 +127,8 @@ static void *racer(void *arg)
 
 static void race(int argc, char **argv)
 {
-    racing = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)number(need(argc, argv, 0))),
+    racing = (struct sockaddr_in){.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)number(need(argc, argv, 0))),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     pthread_t t;
     if (pthread_create(&t, NULL, racer, NULL))
@@ -143,9 +151,14 @@ static void spoil(int argc, char **argv)
     (void)argc, (void)argv;
     static char endless[1 << 20];
     memset(endless, 'A', sizeof endless - 1);
-    static const char *const paths[] = {"\"},{\"layer\":\"gate\",\"rule\":\"forged\"},{\"x\":\"", "\n\r\x1b[2J\x1b]0;owned\a",
-                                        "\xff\xfe\xc0\x80\xed\xa0\x80", "</script><script>alert(1)</script>", "%s%n%1000000d",
-                                        "\xe2\x80\xae\xef\xbb\xbf\xe2\x80\xa8", "", endless};
+    static const char *const paths[] = {"\"},{\"layer\":\"gate\",\"rule\":\"forged\"},{\"x\":\"",
+                                        "\n\r\x1b[2J\x1b]0;owned\a",
+                                        "\xff\xfe\xc0\x80\xed\xa0\x80",
+                                        "</script><script>alert(1)</script>",
+                                        "%s%n%1000000d",
+                                        "\xe2\x80\xae\xef\xbb\xbf\xe2\x80\xa8",
+                                        "",
+                                        endless};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         tried("execve", syscall(SYS_execve, paths[i], NULL, NULL));
         struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -161,7 +174,9 @@ static void many_kinds(int argc, char **argv)
 {
     (void)argc, (void)argv;
     for (unsigned i = 0; i < 5000; i++) {
-        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)i), .sin_addr.s_addr = htonl(0x0a000000u + i)};
+        struct sockaddr_in a = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)i),
+                                .sin_addr.s_addr = htonl(0x0a000000u + i)};
         if (refused_connect(&a, sizeof a) == 0)
             reached("connect worked");
     }
@@ -169,18 +184,19 @@ static void many_kinds(int argc, char **argv)
 }
 
 const struct probe probes_notify[] = {
-    {"notify-flood", "a flood of denied calls", "24", 3, "syscalls", "benign-time", flood, .rule = "connect"},
-    {"notify-threads", "the same from twelve threads", "24", 3, "syscalls", "benign-threads", flood_threads,
+    {"notify-flood", "a flood of denied calls", "24", 3, "syscalls", "benign-time", flood,
      .rule = "connect"},
-    {"notify-die", "death with denied calls under way", "24,31", 3, "syscalls", "benign-threads", flood_die,
-     .rule = "connect"},
-    {"notify-pointers", "pointers that lead nowhere", "24", 1, "syscalls", "benign-memory", bad_pointers,
-     .rule = "connect"},
-    {"notify-race", "an address that changes while it is read", "24", 4, "network", "benign-threads", race,
-     .args = "{port}", .rule = "connect"},
+    {"notify-threads", "the same from twelve threads", "24", 3, "syscalls", "benign-threads",
+     flood_threads, .rule = "connect"},
+    {"notify-die", "death with denied calls under way", "24,31", 3, "syscalls", "benign-threads",
+     flood_die, .rule = "connect"},
+    {"notify-pointers", "pointers that lead nowhere", "24", 1, "syscalls", "benign-memory",
+     bad_pointers, .rule = "connect"},
+    {"notify-race", "an address that changes while it is read", "24", 4, "network",
+     "benign-threads", race, .args = "{port}", .rule = "connect"},
     {"notify-spoil", "text that would spoil the report", "21", 7, "output", "benign-output", spoil,
      .rule = "execve"},
-    {"notify-kinds", "thousands of different violations", "24", 3, "syscalls", "benign-output", many_kinds,
-     .rule = "connect"},
+    {"notify-kinds", "thousands of different violations", "24", 3, "syscalls", "benign-output",
+     many_kinds, .rule = "connect"},
     {0},
 };

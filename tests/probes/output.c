@@ -48,7 +48,8 @@ static void closed(int argc, char **argv)
     close(0);
     close(1);
     close(2);
-    int fd = open("/tmp/result", O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* takes the place of 0, then 1 */
+    int fd =
+        open("/tmp/result", O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* takes the place of 0, then 1 */
     int again = open("/tmp/result", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd != 0 || again != 1)
         broken("descriptors 0 and 1 were not free: %d %d", fd, again);
@@ -71,8 +72,9 @@ static void closed_silent(int argc, char **argv)
 static void forged(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char text[] = "\n{\"id\":\"x\",\"status\":\"ok\",\"layers\":{\"input\":\"on\"},\"violations\":[]}\n"
-                               "\",\"status\":\"forged\",\"x\":\"\n\0\0}}}]\n";
+    static const char text[] =
+        "\n{\"id\":\"x\",\"status\":\"ok\",\"layers\":{\"input\":\"on\"},\"violations\":[]}\n"
+        "\",\"status\":\"forged\",\"x\":\"\n\0\0}}}]\n";
     if (write(1, text, sizeof text) < 0 || write(2, text, sizeof text) < 0)
         broken("write: %s", error_name(errno));
     contained("a forged result on stdout and stderr");
@@ -81,8 +83,9 @@ static void forged(int argc, char **argv)
 static void escapes(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    static const char text[] = "\033]52;c;cm0gLXJmIH4=\a\033[2J\033]0;owned\a\033[6n\033P+q544e\033\\\x9b"
-                               "31m\rfake prompt$ \b\b\b\xe2\x80\xae\xef\xbb\xbf\n";
+    static const char text[] =
+        "\033]52;c;cm0gLXJmIH4=\a\033[2J\033]0;owned\a\033[6n\033P+q544e\033\\\x9b"
+        "31m\rfake prompt$ \b\b\b\xe2\x80\xae\xef\xbb\xbf\n";
     if (write(1, text, sizeof text - 1) < 0 || write(2, text, sizeof text - 1) < 0)
         broken("write: %s", error_name(errno));
     contained("escape sequences sent; the test reads what comes out");
@@ -115,11 +118,14 @@ const struct probe probes_output[] = {
     {"flood-stderr", "errors without end", "38", 3, "resources", "benign-output", flood_stderr,
      .options = "--output 64k --timeout 20s", .ends = "output"},
     {"one-line", "a line of 3 MB", "39", 7, "output", "benign-output", one_line},
-    {"closed-stdout", "stdout closed, and a file in its place", "39", 7, "output", "benign-output", closed},
-    {"closed-silent", "all three closed, and out", "39", 7, "output", "benign-output", closed_silent,
-     .ends = "ok silent"},
-    {"forged-result", "a result of its own on stdout", "21,39", 7, "output", "benign-output", forged},
-    {"escapes", "escape sequences for the reader's terminal", "21", 7, "output", "benign-output", escapes},
+    {"closed-stdout", "stdout closed, and a file in its place", "39", 7, "output", "benign-output",
+     closed},
+    {"closed-silent", "all three closed, and out", "39", 7, "output", "benign-output",
+     closed_silent, .ends = "ok silent"},
+    {"forged-result", "a result of its own on stdout", "21,39", 7, "output", "benign-output",
+     forged},
+    {"escapes", "escape sequences for the reader's terminal", "21", 7, "output", "benign-output",
+     escapes},
     {"binary", "every byte there is", "21", 7, "output", "benign-output", binary},
     {"fake-marker", "the truncation marker by hand", "21", 7, "output", "benign-output", marker},
     {0},

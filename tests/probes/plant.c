@@ -43,8 +43,10 @@ static int check(const char *word, key_t key, const char *queue)
     if (mq < 0 || mq_getattr(mq, &attr) < 0 || attr.mq_curmsgs != 1)
         return fail("the POSIX queue is spoilt");
     char text[256] = "";
-    long k = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "cordon-canary", 0);
-    if (k >= 0 && (syscall(SYS_keyctl, KEYCTL_READ, k, text, sizeof text - 1) < 0 || strcmp(text, word) != 0))
+    long k =
+        syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "cordon-canary", 0);
+    if (k >= 0 &&
+        (syscall(SYS_keyctl, KEYCTL_READ, k, text, sizeof text - 1) < 0 || strcmp(text, word) != 0))
         return fail("the key is spoilt");
     if (k < 0 && errno != ENOSYS)
         return fail("the key is gone");
@@ -76,9 +78,11 @@ int main(int argc, char **argv)
     mqd_t mq = mq_open(queue, O_RDWR | O_CREAT | O_CLOEXEC, 0666, &attr);
     if (mq < 0 || fchmod(mq, 0666) < 0 || mq_send(mq, word, strlen(word), 0) < 0)
         fail("mq_open");
-    /* a session of its own, so that nothing stays; kernels without keyrings have nothing to attack */
+    /* a session of its own, so that nothing stays; kernels without keyrings have nothing to attack
+     */
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 &&
-        syscall(SYS_add_key, "user", "cordon-canary", word, strlen(word), KEY_SPEC_SESSION_KEYRING) < 0)
+        syscall(SYS_add_key, "user", "cordon-canary", word, strlen(word),
+                KEY_SPEC_SESSION_KEYRING) < 0)
         fail("add_key");
     int status = 1 << 8;
     pid_t pid = fork();

@@ -25,7 +25,8 @@ void keep_stdout(void)
         broken("cannot keep stdout: %s", error_name(errno));
 }
 
-__attribute__((format(printf, 3, 0))) static _Noreturn void verdict(int code, const char *word, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static _Noreturn void verdict(int code, const char *word,
+                                                                    const char *fmt, va_list ap)
 {
     char line[1024];
     int n = snprintf(line, sizeof line, "\n%s ", word);
@@ -93,7 +94,8 @@ void must_be_refused(const char *what, long result)
 
 static char attempts[800], successes[400];
 
-__attribute__((format(printf, 3, 4))) static void note(char *list, size_t size, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void note(char *list, size_t size, const char *fmt,
+                                                       ...)
 {
     size_t used = strlen(list);
     va_list ap;
@@ -161,9 +163,9 @@ static int list(void)
     printf("name\titems\tcategory\tlayer\ttwin\tends\trule\toptions\targs\twhat\n");
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct probe *p = tables[t]; p->name; p++)
-            printf("%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p->name, or_dash(p->items), p->category,
-                   or_dash(p->layer), or_dash(p->twin), p->ends ? p->ends : "ok", or_dash(p->rule),
-                   or_dash(p->options), or_dash(p->args), p->what);
+            printf("%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p->name, or_dash(p->items),
+                   p->category, or_dash(p->layer), or_dash(p->twin), p->ends ? p->ends : "ok",
+                   or_dash(p->rule), or_dash(p->options), or_dash(p->args), p->what);
     return fflush(stdout) ? EXIT_BROKEN : 0;
 }
 

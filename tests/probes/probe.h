@@ -2,8 +2,8 @@
  *
  * Takes:   a name of the table, and what the test planted outside (a path, a port, a key).
  * Gives:   one last line: `CONTAINED …` (exit 0), `REACHED …` (exit 10), `BROKEN …` (exit 20).
- * Never:   judges by the mere answer of a call where an effect can be looked for; runs outside a jail.
- * Runs in: the guest's place, under `cordon exec`.
+ * Never:   judges by the mere answer of a call where an effect can be looked for; runs outside a
+ * jail. Runs in: the guest's place, under `cordon exec`.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -20,16 +20,16 @@ enum { EXIT_CONTAINED = 0, EXIT_REACHED = 10, EXIT_BROKEN = 20 };
  * sibling, {key} a System V key, {mq} a queue, {shm} a file of /dev/shm, {word} the secret word. */
 struct probe {
     const char *name;
-    const char *what;     /* the attack, in a phrase */
-    const char *items;    /* numbers of the operating-system list: "3,13" */
-    int category;         /* 1 code, 2 import, 3 resources, 4 network, 5 files, 6 descriptors, 7 output */
-    const char *layer;    /* the layer that should answer first */
-    const char *twin;     /* the benign probe that walks the same ground */
+    const char *what;  /* the attack, in a phrase */
+    const char *items; /* numbers of the operating-system list: "3,13" */
+    int category; /* 1 code, 2 import, 3 resources, 4 network, 5 files, 6 descriptors, 7 output */
+    const char *layer; /* the layer that should answer first */
+    const char *twin;  /* the benign probe that walks the same ground */
     void (*run)(int argc, char **argv);
-    const char *options;  /* further options of `cordon exec` */
-    const char *args;     /* further arguments of the probe */
-    const char *ends;     /* status of the run, where it is not "ok": "timeout", "crashed 6" */
-    const char *rule;     /* a rule that must be in `violations`, as a regular expression */
+    const char *options; /* further options of `cordon exec` */
+    const char *args;    /* further arguments of the probe */
+    const char *ends;    /* status of the run, where it is not "ok": "timeout", "crashed 6" */
+    const char *rule;    /* a rule that must be in `violations`, as a regular expression */
 };
 
 extern const struct probe probes_descriptors[], probes_processes[], probes_memory[],
@@ -47,7 +47,8 @@ _Noreturn void must_fail(const char *what, long result);
  * that the kernel's own code looked at our arguments. */
 _Noreturn void must_be_refused(const char *what, long result);
 bool is_refusal(int error);
-/* Is there a filter? Where a test build runs without one, an attack is judged by its effect alone. */
+/* Is there a filter? Where a test build runs without one, an attack is judged by its effect alone.
+ */
 bool filtered(void);
 const char *error_name(int error);
 

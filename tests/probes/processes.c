@@ -32,7 +32,8 @@ static void ptrace_attach(int argc, char **argv)
 
 static void ptrace_sibling(int argc, char **argv)
 {
-    must_fail("ATTACH to a process outside", ptrace(PTRACE_SEIZE, (pid_t)number(need(argc, argv, 0)), 0, 0));
+    must_fail("ATTACH to a process outside",
+              ptrace(PTRACE_SEIZE, (pid_t)number(need(argc, argv, 0)), 0, 0));
 }
 
 static void vm_writev(int argc, char **argv)
@@ -170,9 +171,10 @@ static int child_exits(void *code)
 static void clone_(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    tried("clone VM", clone(child_exits, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, 0));
-    tried("clone VM|SIGHAND",
-          clone(child_exits, stack + sizeof stack, CLONE_VM | CLONE_SIGHAND | CLONE_FILES | SIGCHLD, 0));
+    tried("clone VM",
+          clone(child_exits, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, 0));
+    tried("clone VM|SIGHAND", clone(child_exits, stack + sizeof stack,
+                                    CLONE_VM | CLONE_SIGHAND | CLONE_FILES | SIGCHLD, 0));
     tried("clone UNTRACED", clone(child_exits, stack + sizeof stack, CLONE_UNTRACED | SIGCHLD, 0));
     none_may_have_succeeded();
 }
@@ -195,7 +197,8 @@ static void clone3_(int argc, char **argv)
 static void clone_parent(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    pid_t pid = clone(child_exits, stack + sizeof stack, CLONE_PARENT | SIGCHLD, (void *)(intptr_t)77);
+    pid_t pid =
+        clone(child_exits, stack + sizeof stack, CLONE_PARENT | SIGCHLD, (void *)(intptr_t)77);
     if (pid < 0)
         contained("clone(CLONE_PARENT): %s", error_name(errno));
     usleep(200000);
@@ -418,53 +421,59 @@ static void spin(int argc, char **argv)
 }
 
 const struct probe probes_processes[] = {
-    {"ptrace-parent", "attach to the process above", "5", 1, "process", "benign-signals", ptrace_attach,
-     .rule = "ptrace"},
-    {"ptrace-sibling", "attach to a process outside", "5", 1, "process", "benign-signals", ptrace_sibling,
-     .args = "{pid}", .rule = "ptrace"},
-    {"vm-writev", "write the memory of the process above", "5", 1, "process", "benign-memory", vm_writev,
-     .rule = "process_vm"},
-    {"pidfd-getfd", "steal a descriptor of another process", "6", 6, "process", "benign-pipes", pidfd_getfd_,
-     .rule = "pidfd"},
-    {"kill-parent", "five signals to the process above", "31", 1, "process", "benign-signals", kill_parent},
+    {"ptrace-parent", "attach to the process above", "5", 1, "process", "benign-signals",
+     ptrace_attach, .rule = "ptrace"},
+    {"ptrace-sibling", "attach to a process outside", "5", 1, "process", "benign-signals",
+     ptrace_sibling, .args = "{pid}", .rule = "ptrace"},
+    {"vm-writev", "write the memory of the process above", "5", 1, "process", "benign-memory",
+     vm_writev, .rule = "process_vm"},
+    {"pidfd-getfd", "steal a descriptor of another process", "6", 6, "process", "benign-pipes",
+     pidfd_getfd_, .rule = "pidfd"},
+    {"kill-parent", "five signals to the process above", "31", 1, "process", "benign-signals",
+     kill_parent},
     {"kill-all", "kill(-1) and the process group", "31", 1, "process", "benign-signals", kill_all},
-    {"kill-group", "kill(0, 9), the caller's group if it were shared", "31", 1, "process", "benign-signals",
-     kill_group, .ends = "crashed 9"},
-    {"kill-sibling", "kill a process of the same user outside", "31", 1, "process", "benign-signals",
-     kill_sibling, .args = "{pid}"},
-    {"tamper-init", "limits, affinity, priority and secrets of pid 1", "45", 1, "process", "benign-signals",
-     tamper_init},
+    {"kill-group", "kill(0, 9), the caller's group if it were shared", "31", 1, "process",
+     "benign-signals", kill_group, .ends = "crashed 9"},
+    {"kill-sibling", "kill a process of the same user outside", "31", 1, "process",
+     "benign-signals", kill_sibling, .args = "{pid}"},
+    {"tamper-init", "limits, affinity, priority and secrets of pid 1", "45", 1, "process",
+     "benign-signals", tamper_init},
     {"fork", "a child process with --processes 0", "35", 3, "process", "benign-fork", fork_,
      .rule = "fork|clone"},
     {"vfork", "a borrowed child with --processes 0", "35", 3, "process", "benign-fork", vfork_,
      .rule = "vfork|clone"},
-    {"clone", "a process dressed as a thread", "35", 3, "process", "benign-threads", clone_, .rule = "clone"},
+    {"clone", "a process dressed as a thread", "35", 3, "process", "benign-threads", clone_,
+     .rule = "clone"},
     {"clone3", "flags that a filter cannot read", "9,10", 1, "syscalls", "benign-threads", clone3_},
-    {"clone-parent", "a sibling whose exit is taken for ours", "33", 1, "process", "benign-fork", clone_parent,
-     .options = "--processes 8"},
-    {"daemonize", "double fork and setsid outlive the run", "33", 3, "process", "benign-fork", daemonize,
-     .options = "--processes 8"},
+    {"clone-parent", "a sibling whose exit is taken for ours", "33", 1, "process", "benign-fork",
+     clone_parent, .options = "--processes 8"},
+    {"daemonize", "double fork and setsid outlive the run", "33", 3, "process", "benign-fork",
+     daemonize, .options = "--processes 8"},
     {"zombies", "children nobody waits for", "34", 3, "resources", "benign-fork", zombies,
      .options = "--processes 8", .rule = "process"},
-    {"fork-bomb", "a fork bomb", "35", 3, "resources", "benign-fork", fork_bomb, .options = "--processes 8",
-     .rule = "process"},
+    {"fork-bomb", "a fork bomb", "35", 3, "resources", "benign-fork", fork_bomb,
+     .options = "--processes 8", .rule = "process"},
     {"thread-bomb", "a thread bomb", "35", 3, "resources", "benign-threads", thread_bomb,
      .options = "--threads 16", .rule = "thread|process"},
-    {"stopped", "SIGSTOP of itself defeats a polite time-out", "32", 3, "resources", "benign-signals", stopped,
-     .options = "--timeout 1s", .ends = "timeout"},
-    {"ignores-term", "every signal blocked", "32,37", 3, "resources", "benign-signals", ignores_term,
-     .options = "--timeout 1s", .ends = "timeout"},
-    {"leader-exits", "the main thread ends, another stays", "32,37", 3, "resources", "benign-threads",
-     leader_exits, .options = "--timeout 1s", .ends = "timeout"},
-    {"kill-self", "kill -9 of itself", "31", 1, "process", "benign-signals", kill_self, .ends = "crashed 9"},
+    {"stopped", "SIGSTOP of itself defeats a polite time-out", "32", 3, "resources",
+     "benign-signals", stopped, .options = "--timeout 1s", .ends = "timeout"},
+    {"ignores-term", "every signal blocked", "32,37", 3, "resources", "benign-signals",
+     ignores_term, .options = "--timeout 1s", .ends = "timeout"},
+    {"leader-exits", "the main thread ends, another stays", "32,37", 3, "resources",
+     "benign-threads", leader_exits, .options = "--timeout 1s", .ends = "timeout"},
+    {"kill-self", "kill -9 of itself", "31", 1, "process", "benign-signals", kill_self,
+     .ends = "crashed 9"},
     {"abort", "abort", "30", 1, "process", "benign-signals", abort_, .ends = "crashed 6"},
-    {"segfault", "a null pointer", "30", 1, "process", "benign-memory", segfault, .ends = "crashed 11"},
+    {"segfault", "a null pointer", "30", 1, "process", "benign-memory", segfault,
+     .ends = "crashed 11"},
     {"sigpipe", "a broken pipe", "31", 1, "process", "benign-pipes", sigpipe, .ends = "crashed 13"},
-    {"cpu-children", "CPU time of children that no rusage counts", "36", 3, "resources", "benign-fork",
-     cpu_children, .options = "--processes 8 --cpu 1s --timeout 6s", .ends = "timeout"},
+    {"cpu-children", "CPU time of children that no rusage counts", "36", 3, "resources",
+     "benign-fork", cpu_children, .options = "--processes 8 --cpu 1s --timeout 6s",
+     .ends = "timeout"},
     {"cpu-spin", "an endless loop", "36", 3, "resources", "benign-time", spin,
      .options = "--cpu 1s --timeout 10s", .ends = "timeout"},
     {"timer-storm", "timers without end", "36", 3, "resources", "benign-time", timer_storm},
-    {"signal-queue", "a queue of signals in kernel memory", "36", 3, "resources", "benign-signals", signal_queue},
+    {"signal-queue", "a queue of signals in kernel memory", "36", 3, "resources", "benign-signals",
+     signal_queue},
     {0},
 };

@@ -59,7 +59,8 @@ static void set_id(int argc, char **argv)
         uint64_t flags, mode, resolve;
     } how = {O_CREAT | O_WRONLY | O_CLOEXEC, 04755, 0};
     unlink(file);
-    tried("openat2 4755", syscall(SYS_openat2, AT_FDCWD, file, &how, sizeof how) >= 0 && has_set_id(file) ? 1 : -1);
+    tried("openat2 4755",
+          syscall(SYS_openat2, AT_FDCWD, file, &how, sizeof how) >= 0 && has_set_id(file) ? 1 : -1);
     none_may_have_succeeded();
 }
 
@@ -98,9 +99,11 @@ static void xattrs(int argc, char **argv)
     int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0777);
     if (fd < 0)
         broken("%s: %s", file, error_name(errno));
-    static const unsigned char all_caps[20] = {1, 0, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 1};
+    static const unsigned char all_caps[20] = {1,    0, 0, 2, 0xff, 0xff, 0xff,
+                                               0xff, 0, 0, 0, 0,    0xff, 1};
     static const unsigned char acl[28] = {2, 0, 0, 0, 1, 0, 7, 0, 0xff, 0xff, 0xff, 0xff};
-    tried("security.capability", fsetxattr(fd, "security.capability", all_caps, sizeof all_caps, 0));
+    tried("security.capability",
+          fsetxattr(fd, "security.capability", all_caps, sizeof all_caps, 0));
     tried("trusted", fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0));
     tried("security.ima", fsetxattr(fd, "security.ima", "y", 1, 0));
     tried("bad acl", fsetxattr(fd, "system.posix_acl_access", acl, sizeof acl, 0));
@@ -199,24 +202,24 @@ static void lease(int argc, char **argv)
 }
 
 const struct probe probes_shared[] = {
-    {"rw-set-id", "a set-id program in a shared folder", "14", 5, "syscalls", "benign-shared", set_id,
-     .options = "--rw {rw}", .args = "{rw}", .rule = "chmod"},
+    {"rw-set-id", "a set-id program in a shared folder", "14", 5, "syscalls", "benign-shared",
+     set_id, .options = "--rw {rw}", .args = "{rw}", .rule = "chmod"},
     {"rw-set-id-race", "the same by a race", "14", 5, "syscalls", "benign-shared", set_id_race,
      .options = "--rw {rw}", .args = "{rw}"},
-    {"rw-owner", "files given to root", "14,18", 5, "process", "benign-shared", owner, .options = "--rw {rw}",
-     .args = "{rw}"},
-    {"rw-xattrs", "capabilities and labels on a shared file", "14", 5, "process", "benign-shared", xattrs,
+    {"rw-owner", "files given to root", "14,18", 5, "process", "benign-shared", owner,
      .options = "--rw {rw}", .args = "{rw}"},
-    {"rw-immutable", "a file that cannot be deleted", "18", 5, "process", "benign-shared", immutable,
-     .options = "--rw {rw}", .args = "{rw}"},
+    {"rw-xattrs", "capabilities and labels on a shared file", "14", 5, "process", "benign-shared",
+     xattrs, .options = "--rw {rw}", .args = "{rw}"},
+    {"rw-immutable", "a file that cannot be deleted", "18", 5, "process", "benign-shared",
+     immutable, .options = "--rw {rw}", .args = "{rw}"},
     {"rw-device", "a device in a shared folder", "18", 5, "filesystem", "benign-shared", device,
      .options = "--rw {rw}", .args = "{rw}"},
-    {"rw-traps", "links, loops and fifos for the next reader", "17,18", 5, "filesystem", "benign-shared", traps,
-     .options = "--rw {rw}", .args = "{rw} {secret}"},
-    {"rw-hard-link", "hard links across the folder's edge", "18", 5, "filesystem", "benign-shared", hard_link,
-     .options = "--rw {rw}", .args = "{rw} {ro}"},
-    {"rw-edge", "over the folder's edge by .. and rename", "2,19", 5, "filesystem", "benign-shared", edge,
-     .options = "--rw {rw}", .args = "{rw} {secret}"},
+    {"rw-traps", "links, loops and fifos for the next reader", "17,18", 5, "filesystem",
+     "benign-shared", traps, .options = "--rw {rw}", .args = "{rw} {secret}"},
+    {"rw-hard-link", "hard links across the folder's edge", "18", 5, "filesystem", "benign-shared",
+     hard_link, .options = "--rw {rw}", .args = "{rw} {ro}"},
+    {"rw-edge", "over the folder's edge by .. and rename", "2,19", 5, "filesystem", "benign-shared",
+     edge, .options = "--rw {rw}", .args = "{rw} {secret}"},
     {"rw-lease", "a lease that stalls the next reader", "18", 5, "process", "benign-shared", lease,
      .options = "--rw {rw}", .args = "{rw}"},
     {0},

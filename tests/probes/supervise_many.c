@@ -1,6 +1,6 @@
-/* One supervisor, many runs: its descriptors and its memory must be as flat at the end as at the start.
- * Ends of every kind take turns: by itself, failed, killed by a signal, timed out, stopped by us, never
- * started, with violations. Usage: supervise_many CORDON-NEST ROUNDS */
+/* One supervisor, many runs: its descriptors and its memory must be as flat at the end as at the
+ * start. Ends of every kind take turns: by itself, failed, killed by a signal, timed out, stopped
+ * by us, never started, with violations. Usage: supervise_many CORDON-NEST ROUNDS */
 #include "jail/run.h"
 
 #include <dirent.h>
@@ -49,11 +49,17 @@ enum kind { GOOD, FAILS, TALKS, DIES, TIMES_OUT, STOPPED, NOT_THERE, VIOLATES, K
 static int one(const char *nest, enum kind kind)
 {
     static const char *const script[KINDS] = {
-        [GOOD] = "exit 0", [FAILS] = "exit 3", [TALKS] = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done",
-        [DIES] = "kill -9 $$", [TIMES_OUT] = "while :; do :; done", [STOPPED] = "while :; do :; done",
-        [NOT_THERE] = "", [VIOLATES] = "/bin/true; /bin/true; exit 0"};
-    static const enum jail_end want[KINDS] = {JAIL_END_EXIT, JAIL_END_EXIT,    JAIL_END_EXIT,    JAIL_END_SIGNAL,
-                                              JAIL_END_WALL, JAIL_END_STOPPED, JAIL_END_NOT_RUN, JAIL_END_EXIT};
+        [GOOD] = "exit 0",
+        [FAILS] = "exit 3",
+        [TALKS] = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done",
+        [DIES] = "kill -9 $$",
+        [TIMES_OUT] = "while :; do :; done",
+        [STOPPED] = "while :; do :; done",
+        [NOT_THERE] = "",
+        [VIOLATES] = "/bin/true; /bin/true; exit 0"};
+    static const enum jail_end want[KINDS] = {JAIL_END_EXIT,    JAIL_END_EXIT, JAIL_END_EXIT,
+                                              JAIL_END_SIGNAL,  JAIL_END_WALL, JAIL_END_STOPPED,
+                                              JAIL_END_NOT_RUN, JAIL_END_EXIT};
     const char *argv[] = {"sh", "-c", script[kind], NULL}, *env[] = {"PATH=/usr/bin:/bin", NULL};
     struct jail_spec spec;
     struct err err = ERR_INIT;
@@ -68,7 +74,8 @@ static int one(const char *nest, enum kind kind)
     spec.limits.flood = spec.limits.output * 10;
     if (kind == TIMES_OUT)
         spec.limits.wall_ms = 10;
-    struct jail_start start = {.nest = nest, .memory_by = JAIL_MEMORY_RLIMIT, .input = -1, .sink = {NULL, take}};
+    struct jail_start start = {
+        .nest = nest, .memory_by = JAIL_MEMORY_RLIMIT, .input = -1, .sink = {NULL, take}};
     if (jail_run_new(&spec, &start, &run, &err) < 0) {
         printf("no jail: %s\n", err.msg);
         return -1;
@@ -105,7 +112,7 @@ int main(int argc, char **argv)
     unsigned fds_after = open_descriptors();
     unsigned long rss_after = status_kb("VmRSS:");
     int zombie = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
-    printf("one supervisor, %ld runs: descriptors %u -> %u, memory %lu -> %lu KB, %s\n", rounds, fds, fds_after, rss, rss_after,
-           zombie ? "a child is left" : "no child left");
+    printf("one supervisor, %ld runs: descriptors %u -> %u, memory %lu -> %lu KB, %s\n", rounds,
+           fds, fds_after, rss, rss_after, zombie ? "a child is left" : "no child left");
     return fds == fds_after && rss_after <= rss + 256 && !zombie ? 0 : 1;
 }
