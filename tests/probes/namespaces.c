@@ -192,27 +192,6 @@ static void cgroup(int argc, char **argv)
     none_may_have_succeeded();
 }
 
-/* What the supervisor's cgroup is called is nobody's business inside. */
-static void cgroup_name(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    char text[4096];
-    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        contained("/proc/self/cgroup: %s", error_name(errno));
-    ssize_t n = read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
-    for (char *line = text, *next; line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = 0;
-        char *path = strrchr(line, ':');
-        if (path && strcmp(path, ":/") != 0)
-            reached("the path of a cgroup outside: %s", line);
-    }
-    contained("every cgroup is / from here");
-}
-
 /* From a namespace's descriptor to the one above it, by ioctl, and then in. */
 static void ns_parent(int argc, char **argv)
 {
@@ -252,7 +231,5 @@ const struct probe probes_namespaces[] = {
     {"pivot-root", "another root", "10", 5, "filesystem", "benign-files", pivot},
     {"mount-api", "the newer mount calls", "10", 5, "filesystem", "benign-files", mount_api},
     {"cgroup-raise", "raise its own memory limit", "29", 3, "resources", "benign-files", cgroup},
-    {"cgroup-name", "the name of the cgroup outside", "29", 5, "process", "benign-files",
-     cgroup_name, .options = "--proc"},
     {0},
 };

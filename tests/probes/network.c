@@ -238,8 +238,9 @@ const struct probe probes_network[] = {
      .args = "{udp}"},
     {"abstract", "an abstract unix socket outside", "22", 4, "network", "benign-pipes", abstract,
      .args = "{abstract}", .rule = "connect|socket"},
-    {"unix-path", "a socket file in a shared folder", "22", 4, "network", "benign-pipes", unix_path,
-     .args = "{ro}/canary.sock", .rule = "connect|socket"},
+    /* the filter's own: what a folder shows is not the network namespace's to hide */
+    {"unix-path", "a socket file in a shared folder", "22", 4, "syscalls", "benign-pipes",
+     unix_path, .args = "{ro}/canary.sock", .rule = "connect|socket"},
     {"netlink", "the interfaces by netlink", "23", 4, "network", "benign-pipes", netlink,
      .rule = "socket"},
     {"packet", "raw packets", "23", 4, "network", "benign-pipes", packet, .rule = "socket"},

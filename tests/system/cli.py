@@ -256,6 +256,13 @@ for who in tapsys.users():
     tap.ok("proc" not in out and "sys" not in out, f"{who}: no /proc and no /sys unless asked", out)
     r = ex("/bin/sh", "-c", "ls /proc | grep -c '^[0-9]'; ls /proc/sys 2>&1; cat /proc/self/comm", options=("--proc",))
     tap.ok((r["stdout"] or "").split("\n")[0] in ("1", "2", "3", "4", "5"), f"{who}: --proc shows only the run's own processes", r.story())
+    r = ex("/bin/cat", "/proc/self/status", "/proc/self/cgroup", options=("--proc",))
+    status = dict(line.split(":", 1) for line in (r["stdout"] or "").splitlines() if ":" in line)
+    sets = {k: status.get(k, "").strip().strip("0") for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+    tap.ok(sets == dict.fromkeys(sets, "") and status.get("NoNewPrivs", "").strip() == "1" and status.get("Seccomp", "").strip() == "2",
+           f"{who}: no capability in any set, no-new-privs, a filter", sets, r.story())
+    paths = [line.rsplit(":", 1)[1] for line in (r["stdout"] or "").splitlines() if re.match(r"\d+:[^:]*:/", line)]
+    tap.ok(all(p == "/" for p in paths), f"{who}: the cgroup's name outside is not shown", paths)
     r = ex("/bin/cat", options=("--stdin", str(home / "file")))
     tap.ok(r["stdout"] == "content\n", f"{who}: --stdin FILE", r.story())
     r = ex("/bin/cat")

@@ -4,6 +4,7 @@ Usage: limits.py BUILD [--fast]. One run is the real default time-out of thirty 
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -109,6 +110,15 @@ for who in tapsys.users():
                f"{who}: {name} is in violations, layer resources", run["violations"])
     run = probe("descriptors", "--descriptors", "32", who=who)
     tap.ok("28 descriptors" in run.last_line() or "29 descriptors" in run.last_line(), f"{who}: 32 descriptors are 32, stdio included", run.last_line())
+    run = probe("thread-bomb", "--threads", "16", who=who)
+    tap.ok("CONTAINED 16 threads" in run.last_line(), f"{who}: 16 threads are 16", run.last_line())
+    for name, place, option in (("disk-tmp", "/tmp", ("--disk", "8m")), ("disk-both", "", ("--disk", "8m"))):
+        run = probe(name, *option, args=(place,) if place else (), who=who)
+        kb = int(re.search(r"(\d+) KB", run.last_line() + " 0 KB").group(1))
+        tap.ok(7000 <= kb <= 8192, f"{who}: {name}: 8 MB are 8 MB", run.last_line())
+    run = probe("inodes", "--inodes", "1000", who=who)
+    files = int(re.search(r"(\d+) files", run.last_line() + " 0 files").group(1))
+    tap.ok(900 <= files <= 1000, f"{who}: 1000 inodes are 1000", run.last_line())
     run = probe("thread-bomb", "--threads", "0", who=who)
     tap.ok("0 threads" in run.last_line(), f"{who}: no thread where --threads is 0", run.story())
     run = probe("fork", "--processes", "0", who=who)

@@ -350,7 +350,9 @@ class Canaries:
             s = os.lstat(p)
             if s.st_mode & 0o6000:
                 bad.append(f"{p} is set-id: {s.st_mode:o}")
-            if stat.S_ISCHR(s.st_mode) or stat.S_ISBLK(s.st_mode):
+            if s.st_uid != self.rw.stat().st_uid:
+                bad.append(f"{p} belongs to {s.st_uid}")
+            if (stat.S_ISCHR(s.st_mode) or stat.S_ISBLK(s.st_mode)) and s.st_rdev != 0:  # 0:0 opens nothing
                 bad.append(f"{p} is a device")
             try:
                 if not stat.S_ISLNK(s.st_mode) and any(a.startswith("security.") for a in os.listxattr(p)):
@@ -406,9 +408,11 @@ def probe_table(programs):
     return [Probe(line.split("\t")) for line in out.splitlines()[1:]]
 
 
-def run_probe(programs, canaries, probe, who, env=None, pty=None):
+def run_probe(programs, canaries, probe, who, env=None, pty=None, add=()):
     canaries.fresh_rw()
     options = [o for o in canaries.fill(probe.options) if o != "{pty}"]
+    if add and add[0] not in options:
+        options += add
     argv = [str(canaries.ro / "probe"), probe.name, *canaries.fill(probe.args)]
     for fd in canaries.left_open:
         os.set_inheritable(fd, True)
