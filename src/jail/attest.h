@@ -1,53 +1,54 @@
 /* What the launcher itself saw of its layers, after the last lock and before the program.
  *
  * Takes:   a locked process, its own status file, one forbidden act per layer.
- * Gives:   a record that the supervisor compares with what the plan wants.
- * Never:   decides: a hopeful launcher cannot talk the supervisor into anything.
- * Runs in: the launcher (writing) and the supervisor (reading).
+ * Gives:   a judgement, layer by layer; a layer that was not seen stops the run.
+ * Never:   believes what was asked for: only what was seen.
+ * Runs in: the launcher; the supervisor looks at itself, to compare.
  */
 #ifndef JAIL_ATTEST_H
 #define JAIL_ATTEST_H
 
+#include "base/err.h"
 #include "jail/spec.h"
-#include "wire/msg.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* The acts, in the order on the wire. Each holds the errno that the act ended with (0: it succeeded). */
+/* The acts, in the order on the wire. Each holds the errno that the act ended with (0: it
+ * succeeded). */
 #define JAIL_ACTS(X)                                                                               \
     X(seal_open)   /* filesystem: a file that only Landlock keeps shut */                          \
     X(root_write)  /* filesystem: create a file in the root */                                     \
     X(host_file)   /* filesystem: a folder that is on every host and that nobody asked for */      \
     X(denied_call) /* syscalls: a call that no table allows */                                     \
     X(high_dup)    /* resources: a descriptor at the limit */                                      \
-    X(tcp)         /* network: connect to loopback, tried before seccomp forbids the socket */     \
-    X(signal_up)   /* process: the null signal to the parent */
+    X(udp)       /* network: an address to send to, asked for before seccomp forbids the socket */ \
+    X(signal_up) /* process: the null signal to the parent */
 
 enum jail_act {
 #define X(name) JAIL_ACT_##name,
     JAIL_ACTS(X)
 #undef X
-    JAIL_ACT_COUNT
+        JAIL_ACT_COUNT
 };
 
 #define JAIL_PROOF_NAMESPACES 7
+#define JAIL_HOSTNAME         "cordon" /* what a jail of ours is called from inside */
 
 struct jail_proof {
-    uint64_t namespaces[JAIL_PROOF_NAMESPACES]; /* inode numbers, order of jail_namespaces */
+    uint64_t namespaces[JAIL_PROOF_NAMESPACES]; /* inode numbers, order of jail_namespaces; 0: not
+                                                   looked */
     uint64_t acts[JAIL_ACT_COUNT];
-    uint64_t pid, root; /* its number, and the device its root folder is on */
-    char status[1024]; /* the lines of its own /proc/PID/status that tell of locks */
+    uint64_t pid, uid, root; /* its numbers, and the device its root folder is on */
+    uint64_t quota;          /* bytes that its working folder's file system can hold */
+    char name[65];           /* the machine's, as it sees it */
+    char status[1024];       /* the lines of its own /proc/PID/status that tell of locks */
 };
 
-/* Who and where the caller is: namespaces, pid, root. While /proc can still be opened. */
+/* Who and where the caller is. While /proc can still be opened. */
 void jail_attest_before(struct jail_proof *proof, int proc);
-void jail_attest_network(struct jail_proof *proof);          /* while a socket can still be made */
+void jail_attest_network(struct jail_proof *proof); /* while a socket can still be made */
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
-ERR_MUST_USE int jail_attest_send(const struct jail_proof *proof, int control, int listener);
-
-/* The supervisor's side. */
-ERR_MUST_USE int jail_attest_read(struct wire_reader *r, struct jail_proof *ret_proof,
-                                  int *ret_listener, struct err *err);
 
 /* The layers of the result. */
 enum jail_layer {
@@ -65,10 +66,10 @@ struct jail_layers {
     char note[JAIL_LAYER_COUNT][96]; /* what makes it up, or what is missing */
 };
 
-/* Judges PROOF against the plan. OWN: the same of the supervisor (namespaces, root). Returns 0 when every layer that the
- * mode promises is on; ERR_MISSING with the layer's name otherwise. */
+/* Judges PROOF against the plan. OWN: the same of the supervisor (namespaces, root). Returns 0 when
+ * every layer that the mode promises is on; ERR_MISSING with the layer's name otherwise. */
 ERR_MUST_USE int jail_attest_judge(const struct jail_proof *proof, const struct jail_spec *spec,
-                                   const struct jail_proof *own,
-                                   struct jail_layers *ret_layers, struct err *err);
+                                   const struct jail_proof *own, struct jail_layers *ret_layers,
+                                   struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* What the caller shows to the guest. The source is opened once, here, and everything after works on
- * that descriptor. A writable one may not be reached through a symbolic link: a guest that could write
- * its parent earlier would otherwise choose what becomes writable now. As real root the mount is mapped
- * to the owner of the folder: what the guest writes belongs to the owner, and what belongs to others
- * stays theirs. */
+/* What the caller shows to the guest. The source is opened once, here, and everything after works
+ * on that descriptor. A writable one may not be reached through a symbolic link: a guest that could
+ * write its parent earlier would otherwise choose what becomes writable now. As real root the mount
+ * is mapped to the owner of the folder: what the guest writes belongs to the owner, and what
+ * belongs to others stays theirs. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -38,8 +38,8 @@ static int check_dest(const struct jail_bind *b, struct err *err)
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         size_t n = strlen(taken[i]);
         if (strncmp(d, taken[i], n) == 0 && (d[n] == 0 || d[n] == '/'))
-            return err_set(err, ERR_USAGE, "%s: %s is the jail's own; choose another place", option(b),
-                           d);
+            return err_set(err, ERR_USAGE, "%s: %s is the jail's own; choose another place",
+                           option(b), d);
     }
     return 0;
 }
@@ -119,8 +119,8 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
                         struct err *err)
 {
     struct stat st;
-    FD_AUTO mount = open_tree(source, "",
-                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+    FD_AUTO mount =
+        open_tree(source, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
     if (mount < 0 || fstat(source, &st) < 0)
         return err_sys(err, "open_tree %s", b->source);
     FD_AUTO ns = mapping(st.st_uid, st.st_gid, id, err);
@@ -128,15 +128,17 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
         return ns;
     struct mount_attr set = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)ns};
     if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0) {
-        err_sys(err, "%s %s: its file system cannot be mapped to the guest's id; use a folder on "
-                     "ext4, xfs, btrfs or tmpfs",
+        err_sys(err,
+                "%s %s: its file system cannot be mapped to the guest's id; use a folder on "
+                "ext4, xfs, btrfs or tmpfs",
                 option(b), b->source);
         return err_layer(err, "filesystem");
     }
     return fd_take(&mount);
 }
 
-int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds, struct err *err)
+int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
+                    struct err *err)
 {
     int r = 0;
     size_t i = 0;

@@ -1,5 +1,5 @@
-/* The guest has no capability in any namespace, cannot get one by exec (bounding set empty, securebits
- * locked), and owns nothing in which one would matter (ns.c). */
+/* The guest has no capability in any namespace, cannot get one by exec (bounding set empty,
+ * securebits locked), and owns nothing in which one would matter (ns.c). */
 #include "jail/inside.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* Control groups, where the machine lets us have one: version 2 as one folder that the run is born in,
- * version 1 as one folder in each of three hierarchies that cordon-nest is moved into before it builds
- * anything. A move waits for the kernel's readers (milliseconds), which is why `auto` takes version 1
- * only for runs that rlimits cannot bound. The name carries the owner's pid and start time, so that a
- * folder whose owner died is known as such and removed by whoever comes next. */
+/* Control groups, where the machine lets us have one: version 2 as one folder that the run is born
+ * in, version 1 as one folder in each of three hierarchies that cordon-nest is moved into before it
+ * builds anything. A move waits for the kernel's readers (milliseconds), which is why `auto` takes
+ * version 1 only for runs that rlimits cannot bound. The name carries the owner's pid and start
+ * time, so that a folder whose owner died is known as such and removed by whoever comes next. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -119,7 +119,8 @@ static int own_folder(const char *controller, char *out, size_t size)
         if (!path)
             continue;
         *path++ = 0;
-        for (char *save = NULL, *n = strtok_r(names + 1, ",", &save);; n = strtok_r(NULL, ",", &save)) {
+        for (char *save = NULL, *n = strtok_r(names + 1, ",", &save);;
+             n = strtok_r(NULL, ",", &save)) {
             if ((n && strcmp(n, controller) == 0) || (!n && !*controller && !names[1])) {
                 snprintf(out, size, "%s%s%s", TOP, *controller ? "/" : "", controller);
                 size_t len = strlen(out);
@@ -153,7 +154,8 @@ static int make_in(struct jail_cgroup *cg, int part, const char *folder, struct 
     return cg->dir[part] < 0 ? err_sys(err, "open the cgroup in %s", folder) : 0;
 }
 
-static int make_v1(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks, struct err *err)
+static int make_v1(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks,
+                   struct err *err)
 {
     char folder[1024];
     for (int part = 0; part < JAIL_CGROUP_PARTS; part++) {
@@ -173,8 +175,10 @@ static int make_v1(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t
 }
 
 /* Version 2 allows no process beside child groups that have controllers, so our own folder will not
- * do while we are in it; its parent does where that is delegated to us, the top where we are root. */
-static int make_v2(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks, struct err *err)
+ * do while we are in it; its parent does where that is delegated to us, the top where we are root.
+ */
+static int make_v2(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks,
+                   struct err *err)
 {
     char own[1024], parent[1024];
     const char *given = getenv("CORDON_CGROUP");
@@ -245,13 +249,14 @@ int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg)
 {
     int dir = cg->dir[JAIL_CGROUP_MEMORY];
-    return number_in(dir, cg->version == 2 ? "memory.events" : "memory.oom_control", "oom_kill") > 0;
+    return number_in(dir, cg->version == 2 ? "memory.events" : "memory.oom_control", "oom_kill") >
+           0;
 }
 
 bool jail_cgroup_pids_hit(const struct jail_cgroup *cg)
 {
-    return number_in(cg->dir[cg->version == 2 ? JAIL_CGROUP_MEMORY : JAIL_CGROUP_PIDS], "pids.events",
-                     "max") > 0;
+    return number_in(cg->dir[cg->version == 2 ? JAIL_CGROUP_MEMORY : JAIL_CGROUP_PIDS],
+                     "pids.events", "max") > 0;
 }
 
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg)

@@ -1,23 +1,31 @@
-/* A descriptor from outside is a hole in every other layer, so nothing is inherited but three streams.
- * All our descriptors are close-on-exec already; close_range is the second lock on the same door. */
+/* A descriptor from outside is a hole in every other layer, so nothing is inherited but three
+ * streams. Every descriptor of ours is close-on-exec from birth; close_range is the second lock on
+ * the same door, and gives the launcher a table of its own, so that what it leaves behind stays
+ * with the builder. */
 #include "jail/inside.h"
 
-#include "sys/fd.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <unistd.h>
 
 int jail_fds_stdio(const int fds[3], struct err *err)
 {
+    int copies[3]; /* a source may sit on another one's place: copies first */
     for (int i = 0; i < 3; i++)
-        if (dup2(fds[i], i) < 0) /* clears close-on-exec on the copy */
-            return err_sys(err, "dup2 to %d", i);
+        if ((copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3)) < 0)
+            return err_sys(err, "the guest's streams");
+    for (int i = 0; i < 3; i++) {
+        if (dup2(copies[i], i) < 0) /* clears close-on-exec on the copy */
+            return err_sys(err, "the guest's streams");
+        close(copies[i]);
+    }
     return 0;
 }
 
-int jail_fds_close_from(unsigned first, struct err *err)
+int jail_fds_leave_behind(struct err *err)
 {
-    if (close_range(first, ~0U, 0) < 0)
-        return err_sys(err, "close_range from %u", first);
+    if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) < 0)
+        return err_sys(err, "close_range");
     return 0;
 }

@@ -1,6 +1,6 @@
-/* As an ordinary user the guest is that user, seen as another id from inside and with no way out. As
- * root it is an id that owns nothing on the machine, and a different one for each run that lives at the
- * same time, so that file modes alone already keep two runs apart. */
+/* As an ordinary user the guest is that user, seen as another id from inside and with no way out.
+ * As root it is an id that owns nothing on the machine, and a different one for each run that lives
+ * at the same time, so that file modes alone already keep two runs apart. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -31,7 +31,8 @@ static unsigned long mapped(const char *map, unsigned long id)
     unsigned long highest = 0, first, outside, count;
     if (fd_read_file(AT_FDCWD, map, text, sizeof text) < 0)
         return 0;
-    for (char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (char *line = text; line && *line;
+         line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         if (sscanf(line, "%lu %lu %lu", &first, &outside, &count) != 3 || count == 0)
             continue;
         if (id >= first && id - first < count)

@@ -1,19 +1,45 @@
-/* The facilities as cordon-nest and the launcher apply them, one file each; apply.c has the order.
+/* The facilities as the builder and the launcher apply them, one file each. build.c has the order
+ * of the room, apply.c the order of the locks.
  *
- * Takes:   a decoded plan.
- * Gives:   a locked process, or a record that names the facility and the step that failed.
+ *   supervisor --vfork--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
+ *                            `--exec--> cordon-nest, once the program runs
+ *
+ * Takes:   a plan and descriptors.
+ * Gives:   a running program behind its locks, or a record that names the facility that failed.
  * Never:   runs a guest's byte; goes on after a step failed.
- * Runs in: cordon-nest (trusted) and its launcher child, before the program is run.
+ * Runs in: the builder and the launcher: trusted, in the supervisor's memory, before the program
+ * runs.
  */
 #ifndef JAIL_INSIDE_H
 #define JAIL_INSIDE_H
 
 #include "base/err.h"
+#include "jail/attest.h"
 #include "jail/spec.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* What the three share. The supervisor sleeps while the builder works, and the builder while the
+ * launcher does: at any time one of them touches this, and one of them uses errno. */
+struct jail_stage {
+    const struct jail_spec *spec;
+    const struct jail_proof *own; /* who and where the supervisor is */
+    uid_t uid;                    /* the id on the host that is root of the jail's namespace */
+    gid_t gid;
+    int proc;                  /* /proc of the supervisor's world */
+    int nest;                  /* cordon-nest, to be executed */
+    int control[2];            /* supervisor's end, cordon-nest's end */
+    int net;                   /* set by the builder: where its network comes from */
+    int stdio[3];              /* the guest's streams */
+    const int *binds;          /* one for each of the plan's */
+    int quota;                 /* set by the builder: the file system that counts; -1: none */
+    int listener;              /* set by the launcher; -1: none */
+    int ready[2];              /* from the launcher to the builder */
+    struct jail_layers layers; /* set by the launcher */
+    struct err err;            /* set by whoever fails */
+};
 
 /* ns.c */
 struct jail_namespace {
@@ -23,56 +49,43 @@ struct jail_namespace {
 };
 extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* cordon-nest's own */
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder's */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
  * without CAP_SETGID outside. */
 int jail_ns_no_setgroups(int proc);
 /* Writes the one-line maps INSIDE -> OUTSIDE of the calling process. PROC is a descriptor of /proc.
- * Async-signal-safe: it is called between clone and exec. Returns 0, or -1 with errno. */
+ * Returns 0, or -1 with errno. */
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
 
-/* The network namespace, made by a process of its own beside other work, since it takes as long as all
- * the rest together. It is cloned where cordon-nest will be, before that is exec'd, and hands the
- * namespace over by a socket. */
-struct jail_net_maker {
-    int proc, out;
-};
-int jail_net_make(void *maker); /* the body of that process */
-ERR_MUST_USE int jail_net_enter(int in, struct err *err);
+/* net.c: the network namespace, made by a process of its own beside other work. */
+ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);
+ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. */
 ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
                                  struct err *err);
 
-/* fds.c: stdio from FDS, everything else from FIRST on closed. */
-ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
-ERR_MUST_USE int jail_fds_close_from(unsigned first, struct err *err);
-
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *err);
+ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
+                                         struct err *err); /* the last */
 ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
+
+/* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec. */
+ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
+ERR_MUST_USE int jail_fds_leave_behind(struct err *err);
 
 /* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor. */
 ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener,
                                     struct err *err);
+/* Lets the caller's one exec, which is pending on LISTENER, continue. */
+ERR_MUST_USE int jail_seccomp_let_exec(int listener, struct err *err);
+bool jail_seccomp_notifies_exec(const struct jail_spec *spec);
 
-/* apply.c: the launcher, from the clone to the exec. Never returns. */
-struct jail_launch {
-    const struct jail_spec *spec;
-    int control; /* to the supervisor */
-    int proc;    /* /proc of the supervisor's world, from before the pivot */
-    int stdio[3];
-};
-_Noreturn void jail_launch(const struct jail_launch *l);
-
-/* report.c: one FAILED message; then the caller gives up. */
-void jail_report_failure(int control, const struct err *err, const char *step);
-
-/* init.c: cordon-nest's life. CONTROL: the supervisor; NET: where its network comes from. Returns the
- * exit status. */
-int jail_nest_main(int control, int net);
+int jail_build(void *stage);  /* build.c: the builder's body; returns only when it failed */
+int jail_launch(void *stage); /* apply.c: the launcher's body; returns only when it failed */
 
 #endif

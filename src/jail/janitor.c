@@ -1,7 +1,7 @@
-/* Namespaces vanish with their last process; a cgroup and a folder do not. The janitor holds one end of
- * a socket; when the other end closes, because the run is over or the supervisor was killed, it removes
- * them. It has left the supervisor's session, so a signal to the terminal's group does not reach it, and
- * it is forked before the guest exists, so it shares nothing with it. */
+/* Namespaces vanish with their last process; a cgroup and a folder do not. The janitor holds one
+ * end of a socket; when the other end closes, because the run is over or the supervisor was killed,
+ * it removes them. It has left the supervisor's session, so a signal to the terminal's group does
+ * not reach it, and it is forked before the guest exists, so it shares nothing with it. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Keeps only LEASH and the cgroup's descriptors: an inherited pipe end would keep the pipe alive. */
+/* Keeps only LEASH and the cgroup's descriptors: an inherited pipe end would keep the pipe alive.
+ */
 static void keep_only(int leash, const struct jail_cgroup *cg)
 {
     unsigned from = 0;

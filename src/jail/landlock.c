@@ -1,6 +1,7 @@
 /* Paths by Landlock, independent of the mount table: should the private root have a hole, the rules
- * here still name the only folders that open. Rules stick to inodes; the rule for what is writable lies
- * on /live, the parent of /workspace and /tmp, so that a mount laid over one of them is covered too. */
+ * here still name the only folders that open. Rules stick to inodes; the rule for what is writable
+ * lies on /live, the parent of /workspace and /tmp, so that a mount laid over one of them is
+ * covered too. */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -19,9 +20,10 @@ static const struct {
     int abi;
     struct sys_landlock_attr adds;
 } abis[] = {
-    {1, {.fs = FS(EXECUTE) | FS(WRITE_FILE) | FS(READ_FILE) | FS(READ_DIR) | FS(REMOVE_DIR) |
-               FS(REMOVE_FILE) | FS(MAKE_CHAR) | FS(MAKE_DIR) | FS(MAKE_REG) | FS(MAKE_SOCK) |
-               FS(MAKE_FIFO) | FS(MAKE_BLOCK) | FS(MAKE_SYM)}},
+    {1,
+     {.fs = FS(EXECUTE) | FS(WRITE_FILE) | FS(READ_FILE) | FS(READ_DIR) | FS(REMOVE_DIR) |
+            FS(REMOVE_FILE) | FS(MAKE_CHAR) | FS(MAKE_DIR) | FS(MAKE_REG) | FS(MAKE_SOCK) |
+            FS(MAKE_FIFO) | FS(MAKE_BLOCK) | FS(MAKE_SYM)}},
     {2, {.fs = FS(REFER)}},
     {3, {.fs = FS(TRUNCATE)}},
     {4, {.net = LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP}},
@@ -29,10 +31,10 @@ static const struct {
     {6, {.scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL}},
 };
 
-#define READ  (FS(READ_FILE) | FS(READ_DIR))
-#define RUN   (READ | FS(EXECUTE))
+#define READ (FS(READ_FILE) | FS(READ_DIR))
+#define RUN  (READ | FS(EXECUTE))
 #define WRITE                                                                                      \
-    (READ | FS(WRITE_FILE) | FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) | FS(MAKE_REG) |       \
+    (READ | FS(WRITE_FILE) | FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) | FS(MAKE_REG) |      \
      FS(MAKE_SOCK) | FS(MAKE_FIFO) | FS(MAKE_SYM) | FS(REFER) | FS(TRUNCATE))
 #define FILE_ONLY (FS(READ_FILE) | FS(WRITE_FILE) | FS(EXECUTE) | FS(TRUNCATE) | FS(IOCTL_DEV))
 
@@ -44,16 +46,21 @@ struct rule {
 
 /* The private root (root.c). /.sealed has no rule that lets it be read: the launcher tries. */
 static const struct rule private_root[] = {
-    {"/", FS(READ_DIR), false},   {"/usr", RUN, false},  {"/etc", READ, false},
-    {"/bin", RUN, true},          {"/lib", RUN, true},   {"/lib64", RUN, true},
-    {"/sbin", RUN, true},         {"/lib32", RUN, true}, {"/proc", READ, true},
-    {"/dev", READ | FS(WRITE_FILE), false},
+    {"/", FS(READ_DIR), false}, {"/usr", RUN, false},
+    {"/etc", READ, false},      {"/bin", RUN, true},
+    {"/lib", RUN, true},        {"/lib64", RUN, true},
+    {"/sbin", RUN, true},       {"/lib32", RUN, true},
+    {"/proc", READ, true},      {"/dev", READ | FS(WRITE_FILE), false},
     {"/live", WRITE, false},
 };
 /* The host's root, in the mode without namespaces and when a test turns the private root off. */
 static const struct rule host_root[] = {
-    {"/usr", RUN, false},   {"/bin", RUN, true},   {"/lib", RUN, true},
-    {"/lib64", RUN, true},  {"/sbin", RUN, true},  {"/lib32", RUN, true},
+    {"/usr", RUN, false},
+    {"/bin", RUN, true},
+    {"/lib", RUN, true},
+    {"/lib64", RUN, true},
+    {"/sbin", RUN, true},
+    {"/lib32", RUN, true},
     {"/etc/ld.so.cache", FS(READ_FILE), true},
     {"/etc/alternatives", READ, true},
     {"/etc/localtime", FS(READ_FILE), true},
@@ -62,6 +69,9 @@ static const struct rule host_root[] = {
     {"/dev/full", FS(READ_FILE) | FS(WRITE_FILE), false},
     {"/dev/random", FS(READ_FILE), false},
     {"/dev/urandom", FS(READ_FILE), false},
+#ifdef CORDON_LAYER_SWITCHES
+    {"/mnt", WRITE, true}, /* see root.c */
+#endif
 };
 
 static int allow(int ruleset, const char *path, uint64_t access, bool optional, struct err *err)

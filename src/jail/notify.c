@@ -1,9 +1,8 @@
-/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever was
- * read of the guest's memory, so a guest that changes its arguments while we look gains nothing but a
- * wrong line in its own report. Two things are let continue, all decided on registers alone: the
- * launcher's one exec before any guest byte, and exit_group, where we take a last look at what the
- * process holds. One notification is handled per call, so a guest that floods us waits its turn behind
- * its own output and our timers. */
+/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
+ * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
+ * but a wrong line in its own report. One call is let continue, decided on its number alone:
+ * exit_group, where we take a last look at what the process holds. One notification is handled per
+ * call, so a guest that floods us waits its turn behind its own output and our timers. */
 #include "jail/outside.h"
 
 #include "jail/decode.h"
@@ -28,7 +27,8 @@ static const struct {
     {"network", "there is no network in the jail; pass data in with --ro or --stdin"},
     {"process", "one program per run; ask for --processes N if it must start others"},
     {"resources", "the limit is 0 here; ask for --processes N if it must start others"},
-    {"filesystem", "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
+    {"filesystem",
+     "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
     {"syscalls", "the program can do without this call, or does not belong in a jail"},
 };
 
@@ -142,8 +142,8 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
     snprintf(rule, sizeof rule, "seccomp.%s", call->name);
     jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
-    if (strcmp(detail, "connect AF_UNIX /var/run/nscd/socket") == 0)
-        return; /* glibc asks the name cache before every look-up of a user; nobody meant to */
+    if (jail_decode_routine(detail))
+        return;
     jail_violation_add(w->out, call->layer, rule, detail, hint_for(call->layer));
 }
 
@@ -164,16 +164,11 @@ void jail_notify_handle(struct jail_watch *w)
         return; /* the caller was killed meanwhile */
     out.resp.id = in.notif.id;
     out.resp.error = -EPERM;
-    bool launcher = (pid_t)in.notif.pid == w->launcher && !w->exec_seen;
-    if (launcher && in.notif.data.nr == SYS_execve) {
-        w->exec_seen = true;
-        out.resp.error = 0;
-        out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else if (in.notif.data.nr == SYS_exit_group) {
+    if (in.notif.data.nr == SYS_exit_group) {
         last_look(w, (pid_t)in.notif.pid);
         out.resp.error = 0;
         out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else if (!launcher) { /* the launcher's own tries are no violations */
+    } else {
         record(w, &in.notif);
     }
     /* ENOENT: killed while it waited, and there is nobody to answer */

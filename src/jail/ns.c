@@ -1,23 +1,21 @@
 /* Two user namespaces, one inside the other. The outer one owns the mount, pid, net, ipc and uts
  * namespaces and holds cordon-nest; the guest lives in the inner one, so that even a guest that won
- * every capability of its own namespace owns no mount table, no network and no process above it. Each
- * run has its own, which also makes RLIMIT_NPROC count this run alone. */
+ * every capability of its own namespace owns no mount table, no network and no process above it.
+ * Each run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
-#include "sys/fd.h"
-
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 const struct jail_namespace jail_namespaces[] = {
-    {"user", CLONE_NEWUSER, JAIL_OFF_user},    {"mnt", CLONE_NEWNS, JAIL_OFF_mount},
-    {"pid", CLONE_NEWPID, JAIL_OFF_pid},       {"net", CLONE_NEWNET, JAIL_OFF_net},
-    {"ipc", CLONE_NEWIPC, JAIL_OFF_ipc},       {"uts", CLONE_NEWUTS, JAIL_OFF_uts},
+    {"user", CLONE_NEWUSER, JAIL_OFF_user},
+    {"mnt", CLONE_NEWNS, JAIL_OFF_mount},
+    {"pid", CLONE_NEWPID, JAIL_OFF_pid},
+    {"net", CLONE_NEWNET, JAIL_OFF_net},
+    {"ipc", CLONE_NEWIPC, JAIL_OFF_ipc},
+    {"uts", CLONE_NEWUTS, JAIL_OFF_uts},
     {"cgroup", CLONE_NEWCGROUP, JAIL_OFF_cgroupns},
 };
 const size_t jail_namespace_count = sizeof jail_namespaces / sizeof *jail_namespaces;
@@ -31,32 +29,8 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
         if (!(spec->switches >> jail_namespaces[i].off & 1) ||
             jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
             flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
-    /* net: made aside while the root is built, since it takes as long as all the others together;
-     * cgroup: made last, with the guest. */
+    /* net: made aside (net.c); cgroup: made last, with the guest. */
     return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
-}
-
-int jail_net_make(void *p)
-{
-    const struct jail_net_maker *m = p;
-    char word = 'n';
-    int fd = unshare(CLONE_NEWNET) < 0 ? -1 : openat(m->proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
-    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
-    return fd < 0 || fd_send(m->out, &packet) < 0; /* a failure is the end of the socket */
-}
-
-int jail_net_enter(int in, struct err *err)
-{
-    char word;
-    int fd = -1;
-    struct fd_packet packet = {.data = &word, .len = 1, .fds = &fd, .nfds = 1};
-    if (fd_receive(in, &packet) != 1 || packet.nfds != 1)
-        return err_set(err, ERR_MISSING, "no empty network namespace could be made");
-    int r = setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
-    fd_close(fd);
-    while (waitpid(-1, NULL, 0) < 0 && errno == EINTR) /* its maker */
-        ;
-    return r;
 }
 
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec)

@@ -1,4 +1,5 @@
-/* What the supervisor's files of this room share: the run's state and the facilities seen from outside.
+/* What the supervisor's files of this room share: the run's state and the facilities seen from
+ * outside.
  *
  * Takes:   a plan and the parts of a run in the making.
  * Gives:   started processes, opened binds, cgroups, recorded violations.
@@ -14,17 +15,18 @@
 
 struct jail_filter;
 
-/* Who the guest is on the host. Real root never is the guest: it gets an id of its own for each run,
- * from a range that no system hands out. */
+/* Who the guest is on the host. Real root never is the guest: it gets an id of its own for each
+ * run, from a range that no system hands out. */
 struct jail_identity {
-    bool change; /* we are root and must become uid, gid first */
+    bool change;        /* we are root and must become uid, gid first */
     bool mapped_mounts; /* and may map mounts to that id */
     uid_t uid;
     gid_t gid;
 };
 ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err);
 
-/* binds.c: opens each source of the plan into fds[]; the plan says whether they are detached mounts. */
+/* binds.c: opens each source of the plan into fds[]; the plan says whether they are detached
+ * mounts. */
 ERR_MUST_USE int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
                                  struct err *err);
 
@@ -35,11 +37,16 @@ struct jail_cgroup {
     char name[64];
     int parent[JAIL_CGROUP_PARTS], dir[JAIL_CGROUP_PARTS]; /* -1 where there is none */
 };
-#define JAIL_CGROUP_NONE {.parent = {-1, -1, -1}, .dir = {-1, -1, -1}}
-int jail_cgroup_version(void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
+#define JAIL_CGROUP_NONE                                                                           \
+    {                                                                                              \
+        .parent = {-1, -1, -1}, .dir = { -1, -1, -1 }                                              \
+    }
+int jail_cgroup_version(
+    void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
 ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret,
                                   struct err *err);
-ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err);
+ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid,
+                                     struct err *err); /* 0: us */
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
 bool jail_cgroup_pids_hit(const struct jail_cgroup *cg);
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg); /* 0 if not counted */
@@ -47,8 +54,9 @@ uint64_t jail_cgroup_peak(const struct jail_cgroup *cg);
 void jail_cgroup_destroy(struct jail_cgroup *cg); /* ends what is in it and removes it */
 void jail_cgroup_close(struct jail_cgroup *cg);   /* only lets go of it */
 
-/* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what the
- * kernel does not remove by itself. It does so also in the ordinary case: one way, always tested. */
+/* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what
+ * the kernel does not remove by itself. It does so also in the ordinary case: one way, always
+ * tested. */
 struct jail_janitor {
     pid_t pid;
     int leash; /* closing it (or dying) sets the janitor to work */
@@ -62,15 +70,19 @@ ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, char *path, s
                                    struct err *err);
 void jail_scratch_remove(const char *path);
 
-/* spawn.c: cordon-nest in its namespaces. */
+/* spawn.c: builds the jail and starts the program in it. When it returns 0 the program runs, and
+ * the pid is that of the init above it. */
 struct jail_spawn {
     const struct jail_spec *spec;
     const struct jail_identity *id;
-    int nest;    /* executable */
-    int control; /* nest's end */
-    int cgroup;  /* version 2: be born in it; -1 otherwise */
+    const struct jail_cgroup *cgroup; /* NULL: none */
+    int nest;                         /* cordon-nest, executable */
+    int control[2];                   /* ours, theirs */
+    int stdio[3];
+    const int *binds;
 };
-ERR_MUST_USE int jail_spawn_nest(const struct jail_spawn *s, pid_t *ret_pid, struct err *err);
+ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,
+                            struct jail_layers *ret_layers, struct err *err);
 
 /* feed.c: the guest's input, from a descriptor that stays ours. */
 struct jail_feed {
@@ -88,8 +100,6 @@ void jail_feed_stop(struct jail_feed *f);
 /* notify.c */
 struct jail_watch {
     int listener;
-    pid_t launcher;      /* host pid of the guest's first process */
-    bool exec_seen;      /* its one exec was let through */
     const struct jail_filter *filter;
     const struct jail_limits *limits;
     struct jail_outcome *out;

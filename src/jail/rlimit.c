@@ -1,14 +1,27 @@
-/* The limits that the kernel keeps per process. They stand behind the cgroup where there is one, and
- * alone where there is none. One table, soft and hard the same unless a row says why not. */
+/* The limits that the kernel keeps per process. They stand behind the cgroup where there is one,
+ * and alone where there is none. One table, soft and hard the same unless a row says why not. */
 #include "jail/inside.h"
 
 #include <sys/resource.h>
+
+static int lower(const char *name, int id, rlim_t soft, rlim_t hard, struct err *err)
+{
+    struct rlimit now, want = {soft, hard};
+    if (getrlimit((__rlimit_resource_t)id, &now) < 0)
+        return err_sys(err, "read %s", name);
+    if (want.rlim_max > now.rlim_max) /* the caller's own limit is lower: it stays */
+        want.rlim_max = now.rlim_max;
+    if (want.rlim_cur > want.rlim_max)
+        want.rlim_cur = want.rlim_max;
+    return setrlimit((__rlimit_resource_t)id, &want) < 0 ? err_sys(err, "set %s", name) : 0;
+}
 
 int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
 {
     const struct jail_limits *l = &spec->limits;
     const rlim_t cpu_s = (l->cpu_ms + 999) / 1000;
-    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless. */
+    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless.
+     */
     rlim_t tasks = 1 + l->threads + l->processes;
     if (!spec->memory_by_rlimit)
         tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
@@ -21,12 +34,12 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
     } rows[] = {
         /* 1, not 0: a core_pattern that is a pipe ignores 0 and runs its handler on the host */
         {"RLIMIT_CORE", RLIMIT_CORE, true, 1, 1},
-        {"RLIMIT_NOFILE", RLIMIT_NOFILE, true, l->descriptors, l->descriptors},
         {"RLIMIT_AS", RLIMIT_AS, spec->memory_by_rlimit, l->memory, l->memory},
         {"RLIMIT_NPROC", RLIMIT_NPROC, exact_tasks, tasks, tasks},
         /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
         {"RLIMIT_CPU", RLIMIT_CPU, true, cpu_s + 1, cpu_s + 2},
-        /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this */
+        /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this
+         */
         {"RLIMIT_FSIZE", RLIMIT_FSIZE, true, l->disk + 4096, l->disk + 4096},
         {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, true, 65536, 65536},
         {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, true, 256, 256},
@@ -35,17 +48,15 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
         {"RLIMIT_RTPRIO", RLIMIT_RTPRIO, true, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rlimit now, want = {rows[i].soft, rows[i].hard};
-        if (!rows[i].on)
-            continue;
-        if (getrlimit((__rlimit_resource_t)rows[i].id, &now) < 0)
-            return err_sys(err, "read %s", rows[i].name);
-        if (want.rlim_max > now.rlim_max) /* the caller's own limit is lower: it stays */
-            want.rlim_max = now.rlim_max;
-        if (want.rlim_cur > want.rlim_max)
-            want.rlim_cur = want.rlim_max;
-        if (setrlimit((__rlimit_resource_t)rows[i].id, &want) < 0)
-            return err_sys(err, "set %s", rows[i].name);
+        int r = rows[i].on ? lower(rows[i].name, rows[i].id, rows[i].soft, rows[i].hard, err) : 0;
+        if (r < 0)
+            return r;
     }
     return 0;
+}
+
+int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err)
+{
+    return lower("RLIMIT_NOFILE", RLIMIT_NOFILE, spec->limits.descriptors, spec->limits.descriptors,
+                 err);
 }

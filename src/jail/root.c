@@ -1,8 +1,9 @@
-/* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and one
- * quota'd file system for /workspace and /tmp. Everything arrives as a detached mount by
+/* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and
+ * one quota'd file system for /workspace and /tmp. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
  * attached, and the old root is gone before the guest exists. Places for the caller's own binds are
- * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else. */
+ * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
+ */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -29,8 +30,7 @@ static int open_in(int root, const char *path, uint64_t flags)
 static int detach(int dir, const char *path, uint64_t attrs, struct err *err)
 {
     const unsigned empty = *path ? 0 : AT_EMPTY_PATH;
-    FD_AUTO fd =
-        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | empty);
+    FD_AUTO fd = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | empty);
     struct mount_attr set = {.attr_set = attrs};
     if (fd < 0)
         return err_sys(err, "open_tree %s", path);
@@ -63,8 +63,8 @@ static int runtime(int root, struct err *err)
         }
         if (errno == ENOENT && i > 0)
             continue;
-        FD_AUTO fd =
-            detach(AT_FDCWD, dirs[i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+        FD_AUTO fd = detach(AT_FDCWD, dirs[i],
+                            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
         if (fd < 0)
             return fd;
         if (mkdirat(root, name, 0755) < 0)
@@ -131,8 +131,8 @@ static int pieces(int root, struct err *err)
     return r;
 }
 
-/* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are folders of
- * it, not mounts of their own: each further mount would cost its removal, too. */
+/* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are
+ * folders of it, not mounts of their own: each further mount would cost its removal, too. */
 static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
 {
     char options[96];
@@ -179,10 +179,10 @@ static int place(int root, const char *dest, bool dir, struct err *err)
             *base = 0;
             FD_AUTO parent = open_in(root, *path ? path : "/", O_PATH | O_DIRECTORY);
             *base = '/';
-            int made = parent < 0 ? -1
-                       : slash || dir
-                           ? mkdirat(parent, base + 1, 0755)
-                           : openat(parent, base + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+            int made = parent < 0     ? -1
+                       : slash || dir ? mkdirat(parent, base + 1, 0755)
+                                      : openat(parent, base + 1,
+                                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
             if (made < 0)
                 return err_sys(err, "make a place for %s inside", dest);
             if (made > 0)
@@ -195,13 +195,14 @@ static int place(int root, const char *dest, bool dir, struct err *err)
     return fd >= 0 ? fd : err_sys(err, "open %s inside", dest);
 }
 
-/* The caller's binds. As real root the supervisor sent detached mounts, mapped to the owner; otherwise
- * it sent the place it had checked, and what we open here must be that very place. */
+/* The caller's binds. As real root the supervisor sent detached mounts, mapped to the owner;
+ * otherwise it sent the place it had checked, and what we open here must be that very place. */
 static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err *err)
 {
     const struct jail_bind *b = &spec->binds[i];
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                     (b->writable ? spec->run_written ? 0ULL : MOUNT_ATTR_NOEXEC : MOUNT_ATTR_RDONLY);
+    uint64_t attrs =
+        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+        (b->writable ? spec->run_written ? 0ULL : MOUNT_ATTR_NOEXEC : MOUNT_ATTR_RDONLY);
     if (spec->binds_detached) {
         struct mount_attr set = {.attr_set = attrs};
         if (mount_setattr(sent, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0)
@@ -220,31 +221,14 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
     return detach(here, "", attrs, err);
 }
 
-int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
-                    struct err *err)
+/* Everything in its place under STAGE, then STAGE is the root. */
+static int furnish(const struct jail_spec *spec, const int *own, int *ret_quota, struct err *err)
 {
-    int own[LIMIT_BINDS], r = 0;
-    size_t opened = 0;
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return err_sys(err, "cut the mount table off from the host's");
-    if (jail_off(spec, mount)) { /* a test looks whether the other layers hold */
-        *ret_quota = -1;
-        return 0;
-    }
-    for (; opened < spec->nbinds; opened++) { /* before the stage hides what lies there */
-        own[opened] = own_bind(spec, opened, bind_fds[opened], err);
-        if (own[opened] < 0) {
-            r = own[opened];
-            goto out;
-        }
-    }
     if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-              "mode=0755,size=1m,nr_inodes=512") < 0) {
-        r = err_sys(err, "mount the private root");
-        goto out;
-    }
+              "mode=0755,size=1m,nr_inodes=512") < 0)
+        return err_sys(err, "mount the private root");
     FD_AUTO root = open(STAGE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = root < 0 ? err_sys(err, "open the private root") : runtime(root, err);
+    int r = root < 0 ? err_sys(err, "open the private root") : runtime(root, err);
     if (r == 0)
         r = pieces(root, err);
     if (r == 0)
@@ -253,19 +237,44 @@ int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_
         (mkdirat(root, "proc", 0555) < 0 ||
          mount("proc", STAGE "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
                "subset=pid,hidepid=invisible") < 0))
-        r = err_sys(err, "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
-    for (size_t i = 0; i < opened && r == 0; i++) {
+        r = err_sys(err,
+                    "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
+    for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
         struct stat st;
-        FD_AUTO at = fstat(own[i], &st) < 0 ? err_sys(err, "stat %s", spec->binds[i].source)
-                                            : place(root, spec->binds[i].dest, S_ISDIR(st.st_mode), err);
+        FD_AUTO at = fstat(own[i], &st) < 0
+                         ? err_sys(err, "stat %s", spec->binds[i].source)
+                         : place(root, spec->binds[i].dest, S_ISDIR(st.st_mode), err);
         r = at < 0 ? at : attach(own[i], at, "", err);
     }
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (r == 0 && (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
-                   fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-                   umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+    if (r == 0 &&
+        (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 || fchdir(root) < 0 ||
+         syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
         r = err_sys(err, "enter the private root");
-out:
+    return r;
+}
+
+int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
+                    struct err *err)
+{
+    int own[LIMIT_BINDS], r = 0;
+    size_t opened = 0;
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(err, "cut the mount table off from the host's");
+    if (jail_off(spec, mount)) /* a test looks whether the other layers hold */
+        return mount("cordon", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                     "size=100m,mode=0777") < 0
+                   ? err_sys(err, "mount a folder to write in")
+                   : 0;
+    while (opened < spec->nbinds && r == 0) { /* before the stage hides what lies there */
+        r = own[opened] = own_bind(spec, opened, bind_fds[opened], err);
+        if (r >= 0) {
+            r = 0;
+            opened++;
+        }
+    }
+    if (r == 0)
+        r = furnish(spec, own, ret_quota, err);
     while (opened)
         fd_close(own[--opened]);
     return r;

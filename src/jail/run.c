@@ -1,12 +1,10 @@
-/* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn cordon-nest, take the
- * launcher's proof and its listener, say GO, then carry output, answer notifications and keep time until
- * cordon-nest says how it ended. One epoll descriptor holds everything, so that a daemon can hold many
- * runs in one loop. Whatever fails before GO is a refusal: the program has not run. */
+/* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output,
+ * answer notifications and keep time until cordon-nest says how it ended. One epoll descriptor
+ * holds everything, so that a daemon can hold many runs in one loop. */
 #include "jail/outside.h"
 
 #include "base/clock.h"
 #include "jail/filter.h"
-#include "jail/inside.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
 #include "wire/msg.h"
@@ -30,8 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETUP_MS 10000 /* a jail that is not built by then never will be */
-
 enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES };
 
 struct jail_run {
@@ -49,12 +45,11 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     pid_t nest, guest;
-    uint64_t born_ns, go_ns, end_ns;
+    uint64_t go_ns, end_ns;
     bool ended;        /* EXITED came, or cordon-nest is dead */
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
     bool reaped;
     enum jail_end forced; /* why we killed it */
-    struct jail_proof own; /* the same of ourselves, to compare the launcher's with */
 };
 
 /* ---- preparing ---- */
@@ -73,16 +68,19 @@ static void forget_fd(struct jail_run *run, enum source s)
 
 static void arm(struct jail_run *run, uint64_t ns)
 {
-    struct itimerspec t = {.it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
+    struct itimerspec t = {
+        .it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
     timerfd_settime(run->fd[TIMER], 0, &t, NULL);
 }
 
-/* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed (more
- * than one process: no rlimit counts them together), else the address space of the one process. */
+/* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed
+ * (more than one process: no rlimit counts them together), else the address space of the one
+ * process. */
 static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct err *err)
 {
     bool many = run->spec.limits.processes > 0;
-    int version = by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
+    int version =
+        by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
     bool want = by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (version == 2 || many));
     if (want && !jail_off(&run->spec, cgroup)) {
         struct err why = ERR_INIT;
@@ -93,10 +91,11 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
-            err_set(err, ERR_MISSING,
-                    "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
-                    "or accept a limit per process with --memory-by rlimit",
-                    many ? "several processes" : "the run", why.msg);
+            err_set(
+                err, ERR_MISSING,
+                "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
+                "or accept a limit per process with --memory-by rlimit",
+                many ? "several processes" : "the run", why.msg);
             return err_layer(err, "resources");
         }
     }
@@ -132,32 +131,16 @@ static int use_scratch(struct jail_run *run, struct err *err)
     return 0;
 }
 
-static int send_spec(struct jail_run *run, int *fds, size_t nfds, struct err *err)
-{
-    struct buf frame;
-    buf_init(&frame, LIMIT_FRAME - 1);
-    int r = jail_spec_encode(&run->spec, &frame);
-    struct fd_packet p = {.data = frame.data, .len = frame.len, .fds = fds, .nfds = nfds};
-    if (r < 0)
-        r = err_set(err, ERR_USAGE, "the arguments and environment are longer than %llu bytes",
-                    (unsigned long long)LIMIT_FRAME);
-    else if (fd_send(run->fd[CONTROL], &p) < 0)
-        r = err_sys(err, "send the plan to cordon-nest");
-    buf_done(&frame);
-    return r;
-}
-
 static int control_socket(struct jail_run *run, int *ret_theirs, struct err *err)
 {
-    int sv[2], on = 1, room = (int)LIMIT_FRAME;
+    int sv[2], on = 1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return err_sys(err, "socketpair");
     run->fd[CONTROL] = sv[0];
     *ret_theirs = sv[1];
-    if (setsockopt(sv[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
-        setsockopt(sv[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) < 0)
-        return err_sys(err, "control socket");
-    return 0;
+    return setsockopt(sv[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0
+               ? err_sys(err, "control socket")
+               : 0;
 }
 
 /* Root for good no more. What needed it is prepared; the janitor, if any, was forked before. */
@@ -219,33 +202,24 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     fds[2] = streams[1][1];
     if (r == 0)
         r = control_socket(run, &theirs, err);
-    /* The plan waits in the socket, so that cordon-nest need not wait for us; except where it may not
-     * begin before we have moved it into its cgroup. */
-    bool late = run->cgroup.version == 1;
-    if (r == 0 && !late)
-        r = send_spec(run, fds, 3 + nbinds, err);
     if (r == 0 && start->step_down && !run->cgroup.version)
         r = step_down(run, err);
     if (r == 0) {
         struct jail_spawn spawn = {.spec = &run->spec,
                                    .id = &run->id,
+                                   .cgroup = run->cgroup.version ? &run->cgroup : NULL,
                                    .nest = nest,
-                                   .control = theirs,
-                                   .cgroup = run->cgroup.version == 2 ? run->cgroup.dir[0] : -1};
-        r = jail_spawn_nest(&spawn, &run->nest, err);
-        if (start->step_down)
-            prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+                                   .control = {run->fd[CONTROL], theirs},
+                                   .stdio = {fds[0], fds[1], fds[2]},
+                                   .binds = fds + 3};
+        r = jail_spawn(&spawn, &run->nest, &run->out.layers, err);
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
-    if (r == 0 && late)
-        r = jail_cgroup_move_in(&run->cgroup, run->nest, err);
-    if (r == 0 && late)
-        r = send_spec(run, fds, 3 + nbinds, err);
+    run->go_ns = clock_now_ns();
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
             r = watch_fd(run, s, err);
-    arm(run, SETUP_MS * CLOCK_NS_PER_MS);
-    FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    jail_attest_before(&run->own, proc); /* while cordon-nest builds: it costs no time */
+    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
     for (int i = 0; i < 3; i++)
         fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
@@ -269,7 +243,6 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     run->feed.to = -1;
     for (int s = 0; s < SOURCES; s++)
         run->fd[s] = -1;
-    run->born_ns = clock_now_ns();
     run->watch = (struct jail_watch){.listener = -1,
                                      .filter = jail_filter_find(spec->filter),
                                      .limits = &run->spec.limits,
@@ -298,11 +271,25 @@ static void reap(struct jail_run *run)
         if (errno != EINTR)
             return;
     run->reaped = true;
-    if (!run->out.cpu_us) {
-        run->out.cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-                          (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-        run->out.memory = (uint64_t)used.ru_maxrss * 1024;
-    }
+    uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    uint64_t bytes = (uint64_t)used.ru_maxrss * 1024;
+    if (run->forced && us > run->out.cpu_us)
+        run->out.cpu_us = us;
+    if (run->forced && bytes > run->out.memory)
+        run->out.memory = bytes;
+}
+
+static uint64_t cpu_used_us(const struct jail_run *run)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (run->cpu_by_group)
+        return jail_cgroup_cpu_us(&run->cgroup);
+    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
+        clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static void force(struct jail_run *run, enum jail_end why)
@@ -311,6 +298,7 @@ static void force(struct jail_run *run, enum jail_end why)
         return;
     run->forced = why;
     run->end_ns = clock_now_ns();
+    run->out.cpu_us = cpu_used_us(run); /* what dies with the namespace is counted nowhere later */
     reap(run);
     run->ended = true;
 }
@@ -318,13 +306,6 @@ static void force(struct jail_run *run, enum jail_end why)
 void jail_run_stop(struct jail_run *run)
 {
     force(run, JAIL_END_STOPPED);
-}
-
-static void refuse(struct jail_run *run, const struct err *why, enum jail_end end)
-{
-    if (run->out.refusal.code == 0)
-        run->out.refusal = *why;
-    force(run, end);
 }
 
 /* What EXITED tells and the limits it may have met. */
@@ -365,11 +346,7 @@ static void finish(struct jail_run *run)
         run->end_ns = clock_now_ns();
     reap(run);
     drain(run);
-    if (!run->go_ns)
-        run->go_ns = run->end_ns;
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
-    if (run->out.end == JAIL_END_NONE && !run->forced)
-        run->out.end = JAIL_END_LOST;
     judge_end(run);
     jail_cgroup_close(&run->cgroup);
     jail_janitor_finish(&run->janitor);
@@ -403,59 +380,15 @@ void jail_run_free(struct jail_run *run)
 
 /* ---- events ---- */
 
-static void take_failure(struct jail_run *run, struct wire_reader *r)
+/* The builder's last word before it became cordon-nest. */
+static void take_listener(struct jail_run *run, int fd)
 {
-    struct err why = {.code = ERR_MISSING};
-    char step[64];
-    wire_get_text(r, why.layer, sizeof why.layer);
-    wire_get_text(r, step, sizeof step);
-    why.sys_errno = (int)wire_get_int(r);
-    wire_get_text(r, why.msg, sizeof why.msg);
-    refuse(run, &why, strcmp(step, "exec") == 0 ? JAIL_END_NOT_RUN : JAIL_END_REFUSED);
-}
-
-/* The launcher is locked and waits. Its listener is fetched from it, not sent: the filter allows no
- * sendmsg. Its pid is the kernel's word for the sender. */
-static int take_proof(struct jail_run *run, struct wire_reader *r, pid_t sender, struct err *err)
-{
-    struct jail_proof proof = {0};
-    int number = -1, e = jail_attest_read(r, &proof, &number, err);
-    if (e == 0)
-        e = jail_attest_judge(&proof, &run->spec, &run->own, &run->out.layers, err);
-    if (e < 0)
-        return e;
-    run->guest = run->watch.launcher = sender;
-    if (number >= 0) {
-        FD_AUTO pidfd = (int)syscall(SYS_pidfd_open, sender, 0);
-        run->fd[LISTENER] = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-        if (run->fd[LISTENER] < 0) {
-            err_sys(err, "take the listener of the system call filter");
-            return err_layer(err, "syscalls");
-        }
-        run->watch.listener = run->fd[LISTENER];
-        /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
-        (void)ioctl(run->fd[LISTENER], SECCOMP_IOCTL_NOTIF_SET_FLAGS,
-                    SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-        e = watch_fd(run, LISTENER, err);
-        if (e < 0)
-            return e;
-    }
-    run->go_ns = clock_now_ns();
-    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
-    /* The launcher's exec is notified: letting it continue is the GO. Where the table allows exec, or
-     * there is no listener, a message is. */
-    run->watch.exec_seen = number < 0 || run->spec.limits.processes > 0;
-    if (!run->watch.exec_seen)
-        return 0;
-    char room[16];
-    struct buf go = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct wire_writer w;
-    wire_begin(&w, &go, WIRE_GO);
-    e = wire_end(&w);
-    struct fd_packet p = {.data = go.data, .len = go.len};
-    if (e < 0 || fd_send(run->fd[CONTROL], &p) < 0)
-        return err_sys(err, "say GO");
-    return 0;
+    struct err why = ERR_INIT;
+    run->fd[LISTENER] = run->watch.listener = fd;
+    if (watch_fd(run, LISTENER, &why) < 0)
+        force(run, JAIL_END_LOST);
+    /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
+    (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 }
 
 static void take_exit(struct jail_run *run, struct wire_reader *r)
@@ -502,44 +435,23 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
 static void on_control(struct jail_run *run)
 {
     char frame[4096];
-    int none[1];
-    struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = none, .nfds = 0};
+    int fd = -1;
+    struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = &fd, .nfds = 1};
     struct wire_reader r;
-    struct err why = ERR_INIT;
-    int got = fd_receive(run->fd[CONTROL], &p);
-    if (got <= 0) { /* cordon-nest is gone without a word */
-        run->ended = true;
-        if (!run->go_ns && run->out.refusal.code == 0) {
-            err_set(&why, ERR_MISSING, "cordon-nest died while it built the jail");
-            err_layer(&why, "process");
-            refuse(run, &why, JAIL_END_REFUSED);
-            run->out.refusal = why;
-            run->forced = JAIL_END_REFUSED;
-        }
-        return;
-    }
-    if (wire_open(&r, frame, p.len, &why) < 0) {
-        refuse(run, &why, JAIL_END_REFUSED);
-        return;
-    }
-    /* What may be said when: a proof once, before GO; a failure before the program runs; an exit. */
-    if (r.type == WIRE_PROVED && !run->go_ns) {
-        if (take_proof(run, &r, p.sender, &why) < 0)
-            refuse(run, &why, JAIL_END_REFUSED);
-    } else if (r.type == WIRE_FAILED) {
-        take_failure(run, &r);
-    } else if (r.type == WIRE_EXITED) {
-        if (!run->go_ns) {
-            err_set(&why, ERR_MISSING, "the launcher died before the program ran");
-            err_layer(&why, "process");
-            refuse(run, &why, JAIL_END_REFUSED);
-        } else {
-            take_exit(run, &r);
-        }
+    bool good = fd_receive(run->fd[CONTROL], &p) == 1 && wire_open(&r, frame, p.len, NULL) == 0;
+    /* Each is said once at most; anything else, and the silence of a killed cordon-nest, ends it.
+     */
+    if (good && r.type == WIRE_STARTED && run->guest == 0) {
+        run->guest = p.sender;
+    } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
+        if (fd >= 0)
+            take_listener(run, fd_take(&fd));
+    } else if (good && r.type == WIRE_EXITED) {
+        take_exit(run, &r);
     } else {
-        err_set(&why, ERR_STATE, "%s at the wrong moment", wire_name(r.type));
-        refuse(run, &why, JAIL_END_REFUSED);
+        force(run, JAIL_END_LOST);
     }
+    fd_close(fd);
 }
 
 static bool on_output(struct jail_run *run, enum source s)
@@ -569,17 +481,6 @@ static void drain(struct jail_run *run)
             ;
 }
 
-static uint64_t cpu_used_us(const struct jail_run *run)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (run->cpu_by_group)
-        return jail_cgroup_cpu_us(&run->cgroup);
-    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 || clock_gettime(clock, &t) < 0)
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
  * grows at most by one second a second and core. */
 static void on_timer(struct jail_run *run)
@@ -587,14 +488,8 @@ static void on_timer(struct jail_run *run)
     uint64_t ticks;
     if (read(run->fd[TIMER], &ticks, sizeof ticks) < 0)
         return;
-    if (!run->go_ns) {
-        struct err why = ERR_INIT;
-        err_set(&why, ERR_MISSING, "the jail was not built within %d seconds", SETUP_MS / 1000);
-        err_layer(&why, "process");
-        refuse(run, &why, JAIL_END_REFUSED);
-        return;
-    }
-    uint64_t now = clock_now_ns(), wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
+    uint64_t now = clock_now_ns(),
+             wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
     uint64_t used = cpu_used_us(run) * 1000, cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
     if (used >= cpu_limit) {
         force(run, JAIL_END_CPU);

@@ -2,8 +2,8 @@
  *
  * Takes:   a plan, a descriptor for the guest's input, somewhere for its output to go.
  * Gives:   an outcome: how it ended, what it used, what it tried, which layers it proved.
- * Never:   leaves a process, mount, cgroup, file or descriptor behind; blocks outside jail_run_step.
- * Runs in: the supervisor (`cordon`, later `cordond`).
+ * Never:   leaves a process, mount, cgroup, file or descriptor behind; blocks outside
+ * jail_run_step. Runs in: the supervisor (`cordon`, later `cordond`).
  */
 #ifndef JAIL_RUN_H
 #define JAIL_RUN_H
@@ -34,17 +34,15 @@ struct jail_start {
 };
 
 enum jail_end {
-    JAIL_END_NONE,     /* not yet */
-    JAIL_END_EXIT,     /* exit_code */
-    JAIL_END_SIGNAL,   /* signal */
-    JAIL_END_WALL,     /* time-out by the clock */
-    JAIL_END_CPU,      /* time-out by CPU time */
-    JAIL_END_MEMORY,   /* the memory limit ended it */
-    JAIL_END_FLOOD,    /* far more output than the cap */
-    JAIL_END_STOPPED,  /* the caller asked */
-    JAIL_END_REFUSED,  /* no jail could be built: it never ran */
-    JAIL_END_NOT_RUN,  /* the jail stood, but the program could not be executed (`refusal` says why) */
-    JAIL_END_LOST,     /* cordon-nest was killed from outside */
+    JAIL_END_NONE,    /* not yet */
+    JAIL_END_EXIT,    /* exit_code */
+    JAIL_END_SIGNAL,  /* signal */
+    JAIL_END_WALL,    /* time-out by the clock */
+    JAIL_END_CPU,     /* time-out by CPU time */
+    JAIL_END_MEMORY,  /* the memory limit ended it */
+    JAIL_END_FLOOD,   /* far more output than the cap */
+    JAIL_END_STOPPED, /* the caller asked */
+    JAIL_END_LOST,    /* cordon-nest was killed from outside */
 };
 
 struct jail_violation {
@@ -59,7 +57,6 @@ struct jail_outcome {
     uint64_t bytes[2]; /* by stream, all that was written */
     const char *memory_enforced_by;
     struct jail_layers layers;
-    struct err refusal;
     struct jail_violation *violations; /* distinct ones, in order */
     size_t violation_count;
     uint64_t violations_total; /* with repeats, and with those past LIMIT_VIOLATIONS */
@@ -67,8 +64,9 @@ struct jail_outcome {
 
 struct jail_run;
 
-/* Builds the jail and starts the program's launcher. A machine that cannot is ERR_MISSING or ERR_SYS
- * with the layer's name in ERR; a plan that makes no sense is ERR_USAGE. */
+/* Builds the jail and starts the program. A machine that cannot is ERR_MISSING or ERR_SYS with the
+ * layer's name in ERR; a plan that makes no sense, or a program that cannot be executed, is
+ * ERR_USAGE. Sleeps while the jail is built. */
 ERR_MUST_USE int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
                               struct jail_run **ret_run, struct err *err);
 void jail_run_free(struct jail_run *run); /* ends it first if it still runs */

@@ -1,6 +1,6 @@
-/* A run without namespaces has no private file system, so its writable folder lies on the host. It is
- * made unguessable and closed to others, and removed without ever following a link or recursing: the
- * guest made what is in it, as deep as it liked. */
+/* A run without namespaces has no private file system, so its writable folder lies on the host. It
+ * is made unguessable and closed to others, and removed without ever following a link or recursing:
+ * the guest made what is in it, as deep as it liked. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -28,7 +28,8 @@ int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, s
     int r = dir < 0 ? -1 : 0;
     for (size_t i = 0; i < 2 && r == 0; i++)
         r = mkdirat(dir, inside[i], 0700) < 0 ||
-                    (id->change && fchownat(dir, inside[i], id->uid, id->gid, AT_SYMLINK_NOFOLLOW) < 0)
+                    (id->change &&
+                     fchownat(dir, inside[i], id->uid, id->gid, AT_SYMLINK_NOFOLLOW) < 0)
                 ? -1
                 : 0;
     if (r == 0 && id->change)
@@ -40,8 +41,8 @@ int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, s
     return r;
 }
 
-/* A folder that its owner closed is opened again. Only folders: a link is never followed, and the guest
- * that could swap one for the other is dead. */
+/* A folder that its owner closed is opened again. Only folders: a link is never followed, and the
+ * guest that could swap one for the other is dead. */
 static bool reopen(int dir, const char *name)
 {
     struct stat st;

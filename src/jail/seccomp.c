@@ -1,6 +1,7 @@
-/* The last lock: from here on the process can only make the calls of its table. The filter was compiled
- * at build time (filters/); here it is only loaded. One listener per filter chain: the guest can never
- * get another one (EBUSY), and the calls that would ask for it are denied anyway. */
+/* The last lock: from here on the process can only make the calls of its table. The filter was
+ * compiled at build time (filters/); here it is only loaded. One listener per filter chain: the
+ * guest can never get another one (EBUSY), and the calls that would ask for it are denied anyway.
+ */
 #include "jail/inside.h"
 
 #include "jail/filter.h"
@@ -8,7 +9,8 @@
 
 #include <errno.h>
 #include <linux/filter.h>
-#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 
 int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct err *err)
 {
@@ -29,4 +31,34 @@ int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct e
         return err_sys(err, "load the system call table '%s'", spec->filter);
     *ret_listener = fd;
     return 0;
+}
+
+bool jail_seccomp_notifies_exec(const struct jail_spec *spec)
+{
+    const struct jail_filter *f = jail_filter_find(spec->filter);
+    return f && jail_filter_call(f, SYS_execve);
+}
+
+int jail_seccomp_let_exec(int listener, struct err *err)
+{
+    /* The kernel's structures may be larger than our headers': room, not sizes. */
+    union {
+        struct seccomp_notif notif;
+        char room[512];
+    } in;
+    union {
+        struct seccomp_notif_resp resp;
+        char room[512];
+    } out;
+    memset(&in, 0, sizeof in);
+    memset(&out, 0, sizeof out);
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+        return err_sys(err, "wait for the program's exec");
+    if (in.notif.data.nr != SYS_execve)
+        return err_set(err, ERR_STATE, "system call %d where the exec was due", in.notif.data.nr);
+    out.resp.id = in.notif.id;
+    out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp) < 0
+               ? err_sys(err, "let the program's exec pass")
+               : 0;
 }

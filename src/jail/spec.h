@@ -1,15 +1,13 @@
 /* The plan of one run as data: complete before the first system call is made.
  *
  * Takes:   what the caller decided (program, files, limits, mode).
- * Gives:   one struct that the supervisor encodes and cordon-nest acts on, verb by verb.
+ * Gives:   one struct that the builder and the launcher act on, verb by verb.
  * Never:   holds a decision that is taken later, or a path that a guest chose.
- * Runs in: the supervisor and cordon-nest.
+ * Runs in: the supervisor, the builder and the launcher.
  */
 #ifndef JAIL_SPEC_H
 #define JAIL_SPEC_H
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
 
@@ -29,10 +27,10 @@ struct jail_bind {
     bool writable;
 };
 
-/* The order is the order on the wire. */
 #define JAIL_LIMITS(X)                                                                             \
-    X(wall_ms) X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads)        \
-    X(output) X(flood)
+    X(wall_ms)                                                                                     \
+    X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output)         \
+        X(flood)
 
 struct jail_limits {
 #define X(name) uint64_t name;
@@ -42,14 +40,15 @@ struct jail_limits {
 
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
 #define JAIL_SWITCHES(X)                                                                           \
-    X(user) X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits)      \
-    X(cgroup) X(landlock) X(seccomp) X(quota)
+    X(user)                                                                                        \
+    X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup)    \
+        X(landlock) X(seccomp) X(quota)
 
 enum jail_switch {
 #define X(name) JAIL_OFF_##name,
     JAIL_SWITCHES(X)
 #undef X
-    JAIL_SWITCH_COUNT
+        JAIL_SWITCH_COUNT
 };
 
 struct jail_spec {
@@ -77,14 +76,13 @@ struct jail_spec {
 #define jail_off(spec, name) ((void)(spec), false)
 #endif
 
+/* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */
+ERR_MUST_USE int jail_switches_from_env(struct jail_spec *spec, struct err *err);
+
 /* Fills in the seeds' defaults. */
 void jail_spec_init(struct jail_spec *spec);
 
 /* Every limit within what makes sense, or ERR_USAGE naming the one that is not. */
 ERR_MUST_USE int jail_spec_check(const struct jail_spec *spec, struct err *err);
-
-ERR_MUST_USE int jail_spec_encode(const struct jail_spec *spec, struct buf *out);
-ERR_MUST_USE int jail_spec_decode(const void *frame, size_t len, struct arena *mem,
-                                  struct jail_spec *ret_spec, struct err *err);
 
 #endif

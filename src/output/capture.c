@@ -1,5 +1,6 @@
-/* The head is most of the cap, because that is what streams to the reader as it comes; the tail is what
- * a reader needs of the end (an error is there). The ring costs nothing until the head is full. */
+/* The head is most of the cap, because that is what streams to the reader as it comes; the tail is
+ * what a reader needs of the end (an error is there). The ring costs nothing until the head is
+ * full. */
 #include "output/capture.h"
 
 #include "base/limits.h"

@@ -1,5 +1,6 @@
-/* A writer only, and by hand: a library would want the ten megabytes of a run's output copied into a
- * tree of its own first, and refuses strings that are not UTF-8, which is just what a guest writes. */
+/* A writer only, and by hand: a library would want the ten megabytes of a run's output copied into
+ * a tree of its own first, and refuses strings that are not UTF-8, which is just what a guest
+ * writes. */
 #include "output/json.h"
 
 #include "base/utf8.h"
@@ -17,8 +18,8 @@ static void quoted(struct output_json *j, const unsigned char *s, size_t len)
     note(j, buf_str(j->out, "\""));
     for (size_t i = 0; i < len && !j->bad;) {
         size_t plain = 0;
-        while (i + plain < len && s[i + plain] >= 0x20 && s[i + plain] < 0x7f && s[i + plain] != '"' &&
-               s[i + plain] != '\\')
+        while (i + plain < len && s[i + plain] >= 0x20 && s[i + plain] < 0x7f &&
+               s[i + plain] != '"' && s[i + plain] != '\\')
             plain++;
         if (plain) {
             note(j, buf_add(j->out, s + i, plain));

@@ -1,10 +1,9 @@
-/* Newline and tab pass; everything else that a terminal would act on is shown instead of done. Linear:
- * each byte is looked at once, and at most three are held back between chunks. */
+/* Newline and tab pass; everything else that a terminal would act on is shown instead of done.
+ * Linear: each byte is looked at once, and at most three are held back between chunks. */
 #include "output/visible.h"
 
 #include "base/utf8.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static int wrong_byte(unsigned char c, struct buf *out)
@@ -12,9 +11,9 @@ static int wrong_byte(unsigned char c, struct buf *out)
     return buf_printf(out, "\\x%02x", c);
 }
 
-static int code_point(uint32_t cp, const unsigned char *s, size_t n, struct buf *out)
+static int code_point(bool one_line, uint32_t cp, const unsigned char *s, size_t n, struct buf *out)
 {
-    if (cp < 0x20 && cp != '\n' && cp != '\t')
+    if (cp < 0x20 && cp != '\t' && (cp != '\n' || one_line))
         return buf_printf(out, "^%c", (int)(cp + 64));
     if (cp == 0x7f)
         return buf_str(out, "^?");
@@ -35,7 +34,7 @@ int output_visible_add(struct output_visible *v, const void *data, size_t len, s
         if (n < 0) {
             s++, len--;
         } else if (n > 0) {
-            r = code_point(cp, v->held, (size_t)n, out);
+            r = code_point(v->one_line, cp, v->held, (size_t)n, out);
             v->nheld = 0;
             s++, len--;
         } else { /* this byte does not belong to it: look at it anew */
@@ -52,7 +51,7 @@ int output_visible_add(struct output_visible *v, const void *data, size_t len, s
             memcpy(v->held, s + i, v->nheld);
             break;
         }
-        r = n ? code_point(cp, s + i, (size_t)n, out) : wrong_byte(s[i], out);
+        r = n ? code_point(v->one_line, cp, s + i, (size_t)n, out) : wrong_byte(s[i], out);
         i += n ? (size_t)n : 1;
     }
     return r;

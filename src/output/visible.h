@@ -10,9 +10,12 @@
 
 #include "base/buf.h"
 
+#include <stdbool.h>
+
 struct output_visible {
     unsigned char held[4]; /* the beginning of a sequence that the last chunk cut */
     size_t nheld;
+    bool one_line; /* newlines are shown too */
 };
 
 ERR_MUST_USE int output_visible_add(struct output_visible *v, const void *data, size_t len,

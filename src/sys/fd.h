@@ -25,14 +25,18 @@ static inline int fd_take(int *fd) /* moves it out of the scope that would close
     return got;
 }
 
-/* Reads a small text file (of /proc, of a cgroup) whole, NUL-terminated. Returns its length, or -1 with
- * errno; EFBIG when it does not fit. */
+/* Reads a small text file (of /proc, of a cgroup) whole, NUL-terminated. Returns its length, or -1
+ * with errno; EFBIG when it does not fit. */
 ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
 
 /* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
-/* One packet with descriptors and, on receipt, the sender's pid in our pid namespace (0 if unknown). */
+/* How long one of our processes waits for another before it takes it for dead. */
+#define FD_PATIENCE_MS 10000
+
+/* One packet with descriptors and, on receipt, the sender's pid in our pid namespace (0 if
+ * unknown). */
 struct fd_packet {
     void *data;
     size_t len;
@@ -42,9 +46,9 @@ struct fd_packet {
 };
 int fd_send(int sock, const struct fd_packet *p); /* 0, or -1 with errno */
 
-/* Receives into p->data (of p->len bytes) and p->fds (of p->nfds entries); both counts are set to what
- * came. Returns 1, 0 at the end of the stream, -1 with errno. A packet or descriptor list that was cut
- * is EMSGSIZE and leaves no descriptor behind. */
+/* Receives into p->data (of p->len bytes) and p->fds (of p->nfds entries); both counts are set to
+ * what came. Returns 1, 0 at the end of the stream, -1 with errno. A packet or descriptor list that
+ * was cut is EMSGSIZE and leaves no descriptor behind. */
 int fd_receive(int sock, struct fd_packet *p);
 
 #endif

@@ -1,6 +1,7 @@
-/* Written by hand because Debian ships libcbor only as a shared library that allocates, and this code
- * is linked into cordon-nest, which is static and must not allocate on a peer's word. The tests hold
- * it against libcbor. Shortest form is required, so a message has exactly one spelling. */
+/* Written by hand because Debian ships libcbor only as a shared library that allocates, and this
+ * code is linked into cordon-nest, which is static and must not allocate on a peer's word. The
+ * tests hold it against libcbor. Shortest form is required, so a message has exactly one spelling.
+ */
 #include "wire/cbor.h"
 
 #include "base/utf8.h"
@@ -11,7 +12,11 @@ int wire_cbor_put_head(struct buf *b, enum wire_kind kind, uint64_t n)
 {
     unsigned char h[9];
     size_t extra = n < 24 ? 0 : n < 256 ? 1 : n < 65536 ? 2 : n <= UINT32_MAX ? 4 : 8;
-    unsigned info = extra == 0 ? (unsigned)n : extra == 1 ? 24 : extra == 2 ? 25 : extra == 4 ? 26 : 27;
+    unsigned info = extra == 0   ? (unsigned)n
+                    : extra == 1 ? 24
+                    : extra == 2 ? 25
+                    : extra == 4 ? 26
+                                 : 27;
     h[0] = (unsigned char)((unsigned)kind << 5 | info);
     for (size_t i = 0; i < extra; i++)
         h[1 + i] = (unsigned char)(n >> (8 * (extra - 1 - i)));
@@ -25,7 +30,8 @@ int wire_cbor_put_uint(struct buf *b, uint64_t n)
 
 int wire_cbor_put_int(struct buf *b, int64_t n)
 {
-    return n < 0 ? wire_cbor_put_head(b, WIRE_KIND_NEGATIVE, ~(uint64_t)n) : wire_cbor_put_uint(b, (uint64_t)n);
+    return n < 0 ? wire_cbor_put_head(b, WIRE_KIND_NEGATIVE, ~(uint64_t)n)
+                 : wire_cbor_put_uint(b, (uint64_t)n);
 }
 
 int wire_cbor_put_text(struct buf *b, const char *s, size_t len)

@@ -16,7 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum wire_kind { WIRE_KIND_UINT = 0, WIRE_KIND_NEGATIVE = 1, WIRE_KIND_BYTES = 2, WIRE_KIND_TEXT = 3, WIRE_KIND_ARRAY = 4 };
+enum wire_kind {
+    WIRE_KIND_UINT = 0,
+    WIRE_KIND_NEGATIVE = 1,
+    WIRE_KIND_BYTES = 2,
+    WIRE_KIND_TEXT = 3,
+    WIRE_KIND_ARRAY = 4
+};
 
 ERR_MUST_USE int wire_cbor_put_head(struct buf *b, enum wire_kind kind, uint64_t n);
 ERR_MUST_USE int wire_cbor_put_uint(struct buf *b, uint64_t n);
@@ -34,7 +40,8 @@ struct wire_cursor {
 bool wire_cbor_get_head(struct wire_cursor *c, enum wire_kind *ret_kind, uint64_t *ret_n);
 uint64_t wire_cbor_get_uint(struct wire_cursor *c);
 int64_t wire_cbor_get_int(struct wire_cursor *c);
-/* Text must be strict UTF-8 without NUL. The pointer lies inside the bytes and is not terminated. */
+/* Text must be strict UTF-8 without NUL. The pointer lies inside the bytes and is not terminated.
+ */
 const char *wire_cbor_get_text(struct wire_cursor *c, size_t *ret_len);
 const void *wire_cbor_get_bytes(struct wire_cursor *c, size_t *ret_len);
 size_t wire_cbor_get_array(struct wire_cursor *c);

@@ -186,5 +186,6 @@ size_t wire_get_list(struct wire_reader *r)
 
 const char *wire_next(struct wire_reader *r, size_t *ret_len)
 {
-    return r->left[-1] == 'B' ? wire_cbor_get_bytes(&r->at, ret_len) : wire_cbor_get_text(&r->at, ret_len);
+    return r->left[-1] == 'B' ? wire_cbor_get_bytes(&r->at, ret_len)
+                              : wire_cbor_get_text(&r->at, ret_len);
 }

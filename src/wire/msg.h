@@ -14,11 +14,10 @@
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
-    X(SPEC, "uuuutbbBBBBUU", "supervisor -> nest: the plan of a run; descriptors ride along")      \
-    X(FAILED, "ttit", "nest, launcher -> supervisor: layer, step, errno, operand")                 \
-    X(PROVED, "iUUt", "launcher -> supervisor: listener's number, namespaces, acts, own status")   \
-    X(GO, "", "supervisor -> launcher: the listener is held, run the program")                     \
-    X(EXITED, "iUU", "nest -> supervisor: wait status, usage, what is left of the quota")
+    X(STARTED, "it", "launcher -> supervisor: it is locked, and this is its own status")           \
+    X(LISTENER, "", "builder -> supervisor: the filter's listener rides along; the program runs")  \
+    X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
+    X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")
 
 enum wire_type {
     WIRE_NONE = 0,
@@ -30,7 +29,8 @@ enum wire_type {
 
 const char *wire_name(enum wire_type type);
 
-/* Writing: begin, one put per letter of the signature, then end, which asserts that all are there. */
+/* Writing: begin, one put per letter of the signature, then end, which asserts that all are there.
+ */
 struct wire_writer {
     struct buf *out;
     const char *left; /* letters that are still to come */
@@ -45,8 +45,8 @@ void wire_put_uints(struct wire_writer *w, const uint64_t *n, size_t count);
 void wire_put_strings(struct wire_writer *w, const char *const *s, size_t count);
 ERR_MUST_USE int wire_end(struct wire_writer *w);
 
-/* Reading: open checks the whole frame against the table; after it the getters cannot fail, but must
- * be called in the table's order. Pointers lie inside the frame. */
+/* Reading: open checks the whole frame against the table; after it the getters cannot fail, but
+ * must be called in the table's order. Pointers lie inside the frame. */
 struct wire_reader {
     struct wire_cursor at;
     const char *left;
@@ -55,9 +55,11 @@ struct wire_reader {
 ERR_MUST_USE int wire_open(struct wire_reader *r, const void *frame, size_t len, struct err *err);
 uint64_t wire_get_uint(struct wire_reader *r);
 int64_t wire_get_int(struct wire_reader *r);
-void wire_get_text(struct wire_reader *r, char *out, size_t size); /* copies, cut to SIZE, terminated */
+void wire_get_text(struct wire_reader *r, char *out,
+                   size_t size); /* copies, cut to SIZE, terminated */
 const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len);
-size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t room); /* returns the true count */
+size_t wire_get_uints(struct wire_reader *r, uint64_t *out,
+                      size_t room);          /* returns the true count */
 size_t wire_get_list(struct wire_reader *r); /* then wire_next for each element of a B or T list */
 const char *wire_next(struct wire_reader *r, size_t *ret_len);
 

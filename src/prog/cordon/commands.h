@@ -9,7 +9,14 @@
 #ifndef PROG_CORDON_COMMANDS_H
 #define PROG_CORDON_COMMANDS_H
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_BLOCKED = 3, EXIT_LIMIT = 4, EXIT_JAIL = 5 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_BLOCKED = 3,
+    EXIT_LIMIT = 4,
+    EXIT_JAIL = 5
+};
 
 int cmd_exec(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

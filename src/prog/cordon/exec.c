@@ -1,4 +1,5 @@
-/* `cordon exec`: any program in the jail. The words of the command line become a plan; the plan runs. */
+/* `cordon exec`: any program in the jail. The words of the command line become a plan; the plan
+ * runs. */
 #include "base/limits.h"
 #include "commands.h"
 #include "jail/run.h"
@@ -125,10 +126,12 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
         return r;
     if (o->help) {
         puts("usage: cordon exec [OPTIONS] -- PROGRAM ARGS...\n\n"
-             "Runs PROGRAM in a jail: own namespaces, read-only root, no network, no new processes,\n"
+             "Runs PROGRAM in a jail: own namespaces, read-only root, no network, no new "
+             "processes,\n"
              "system calls by allow-list. It may write in /workspace (where it starts) and /tmp.");
         options_print(rows, count);
-        puts("\nExit status: 0 done, 1 the program failed, 2 usage, 4 a limit was hit, 5 no jail could\n"
+        puts("\nExit status: 0 done, 1 the program failed, 2 usage, 4 a limit was hit, 5 no jail "
+             "could\n"
              "be built (run `cordon doctor`).\n\n"
              "  cordon exec -- python3 -c 'print(6 * 7)'\n"
              "  cordon exec --json --rw ./out:/workspace -- sh -c 'echo hello > note'\n"
@@ -200,7 +203,8 @@ static int plan(const struct exec_options *o, int argc, char **argv, struct jail
     spec->limits.flood = o->limits.output * LIMIT_FLOOD_FACTOR;
     spec->filter = o->limits.processes ? "exec-procs" : "exec";
     if (argc == 0)
-        return err_set(err, ERR_USAGE, "no program given; usage: cordon exec [OPTIONS] -- PROGRAM ARGS");
+        return err_set(err, ERR_USAGE,
+                       "no program given; usage: cordon exec [OPTIONS] -- PROGRAM ARGS");
     if (argc > LIMIT_ARGS)
         return err_set(err, ERR_USAGE, "more than %d arguments", LIMIT_ARGS);
     size_t nbinds = o->ro.count + o->rw.count;
@@ -211,11 +215,13 @@ static int plan(const struct exec_options *o, int argc, char **argv, struct jail
         return err_set(err, ERR_MEMORY, "no memory");
     for (size_t i = 0; i < nbinds && r == 0; i++) {
         bool writable = i >= o->ro.count;
-        r = programs_parse_bind(writable ? o->rw.items[i - o->ro.count] : o->ro.items[i], writable, mem,
-                                &spec->binds[spec->nbinds++], err);
+        r = programs_parse_bind(writable ? o->rw.items[i - o->ro.count] : o->ro.items[i], writable,
+                                mem, &spec->binds[spec->nbinds++], err);
     }
     if (r == 0)
         r = plan_env(o, spec, mem, err);
+    if (r == 0)
+        r = jail_switches_from_env(spec, err);
     if (r == 0)
         r = jail_spec_check(spec, err);
     if (r == 0)
@@ -225,12 +231,15 @@ static int plan(const struct exec_options *o, int argc, char **argv, struct jail
     return r;
 }
 
-static int open_input(const struct exec_options *o, struct err *err)
+/* *ret_fd is -1 when there is no input. */
+static int open_input(const struct exec_options *o, int *ret_fd, struct err *err)
 {
+    *ret_fd = -1;
     if (!o->input)
-        return -1;
-    int fd = strcmp(o->input, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                        : open(o->input, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return 0;
+    int fd = strcmp(o->input, "-") == 0
+                 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                 : open(o->input, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0) {
         err_sys(err, "--stdin %s", o->input);
@@ -240,7 +249,8 @@ static int open_input(const struct exec_options *o, struct err *err)
         fd_close(fd);
         return err_set(err, ERR_USAGE, "--stdin %s: a folder", o->input);
     }
-    return fd;
+    *ret_fd = fd;
+    return 0;
 }
 
 /* ---- running ---- */
@@ -254,7 +264,8 @@ static void run_to_end(struct jail_run *run)
     sigaddset(&stop, SIGHUP);
     sigprocmask(SIG_BLOCK, &stop, NULL);
     FD_AUTO signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
-    struct pollfd p[2] = {{.fd = jail_run_fd(run), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = jail_run_fd(run), .events = POLLIN},
+                          {.fd = signals, .events = POLLIN}};
     while (!jail_run_step(run, 0)) {
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             jail_run_stop(run);
@@ -265,7 +276,7 @@ static void run_to_end(struct jail_run *run)
 
 static void complain(const struct err *err)
 {
-    struct output_visible v = {0};
+    struct output_visible v = {.one_line = true};
     struct buf line;
     buf_init(&line, 4096);
     if (output_visible_add(&v, err->msg, strlen(err->msg), &line) == 0 &&
@@ -289,14 +300,18 @@ static int run_plan(const struct exec_options *o, const struct jail_spec *spec,
     char nest[4096];
     struct reader reader = {.stream_on = !o->json, .tty = {isatty(1), isatty(2)}};
     struct jail_run *run = NULL;
-    FD_AUTO input = open_input(o, err);
-    if (input < -1)
-        return input;
-    struct jail_start start = {
-        .nest = nest, .memory_by = by, .input = input, .sink = {&reader, take_bytes}, .step_down = true};
+    FD_AUTO input = -1;
+    int r = open_input(o, &input, err);
+    if (r < 0)
+        return r;
+    struct jail_start start = {.nest = nest,
+                               .memory_by = by,
+                               .input = input,
+                               .sink = {&reader, take_bytes},
+                               .step_down = true};
     for (int i = 0; i < 2; i++)
         output_capture_init(&reader.streams[i], spec->limits.output);
-    int r = programs_find_nest(nest, sizeof nest, err);
+    r = programs_find_nest(nest, sizeof nest, err);
     if (r == 0)
         r = jail_run_new(spec, &start, &run, err);
     if (r == 0) {

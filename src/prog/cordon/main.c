@@ -20,8 +20,9 @@ static void help(void)
          "Runs code that a language model wrote, in a jail of kernel layers.\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].summary);
-    puts("\n`cordon COMMAND --help` tells the options of one; `man cordon-COMMAND` tells the rest.\n"
-         "Try: cordon exec -- python3 -c 'print(6 * 7)'");
+    puts(
+        "\n`cordon COMMAND --help` tells the options of one; `man cordon-COMMAND` tells the rest.\n"
+        "Try: cordon exec -- python3 -c 'print(6 * 7)'");
 }
 
 int main(int argc, char **argv)

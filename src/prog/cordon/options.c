@@ -1,5 +1,5 @@
-/* getopt_long would accept abbreviations, which makes tomorrow's new option break today's script, and
- * cannot say which option was probably meant. */
+/* getopt_long would accept abbreviations, which makes tomorrow's new option break today's script,
+ * and cannot say which option was probably meant. */
 #include "options.h"
 
 #include "base/units.h"
@@ -95,8 +95,8 @@ int options_parse(int argc, char **argv, const struct option_row *rows, size_t c
         if (word[0] != '-' || word[1] == 0)
             break;
         if (word[1] != '-')
-            return err_set(err, ERR_USAGE, "unknown option %.40s; options have two dashes, see --help",
-                           word);
+            return err_set(err, ERR_USAGE,
+                           "unknown option %.40s; options have two dashes, see --help", word);
         equals = strchr(word, '=');
         size_t len = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
         if (len >= sizeof name)

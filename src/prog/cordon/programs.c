@@ -1,5 +1,6 @@
-/* Looked up before anything is built, so that a typing mistake is one line and exit status 2 instead of
- * a jail that was built for nothing. What is found here is only advice: the launcher's exec decides. */
+/* Looked up before anything is built, so that a typing mistake is one line and exit status 2
+ * instead of a jail that was built for nothing. What is found here is only advice: the launcher's
+ * exec decides. */
 #include "programs.h"
 
 #include <errno.h>
@@ -27,11 +28,12 @@ int programs_find_nest(char *path, size_t size, struct err *err)
             continue;
         *slash = 0;
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-            if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size && access(path, X_OK) == 0)
+            if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size &&
+                access(path, X_OK) == 0)
                 return 0;
     }
-    err_set(err, ERR_MISSING, "cordon-nest is neither in %.80s nor in its ../libexec/cordon; reinstall",
-            self);
+    err_set(err, ERR_MISSING,
+            "cordon-nest is neither in %.80s nor in its ../libexec/cordon; reinstall", self);
     return err_layer(err, "process");
 }
 
@@ -75,10 +77,11 @@ int programs_parse_bind(const char *word, bool writable, struct arena *mem, stru
         source[colon - word] = 0;
         ret->dest = colon + 1;
     }
-    ret->source = absolute(source, mem);
+    /* The source stays as it was written: `link/..` is not what its letters say. */
+    ret->source = source;
     if (!ret->dest)
-        ret->dest = ret->source;
-    return ret->source ? 0 : err_sys(err, "the current folder");
+        ret->dest = absolute(source, mem);
+    return ret->dest ? 0 : err_sys(err, "the current folder");
 }
 
 static const char *below(const char *path, const char *dir)
@@ -145,7 +148,8 @@ int programs_resolve(const struct jail_spec *spec, const char *word, struct aren
     *ret_inside = wanted;
     if (!host) { /* a path of the host may be shown under another name */
         for (size_t i = spec->nbinds; i-- > 0 && !host;) {
-            const char *rest = below(wanted, spec->binds[i].source);
+            const char *source = absolute(spec->binds[i].source, mem);
+            const char *rest = source ? below(wanted, source) : NULL;
             if (!rest)
                 continue;
             size_t room = strlen(spec->binds[i].dest) + strlen(rest) + 1;
@@ -161,7 +165,8 @@ int programs_resolve(const struct jail_spec *spec, const char *word, struct aren
         int r = check(word, wanted, err);
         return r < 0 ? r
                      : err_set(err, ERR_USAGE,
-                               "%.100s is not visible inside the jail; add --ro with its folder", word);
+                               "%.100s is not visible inside the jail; add --ro with its folder",
+                               word);
     }
     return check(word, host, err);
 }

@@ -1,5 +1,5 @@
-/* One table from how it ended to what is said about it; the JSON has every key of the contract in every
- * result, so that a reader never has to ask whether one is there. */
+/* One table from how it ended to what is said about it; the JSON has every key of the contract in
+ * every result, so that a reader never has to ask whether one is there. */
 #include "result.h"
 
 #include "base/limits.h"
@@ -27,7 +27,8 @@ static void new_id(char *id, size_t size)
 static void seconds(uint64_t ms, char *out, size_t size)
 {
     if (ms % 1000)
-        snprintf(out, size, "%llu.%03llus", (unsigned long long)ms / 1000, (unsigned long long)ms % 1000);
+        snprintf(out, size, "%llu.%03llus", (unsigned long long)ms / 1000,
+                 (unsigned long long)ms % 1000);
     else
         snprintf(out, size, "%llus", (unsigned long long)ms / 1000);
 }
@@ -88,15 +89,6 @@ void result_judge(struct result *r, const struct jail_outcome *o, const struct j
         r->exit_status = EXIT_FAILED;
         snprintf(r->reason, sizeof r->reason, "stopped from outside");
         break;
-    case JAIL_END_NOT_RUN:
-        r->status = "refused";
-        r->type = "ExecError";
-        r->exit_status = EXIT_USAGE;
-        snprintf(r->reason, sizeof r->reason, "cannot run %s", o->refusal.msg);
-        break;
-    case JAIL_END_REFUSED:
-        result_refuse(r, &o->refusal);
-        return;
     case JAIL_END_LOST:
     case JAIL_END_NONE:
         r->status = "crashed";
@@ -222,12 +214,11 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     } else {
         output_json_null(&j, "error");
     }
-    bool started = o && o->end != JAIL_END_REFUSED && o->end != JAIL_END_NOT_RUN;
-    if (started)
+    if (o)
         output_json_int(&j, "exit_code", o->exit_code);
     else
         output_json_null(&j, "exit_code");
-    if (started && o->signal)
+    if (o && o->signal)
         output_json_int(&j, "signal", o->signal);
     else
         output_json_null(&j, "signal");
@@ -237,7 +228,7 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     output_json_decimal(&j, "memory_mb", o ? (double)o->memory / MIB : 0);
     output_json_string(&j, "memory_by", o ? o->memory_enforced_by : NULL);
     output_json_close(&j, '}');
-    put_layers(&j, started ? o : NULL);
+    put_layers(&j, o);
     output_json_open(&j, "files", '[');
     output_json_close(&j, ']');
     output_json_null(&j, "snapshot");
@@ -252,10 +243,11 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
 
 static void say(const char *text)
 {
-    struct output_visible v = {0};
+    struct output_visible v = {.one_line = true};
     struct buf line;
     buf_init(&line, 8192);
-    if (output_visible_add(&v, text, strlen(text), &line) == 0 && output_visible_end(&v, &line) == 0)
+    if (output_visible_add(&v, text, strlen(text), &line) == 0 &&
+        output_visible_end(&v, &line) == 0)
         fprintf(stderr, "cordon: %s\n", line.data);
     buf_done(&line);
 }

@@ -26,7 +26,8 @@ void result_judge(struct result *r, const struct jail_outcome *o, const struct j
 /* A run that never began because the jail could not be built. */
 void result_refuse(struct result *r, const struct err *why);
 
-/* STREAMS: stdout and stderr, or NULL when nothing ran. 0, or ERR_SYS when stdout cannot take it. */
+/* STREAMS: stdout and stderr, or NULL when nothing ran. 0, or ERR_SYS when stdout cannot take it.
+ */
 ERR_MUST_USE int result_print_json(const struct result *r, const struct jail_outcome *o,
                                    const struct output_capture *streams);
 void result_print_text(const struct result *r, const struct jail_outcome *o); /* to stderr */

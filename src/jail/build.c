@@ -1,0 +1,182 @@
+/* The builder: pid 1 of the jail, cloned into its namespaces, in the supervisor's memory while that
+ * sleeps (vfork). It builds the room, starts the launcher, lets its one exec pass, and then
+ * executes cordon-nest, which from then on is the init above the guest: a small program with none
+ * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
+ * instruction.
+ *
+ *   1  id map           the namespaces are worth nothing before it
+ *   2  network          started first, since it takes longest, and joined at 4
+ *   3  private root     from descriptors; ends with the old root gone
+ *   4  network joined
+ *   5  second locks     switches of the namespaces themselves
+ *   6  launcher         locks itself, proves it, and waits in its exec
+ *   7  exec let pass    on registers alone, before any guest byte
+ *   8  cordon-nest
+ */
+#include "jail/inside.h"
+
+#include "base/clock.h"
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NEST_CONTROL = 3, NEST_QUOTA = 4 }; /* cordon-nest's descriptors; see prog/nest/main.c */
+
+/* Namespaced switches that stand behind other layers. An old kernel, or a container that hides
+ * them, lacks a second lock, not the first one. */
+static void second_locks(const struct jail_spec *spec, int proc)
+{
+    if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
+        (void)!sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1);
+    if (jail_off(spec, pid))
+        return;
+    /* the guest is pid 2: the maker of the network had it and is gone */
+    (void)!fd_write_file(proc, "sys/kernel/ns_last_pid", "1");
+    /* no program out of anonymous memory, behind seccomp's execve */
+    (void)!fd_write_file(proc, "sys/vm/memfd_noexec", "2");
+}
+
+static int build_room(struct jail_stage *st)
+{
+    const struct jail_spec *spec = st->spec;
+    struct err *err = &st->err;
+    int r = 0;
+    if (spec->mode != JAIL_FULL)
+        return 0;
+    if (jail_ns_no_setgroups(st->proc) < 0 ||
+        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
+        r = err_sys(err, "map the id of the jail's user namespace");
+        err_layer(err, "process");
+        return r;
+    }
+    r = jail_net_start(st, err);
+    if (r == 0) {
+        r = jail_root_build(spec, st->binds, &st->quota, err);
+        if (r < 0) {
+            err_layer(err, "filesystem");
+            return r;
+        }
+        r = jail_net_enter(st, err);
+    }
+    if (r < 0)
+        err_layer(err, "network");
+    else
+        second_locks(spec, st->proc);
+    return r;
+}
+
+/* The launcher's next word; 0 at the end of the pipe, ? when it died or nothing came in time. */
+static char next_word(int pipe, int alive)
+{
+    char word = '?';
+    struct pollfd p[2] = {{.fd = pipe, .events = POLLIN}, {.fd = alive, .events = POLLIN}};
+    if (poll(p, 2, FD_PATIENCE_MS) <= 0 || !p[0].revents)
+        return '?';
+    ssize_t n = read(pipe, &word, 1);
+    return n == 1 ? word : n == 0 ? 0 : '?';
+}
+
+/* The launcher shares memory and descriptors with us, so the listener that it makes is ours too. It
+ * says R when it is about to exec; after that the end of the pipe is the exec, and E its failure.
+ */
+static int start_program(struct jail_stage *st, pid_t *ret_pid)
+{
+    static char stack[64 * 1024] __attribute__((aligned(16)));
+    struct err *err = &st->err;
+    int r = jail_fds_stdio(st->stdio, err);
+    if (r < 0)
+        return r;
+    if (pipe2(st->ready, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    int flags = CLONE_VM | CLONE_FILES | SIGCHLD | (int)jail_ns_inner_flags(st->spec);
+    pid_t pid = clone(jail_launch, stack + sizeof stack, flags, st);
+    if (pid < 0) {
+        r = err_sys(err, "the launcher, in a user namespace of its own");
+        err_layer(err, "process");
+        return r;
+    }
+    *ret_pid = pid;
+    FD_AUTO alive = (int)syscall(SYS_pidfd_open, pid, 0);
+    char word = next_word(st->ready[0], alive);
+    fd_close(st->ready[1]); /* the launcher has its own table by now, or is dead */
+    if (word == 'R') {
+        if (st->listener >= 0 && jail_seccomp_notifies_exec(st->spec))
+            r = jail_seccomp_let_exec(st->listener, err);
+        if (r == 0 && next_word(st->ready[0], -1) == 0)
+            return 0;
+    }
+    if (st->err.code == 0)
+        err_set(err, ERR_MISSING, "the launcher died before the program ran");
+    return st->err.code;
+}
+
+static int hand_over(struct jail_stage *st, pid_t guest)
+{
+    char room[64], word[64];
+    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct buf watch = {.data = word, .cap = sizeof word, .max = sizeof word - 1};
+    struct wire_writer w;
+    uint64_t deadline = clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+    wire_begin(&w, &frame, WIRE_LISTENER);
+    int r = wire_end(&w);
+    wire_begin(&w, &watch, WIRE_WATCH);
+    wire_put_int(&w, guest);
+    wire_put_uint(&w, deadline);
+    wire_put_uint(&w, st->spec->mode);
+    if (r == 0)
+        r = wire_end(&w);
+    struct fd_packet to_supervisor = {
+        .data = frame.data, .len = frame.len, .fds = &st->listener, .nfds = st->listener >= 0};
+    struct fd_packet to_nest = {.data = watch.data, .len = watch.len};
+    if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 ||
+        fd_send(st->control[0], &to_nest) < 0)
+        return err_sys(&st->err, "hand over to cordon-nest");
+    return 0;
+}
+
+static int become_nest(struct jail_stage *st)
+{
+    static char name[] = "cordon-nest", word[] = "--from-cordon";
+    static char *const argv[] = {name, word, NULL}, *const env[] = {NULL};
+    int control = fcntl(st->control[1], F_DUPFD_CLOEXEC, 16),
+        nest = fcntl(st->nest, F_DUPFD_CLOEXEC, 16);
+    int quota = st->quota < 0 ? -1 : fcntl(st->quota, F_DUPFD_CLOEXEC, 16);
+    if (control < 0 || nest < 0 || dup2(control, NEST_CONTROL) < 0 ||
+        (quota >= 0 && dup2(quota, NEST_QUOTA) < 0))
+        return err_sys(&st->err, "hand over the descriptors");
+    if (quota < 0)
+        fd_close(NEST_QUOTA);
+    for (int i = 0; i < 3; i++) /* the guest's streams are the guest's alone */
+        fd_close(i);
+    execveat(nest, "", argv, env, AT_EMPTY_PATH);
+    return err_sys(&st->err, "run cordon-nest");
+}
+
+int jail_build(void *p)
+{
+    struct jail_stage *st = p;
+    pid_t guest = 0;
+    int r = build_room(st);
+    if (r == 0)
+        r = start_program(st, &guest);
+    if (r == 0)
+        r = hand_over(st, guest);
+    if (r == 0)
+        r = become_nest(st);
+    if (guest > 0) { /* nothing of it may go on without an init above it */
+        kill(guest, SIGKILL);
+        while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return 1;
+}
