@@ -70,7 +70,7 @@ int expr_compare(struct expr_run *run, enum expr_cmp op, const struct expr_value
     uint64_t words = 1;
     if (a->kind == K_STR && b->kind == K_STR)
         words += (a->len < b->len ? a->len : b->len) / 8;
-    else
+    else if ((ia || fa) && (ib || fb))
         words += (a->kind == K_BIG ? a->len : 0) + (b->kind == K_BIG ? b->len : 0);
     int r = expr_spend(run, words);
     if (r)

@@ -79,7 +79,7 @@ static bool newline(const struct lex *lx, uint32_t at, uint32_t *ret_next)
 /* Skips blanks; sets *ret_line when a line ended outside brackets. */
 static int skip_blanks(struct lex *lx, bool *ret_line)
 {
-    uint32_t next;
+    uint32_t next, joined = UINT32_MAX; /* where a line was continued, until something follows */
     *ret_line = false;
     for (;;) {
         unsigned char c = lx->at < lx->len ? (unsigned char)lx->s[lx->at] : 0;
@@ -88,15 +88,17 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
         } else if (newline(lx, lx->at, &next)) {
             *ret_line = *ret_line || lx->depth == 0;
             lx->at = next;
+            joined = UINT32_MAX;
         } else if (c == '\\') {
             if (!newline(lx, lx->at + 1, &next))
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected character after line continuation");
-            if (next == lx->len)
-                return lex_fail(lx, lx->at, lx->at + 1, "unexpected end after line continuation");
+            joined = lx->at;
             lx->at = next;
         } else if (c == '#') {
             return lex_fail(lx, lx->at, lx->len, "comments are not allowed");
         } else {
+            if (joined != UINT32_MAX && lx->at == lx->len)
+                return lex_fail(lx, joined, joined + 1, "unexpected end after line continuation");
             return 0;
         }
     }
@@ -153,6 +155,8 @@ int lex_next(struct lex *lx, struct lex_token *t)
     t->start = t->end = lx->at;
     if (lx->at == lx->len) {
         t->kind = T_END;
+        if (line && class_of[(unsigned char)lx->s[lx->len - 1] & 127] & C_SPACE)
+            return lex_fail(lx, lx->at, lx->at, "unexpected indent");
         return 0;
     }
     if (line && lx->began)
