@@ -64,8 +64,9 @@ struct cordon_program {
     /* typed code for contexts whose slots have their declared kinds: fast.h */
     struct fast_insn *fast;
     uint32_t fast_count, fast_stack;
-    uint32_t ready_word, ready_words;
-    uint64_t ready;                          /* the slots fast code reads, in that word */
+    uint64_t ready;                          /* those of the first 64 slots it reads */
+    const struct fast_insn *plain;           /* fast, if it is neither wide nor needs a value stack */
+    bool fast_wide;                          /* it reads others too */
     bool fast_plain;                         /* no value stack */
     uint64_t uses[CORDON_KEYS_MAX / 64];     /* bit per slot */
     struct cordon_certificate certificate;

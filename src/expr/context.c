@@ -10,16 +10,20 @@
 
 size_t cordon_ctx_size(const struct cordon_schema *s)
 {
-    return sizeof(struct cordon_ctx) + s->count * sizeof(struct expr_value) + 16;
+    return sizeof(struct cordon_ctx) + s->count * sizeof(struct expr_value) +
+           s->count / 64 * sizeof(struct expr_bits) + 16;
 }
 
 struct cordon_ctx *cordon_ctx_init(void *mem, size_t mem_len, const struct cordon_schema *s,
                                    unsigned flags)
 {
     struct expr_area a = expr_area_of(mem, mem_len);
-    struct cordon_ctx *c = expr_area_take(&a, sizeof *c + s->count * sizeof c->value[0]);
+    struct cordon_ctx *c = expr_area_take(&a, sizeof *c + s->count * sizeof c->value[0] +
+                                                  s->count / 64 * sizeof *c->more);
     if (!c)
         return NULL;
+    c->words = s->count / 64 + 1;
+    c->more = (struct expr_bits *)(c->value + s->count);
     c->schema = s;
     c->flags = flags;
     cordon_ctx_clear(c);
@@ -28,24 +32,25 @@ struct cordon_ctx *cordon_ctx_init(void *mem, size_t mem_len, const struct cordo
 
 void cordon_ctx_clear(struct cordon_ctx *c)
 {
-    memset(c->ready, 0, sizeof c->ready);
-    memset(c->off, 0, sizeof c->off);
+    for (uint32_t w = 0; w < c->words; w++)
+        *expr_ctx_bits(c, w) = (struct expr_bits){0};
     for (uint32_t i = 0; i < c->schema->count; i++) {
         c->value[i] = (struct expr_value){.kind = K_ABSENT};
         if (c->schema->keys[i].required)
-            c->off[i / 64] |= 1ULL << (i % 64);
+            expr_ctx_bits(c, i / 64)->off |= 1ULL << (i % 64);
     }
 }
 
 void expr_ctx_set(struct cordon_ctx *c, size_t slot, struct expr_value v)
 {
     const struct expr_key *k = &c->schema->keys[slot];
-    uint64_t bit = 1ULL << (slot % 64), *ready = &c->ready[slot / 64], *off = &c->off[slot / 64];
+    struct expr_bits *bits = expr_ctx_bits(c, slot / 64);
+    uint64_t bit = 1ULL << (slot % 64);
     v.code = v.kind == K_STR && k->enums ? expr_schema_code(c->schema, v.s, v.len) : 0;
     bool fits = expr_schema_fits(c->schema, k, &v);
     bool kind = v.kind == k->kind && (v.kind != K_STR || k->enums == 0 || v.code);
-    *ready = kind ? *ready | bit : *ready & ~bit;
-    *off = fits ? *off & ~bit : *off | bit;
+    bits->ready = kind ? bits->ready | bit : bits->ready & ~bit;
+    bits->off = fits ? bits->off & ~bit : bits->off | bit;
     c->value[slot] = v;
 }
 
@@ -99,9 +104,9 @@ void cordon_ctx_foreign(struct cordon_ctx *c, size_t slot, bool is_list)
 
 bool cordon_ctx_conforms(const struct cordon_ctx *c)
 {
-    uint64_t any = 0;
-    for (size_t i = 0; i < CORDON_KEYS_MAX / 64; i++)
-        any |= c->off[i];
+    uint64_t any = c->bits.off;
+    for (uint32_t w = 1; w < c->words; w++)
+        any |= c->more[w - 1].off;
     return any == 0;
 }
 
@@ -138,7 +143,7 @@ int cordon_ctx_json(struct cordon_ctx *c, const char *text, size_t len, void *me
         if ((e = json_value(&j, &v, &area, &x)))
             return e;
         expr_ctx_set(c, (size_t)slot, x);
-        if (c->flags & CORDON_STRICT && c->off[slot / 64] >> (slot % 64) & 1)
+        if (c->flags & CORDON_STRICT && expr_ctx_bits(c, (size_t)slot / 64)->off >> (slot % 64) & 1)
             return json_fail(&j, &v, "a value that the schema does not allow for its key");
     }
     return e ? e : json_next(&j, &t);

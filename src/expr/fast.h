@@ -35,8 +35,10 @@ enum fast_op {
     FAST_TEXT_EQ, /* slot against constant number `jump` */
     FAST_TEXT_NE,
     FAST_RETURN_BIT,
+    FAST_LAST, /* a leaf and the return behind it in one step; numbered like the leaves */
+    FAST_PLAIN_END = FAST_LAST + 42,
     /* from here on: the value stack */
-    FAST_SLOT,
+    FAST_SLOT = FAST_PLAIN_END,
     FAST_CONST,
     FAST_SWAP,
     FAST_DOUBLE,       /* int on top to float, rounded, as CPython's arithmetic */
@@ -62,7 +64,7 @@ enum fast_op {
 
 struct fast_insn {
     uint16_t op, slot;
-    uint32_t jump;
+    uint32_t jump; /* of a leaf: where its slot lies, in bytes */
     union {
         double f;
         int64_t i;
@@ -71,13 +73,12 @@ struct fast_insn {
 
 static inline bool fast_ready(const struct cordon_program *p, const struct cordon_ctx *c)
 {
-    if (__builtin_expect(p->ready_words == 1, 1))
-        return (c->ready[p->ready_word] & p->ready) == p->ready;
-    if (p->ready_words == 0)
+    if (!p->fast || (c->bits.ready & p->ready) != p->ready)
         return false;
-    for (size_t i = 0; i < CORDON_KEYS_MAX / 64; i++)
-        if ((c->ready[i] & p->uses[i]) != p->uses[i])
-            return false;
+    if (__builtin_expect(p->fast_wide, 0))
+        for (uint32_t w = 1; w < c->words; w++)
+            if ((c->more[w - 1].ready & p->uses[w]) != p->uses[w])
+                return false;
     return true;
 }
 

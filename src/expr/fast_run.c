@@ -12,9 +12,10 @@
     X(join, 10, i, ==) X(join, 11, i, !=) X(join, 12, code, ==) X(join, 13, code, !=)
 
 #define LABEL(join, n, field, op) [FAST_LEAF + FAST_JOIN * join + n] = &&leaf_##join##_##n,
-#define READ_f    v[i->slot].f
-#define READ_i    v[i->slot].i
-#define READ_code (int64_t) v[i->slot].code
+#define AT        ((const struct expr_value *)((const char *)v + i->jump))
+#define READ_f    AT->f
+#define READ_i    AT->i
+#define READ_code (int64_t) AT->code
 #define WITH_f    i->f
 #define WITH_i    i->i
 #define WITH_code i->i
@@ -26,6 +27,14 @@
     leaf_##join##_##n : STEP_##join((uint64_t)(READ_##field op WITH_##field));                     \
     NEXT;
 
+/* The last leaf returns at once. */
+#define LAST_LABEL(join, n, field, op) [FAST_LAST + FAST_JOIN * join + n] = &&last_##join##_##n,
+#define LAST_0(truth) (truth)
+#define LAST_1(truth) (b & (truth))
+#define LAST_2(truth) ((b | (truth)) & 1)
+#define LAST_BODY(join, n, field, op)                                                              \
+    last_##join##_##n : RETURN_BIT(LAST_##join((uint64_t)(READ_##field op WITH_##field)));
+
 static inline bool same_text(const struct expr_value *a, const struct expr_value *b)
 {
     return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
@@ -33,7 +42,7 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
 
 /* The steps that both loops have. */
 #define COMMON_LABELS                                                                              \
-    LEAVES(LABEL, 0) LEAVES(LABEL, 1) LEAVES(LABEL, 2)[FAST_BIT] = &&bit, [FAST_NOT] = &&not,      \
+    LEAVES(LABEL, 0) LEAVES(LABEL, 1) LEAVES(LABEL, 2) LEAVES(LAST_LABEL, 0) LEAVES(LAST_LABEL, 1) LEAVES(LAST_LABEL, 2)[FAST_BIT] = &&bit, [FAST_NOT] = &&not,      \
                                       [FAST_AND] = &&and, [FAST_OR] = && or,                       \
                                       [FAST_JUMP_FALSE] = &&jump_false,                            \
                                       [FAST_JUMP_TRUE] = &&jump_true, [FAST_TEXT_EQ] = &&text_eq,  \
@@ -42,6 +51,9 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
     LEAVES(BODY, 0)                                                                                \
     LEAVES(BODY, 1)                                                                                \
     LEAVES(BODY, 2)                                                                                \
+    LEAVES(LAST_BODY, 0)                                                                           \
+    LEAVES(LAST_BODY, 1)                                                                           \
+    LEAVES(LAST_BODY, 2)                                                                           \
     bit : b = b << 1 | (uint64_t)i->i;                                                             \
     NEXT;                                                                                          \
     not : b ^= 1;                                                                                  \
@@ -59,16 +71,18 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
     text_ne : b = b << 1 | !same_text(&v[i->slot], &p->konst[i->jump]);                            \
     NEXT;
 
-static inline int run_plain(const struct cordon_program *p, const struct cordon_ctx *c)
+static inline int run_plain(const struct fast_insn *i, const struct cordon_program *p,
+                            const struct cordon_ctx *c)
 {
     static const void *const steps[FAST_COUNT] = {COMMON_LABELS};
-    const struct fast_insn *i = p->fast;
     const struct expr_value *v = c->value;
     uint64_t b = 0;
     goto *steps[i->op];
+#define RETURN_BIT(truth) return (int)(truth)
     COMMON_STEPS
 return_bit:
     return (int)(b & 1);
+#undef RETURN_BIT
 }
 
 union cell {
@@ -132,6 +146,9 @@ static int run_full(const struct cordon_program *p, const struct cordon_ctx *c, 
     const int64_t exact = 1LL << 53;
     uint64_t b = 0;
     goto *steps[i->op];
+#define RETURN_BIT(truth)                                                                          \
+    b = (truth);                                                                                   \
+    goto return_bit
     COMMON_STEPS
 slot:
     (++s)->i = v[i->slot].i;
@@ -223,7 +240,7 @@ int fast_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
 {
     if (!p->fast_plain)
         return run_full(p, c, ret);
-    int r = run_plain(p, c);
+    int r = run_plain(p->fast, p, c);
     *ret = expr_bool(r);
     return r;
 }
@@ -232,14 +249,14 @@ static __attribute__((noinline)) int test_other(const struct cordon_program *p,
                                                 const struct cordon_ctx *c, void *scratch, size_t len)
 {
     struct expr_value v;
-    int r = fast_ready(p, c) && !p->fast_plain ? run_full(p, c, &v) : -1;
+    int r = fast_ready(p, c) ? fast_run(p, c, &v) : -1;
     return r >= 0 ? r : expr_test_exact(p, c, scratch, len);
 }
 
 int cordon_test(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
                 size_t scratch_len)
 {
-    if (__builtin_expect(p->fast_plain && fast_ready(p, c), 1))
-        return run_plain(p, c);
+    if (__builtin_expect(p->plain && (c->bits.ready & p->ready) == p->ready, 1))
+        return run_plain(p->plain, p, c);
     return test_other(p, c, scratch, scratch_len);
 }

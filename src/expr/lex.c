@@ -79,7 +79,8 @@ static bool newline(const struct lex *lx, uint32_t at, uint32_t *ret_next)
 /* Skips blanks; sets *ret_line when a line ended outside brackets. */
 static int skip_blanks(struct lex *lx, bool *ret_line)
 {
-    uint32_t next, joined = UINT32_MAX; /* where a line was continued, until something follows */
+    uint32_t next;
+    bool joined = false;
     *ret_line = false;
     for (;;) {
         unsigned char c = lx->at < lx->len ? (unsigned char)lx->s[lx->at] : 0;
@@ -88,17 +89,18 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
         } else if (newline(lx, lx->at, &next)) {
             *ret_line = *ret_line || lx->depth == 0;
             lx->at = next;
-            joined = UINT32_MAX;
         } else if (c == '\\') {
             if (!newline(lx, lx->at + 1, &next))
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected character after line continuation");
-            joined = lx->at;
+            if (next == lx->len)
+                return lex_fail(lx, lx->at, lx->at + 1, "unexpected end after line continuation");
+            joined = true;
             lx->at = next;
         } else if (c == '#') {
             return lex_fail(lx, lx->at, lx->len, "comments are not allowed");
         } else {
-            if (joined != UINT32_MAX && lx->at == lx->len)
-                return lex_fail(lx, joined, joined + 1, "unexpected end after line continuation");
+            if (joined && !lx->began && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
+                return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
             return 0;
         }
     }

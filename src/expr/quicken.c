@@ -38,7 +38,7 @@ static struct fast_insn *put(struct quick *q, unsigned op)
     }
     struct fast_insn *i = &q->out[q->count++];
     *i = (struct fast_insn){.op = (uint16_t)op};
-    q->plain = q->plain && op <= FAST_RETURN_BIT;
+    q->plain = q->plain && op < FAST_PLAIN_END;
     return i;
 }
 
@@ -120,6 +120,7 @@ static void leaf(struct quick *q, unsigned number, uint16_t slot, double f, int6
 {
     struct fast_insn *n = put(q, FAST_LEAF + number);
     n->slot = slot;
+    n->jump = slot * (uint32_t)sizeof(struct expr_value);
     if (number < FAST_LEAF_INT)
         n->f = f;
     else
@@ -358,12 +359,27 @@ static void step(struct quick *q, uint32_t pc)
     }
 }
 
+/* Whether a jump goes behind the last step, so that a return must stand there. */
+static bool jumped_to(const struct quick *q)
+{
+    for (uint32_t i = 0; i < q->count; i++)
+        if ((q->out[i].op == FAST_JUMP_FALSE || q->out[i].op == FAST_JUMP_TRUE) &&
+            q->out[i].jump == q->count)
+            return true;
+    return false;
+}
+
 static void finish(struct quick *q)
 {
     struct item *x = &q->stack[q->height - 1];
     if (x->kind == K_BOOL) {
+        uint32_t before = q->count;
         as_bit(q, false);
-        put(q, FAST_RETURN_BIT);
+        struct fast_insn *last = &q->out[q->count - 1];
+        if (last->op < FAST_BIT && (before < q->count || !jumped_to(q)))
+            last->op = (uint16_t)(last->op + FAST_LAST);
+        else
+            put(q, FAST_RETURN_BIT);
     } else if (is_number(x)) {
         load(q, x);
         put(q, x->kind == K_FLOAT ? FAST_RETURN_F : FAST_RETURN_I);
@@ -383,8 +399,8 @@ void expr_quicken(struct cordon_program *p, struct expr_area *area)
     q.room = p->count * 3 + 4;
     q.out = expr_area_take(area, q.room * sizeof *q.out);
     p->fast = NULL;
+    p->plain = NULL;
     p->fast_plain = false;
-    p->ready_words = 0;
     if (!q.out)
         return;
     for (uint32_t pc = 0; !q.failed; pc++) {
@@ -411,15 +427,9 @@ void expr_quicken(struct cordon_program *p, struct expr_area *area)
     p->fast = expr_area_take(area, q.count * sizeof *q.out);
     p->fast_count = q.count;
     p->fast_plain = q.plain;
-    for (uint32_t w = 0; w < CORDON_KEYS_MAX / 64; w++)
-        if (p->uses[w]) {
-            p->ready_words++;
-            p->ready_word = w;
-            p->ready = p->uses[w];
-        }
-    if (p->ready_words == 0) { /* no slot at all: always ready */
-        p->ready_words = 1;
-        p->ready_word = 0;
-        p->ready = 0;
-    }
+    p->ready = p->uses[0];
+    p->fast_wide = false;
+    for (uint32_t w = 1; w < CORDON_KEYS_MAX / 64; w++)
+        p->fast_wide = p->fast_wide || p->uses[w];
+    p->plain = p->fast_plain && !p->fast_wide ? p->fast : NULL;
 }

@@ -25,7 +25,8 @@ static const char *const strings[] = {"",      "low",        "mid", "high", "a",
 
 void gen_seed(struct gen *g, uint64_t seed)
 {
-    *g = (struct gen){.state = seed * 0x9e3779b97f4a7c15ULL + 0x1234567, .size = 3};
+    *g = (struct gen){.state = seed, .size = 3};
+    g->state = gen_random(g) ^ seed << 40; /* streams of neighbouring seeds must not overlap */
 }
 
 uint64_t gen_random(struct gen *g)
