@@ -32,13 +32,13 @@ enum fast_op {
     FAST_OR,
     FAST_JUMP_FALSE, /* keeps the truth; `jump` is behind the FAST_AND that would join it */
     FAST_JUMP_TRUE,
-    FAST_TEXT_EQ, /* slot against constant number `jump` */
-    FAST_TEXT_NE,
     FAST_RETURN_BIT,
     FAST_LAST, /* a leaf and the return behind it in one step; numbered like the leaves */
     FAST_PLAIN_END = FAST_LAST + 42,
-    /* from here on: the value stack */
-    FAST_SLOT = FAST_PLAIN_END,
+    /* from here on: what needs memory or a call */
+    FAST_TEXT_EQ = FAST_PLAIN_END, /* slot against constant number `jump` */
+    FAST_TEXT_NE,
+    FAST_SLOT,
     FAST_CONST,
     FAST_SWAP,
     FAST_DOUBLE,       /* int on top to float, rounded, as CPython's arithmetic */

@@ -1,37 +1,38 @@
-/* Two loops: one for programs whose every step is a leaf or joins truths (the usual condition), which
- * needs no stack in memory and so no stack guard; one for the rest. Threaded by computed gotos: each
- * step's jump has its own place in the branch predictor. */
+/* Two loops: one for programs whose every step is a leaf or joins truths (the usual condition),
+ * which needs no stack in memory, no call and so no frame at all; one for the rest. Threaded by
+ * computed gotos: each step's jump has its own place in the branch predictor. */
 #include "expr/eval.h"
 #include "expr/fast.h"
 
 #include <string.h>
 
 #define LEAVES(X, join)                                                                            \
-    X(join, 0, f, <) X(join, 1, f, <=) X(join, 2, f, >) X(join, 3, f, >=) X(join, 4, f, ==)        \
-    X(join, 5, f, !=) X(join, 6, i, <) X(join, 7, i, <=) X(join, 8, i, >) X(join, 9, i, >=)        \
-    X(join, 10, i, ==) X(join, 11, i, !=) X(join, 12, code, ==) X(join, 13, code, !=)
+    X(join, 0, f, <)                                                                               \
+    X(join, 1, f, <=) X(join, 2, f, >) X(join, 3, f, >=) X(join, 4, f, ==) X(join, 5, f, !=)       \
+        X(join, 6, i, <) X(join, 7, i, <=) X(join, 8, i, >) X(join, 9, i, >=) X(join, 10, i, ==)   \
+            X(join, 11, i, !=) X(join, 12, code, ==) X(join, 13, code, !=)
 
 #define LABEL(join, n, field, op) [FAST_LEAF + FAST_JOIN * join + n] = &&leaf_##join##_##n,
-#define AT        ((const struct expr_value *)((const char *)v + i->jump))
-#define READ_f    AT->f
-#define READ_i    AT->i
-#define READ_code (int64_t) AT->code
-#define WITH_f    i->f
-#define WITH_i    i->i
-#define WITH_code i->i
-#define NEXT      goto *steps[(++i)->op]
-#define STEP_0(truth) b = b << 1 | (truth)
-#define STEP_1(truth) b &= (truth) | ~1ULL
-#define STEP_2(truth) b |= (truth)
+#define AT                        ((const struct expr_value *)((const char *)v + i->jump))
+#define READ_f                    AT->f
+#define READ_i                    AT->i
+#define READ_code                 (int64_t) AT->code
+#define WITH_f                    i->f
+#define WITH_i                    i->i
+#define WITH_code                 i->i
+#define NEXT                      goto *steps[(++i)->op]
+#define STEP_0(truth)             b = b << 1 | (truth)
+#define STEP_1(truth)             b &= (truth) | ~1ULL
+#define STEP_2(truth)             b |= (truth)
 #define BODY(join, n, field, op)                                                                   \
     leaf_##join##_##n : STEP_##join((uint64_t)(READ_##field op WITH_##field));                     \
     NEXT;
 
 /* The last leaf returns at once. */
 #define LAST_LABEL(join, n, field, op) [FAST_LAST + FAST_JOIN * join + n] = &&last_##join##_##n,
-#define LAST_0(truth) (truth)
-#define LAST_1(truth) (b & (truth))
-#define LAST_2(truth) ((b | (truth)) & 1)
+#define LAST_0(truth)                  (truth)
+#define LAST_1(truth)                  (b & (truth))
+#define LAST_2(truth)                  ((b | (truth)) & 1)
 #define LAST_BODY(join, n, field, op)                                                              \
     last_##join##_##n : RETURN_BIT(LAST_##join((uint64_t)(READ_##field op WITH_##field)));
 
@@ -42,11 +43,12 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
 
 /* The steps that both loops have. */
 #define COMMON_LABELS                                                                              \
-    LEAVES(LABEL, 0) LEAVES(LABEL, 1) LEAVES(LABEL, 2) LEAVES(LAST_LABEL, 0) LEAVES(LAST_LABEL, 1) LEAVES(LAST_LABEL, 2)[FAST_BIT] = &&bit, [FAST_NOT] = &&not,      \
-                                      [FAST_AND] = &&and, [FAST_OR] = && or,                       \
-                                      [FAST_JUMP_FALSE] = &&jump_false,                            \
-                                      [FAST_JUMP_TRUE] = &&jump_true, [FAST_TEXT_EQ] = &&text_eq,  \
-                                      [FAST_TEXT_NE] = &&text_ne, [FAST_RETURN_BIT] = &&return_bit
+    LEAVES(LABEL, 0)                                                                               \
+    LEAVES(LABEL, 1) LEAVES(LABEL, 2) LEAVES(LAST_LABEL, 0) LEAVES(LAST_LABEL, 1)                  \
+        LEAVES(LAST_LABEL, 2)[FAST_BIT] = &&bit,                                                   \
+                           [FAST_NOT] = &&not, [FAST_AND] = &&and, [FAST_OR] = && or               \
+        , [FAST_JUMP_FALSE] = &&jump_false, [FAST_JUMP_TRUE] = &&jump_true,                        \
+                           [FAST_RETURN_BIT] = &&return_bit
 #define COMMON_STEPS                                                                               \
     LEAVES(BODY, 0)                                                                                \
     LEAVES(BODY, 1)                                                                                \
@@ -54,7 +56,8 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
     LEAVES(LAST_BODY, 0)                                                                           \
     LEAVES(LAST_BODY, 1)                                                                           \
     LEAVES(LAST_BODY, 2)                                                                           \
-    bit : b = b << 1 | (uint64_t)i->i;                                                             \
+    bit:                                                                                           \
+    b = b << 1 | (uint64_t)i->i;                                                                   \
     NEXT;                                                                                          \
     not : b ^= 1;                                                                                  \
     NEXT;                                                                                          \
@@ -62,17 +65,17 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
     NEXT;                                                                                          \
     or : b = b >> 1 | (b & 1);                                                                     \
     NEXT;                                                                                          \
-    jump_false : if (!(b & 1)) i = p->fast + i->jump - 1;                                          \
+    jump_false:                                                                                    \
+    if (!(b & 1))                                                                                  \
+        i = p->fast + i->jump - 1;                                                                 \
     NEXT;                                                                                          \
-    jump_true : if (b & 1) i = p->fast + i->jump - 1;                                              \
-    NEXT;                                                                                          \
-    text_eq : b = b << 1 | same_text(&v[i->slot], &p->konst[i->jump]);                             \
-    NEXT;                                                                                          \
-    text_ne : b = b << 1 | !same_text(&v[i->slot], &p->konst[i->jump]);                            \
+    jump_true:                                                                                     \
+    if (b & 1)                                                                                     \
+        i = p->fast + i->jump - 1;                                                                 \
     NEXT;
 
-static inline int run_plain(const struct fast_insn *i, const struct cordon_program *p,
-                            const struct cordon_ctx *c)
+static int run_plain(const struct fast_insn *i, const struct cordon_program *p,
+                     const struct cordon_ctx *c)
 {
     static const void *const steps[FAST_COUNT] = {COMMON_LABELS};
     const struct expr_value *v = c->value;
@@ -92,7 +95,7 @@ union cell {
 
 #define SIX(base, at, cmp, field)                                                                  \
     [base + 0] = &&at##0, [base + 1] = &&at##1, [base + 2] = &&at##2, [base + 3] = &&at##3,        \
-              [base + 4] = &&at##4, [base + 5] = &&at##5
+            [base + 4] = &&at##4, [base + 5] = &&at##5
 #define SIX_STEPS(at, down, keep, field)                                                           \
     at##0 : down;                                                                                  \
     b = b << 1 | (s[-1 + keep].field < s[keep].field);                                             \
@@ -113,10 +116,13 @@ union cell {
     b = b << 1 | (s[-1 + keep].field != s[keep].field);                                            \
     goto at##end;
 
-static int run_full(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_value *ret)
+static int run_full(const struct cordon_program *p, const struct cordon_ctx *c,
+                    struct expr_value *ret)
 {
     static const void *const steps[FAST_COUNT] = {
         COMMON_LABELS,
+        [FAST_TEXT_EQ] = &&text_eq,
+        [FAST_TEXT_NE] = &&text_ne,
         [FAST_SLOT] = &&slot,
         [FAST_CONST] = &&konst,
         [FAST_SWAP] = &&swap,
@@ -150,6 +156,12 @@ static int run_full(const struct cordon_program *p, const struct cordon_ctx *c, 
     b = (truth);                                                                                   \
     goto return_bit
     COMMON_STEPS
+text_eq:
+    b = b << 1 | same_text(&v[i->slot], &p->konst[i->jump]);
+    NEXT;
+text_ne:
+    b = b << 1 | !same_text(&v[i->slot], &p->konst[i->jump]);
+    NEXT;
 slot:
     (++s)->i = v[i->slot].i;
     NEXT;
@@ -245,8 +257,8 @@ int fast_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
     return r;
 }
 
-static __attribute__((noinline)) int test_other(const struct cordon_program *p,
-                                                const struct cordon_ctx *c, void *scratch, size_t len)
+static __attribute__((noinline)) int
+test_other(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch, size_t len)
 {
     struct expr_value v;
     int r = fast_ready(p, c) ? fast_run(p, c, &v) : -1;
