@@ -63,7 +63,6 @@ struct cordon_program {
     uint32_t source_len, count, konst_count;
     /* typed code for contexts whose slots have their declared kinds: fast.h */
     struct fast_insn *fast;
-    uint32_t fast_count, fast_stack;
     uint64_t ready;                          /* those of the first 64 slots it reads */
     const struct fast_insn *plain;           /* fast, if it is neither wide nor needs a value stack */
     bool fast_wide;                          /* it reads others too */

@@ -82,7 +82,16 @@ static inline bool fast_ready(const struct cordon_program *p, const struct cordo
     return true;
 }
 
-/* Both only if fast_ready. -1: ask eval.c. */
+struct fast_code {
+    struct fast_insn *code;
+    uint32_t count;
+    bool plain; /* no value stack, no strings */
+};
+/* Typed code for slots of the KINDS given (NULL: the schema's). False if there is none. */
+bool fast_make(const struct cordon_program *p, const uint8_t *kinds, struct expr_area *area,
+               struct fast_code *ret);
+
+/* Only if fast_ready. -1: ask eval.c. */
 int fast_run(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_value *ret);
 
 #endif

@@ -20,7 +20,8 @@ struct join {
 #define NO_JUMP UINT32_MAX
 
 struct quick {
-    struct cordon_program *p;
+    const struct cordon_program *p;
+    const uint8_t *kinds; /* by slot, in place of the schema's; strings are then compared as such */
     struct fast_insn *out;
     uint32_t count, room;
     struct item stack[FAST_STACK * 2];
@@ -173,9 +174,9 @@ static bool slot_with_const(struct quick *q, enum expr_cmp op, const struct item
     if (x->kind == K_STR) {
         if (c->kind != K_STR || op < CMP_EQ)
             return false;
-        if (k->enums && c->code == 0)
+        if (k->enums && !q->kinds && c->code == 0)
             constant_bit(q, op == CMP_NE);
-        else if (k->enums)
+        else if (k->enums && !q->kinds)
             leaf(q, FAST_LEAF_CODE + (op == CMP_NE), x->slot, 0, c->code);
         else {
             struct fast_insn *i = put(q, op == CMP_EQ ? FAST_TEXT_EQ : FAST_TEXT_NE);
@@ -320,7 +321,7 @@ static void step(struct quick *q, uint32_t pc)
         const struct expr_value *v = &q->p->konst[i->arg];
         push(q, (struct item){.lazy = L_CONST, .kind = v->kind, .konst = i->arg});
     } else if (i->op == OP_SLOT) {
-        uint8_t kind = q->p->schema->keys[i->slot].kind;
+        uint8_t kind = q->kinds ? q->kinds[i->slot] : q->p->schema->keys[i->slot].kind;
         q->failed = q->failed || kind == EXPR_NO_KIND;
         push(q, (struct item){.lazy = L_SLOT, .kind = kind, .slot = i->slot});
     } else if (i->op <= OP_DIV) {
@@ -388,21 +389,20 @@ static void finish(struct quick *q)
     }
 }
 
-void expr_quicken(struct cordon_program *p, struct expr_area *area)
+bool fast_make(const struct cordon_program *p, const uint8_t *kinds, struct expr_area *area,
+               struct fast_code *ret)
 {
     struct quick q __attribute__((uninitialized));
     size_t mark = area->used;
     q.p = p;
+    q.kinds = kinds;
     q.count = q.height = q.join_count = q.numbers = q.bits = 0;
     q.plain = true;
     q.failed = false;
     q.room = p->count * 3 + 4;
     q.out = expr_area_take(area, q.room * sizeof *q.out);
-    p->fast = NULL;
-    p->plain = NULL;
-    p->fast_plain = false;
     if (!q.out)
-        return;
+        return false;
     for (uint32_t pc = 0; !q.failed; pc++) {
         while (!q.failed && q.join_count && q.joins[q.join_count - 1].target == pc) {
             if (q.stack[q.height - 1].kind != K_BOOL)
@@ -419,14 +419,25 @@ void expr_quicken(struct cordon_program *p, struct expr_area *area)
     }
     if (!q.failed)
         finish(&q);
-    if (q.failed) {
-        area->used = mark;
-        return;
-    }
     area->used = mark;
-    p->fast = expr_area_take(area, q.count * sizeof *q.out);
-    p->fast_count = q.count;
-    p->fast_plain = q.plain;
+    if (q.failed)
+        return false;
+    ret->code = expr_area_take(area, q.count * sizeof *q.out); /* the same place, cut to size */
+    ret->count = q.count;
+    ret->plain = q.plain;
+    return true;
+}
+
+void expr_quicken(struct cordon_program *p, struct expr_area *area)
+{
+    struct fast_code made;
+    p->fast = NULL;
+    p->plain = NULL;
+    p->fast_plain = false;
+    if (!fast_make(p, NULL, area, &made))
+        return;
+    p->fast = made.code;
+    p->fast_plain = made.plain;
     p->ready = p->uses[0];
     p->fast_wide = false;
     for (uint32_t w = 1; w < CORDON_KEYS_MAX / 64; w++)
