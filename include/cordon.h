@@ -72,6 +72,11 @@ CORDON_API extern const char cordon_schema_example[]; /* JSON, the seed's 19 key
 CORDON_API size_t cordon_schema_size(size_t json_len);
 CORDON_API int cordon_schema_read(const char *json, size_t len, void *mem, size_t mem_len,
                                   struct cordon_schema **ret_schema, struct cordon_error *err);
+/* The same, and the members of one JSON context as further keys of any type: for an operator's own
+ * contexts, never for one that a model wrote. MEM as for both lengths together. */
+CORDON_API int cordon_schema_read_with(const char *json, size_t len, const char *context,
+                                       size_t context_len, void *mem, size_t mem_len,
+                                       struct cordon_schema **ret_schema, struct cordon_error *err);
 CORDON_API size_t cordon_schema_count(const struct cordon_schema *s);
 CORDON_API const char *cordon_schema_key(const struct cordon_schema *s, size_t slot, size_t *ret_len);
 CORDON_API int cordon_schema_slot(const struct cordon_schema *s, const char *key, size_t len); /* -1 */

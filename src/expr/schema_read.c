@@ -191,6 +191,14 @@ static int read_options(struct reader *r, struct expr_key *k)
     return 0;
 }
 
+static void insert(struct cordon_schema *s, uint32_t slot)
+{
+    uint32_t h = expr_schema_hash(s->keys[slot].name, s->keys[slot].len);
+    while (s->hash[h & s->hash_mask])
+        h++;
+    s->hash[h & s->hash_mask] = (uint16_t)(slot + 1);
+}
+
 static int add_key(struct reader *r, const struct json_token *t, struct expr_key **ret)
 {
     if (r->s->count == r->key_room)
@@ -198,7 +206,13 @@ static int add_key(struct reader *r, const struct json_token *t, struct expr_key
     struct expr_key *k = &r->s->keys[r->s->count++];
     *k = (struct expr_key){.types = TYPE_ANY};
     *ret = k;
-    return keep_string(r, t, &k->name, &k->len);
+    int e = keep_string(r, t, &k->name, &k->len);
+    if (e)
+        return e;
+    if (expr_schema_slot(r->s, k->name, k->len) >= 0)
+        return json_fail(&r->j, t, "a key is declared twice");
+    insert(r->s, r->s->count - 1);
+    return 0;
 }
 
 static int read_keys(struct reader *r)
@@ -256,10 +270,10 @@ static uint8_t fast_kind(const struct expr_key *k)
     }
 }
 
-/* Shell sort: no recursion, no memory, and at most 1024 keys. */
-static int finish(struct reader *r)
+/* Shell sort: no recursion, no memory, and at most 1024 keys. Until here slots were in the order of
+ * the text, so the hash is made anew. */
+static void finish(struct cordon_schema *s)
 {
-    struct cordon_schema *s = r->s;
     for (uint32_t gap = s->count / 2; gap; gap /= 2)
         for (uint32_t i = gap; i < s->count; i++) {
             struct expr_key k = s->keys[i];
@@ -268,18 +282,36 @@ static int finish(struct reader *r)
                 s->keys[j] = s->keys[j - gap];
             s->keys[j] = k;
         }
+    memset(s->hash, 0, (s->hash_mask + 1u) * sizeof *s->hash);
     for (uint32_t i = 0; i < s->count; i++) {
-        struct expr_key *k = &s->keys[i];
-        if (i && compare_names(k - 1, k) == 0)
-            return expr_fail(r->j.err, CORDON_SCHEMA, "a key is declared twice: %.*s",
-                             (int)at_most(k->len, 80), k->name);
-        k->kind = fast_kind(k);
-        uint32_t h = expr_schema_hash(k->name, k->len);
-        while (s->hash[h & s->hash_mask])
-            h++;
-        s->hash[h & s->hash_mask] = (uint16_t)(i + 1);
+        s->keys[i].kind = fast_kind(&s->keys[i]);
+        insert(s, i);
     }
-    return 0;
+}
+
+/* The members of a context that no key declares, as keys of any type. */
+static int add_members(struct reader *r, const char *context, size_t len, struct cordon_error *err)
+{
+    struct json_token t, v;
+    struct expr_key *k;
+    json_init(&r->j, context, len, CORDON_CONTEXT, err);
+    int e = json_next(&r->j, &t);
+    if (e == 0 && t.kind != JSON_OBJECT)
+        return json_fail(&r->j, &t, "a context is a JSON object");
+    while (e == 0 && (e = json_next(&r->j, &t)) == 0 && t.kind == JSON_KEY) {
+        const char *name;
+        uint32_t n;
+        size_t mark = r->area.used;
+        if ((e = json_string(&r->j, &t, &r->area, &name, &n)))
+            return e;
+        int known = expr_schema_slot(r->s, name, n);
+        r->area.used = mark;
+        if (known < 0 && (e = add_key(r, &t, &k)))
+            return e;
+        if ((e = json_next(&r->j, &v)) == 0)
+            e = json_skip(&r->j, &v);
+    }
+    return e ? e : json_next(&r->j, &t);
 }
 
 static void *zeroed(struct expr_area *a, size_t size)
@@ -293,10 +325,17 @@ static void *zeroed(struct expr_area *a, size_t size)
 int cordon_schema_read(const char *json, size_t len, void *mem, size_t mem_len,
                        struct cordon_schema **ret_schema, struct cordon_error *err)
 {
+    return cordon_schema_read_with(json, len, NULL, 0, mem, mem_len, ret_schema, err);
+}
+
+int cordon_schema_read_with(const char *json, size_t len, const char *context, size_t context_len,
+                            void *mem, size_t mem_len, struct cordon_schema **ret_schema,
+                            struct cordon_error *err)
+{
     struct reader r = {.area = expr_area_of(mem, mem_len),
-                       .key_room = (uint32_t)at_most(len / 4 + 1, CORDON_KEYS_MAX),
-                       .enum_room = (uint32_t)at_most(len / 3 + 1, CORDON_ENUM_MAX)};
-    if (len > CORDON_CONTEXT_MAX)
+                       .key_room = (uint32_t)at_most((len + context_len) / 4 + 1, CORDON_KEYS_MAX),
+                       .enum_room = (uint32_t)at_most((len + context_len) / 3 + 1, CORDON_ENUM_MAX)};
+    if (len > CORDON_CONTEXT_MAX || context_len > CORDON_CONTEXT_MAX)
         return expr_fail(err, CORDON_SCHEMA, "a schema of more than %u bytes", CORDON_CONTEXT_MAX);
     json_init(&r.j, json, len, CORDON_SCHEMA, err);
     struct cordon_schema *s = r.s = zeroed(&r.area, sizeof *s);
@@ -332,10 +371,11 @@ int cordon_schema_read(const char *json, size_t len, void *mem, size_t mem_len,
         e = json_next(&r.j, &t); /* nothing may follow */
     if (e == 0 && !seen)
         e = expr_fail(err, CORDON_SCHEMA, "a schema needs \"keys\"");
-    if (e == 0)
-        e = finish(&r);
+    if (e == 0 && context)
+        e = add_members(&r, context, context_len, err);
     if (e)
         return e;
+    finish(s);
     *ret_schema = s;
     return 0;
 }
