@@ -201,6 +201,15 @@ struct cordon_reason {
     struct cordon_value value;   /* of the leaf, unless it raised */
     enum cordon_status raised;
 };
+/* The keys that a reason reads, with their values, each once; returns how many there are. */
+struct cordon_reading {
+    size_t slot;
+    struct cordon_value value;
+    bool readable; /* false: a list, an object, or a missing key that is required */
+};
+CORDON_API size_t cordon_readings(const struct cordon_program *p, const struct cordon_ctx *c,
+                                  const struct cordon_reason *reason, struct cordon_reading *out,
+                                  size_t max);
 CORDON_API size_t cordon_explain_size(const struct cordon_program *p);
 /* Answers like cordon_test (-1 also when memory is short: then *ret_count is 0). */
 CORDON_API int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, void *mem,

@@ -245,3 +245,26 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
     *ret_count = collect(&x, root, todo, reasons);
     return answer;
 }
+
+size_t cordon_readings(const struct cordon_program *p, const struct cordon_ctx *c,
+                       const struct cordon_reason *reason, struct cordon_reading *out, size_t max)
+{
+    struct expr_run run = {0};
+    uint64_t seen[CORDON_KEYS_MAX / 64] = {0};
+    size_t count = 0;
+    for (uint32_t pc = 0; pc < p->count; pc++) {
+        const struct expr_insn *i = &p->code[pc];
+        uint64_t bit = 1ULL << (i->slot % 64);
+        if (i->op != OP_SLOT || p->span[pc].start < reason->offset || p->span[pc].end > reason->end ||
+            seen[i->slot / 64] & bit)
+            continue;
+        seen[i->slot / 64] |= bit;
+        if (count < max) {
+            struct expr_value v = expr_none();
+            bool readable = expr_read_slot(&run, c, i->slot, &v) == 0;
+            out[count] = (struct cordon_reading){i->slot, expr_export(&v), readable};
+        }
+        count++;
+    }
+    return count;
+}

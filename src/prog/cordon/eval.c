@@ -68,18 +68,52 @@ static int print_failure(const struct runner *r, const char *name, const struct 
     return err->status == CORDON_UNSAFE ? 3 : err->status == CORDON_CONTEXT ? 2 : 1;
 }
 
-static void print_reason(const struct cordon_reason *x, const char *source, bool json)
+#define READINGS 32 /* keys shown for one leaf */
+
+static void print_readings(const struct runner *r, const struct cordon_program *p, const struct cordon_reason *x)
 {
-    if (json) {
+    struct cordon_reading reading[READINGS];
+    size_t n = cordon_readings(p, r->ctx, x, reading, READINGS);
+    for (size_t i = 0; i < n && i < READINGS; i++) {
+        size_t len;
+        const char *key = cordon_schema_key(r->schema, reading[i].slot, &len);
+        struct cordon_value name = {.type = CORDON_STR, .s = key, .len = len};
+        const struct cordon_value *v = reading[i].readable ? &reading[i].value : NULL;
+        if (r->o->json) {
+            printf("%s", i ? "," : "");
+            expr_json_value(stdout, &name);
+            printf(":");
+            expr_json_value(stdout, v);
+        } else {
+            printf("%sctx[", i ? ", " : "    ");
+            expr_print_value(stdout, &name);
+            printf("] = ");
+            if (v)
+                expr_print_value(stdout, v);
+            else
+                printf("(unreadable)");
+        }
+    }
+    if (!r->o->json && n)
+        printf("\n");
+}
+
+static void print_reason(const struct runner *r, const struct cordon_program *p, const struct cordon_reason *x,
+                         const char *source)
+{
+    if (r->o->json) {
         printf("{\"text\":");
         expr_json_string(stdout, source + x->offset, x->end - x->offset);
         printf(",\"truth\":%s,\"value\":", x->truth < 0 ? "null" : x->truth ? "true" : "false");
         expr_json_value(stdout, x->truth < 0 ? NULL : &x->value);
         printf(",\"raises\":");
         if (x->truth < 0)
-            printf("\"%s\"}", cordon_class(x->raised));
+            printf("\"%s\"", cordon_class(x->raised));
         else
-            printf("null}");
+            printf("null");
+        printf(",\"reads\":{");
+        print_readings(r, p, x);
+        printf("}}");
         return;
     }
     printf("  %.*s  is  ", (int)(x->end - x->offset), source + x->offset);
@@ -88,6 +122,7 @@ static void print_reason(const struct cordon_reason *x, const char *source, bool
     else
         expr_print_value(stdout, &x->value);
     printf("\n");
+    print_readings(r, p, x);
 }
 
 /* The leaves that forced the answer, and the keys they read. */
@@ -106,7 +141,7 @@ static int print_explanation(const struct runner *r, const struct cordon_program
     for (size_t i = 0; i < count; i++) {
         if (r->o->json && i)
             printf(",");
-        print_reason(&reasons[i], source, r->o->json);
+        print_reason(r, p, &reasons[i], source);
     }
     if (r->o->json)
         printf("]");
