@@ -171,12 +171,29 @@ int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_t
     return refuse_node(lx, "Name", name->start, name->end, text);
 }
 
+/* Whether a trailer follows what was just read; then that is the outer node, and NEXT is its token. */
+static bool trailer_follows(struct lex *lx, struct lex_token *next)
+{
+    struct cordon_error *keep = lx->err;
+    struct lex at = *lx;
+    lx->err = NULL;
+    int r = lex_next(lx, next);
+    lx->err = keep;
+    if (r == 0 && refuse_is_trailer(next->kind))
+        return true;
+    *lx = at;
+    return false;
+}
+
 int refuse_operand(struct lex *lx, const struct lex_token *t)
 {
     bool has_for, has_colon;
     uint32_t end = t->end;
+    struct lex_token next;
     switch (t->kind) {
     case T_FOREIGN_VALUE:
+        if (trailer_follows(lx, &next))
+            return refuse_trailer(lx, t->start, &next);
         return refuse_constant(lx, t);
     case T_ELLIPSIS: {
         struct lex_token e = *t;
@@ -188,7 +205,8 @@ int refuse_operand(struct lex *lx, const struct lex_token *t)
     case T_TILDE:
         return refuse_op(lx, "unary", "Invert", t, NULL);
     case T_OPEN_SQUARE:
-        to_closing(lx, &has_for, &has_colon, &end);
+        if (to_closing(lx, &has_for, &has_colon, &end) && trailer_follows(lx, &next))
+            return refuse_trailer(lx, t->start, &next);
         return refuse_node(lx, has_for ? "ListComp" : "List", t->start, end,
                            "there are no lists; compare with == and join with or");
     case T_OPEN_CURLY: {
@@ -198,7 +216,8 @@ int refuse_operand(struct lex *lx, const struct lex_token *t)
         probe.depth++;
         bool empty = lex_next(&probe, &first) == 0 &&
                      (first.kind == T_CLOSE_CURLY || first.kind == T_POWER);
-        to_closing(lx, &has_for, &has_colon, &end);
+        if (to_closing(lx, &has_for, &has_colon, &end) && trailer_follows(lx, &next))
+            return refuse_trailer(lx, t->start, &next);
         const char *node = has_for ? (has_colon ? "DictComp" : "SetComp")
                                    : (has_colon || empty ? "Dict" : "Set");
         return refuse_node(lx, node, t->start, end, "there are no sets or dictionaries");

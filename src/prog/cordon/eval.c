@@ -5,14 +5,13 @@
 #include "expr_common.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct options {
     const char *expr, *schema, *file, *save, *load;
     struct text ctx;
-    bool ndjson, explain, json, prompt, certificate, has_ctx;
+    bool ndjson, explain, json, prompt, certificate, require, strict, has_ctx;
     unsigned flags;
 };
 
@@ -342,71 +341,62 @@ static int prompt(const struct cordon_schema *s)
     return 0;
 }
 
+/* An expression may begin with a minus, so getopt would not do: an option is two dashes and a letter. */
 static int read_options(int argc, char **argv, struct options *o)
 {
-    enum { CTX = 256, CTX_FILE, SCHEMA, NDJSON, EXPLAIN, JSON, REQUIRE, STRICT, PROMPT, FILE_, SAVE, LOAD, CERT, HELP };
-    static const struct option longs[] = {
-        {"ctx", required_argument, NULL, CTX},       {"ctx-file", required_argument, NULL, CTX_FILE},
-        {"schema", required_argument, NULL, SCHEMA}, {"ndjson", no_argument, NULL, NDJSON},
-        {"explain", no_argument, NULL, EXPLAIN},     {"json", no_argument, NULL, JSON},
-        {"require-keys", no_argument, NULL, REQUIRE}, {"strict", no_argument, NULL, STRICT},
-        {"prompt", no_argument, NULL, PROMPT},       {"file", required_argument, NULL, FILE_},
-        {"save", required_argument, NULL, SAVE},     {"load", required_argument, NULL, LOAD},
-        {"certificate", no_argument, NULL, CERT},    {"help", no_argument, NULL, HELP},
-        {0}};
     const char *ctx_file = NULL, *ctx = NULL;
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        switch (c) {
-        case CTX:
-            ctx = optarg;
-            break;
-        case CTX_FILE:
-            ctx_file = optarg;
-            break;
-        case SCHEMA:
-            o->schema = optarg;
-            break;
-        case NDJSON:
-            o->ndjson = true;
-            break;
-        case EXPLAIN:
-            o->explain = true;
-            break;
-        case JSON:
-            o->json = true;
-            break;
-        case REQUIRE:
-            o->flags |= CORDON_REQUIRE_KEYS;
-            break;
-        case STRICT:
-            o->flags |= CORDON_STRICT;
-            break;
-        case PROMPT:
-            o->prompt = true;
-            break;
-        case FILE_:
-            o->file = optarg;
-            break;
-        case SAVE:
-            o->save = optarg;
-            break;
-        case LOAD:
-            o->load = optarg;
-            break;
-        case CERT:
-            o->certificate = true;
-            break;
-        case HELP:
-            return -1;
-        default:
+    bool help = false, only_words = false;
+    const struct {
+        const char *name;
+        const char **value;
+        bool *flag;
+    } known[] = {{"ctx", &ctx, NULL},
+                 {"ctx-file", &ctx_file, NULL},
+                 {"schema", &o->schema, NULL},
+                 {"file", &o->file, NULL},
+                 {"save", &o->save, NULL},
+                 {"load", &o->load, NULL},
+                 {"ndjson", NULL, &o->ndjson},
+                 {"explain", NULL, &o->explain},
+                 {"json", NULL, &o->json},
+                 {"prompt", NULL, &o->prompt},
+                 {"certificate", NULL, &o->certificate},
+                 {"require-keys", NULL, &o->require},
+                 {"strict", NULL, &o->strict},
+                 {"help", NULL, &help}};
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (!only_words && strcmp(word, "--") == 0) {
+            only_words = true;
+            continue;
+        }
+        bool option = word[0] == '-' && word[1] == '-' && word[2] >= 'a' && word[2] <= 'z';
+        if (only_words || !option) {
+            if (o->expr)
+                return usage(stderr);
+            o->expr = word;
+            continue;
+        }
+        const char *equals = strchr(word, '=');
+        size_t n = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2, k = 0;
+        while (k < sizeof known / sizeof *known &&
+               (strlen(known[k].name) != n || strncmp(known[k].name, word + 2, n) != 0))
+            k++;
+        if (k == sizeof known / sizeof *known || (known[k].flag && equals) ||
+            (known[k].value && !equals && i + 1 == argc)) {
+            fprintf(stderr, "cordon eval: %s: unknown option, or its value is missing\n", word);
             return usage(stderr);
         }
+        if (known[k].flag)
+            *known[k].flag = true;
+        else
+            *known[k].value = equals ? equals + 1 : argv[++i];
     }
-    if (optind < argc && !o->prompt && !o->file && !o->load)
-        o->expr = argv[optind++];
-    bool has_work = o->prompt || o->file || o->load || o->expr;
-    if (!has_work || optind < argc || (ctx && ctx_file) || (o->ndjson && (ctx || ctx_file || o->file)))
+    if (help)
+        return -1;
+    o->flags = (o->require ? CORDON_REQUIRE_KEYS : 0) | (o->strict ? CORDON_STRICT : 0);
+    int work = (o->prompt != 0) + (o->file != NULL) + (o->load != NULL) + (o->expr != NULL);
+    if (work != 1 || (ctx && ctx_file) || (o->ndjson && (ctx || ctx_file || o->file)))
         return usage(stderr);
     o->has_ctx = ctx || ctx_file;
     if (ctx_file)
