@@ -72,6 +72,8 @@ static void sides(const struct domain *d, const struct expr_value *c, bool *belo
           !(hi < 0 || (hi == 0 && d->has_hi && d->hi_open));
     if (c->kind == K_FLOAT && c->f != floor(c->f) && !(d->types & TYPE_BIT(CORDON_FLOAT)))
         *at = false;
+    if (d->has_hole && expr_order(&d->hole, c) == 0)
+        *at = false;
     if (!(d->types & NUMBERS))
         *below = *at = *above = false;
     /* only NaN left: the interval has run out */
@@ -183,6 +185,10 @@ void domain_refine(struct domain *d, const struct cordon_schema *s, const struct
             raise_lo(d, c, holds == CMP_GT);
         if (holds == CMP_LT || holds == CMP_LE || holds == CMP_EQ)
             lower_hi(d, c, holds == CMP_LT);
+        if (holds == CMP_NE) {
+            d->has_hole = true;
+            d->hole = *c;
+        }
         if (holds == CMP_NE && d->has_lo && expr_order(&d->lo, c) == 0)
             d->lo_open = true;
         if (holds == CMP_NE && d->has_hi && expr_order(&d->hi, c) == 0)

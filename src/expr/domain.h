@@ -15,9 +15,10 @@ struct domain {
     uint8_t types;
     bool nan;          /* a float may be NaN */
     bool has_lo, has_hi, lo_open, hi_open;
+    bool has_hole;     /* one number it is known not to be */
     bool has_members;
     uint64_t members;  /* of the key's enum, if it has at most 64 */
-    struct expr_value lo, hi;
+    struct expr_value lo, hi, hole;
 };
 
 /* What a truth can come to. */

@@ -94,7 +94,7 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected character after line continuation");
             if (next == lx->len)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected end after line continuation");
-            if (*ret_line && !lx->began && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
+            if ((*ret_line || joined) && !lx->began && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
             joined = true;
             lx->at = next;

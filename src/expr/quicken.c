@@ -268,8 +268,9 @@ static void join_bits(struct quick *q, struct join *j)
 
 #define LONG_REGION 24 /* instructions from which a jump is cheaper than computing both sides */
 
-/* A jump must not leave a number behind: FLAT says that none is held. */
-static void open_join(struct quick *q, uint32_t pc, uint32_t target, unsigned op, bool flat)
+/* A link of a chain may hand a number on to the next one, so a jump over it would unbalance the stack:
+ * only operands of `and` and `or` are jumped over. */
+static void open_join(struct quick *q, uint32_t pc, uint32_t target, unsigned op, bool may_jump)
 {
     struct join *j = q->join_count ? &q->joins[q->join_count - 1] : NULL;
     if (j && j->target == target && j->op == op) {
@@ -283,7 +284,7 @@ static void open_join(struct quick *q, uint32_t pc, uint32_t target, unsigned op
         *j = (struct join){.target = target, .op = (uint8_t)op};
     }
     j->jump = NO_JUMP;
-    if (flat && target - pc > LONG_REGION) {
+    if (may_jump && target - pc > LONG_REGION) {
         j->jump = q->count;
         put(q, op == FAST_AND ? FAST_JUMP_FALSE : FAST_JUMP_TRUE);
     }
@@ -345,7 +346,7 @@ static void step(struct quick *q, uint32_t pc)
         a = q->stack[--q->height];
         compare(q, (enum expr_cmp)(i->op - OP_CHAIN_LT), a, b, true);
         if (!q->failed)
-            open_join(q, pc, i->arg, FAST_AND, b.lazy != L_NUMBER);
+            open_join(q, pc, i->arg, FAST_AND, false);
     } else { /* OP_AND, OP_OR */
         /* the operand must be a truth already: `and` gives back the operand itself */
         a = q->stack[q->height - 1];

@@ -366,6 +366,22 @@ size_t gen_program(struct gen *g, char *buf, size_t size)
     g->max = size;
     uint32_t k = gen_below(g, 32);
     g->typed = k & 1;
+    if (gen_below(g, 64) == 0) { /* long enough for typed code to jump */
+        static const char *const joins[] = {" and ", " or ", " < ", " <= ", " == ", " != "};
+        uint32_t n = 4 + gen_below(g, 20), same = gen_below(g, 3);
+        const char *one = PICK(g, joins);
+        g->typed = 1;
+        for (uint32_t i = 0; i < n && g->len < 1500; i++) {
+            if (i)
+                add(g, same ? one : PICK(g, joins));
+            if (gen_below(g, 2))
+                plain(g);
+            else
+                operand(g, 2);
+        }
+        buf[g->len] = 0;
+        return g->len;
+    }
     if (k < 2)
         soup(g);
     else if (k < 8)
