@@ -46,10 +46,10 @@ enum cordon_status {
     CORDON_OVERFLOW,      /* OverflowError */
     CORDON_KEY_ERROR,     /* KeyError */
     CORDON_LIMIT,         /* LimitError: one of the limits above */
-    CORDON_CONTEXT,       /* ContextError: a context that is not JSON or does not follow its schema */
-    CORDON_SCHEMA,        /* SchemaError: a schema that makes no sense */
-    CORDON_BYTECODE,      /* BytecodeError: a saved program that does not verify */
-    CORDON_MEMORY,        /* MemoryError: the memory given is smaller than the _size() function says */
+    CORDON_CONTEXT,  /* ContextError: a context that is not JSON or does not follow its schema */
+    CORDON_SCHEMA,   /* SchemaError: a schema that makes no sense */
+    CORDON_BYTECODE, /* BytecodeError: a saved program that does not verify */
+    CORDON_MEMORY,   /* MemoryError: the memory given is smaller than the _size() function says */
 };
 
 #define CORDON_MESSAGE_MAX 2048
@@ -78,8 +78,10 @@ CORDON_API int cordon_schema_read_with(const char *json, size_t len, const char 
                                        size_t context_len, void *mem, size_t mem_len,
                                        struct cordon_schema **ret_schema, struct cordon_error *err);
 CORDON_API size_t cordon_schema_count(const struct cordon_schema *s);
-CORDON_API const char *cordon_schema_key(const struct cordon_schema *s, size_t slot, size_t *ret_len);
-CORDON_API int cordon_schema_slot(const struct cordon_schema *s, const char *key, size_t len); /* -1 */
+CORDON_API const char *cordon_schema_key(const struct cordon_schema *s, size_t slot,
+                                         size_t *ret_len);
+CORDON_API int cordon_schema_slot(const struct cordon_schema *s, const char *key,
+                                  size_t len); /* -1 */
 /* The paragraph for a model's prompt: keys, types, operators; like snprintf. */
 CORDON_API size_t cordon_prompt(const struct cordon_schema *s, char *out, size_t size);
 
@@ -88,24 +90,24 @@ struct cordon_program;
 
 /* What no run over a context that follows the schema exceeds. */
 struct cordon_certificate {
-    uint8_t types;      /* 1 << enum cordon_type: what the value can be */
-    uint16_t raises;    /* 1 << enum cordon_status: what it can raise */
-    uint32_t steps;     /* instructions run; each at most once */
-    uint32_t stack;     /* values held at once */
-    uint32_t bits;      /* of the longest integer computed */
-    uint32_t text;      /* bytes of the longest string computed */
-    uint64_t work;      /* word operations */
-    uint64_t scratch;   /* bytes of the caller's scratch */
-    bool conforming;    /* false only in a record of a run: the context broke the schema */
+    uint8_t types;    /* 1 << enum cordon_type: what the value can be */
+    uint16_t raises;  /* 1 << enum cordon_status: what it can raise */
+    uint32_t steps;   /* instructions run; each at most once */
+    uint32_t stack;   /* values held at once */
+    uint32_t bits;    /* of the longest integer computed */
+    uint32_t text;    /* bytes of the longest string computed */
+    uint64_t work;    /* word operations */
+    uint64_t scratch; /* bytes of the caller's scratch */
+    bool conforming;  /* false only in a record of a run: the context broke the schema */
 };
 
 CORDON_API size_t cordon_compile_size(size_t source_len);
-CORDON_API int cordon_compile(const struct cordon_schema *s, const char *source, size_t len, void *mem,
-                              size_t mem_len, struct cordon_program **ret_program,
+CORDON_API int cordon_compile(const struct cordon_schema *s, const char *source, size_t len,
+                              void *mem, size_t mem_len, struct cordon_program **ret_program,
                               struct cordon_error *err);
 /* The same verdict without a program to keep; MEM as for cordon_compile. */
-CORDON_API int cordon_validate(const struct cordon_schema *s, const char *source, size_t len, void *mem,
-                               size_t mem_len, struct cordon_error *err);
+CORDON_API int cordon_validate(const struct cordon_schema *s, const char *source, size_t len,
+                               void *mem, size_t mem_len, struct cordon_error *err);
 CORDON_API const struct cordon_certificate *cordon_certify(const struct cordon_program *p);
 CORDON_API bool cordon_uses(const struct cordon_program *p, size_t slot);
 
@@ -119,9 +121,13 @@ CORDON_API int cordon_load(const struct cordon_schema *s, const void *saved, siz
 
 /* ---- contexts: one value a declared key; what is not set is None ---- */
 struct cordon_ctx;
-enum { CORDON_REQUIRE_KEYS = 1, CORDON_STRICT = 2 }; /* absence is KeyError; off-schema is an error */
+enum {
+    CORDON_REQUIRE_KEYS = 1,
+    CORDON_STRICT = 2
+}; /* absence is KeyError; off-schema is an error */
 CORDON_API size_t cordon_ctx_size(const struct cordon_schema *s);
-CORDON_API struct cordon_ctx *cordon_ctx_init(void *mem, size_t mem_len, const struct cordon_schema *s,
+CORDON_API struct cordon_ctx *cordon_ctx_init(void *mem, size_t mem_len,
+                                              const struct cordon_schema *s,
                                               unsigned flags); /* NULL: mem too small */
 CORDON_API void cordon_ctx_clear(struct cordon_ctx *c);
 CORDON_API void cordon_ctx_none(struct cordon_ctx *c, size_t slot);
@@ -131,11 +137,12 @@ CORDON_API void cordon_ctx_float(struct cordon_ctx *c, size_t slot, double v);
 /* Borrowed, UTF-8; false if it is not, or is too long. */
 CORDON_API bool cordon_ctx_str(struct cordon_ctx *c, size_t slot, const char *s, size_t len);
 /* An integer of any size: 64-bit words, least significant first, borrowed; false if too long. */
-CORDON_API bool cordon_ctx_big(struct cordon_ctx *c, size_t slot, const uint64_t *words, size_t count,
-                               bool negative);
+CORDON_API bool cordon_ctx_big(struct cordon_ctx *c, size_t slot, const uint64_t *words,
+                               size_t count, bool negative);
 /* A value that conditions cannot read (a list, an object); TypeError only if it is read. */
 CORDON_API void cordon_ctx_foreign(struct cordon_ctx *c, size_t slot, bool is_list);
-/* Reads an object. TEXT is borrowed; what needs decoding goes to MEM (2 * len + 64 bytes will do). */
+/* Reads an object. TEXT is borrowed; what needs decoding goes to MEM (2 * len + 64 bytes will do).
+ */
 CORDON_API int cordon_ctx_json(struct cordon_ctx *c, const char *text, size_t len, void *mem,
                                size_t mem_len, struct cordon_error *err);
 CORDON_API bool cordon_ctx_conforms(const struct cordon_ctx *c);
@@ -143,24 +150,25 @@ CORDON_API bool cordon_ctx_conforms(const struct cordon_ctx *c);
 /* ---- evaluation ---- */
 struct cordon_value {
     enum cordon_type type;
-    bool negative;        /* of a big integer */
-    int64_t i;            /* CORDON_BOOL, CORDON_INT when words is NULL */
-    double f;             /* CORDON_FLOAT */
-    const char *s;        /* CORDON_STR, in the program, the context or the scratch */
+    bool negative;         /* of a big integer */
+    int64_t i;             /* CORDON_BOOL, CORDON_INT when words is NULL */
+    double f;              /* CORDON_FLOAT */
+    const char *s;         /* CORDON_STR, in the program, the context or the scratch */
     const uint64_t *words; /* CORDON_INT past 64 bits */
-    size_t len;           /* bytes of s, count of words */
+    size_t len;            /* bytes of s, count of words */
 };
 
 CORDON_API size_t cordon_scratch_size(const struct cordon_program *p); /* enough for any run */
-CORDON_API int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
-                           size_t scratch_len, struct cordon_value *ret_value,
+CORDON_API int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c,
+                           void *scratch, size_t scratch_len, struct cordon_value *ret_value,
                            struct cordon_error *err);
 /* The truth of the value: 1, 0, or -1 where it raises. The fast way; a small scratch will do. */
-CORDON_API int cordon_test(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
-                           size_t scratch_len);
+CORDON_API int cordon_test(const struct cordon_program *p, const struct cordon_ctx *c,
+                           void *scratch, size_t scratch_len);
 /* What the last evaluation cost, measured by running it again. */
-CORDON_API int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
-                              size_t scratch_len, struct cordon_certificate *ret_cost);
+CORDON_API int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c,
+                              void *scratch, size_t scratch_len,
+                              struct cordon_certificate *ret_cost);
 
 /* repr() of the value, or its JSON form (inf and nan as strings); like snprintf. WORK: at least
  * cordon_print_size() bytes for integers past 64 bits, else NULL. */
@@ -181,7 +189,7 @@ enum cordon_column_kind {
 struct cordon_column {
     enum cordon_column_kind kind;
     const void *data;
-    const uint64_t *valid; /* bit per row, set where there is a value; NULL: everywhere */
+    const uint64_t *valid;   /* bit per row, set where there is a value; NULL: everywhere */
     const char *const *dict; /* UTF-8 */
     const uint32_t *dict_len;
     uint32_t dict_count; /* a code past it is None */
@@ -196,9 +204,9 @@ CORDON_API const char *cordon_batch_backend(void); /* "neon", "avx2", "sse2", "s
 
 /* ---- explain: the smallest set of leaves that forced the answer ---- */
 struct cordon_reason {
-    size_t offset, end;          /* the leaf's text in the source */
-    int truth;                   /* 1, 0, or -1: it raised */
-    struct cordon_value value;   /* of the leaf, unless it raised */
+    size_t offset, end;        /* the leaf's text in the source */
+    int truth;                 /* 1, 0, or -1: it raised */
+    struct cordon_value value; /* of the leaf, unless it raised */
     enum cordon_status raised;
 };
 /* The keys that a reason reads, with their values, each once; returns how many there are. */
@@ -221,10 +229,10 @@ enum cordon_finding_kind {
     CORDON_ALWAYS_TRUE = 1,
     CORDON_ALWAYS_FALSE,
     CORDON_ALWAYS_RAISES,
-    CORDON_CONTRADICTION,  /* this `and` cannot hold although its parts can */
-    CORDON_TAUTOLOGY,      /* this `or` always holds although no part does */
-    CORDON_UNREACHABLE,    /* this operand is never evaluated */
-    CORDON_NOT_IN_DOMAIN,  /* compared with a value its key never has */
+    CORDON_CONTRADICTION, /* this `and` cannot hold although its parts can */
+    CORDON_TAUTOLOGY,     /* this `or` always holds although no part does */
+    CORDON_UNREACHABLE,   /* this operand is never evaluated */
+    CORDON_NOT_IN_DOMAIN, /* compared with a value its key never has */
 };
 struct cordon_finding {
     enum cordon_finding_kind kind;

@@ -1,8 +1,8 @@
 /* The Python module `cordon`: the seed's compile_condition and validate_condition over libcordon.
  *
- * The objects hold the caller's memory that the library asks for; a condition keeps its schema alive by a
- * reference. An evaluation copies nothing: the values of the dictionary are borrowed for its duration.
- * What an evaluation raises is Python's own class with Python's own words. */
+ * The objects hold the caller's memory that the library asks for; a condition keeps its schema
+ * alive by a reference. An evaluation copies nothing: the values of the dictionary are borrowed for
+ * its duration. What an evaluation raises is Python's own class with Python's own words. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -13,15 +13,13 @@
 static PyObject *UnsafeExpressionError, *LimitError;
 
 typedef struct {
-    PyObject_HEAD
-    void *mem;
+    PyObject_HEAD void *mem;
     struct cordon_schema *schema;
     PyObject *keys; /* tuple of interned names, by slot */
 } Schema;
 
 typedef struct {
-    PyObject_HEAD
-    Schema *schema;
+    PyObject_HEAD Schema *schema;
     void *mem, *scratch, *ctx_mem;
     size_t scratch_size, ctx_size;
     struct cordon_program *program;
@@ -44,7 +42,8 @@ static PyObject *raise_error(const struct cordon_error *err)
         PyObject *line = PyLong_FromLong(err->line), *column = PyLong_FromLong(err->column);
         PyObject *hint = err->hint[0] ? PyUnicode_FromString(err->hint) : Py_NewRef(Py_None);
         if (line && column && hint && PyObject_SetAttrString(e, "line", line) == 0 &&
-            PyObject_SetAttrString(e, "column", column) == 0 && PyObject_SetAttrString(e, "hint", hint) == 0)
+            PyObject_SetAttrString(e, "column", column) == 0 &&
+            PyObject_SetAttrString(e, "hint", hint) == 0)
             PyErr_SetObject(UnsafeExpressionError, e);
         Py_XDECREF(line);
         Py_XDECREF(column);
@@ -91,7 +90,8 @@ static PyObject *schema_from_json(const char *text, Py_ssize_t len)
     }
     if (cordon_schema_read(text, (size_t)len, s->mem, size, &s->schema, &err)) {
         Py_DECREF(s);
-        PyErr_Format(PyExc_ValueError, "schema: %s (line %u, column %u)", err.message, err.line, err.column);
+        PyErr_Format(PyExc_ValueError, "schema: %s (line %u, column %u)", err.message, err.line,
+                     err.column);
         return NULL;
     }
     size_t n = cordon_schema_count(s->schema);
@@ -114,7 +114,8 @@ static PyObject *schema_from_json(const char *text, Py_ssize_t len)
     return (PyObject *)s;
 }
 
-/* A Schema, JSON text, or anything json.dumps turns into one: a dict, or an iterable of key names. */
+/* A Schema, JSON text, or anything json.dumps turns into one: a dict, or an iterable of key names.
+ */
 static PyObject *schema_from(PyObject *from)
 {
     if (Py_TYPE(from) == &SchemaType)
@@ -180,8 +181,10 @@ static PyObject *schema_keys(Schema *s, void *unused)
 }
 
 static PyMethodDef schema_methods[] = {
-    {"prompt", (PyCFunction)schema_prompt, METH_NOARGS, "The paragraph for a model's prompt."}, {0}};
-static PyGetSetDef schema_getset[] = {{"keys", (getter)schema_keys, NULL, "The declared keys, sorted.", NULL}, {0}};
+    {"prompt", (PyCFunction)schema_prompt, METH_NOARGS, "The paragraph for a model's prompt."},
+    {0}};
+static PyGetSetDef schema_getset[] = {
+    {"keys", (getter)schema_keys, NULL, "The declared keys, sorted.", NULL}, {0}};
 static PyTypeObject SchemaType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cordon.Schema",
     .tp_basicsize = sizeof(Schema),
@@ -219,7 +222,8 @@ static PyObject *to_python(const struct cordon_value *v)
     return r;
 }
 
-/* An int past 64 bits; its words go to HOLD, a list that keeps them until the evaluation is over. */
+/* An int past 64 bits; its words go to HOLD, a list that keeps them until the evaluation is over.
+ */
 static int set_big(struct cordon_ctx *c, size_t slot, PyObject *v, PyObject **hold)
 {
     size_t bits = _PyLong_NumBits(v);
@@ -239,7 +243,8 @@ static int set_big(struct cordon_ctx *c, size_t slot, PyObject *v, PyObject **ho
         unsigned char *at = (unsigned char *)PyBytes_AS_STRING(bytes);
         at += -(uintptr_t)at & 7; /* words are aligned */
         r = _PyLong_AsByteArray((PyLongObject *)abs, at, words * 8, 1, 0);
-        if (r == 0 && !cordon_ctx_big(c, slot, (const uint64_t *)(const void *)at, words, _PyLong_Sign(v) < 0))
+        if (r == 0 && !cordon_ctx_big(c, slot, (const uint64_t *)(const void *)at, words,
+                                      _PyLong_Sign(v) < 0))
             r = -1;
     }
     Py_XDECREF(bytes);
@@ -273,8 +278,9 @@ static int set_slot(struct cordon_ctx *c, size_t slot, PyObject *key, PyObject *
             return -1;
         }
     } else {
-        PyErr_Format(PyExc_TypeError, "ctx[%R] holds a %s; conditions read int, float, str, bool and None",
-                     key, Py_TYPE(v)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "ctx[%R] holds a %s; conditions read int, float, str, bool and None", key,
+                     Py_TYPE(v)->tp_name);
         return -1;
     }
     return 0;
@@ -286,13 +292,15 @@ static PyObject *condition_call(Condition *self, PyObject *args, PyObject *kwarg
     struct cordon_error err = {0};
     struct cordon_value value;
     if ((kwargs && PyDict_GET_SIZE(kwargs)) || !PyArg_ParseTuple(args, "O:condition", &dict))
-        return kwargs && !PyErr_Occurred() ? PyErr_Format(PyExc_TypeError, "a condition takes one context") : NULL;
+        return kwargs && !PyErr_Occurred()
+                   ? PyErr_Format(PyExc_TypeError, "a condition takes one context")
+                   : NULL;
     bool nested = self->busy;
     void *mem = nested ? PyMem_Malloc(self->ctx_size) : self->ctx_mem;
     void *scratch = nested ? PyMem_Malloc(self->scratch_size) : self->scratch;
-    struct cordon_ctx *c = mem && scratch
-                               ? cordon_ctx_init(mem, self->ctx_size, self->schema->schema, self->flags)
-                               : NULL;
+    struct cordon_ctx *c =
+        mem && scratch ? cordon_ctx_init(mem, self->ctx_size, self->schema->schema, self->flags)
+                       : NULL;
     self->busy = 1;
     if (!c) {
         PyErr_NoMemory();
@@ -377,7 +385,8 @@ static PyObject *condition_source(Condition *c, void *unused)
     return Py_NewRef(c->source);
 }
 
-static PyGetSetDef condition_getset[] = {{"source", (getter)condition_source, NULL, "The text.", NULL}, {0}};
+static PyGetSetDef condition_getset[] = {
+    {"source", (getter)condition_source, NULL, "The text.", NULL}, {0}};
 static PyTypeObject ConditionType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cordon.Condition",
     .tp_basicsize = sizeof(Condition),
@@ -396,14 +405,15 @@ static PyObject *compile_condition(PyObject *module, PyObject *args, PyObject *k
     int require = 0, strict = 0;
     struct cordon_error err = {0};
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O$pp:compile_condition", names, &source, &from, &require,
-                                     &strict))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O$pp:compile_condition", names, &source,
+                                     &from, &require, &strict))
         return NULL;
     Py_ssize_t len;
     const char *text = PyUnicode_AsUTF8AndSize(source, &len);
     if (!text) { /* lone surrogates */
         PyErr_Clear();
-        PyErr_SetString(UnsafeExpressionError, "Invalid expression syntax: the source is not valid UTF-8");
+        PyErr_SetString(UnsafeExpressionError,
+                        "Invalid expression syntax: the source is not valid UTF-8");
         return NULL;
     }
     PyObject *schema = schema_from(from && from != Py_None ? from : example_schema);
@@ -459,14 +469,18 @@ static PyObject *validate_condition(PyObject *module, PyObject *args, PyObject *
 }
 
 static PyMethodDef functions[] = {
-    {"compile_condition", (PyCFunction)(void (*)(void))compile_condition, METH_VARARGS | METH_KEYWORDS,
-     "compile_condition(expression, schema=None, *, require_keys=False, strict=False) -> callable\n\n"
+    {"compile_condition", (PyCFunction)(void (*)(void))compile_condition,
+     METH_VARARGS | METH_KEYWORDS,
+     "compile_condition(expression, schema=None, *, require_keys=False, strict=False) -> "
+     "callable\n\n"
      "schema: a Schema, an iterable of key names, a dict or JSON text; the shipped keys if None."},
-    {"validate_condition", (PyCFunction)(void (*)(void))validate_condition, METH_VARARGS | METH_KEYWORDS,
+    {"validate_condition", (PyCFunction)(void (*)(void))validate_condition,
+     METH_VARARGS | METH_KEYWORDS,
      "validate_condition(expression, schema=None) -> (is_valid, error or None)"},
     {0}};
-static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "cordon", .m_size = -1, .m_methods = functions,
-                                        .m_doc = "Conditions that a model wrote, evaluated safely and exactly."};
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT, .m_name = "cordon", .m_size = -1, .m_methods = functions,
+    .m_doc = "Conditions that a model wrote, evaluated safely and exactly."};
 
 PyMODINIT_FUNC PyInit_cordon(void);
 PyMODINIT_FUNC PyInit_cordon(void)
@@ -475,11 +489,12 @@ PyMODINIT_FUNC PyInit_cordon(void)
     if (!m || PyType_Ready(&SchemaType) || PyType_Ready(&ConditionType))
         return NULL;
     UnsafeExpressionError = PyErr_NewExceptionWithDoc(
-        "cordon.UnsafeExpressionError", "An expression outside the language; has line, column and hint.",
-        PyExc_ValueError, NULL);
-    LimitError = PyErr_NewExceptionWithDoc("cordon.LimitError", "A limit of the engine was reached.",
-                                           PyExc_RuntimeError, NULL);
-    example_schema = schema_from_json(cordon_schema_example, (Py_ssize_t)strlen(cordon_schema_example));
+        "cordon.UnsafeExpressionError",
+        "An expression outside the language; has line, column and hint.", PyExc_ValueError, NULL);
+    LimitError = PyErr_NewExceptionWithDoc(
+        "cordon.LimitError", "A limit of the engine was reached.", PyExc_RuntimeError, NULL);
+    example_schema =
+        schema_from_json(cordon_schema_example, (Py_ssize_t)strlen(cordon_schema_example));
     if (!UnsafeExpressionError || !LimitError || !example_schema ||
         PyModule_AddObjectRef(m, "UnsafeExpressionError", UnsafeExpressionError) ||
         PyModule_AddObjectRef(m, "LimitError", LimitError) ||

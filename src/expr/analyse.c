@@ -1,15 +1,16 @@
 /* One pass over the code. Each truth is judged twice: alone, over all the schema allows, and here,
  * where what must hold for control to get this far has narrowed the keys it compares. A part that
  * could hold alone but cannot here is a contradiction, and the message is worth sending back to the
- * model that wrote it. Comparisons of a key with a constant are understood; anything else is taken to
- * be able to come out any way, so no claim is ever made too much. */
+ * model that wrote it. Comparisons of a key with a constant are understood; anything else is taken
+ * to be able to come out any way, so no claim is ever made too much. */
 #include "expr/domain.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define NONE      UINT32_MAX
-#define LONG_LIST 256 /* comparisons applied at once; more are left out, which only loses findings */
+#define NONE UINT32_MAX
+#define LONG_LIST                                                                                  \
+    256 /* comparisons applied at once; more are left out, which only loses findings */
 
 /* slot OP constant; or the slot's own truth if konst is NONE. */
 struct atom {
@@ -59,14 +60,9 @@ static const struct list EMPTY = {NONE, NONE};
 
 const char *cordon_finding_name(enum cordon_finding_kind kind)
 {
-    static const char *const names[] = {"",
-                                        "always-true",
-                                        "always-false",
-                                        "always-raises",
-                                        "contradiction",
-                                        "tautology",
-                                        "unreachable",
-                                        "not-in-domain"};
+    static const char *const names[] = {
+        "",          "always-true", "always-false", "always-raises", "contradiction",
+        "tautology", "unreachable", "not-in-domain"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "";
 }
 
@@ -161,7 +157,8 @@ static const char *get_member(const void *from, size_t i, size_t *ret_len)
     return v->s;
 }
 
-static void check_member(struct analyser *x, uint32_t slot, const struct expr_value *c, struct expr_span span)
+static void check_member(struct analyser *x, uint32_t slot, const struct expr_value *c,
+                         struct expr_span span)
 {
     const struct expr_key *k = &x->p->schema->keys[slot];
     if (c->kind != K_STR || !k->enums || expr_schema_member(x->p->schema, k, c->code))
@@ -189,13 +186,18 @@ static struct item compare(struct analyser *x, uint32_t pc, enum expr_cmp op, co
                            const struct item *b)
 {
     static const uint8_t mirrored[] = {CMP_GT, CMP_GE, CMP_LT, CMP_LE, CMP_EQ, CMP_NE};
-    struct item r = {.kind = I_OTHER, .alone = ANY, .here = ANY, .if_true = EMPTY, .if_false = EMPTY,
+    struct item r = {.kind = I_OTHER,
+                     .alone = ANY,
+                     .here = ANY,
+                     .if_true = EMPTY,
+                     .if_false = EMPTY,
                      .span = x->p->span[pc]};
     if (a->kind == I_CONST && b->kind == I_CONST) {
         struct expr_run run = {0};
         bool t = false;
         int e = expr_compare(&run, op, &x->p->konst[a->ref], &x->p->konst[b->ref], &t);
-        r.alone = r.here = e ? (struct verdict){.can_raise = true} : (struct verdict){.can_true = t, .can_false = !t};
+        r.alone = r.here = e ? (struct verdict){.can_raise = true}
+                             : (struct verdict){.can_true = t, .can_false = !t};
         return r;
     }
     if (a->kind == I_CONST && b->kind == I_SLOT) {
@@ -229,7 +231,8 @@ static struct verdict sequence(struct verdict l, struct verdict r, bool is_and)
     return v;
 }
 
-static struct item combine(struct analyser *x, const struct item *l, const struct item *r, bool is_and)
+static struct item combine(struct analyser *x, const struct item *l, const struct item *r,
+                           bool is_and)
 {
     struct item n = {.kind = I_OTHER,
                      .alone = sequence(l->alone, r->alone, is_and),
@@ -265,7 +268,11 @@ static void step(struct analyser *x, uint32_t pc)
 {
     const struct expr_insn *i = &x->p->code[pc];
     struct item *top = x->stack + x->height;
-    struct item other = {.kind = I_OTHER, .alone = ANY, .here = ANY, .if_true = EMPTY, .if_false = EMPTY,
+    struct item other = {.kind = I_OTHER,
+                         .alone = ANY,
+                         .here = ANY,
+                         .if_true = EMPTY,
+                         .if_false = EMPTY,
                          .span = x->p->span[pc]};
     switch (i->op) {
     case OP_CONST:
@@ -304,7 +311,9 @@ static void step(struct analyser *x, uint32_t pc)
         top[-2] = top[-1];
         open_join(x, i->arg, &link, true);
     } else {
-        top[-2] = i->op >= OP_LT ? compare(x, pc, (enum expr_cmp)(i->op - OP_LT), &top[-2], &top[-1]) : other;
+        top[-2] = i->op >= OP_LT
+                      ? compare(x, pc, (enum expr_cmp)(i->op - OP_LT), &top[-2], &top[-1])
+                      : other;
     }
 }
 
@@ -312,7 +321,8 @@ size_t cordon_analyse_size(const struct cordon_program *p)
 {
     size_t n = p->count + 2u;
     return n * (sizeof(struct item) + sizeof(struct join) + 4 * sizeof(struct atom)) +
-           (4 * n + 1024) * sizeof(struct saved) + 2 * p->schema->count * sizeof(struct domain) + 512;
+           (4 * n + 1024) * sizeof(struct saved) + 2 * p->schema->count * sizeof(struct domain) +
+           512;
 }
 
 static void verdict_of_all(struct analyser *x, const struct item *root)

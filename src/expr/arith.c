@@ -1,6 +1,6 @@
 /* Each operator first tries the two common cases (two small ints, two floats), then the exact ones.
- * Which of CPython's many TypeError texts comes out depends on which slot of which type it asks first;
- * the order of the tests below is CPython's order. */
+ * Which of CPython's many TypeError texts comes out depends on which slot of which type it asks
+ * first; the order of the tests below is CPython's order. */
 #include "expr/big.h"
 #include "expr/error.h"
 #include "expr/ops.h"
@@ -16,8 +16,8 @@ int expr_spend(struct expr_run *run, uint64_t units)
 {
     run->work += units;
     if (run->work > CORDON_WORK_MAX)
-        return expr_fail(run->err, CORDON_LIMIT, "the evaluation takes more than %u word operations",
-                         CORDON_WORK_MAX);
+        return expr_fail(run->err, CORDON_LIMIT,
+                         "the evaluation takes more than %u word operations", CORDON_WORK_MAX);
     return 0;
 }
 
@@ -26,7 +26,8 @@ static int no_room(struct expr_run *run)
     if (run->area.cap >= CORDON_SCRATCH_MAX)
         return expr_fail(run->err, CORDON_LIMIT, "the evaluation takes more than %u bytes",
                          CORDON_SCRATCH_MAX);
-    return expr_fail(run->err, CORDON_MEMORY, "the scratch memory is too small for this evaluation");
+    return expr_fail(run->err, CORDON_MEMORY,
+                     "the scratch memory is too small for this evaluation");
 }
 
 static int give_int(struct expr_run *run, const uint64_t *limb, uint32_t n, bool neg,
@@ -34,7 +35,8 @@ static int give_int(struct expr_run *run, const uint64_t *limb, uint32_t n, bool
 {
     uint64_t bits = big_bits(limb, n);
     if (bits > CORDON_BITS_MAX)
-        return expr_fail(run->err, CORDON_LIMIT, "an integer of more than %u bits", CORDON_BITS_MAX);
+        return expr_fail(run->err, CORDON_LIMIT, "an integer of more than %u bits",
+                         CORDON_BITS_MAX);
     if (bits > run->bits)
         run->bits = (uint32_t)bits;
     *ret = expr_from_limbs(limb, n, neg);
@@ -64,7 +66,8 @@ static int big_arith(struct expr_run *run, enum expr_arith op, const struct expr
     if (r)
         return r;
     if (op == ARITH_MUL && room > CORDON_BITS_MAX / 64 + 2)
-        return expr_fail(run->err, CORDON_LIMIT, "an integer of more than %u bits", CORDON_BITS_MAX);
+        return expr_fail(run->err, CORDON_LIMIT, "an integer of more than %u bits",
+                         CORDON_BITS_MAX);
     uint64_t *out = expr_area_take(&run->area, (size_t)(room ? room : 1) * sizeof *out);
     if (!out)
         return no_room(run);
@@ -85,7 +88,7 @@ static int int_arith(struct expr_run *run, enum expr_arith op, const struct expr
     int64_t r;
     if (a->kind == K_BIG || b->kind == K_BIG)
         return big_arith(run, op, a, b, ret);
-    if (op == ARITH_ADD ? __builtin_add_overflow(a->i, b->i, &r)
+    if (op == ARITH_ADD   ? __builtin_add_overflow(a->i, b->i, &r)
         : op == ARITH_SUB ? __builtin_sub_overflow(a->i, b->i, &r)
                           : __builtin_mul_overflow(a->i, b->i, &r))
         return big_arith(run, op, a, b, ret);
@@ -119,7 +122,8 @@ static int int_divide(struct expr_run *run, const struct expr_value *a, const st
     bool fits = big_quotient(la, ca, lb, cb, work, &d);
     run->area.used = mark;
     if (!fits)
-        return expr_fail(run->err, CORDON_OVERFLOW, "integer division result too large for a float");
+        return expr_fail(run->err, CORDON_OVERFLOW,
+                         "integer division result too large for a float");
     *ret = expr_float(na != nb ? -d : d);
     return 0;
 }
@@ -147,14 +151,18 @@ static int float_arith(struct expr_run *run, enum expr_arith op, const struct ex
         return r;
     if (op == ARITH_DIV && y == 0)
         return expr_fail(run->err, CORDON_ZERO_DIVISION, "float division by zero");
-    *ret = expr_float(op == ARITH_ADD ? x + y : op == ARITH_SUB ? x - y : op == ARITH_MUL ? x * y : x / y);
+    *ret = expr_float(op == ARITH_ADD   ? x + y
+                      : op == ARITH_SUB ? x - y
+                      : op == ARITH_MUL ? x * y
+                                        : x / y);
     return 0;
 }
 
 static int text_room(struct expr_run *run, uint64_t len, char **ret)
 {
     if (len > CORDON_STRING_MAX)
-        return expr_fail(run->err, CORDON_LIMIT, "a string of more than %u bytes", CORDON_STRING_MAX);
+        return expr_fail(run->err, CORDON_LIMIT, "a string of more than %u bytes",
+                         CORDON_STRING_MAX);
     int r = expr_spend(run, len / 8);
     if (r)
         return r;
@@ -185,7 +193,8 @@ static int repeat(struct expr_run *run, const struct expr_value *s, const struct
                   struct expr_value *ret)
 {
     if (!is_int(n))
-        return expr_fail(run->err, CORDON_TYPE_ERROR, "can't multiply sequence by non-int of type '%s'",
+        return expr_fail(run->err, CORDON_TYPE_ERROR,
+                         "can't multiply sequence by non-int of type '%s'",
                          expr_type_name(expr_type(n)));
     if (n->kind == K_BIG) /* also a negative one: CPython converts before it looks */
         return expr_fail(run->err, CORDON_OVERFLOW, "cannot fit 'int' into an index-sized integer");
@@ -201,7 +210,8 @@ static int repeat(struct expr_run *run, const struct expr_value *s, const struct
     if (chars > (uint64_t)INT64_MAX / (uint64_t)n->i)
         return expr_fail(run->err, CORDON_OVERFLOW, "repeated string is too long");
     if ((uint64_t)n->i > CORDON_STRING_MAX)
-        return expr_fail(run->err, CORDON_LIMIT, "a string of more than %u bytes", CORDON_STRING_MAX);
+        return expr_fail(run->err, CORDON_LIMIT, "a string of more than %u bytes",
+                         CORDON_STRING_MAX);
     char *out;
     uint64_t len = (uint64_t)n->i * s->len;
     int r = text_room(run, len, &out);
@@ -228,15 +238,17 @@ int expr_arith(struct expr_run *run, enum expr_arith op, const struct expr_value
     if (op == ARITH_ADD && a->kind == K_STR) {
         if (b->kind == K_STR)
             return concat(run, a, b, ret);
-        return expr_fail(run->err, CORDON_TYPE_ERROR, "can only concatenate str (not \"%s\") to str",
+        return expr_fail(run->err, CORDON_TYPE_ERROR,
+                         "can only concatenate str (not \"%s\") to str",
                          expr_type_name(expr_type(b)));
     }
     if (op == ARITH_MUL && a->kind == K_STR)
         return repeat(run, a, b, ret);
     if (op == ARITH_MUL && b->kind == K_STR)
         return repeat(run, b, a, ret);
-    return expr_fail(run->err, CORDON_TYPE_ERROR, "unsupported operand type(s) for %c: '%s' and '%s'",
-                     symbols[op], expr_type_name(expr_type(a)), expr_type_name(expr_type(b)));
+    return expr_fail(run->err, CORDON_TYPE_ERROR,
+                     "unsupported operand type(s) for %c: '%s' and '%s'", symbols[op],
+                     expr_type_name(expr_type(a)), expr_type_name(expr_type(b)));
 }
 
 int expr_negate(struct expr_run *run, const struct expr_value *a, struct expr_value *ret)

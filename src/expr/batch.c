@@ -1,7 +1,7 @@
-/* The typed code of fast.h, each step over a block of rows: truths are words of 64 bits, numbers are
- * arrays. Rows that are not plain (a null in a column that is read, an overflow, a division by zero)
- * only mark themselves; after the block eval.c answers them one by one, so errors are exact by
- * construction and the loops stay free of them. */
+/* The typed code of fast.h, each step over a block of rows: truths are words of 64 bits, numbers
+ * are arrays. Rows that are not plain (a null in a column that is read, an overflow, a division by
+ * zero) only mark themselves; after the block eval.c answers them one by one, so errors are exact
+ * by construction and the loops stay free of them. */
 #include "expr/batch.h"
 
 #include "base/utf8.h"
@@ -102,8 +102,8 @@ static void codes(struct batch *b, const struct cordon_column *c, size_t first, 
     }
 }
 
-static void leaf(struct batch *b, const struct fast_insn *i, unsigned number, size_t first, size_t words,
-                 uint64_t *out)
+static void leaf(struct batch *b, const struct fast_insn *i, unsigned number, size_t first,
+                 size_t words, uint64_t *out)
 {
     const struct cordon_column *c = &b->columns[i->slot];
     if (number < FAST_LEAF_INT) {
@@ -116,12 +116,13 @@ static void leaf(struct batch *b, const struct fast_insn *i, unsigned number, si
         for (size_t w = 0; w < words; w++)
             out[w] = (out[w] & if_yes) | (~out[w] & if_no);
     } else {
-        b->k->ints((const int64_t *)c->data + first, words, (enum expr_cmp)(number - FAST_LEAF_INT), i->i,
-                   out);
+        b->k->ints((const int64_t *)c->data + first, words, (enum expr_cmp)(number - FAST_LEAF_INT),
+                   i->i, out);
     }
 }
 
-static void load(struct batch *b, const struct fast_insn *i, size_t first, size_t rows, union cell *out)
+static void load(struct batch *b, const struct fast_insn *i, size_t first, size_t rows,
+                 union cell *out)
 {
     const struct cordon_column *c = &b->columns[i->slot];
     if (c->kind == CORDON_COL_BOOL)
@@ -131,7 +132,7 @@ static void load(struct batch *b, const struct fast_insn *i, size_t first, size_
         memcpy(out, (const union cell *)c->data + first, rows * sizeof *out);
 }
 
-#define EACH  for (size_t r = 0; r < rows; r++)
+#define EACH for (size_t r = 0; r < rows; r++)
 #define MARK(condition)                                                                            \
     for (size_t w = 0; w < words; w++) {                                                           \
         uint64_t m = 0;                                                                            \
@@ -215,8 +216,8 @@ static int number_step(struct batch *b, const struct fast_insn *i, size_t first,
     }                                                                                              \
     break;
 
-static void compare_cells(unsigned op, bool floats, const union cell *t, const union cell *s, size_t words,
-                          uint64_t *out)
+static void compare_cells(unsigned op, bool floats, const union cell *t, const union cell *s,
+                          size_t words, uint64_t *out)
 {
     switch (op + (floats ? 0 : 6)) {
     case CMP_LT:
@@ -314,7 +315,9 @@ static void block(struct batch *b, size_t first, size_t words)
             for (size_t w = 0; w < words; w++) {
                 uint64_t m = 0;
                 for (size_t n = 0; n < 64; n++)
-                    m |= (uint64_t)(op == FAST_RETURN_F ? s[w * 64 + n].f != 0 : s[w * 64 + n].i != 0) << n;
+                    m |= (uint64_t)(op == FAST_RETURN_F ? s[w * 64 + n].f != 0
+                                                        : s[w * 64 + n].i != 0)
+                         << n;
                 b->bits[0][w] = m;
             }
             return;
@@ -393,7 +396,8 @@ static int check_columns(const struct cordon_program *p, const struct cordon_col
         for (uint32_t n = 0; is_dict(c) && n < c->dict_count; n++)
             if (c->dict_len[n] > CORDON_STRING_MAX ||
                 utf8_valid_prefix(c->dict[n], c->dict_len[n]) != c->dict_len[n])
-                return expr_fail(err, CORDON_CONTEXT, "column %u: dictionary entry %u is not valid text", s, n);
+                return expr_fail(err, CORDON_CONTEXT,
+                                 "column %u: dictionary entry %u is not valid text", s, n);
     }
     return 0;
 }
@@ -402,8 +406,9 @@ size_t cordon_batch_size(const struct cordon_program *p)
 {
     size_t steps = (size_t)p->count * 3 + 4;
     return cordon_ctx_size(p->schema) + steps * (sizeof(struct fast_insn) + sizeof(struct match)) +
-           (FAST_BITS + 2) * WORDS * sizeof(uint64_t) + (FAST_STACK + 3) * ROWS * sizeof(union cell) +
-           CORDON_KEYS_MAX + cordon_scratch_size(p) + 256;
+           (FAST_BITS + 2) * WORDS * sizeof(uint64_t) +
+           (FAST_STACK + 3) * ROWS * sizeof(union cell) + CORDON_KEYS_MAX + cordon_scratch_size(p) +
+           256;
 }
 
 int batch_run(const struct batch_kernels *kernels, const struct cordon_program *p,
@@ -437,7 +442,8 @@ int batch_run(const struct batch_kernels *kernels, const struct cordon_program *
             truth[at + w] = b.bits[0][w];
             errors[at + w] = 0;
             for (uint64_t m = b.bad[w]; m; m &= m - 1)
-                exact_row(&b, (at + w) * 64 + (size_t)__builtin_ctzll(m), &truth[at + w], &errors[at + w]);
+                exact_row(&b, (at + w) * 64 + (size_t)__builtin_ctzll(m), &truth[at + w],
+                          &errors[at + w]);
         }
         done += words * 64;
     }
@@ -450,7 +456,8 @@ int batch_run(const struct batch_kernels *kernels, const struct cordon_program *
 }
 
 int cordon_batch(const struct cordon_program *p, const struct cordon_column *columns, size_t rows,
-                 void *mem, size_t mem_len, uint64_t *truth, uint64_t *errors, struct cordon_error *err)
+                 void *mem, size_t mem_len, uint64_t *truth, uint64_t *errors,
+                 struct cordon_error *err)
 {
     return batch_run(kernels_best(), p, columns, rows, mem, mem_len, truth, errors, err);
 }

@@ -8,7 +8,8 @@
  * `a and b and c` is  a AND L; b AND L; c; L:  where AND keeps the value and jumps if it is false,
  * and drops it otherwise. `a < b < c` is  a b CHAIN_LT L; c LT; L:  where CHAIN drops a and keeps b
  * if a < b holds, and otherwise leaves False in their place and jumps. So every jump ends where its
- * operand's region ends, regions nest, and at each target the stack has the same height by both ways.
+ * operand's region ends, regions nest, and at each target the stack has the same height by both
+ * ways.
  */
 #ifndef EXPR_CODE_H
 #define EXPR_CODE_H
@@ -63,11 +64,11 @@ struct cordon_program {
     uint32_t source_len, count, konst_count;
     /* typed code for contexts whose slots have their declared kinds: fast.h */
     struct fast_insn *fast;
-    uint64_t ready;                          /* those of the first 64 slots it reads */
-    const struct fast_insn *plain;           /* fast, if it is neither wide nor needs a value stack */
-    bool fast_wide;                          /* it reads others too */
-    bool fast_plain;                         /* no value stack */
-    uint64_t uses[CORDON_KEYS_MAX / 64];     /* bit per slot */
+    uint64_t ready;                      /* those of the first 64 slots it reads */
+    const struct fast_insn *plain;       /* fast, if it is neither wide nor needs a value stack */
+    bool fast_wide;                      /* it reads others too */
+    bool fast_plain;                     /* no value stack */
+    uint64_t uses[CORDON_KEYS_MAX / 64]; /* bit per slot */
     struct cordon_certificate certificate;
 };
 

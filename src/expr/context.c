@@ -117,7 +117,8 @@ int cordon_ctx_json(struct cordon_ctx *c, const char *text, size_t len, void *me
     struct json j;
     struct json_token t, v;
     if (len > CORDON_CONTEXT_MAX)
-        return expr_fail(err, CORDON_CONTEXT, "a context of more than %u bytes", CORDON_CONTEXT_MAX);
+        return expr_fail(err, CORDON_CONTEXT, "a context of more than %u bytes",
+                         CORDON_CONTEXT_MAX);
     json_init(&j, text, len, CORDON_CONTEXT, err);
     int e = json_next(&j, &t);
     if (e)

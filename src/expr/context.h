@@ -18,8 +18,8 @@ struct expr_bits {
 struct cordon_ctx {
     const struct cordon_schema *schema;
     unsigned flags;
-    uint32_t words;      /* 64 slots each */
-    struct expr_bits bits; /* of the first 64 slots: small contexts stay small, and so in cache */
+    uint32_t words;         /* 64 slots each */
+    struct expr_bits bits;  /* of the first 64 slots: small contexts stay small, and so in cache */
     struct expr_bits *more; /* of the others, behind the values */
     struct expr_value value[];
 };

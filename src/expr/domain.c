@@ -1,5 +1,6 @@
-/* One interval a key is enough for what models write: x > 5 and x < 3, 0 <= x <= 1. Bounds are values
- * of the language, compared by its own exact order, so 2**53 and its neighbours are told apart. */
+/* One interval a key is enough for what models write: x > 5 and x < 3, 0 <= x <= 1. Bounds are
+ * values of the language, compared by its own exact order, so 2**53 and its neighbours are told
+ * apart. */
 #include "expr/domain.h"
 
 #include <string.h>
@@ -63,7 +64,8 @@ static void settle(struct domain *d)
 }
 
 /* Whether the numbers of D can be below, at, above C. */
-static void sides(const struct domain *d, const struct expr_value *c, bool *below, bool *at, bool *above)
+static void sides(const struct domain *d, const struct expr_value *c, bool *below, bool *at,
+                  bool *above)
 {
     int lo = d->has_lo ? expr_order(&d->lo, c) : -1, hi = d->has_hi ? expr_order(&d->hi, c) : 1;
     *below = lo < 0;
@@ -91,13 +93,15 @@ static int order_text(const struct expr_value *a, const struct expr_value *b)
     return c ? c : (a->len > b->len) - (a->len < b->len);
 }
 
-static const struct expr_value *member(const struct cordon_schema *s, const struct expr_key *k, unsigned i)
+static const struct expr_value *member(const struct cordon_schema *s, const struct expr_key *k,
+                                       unsigned i)
 {
     return &s->strings[s->members[k->first_enum + i] - 1];
 }
 
 static struct verdict compare_text(const struct domain *d, const struct cordon_schema *s,
-                                   const struct expr_key *k, enum expr_cmp op, const struct expr_value *c)
+                                   const struct expr_key *k, enum expr_cmp op,
+                                   const struct expr_value *c)
 {
     struct verdict v = {0};
     if (!(d->types & TEXT))
@@ -114,14 +118,16 @@ static struct verdict compare_text(const struct domain *d, const struct cordon_s
 }
 
 struct verdict domain_compare(const struct domain *d, const struct cordon_schema *s,
-                              const struct expr_key *k, enum expr_cmp op, const struct expr_value *c)
+                              const struct expr_key *k, enum expr_cmp op,
+                              const struct expr_value *c)
 {
     struct verdict v = {0};
     unsigned others = d->types; /* the types that C's own is not */
     if (is_number(c)) {
         bool below, at, above;
         sides(d, c, &below, &at, &above);
-        v.can_true = (below && expr_holds(op, -1)) || (at && expr_holds(op, 0)) || (above && expr_holds(op, 1));
+        v.can_true = (below && expr_holds(op, -1)) || (at && expr_holds(op, 0)) ||
+                     (above && expr_holds(op, 1));
         v.can_false = (below && !expr_holds(op, -1)) || (at && !expr_holds(op, 0)) ||
                       (above && !expr_holds(op, 1));
         if (d->nan && d->types & TYPE_BIT(CORDON_FLOAT)) {

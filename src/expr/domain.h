@@ -13,11 +13,11 @@
 
 struct domain {
     uint8_t types;
-    bool nan;          /* a float may be NaN */
+    bool nan; /* a float may be NaN */
     bool has_lo, has_hi, lo_open, hi_open;
-    bool has_hole;     /* one number it is known not to be */
+    bool has_hole; /* one number it is known not to be */
     bool has_members;
-    uint64_t members;  /* of the key's enum, if it has at most 64 */
+    uint64_t members; /* of the key's enum, if it has at most 64 */
     struct expr_value lo, hi, hole;
 };
 
@@ -29,7 +29,8 @@ struct verdict {
 struct domain domain_of(const struct expr_key *k);
 /* value OP constant, over all values of D. */
 struct verdict domain_compare(const struct domain *d, const struct cordon_schema *s,
-                              const struct expr_key *k, enum expr_cmp op, const struct expr_value *c);
+                              const struct expr_key *k, enum expr_cmp op,
+                              const struct expr_value *c);
 /* What is left of D where `value OP c` is TRUTH and did not raise. */
 void domain_refine(struct domain *d, const struct cordon_schema *s, const struct expr_key *k,
                    enum expr_cmp op, const struct expr_value *c, bool truth);

@@ -1,5 +1,5 @@
-/* A message may quote hostile text, so quoting lives here, once: control characters, bidirectional and
- * zero-width characters come out as escapes, and a cut never leaves half a character behind. */
+/* A message may quote hostile text, so quoting lives here, once: control characters, bidirectional
+ * and zero-width characters come out as escapes, and a cut never leaves half a character behind. */
 #include "expr/error.h"
 
 #include "base/utf8.h"
@@ -11,9 +11,17 @@
 const char *cordon_class(enum cordon_status status)
 {
     static const char *const names[] = {
-        "",           "UnsafeExpressionError", "TypeError",    "ZeroDivisionError",
-        "OverflowError", "KeyError",           "LimitError",   "ContextError",
-        "SchemaError",   "BytecodeError",      "MemoryError",
+        "",
+        "UnsafeExpressionError",
+        "TypeError",
+        "ZeroDivisionError",
+        "OverflowError",
+        "KeyError",
+        "LimitError",
+        "ContextError",
+        "SchemaError",
+        "BytecodeError",
+        "MemoryError",
     };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "";
 }

@@ -25,6 +25,7 @@ size_t expr_text_end(struct expr_text *t); /* terminates, clipping whole charact
 int expr_fail(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Gives ERR its place; line and column are counted in SOURCE. */
-void expr_place(struct cordon_error *err, const char *source, size_t len, size_t offset, size_t end);
+void expr_place(struct cordon_error *err, const char *source, size_t len, size_t offset,
+                size_t end);
 
 #endif

@@ -1,6 +1,6 @@
-/* The exact interpreter: values with their kinds, all of CPython's cases. It is the reference for the
- * typed code of fast.c, which hands over to it whenever a case is not plain. The verifier has proved
- * every index below, so none is checked again. */
+/* The exact interpreter: values with their kinds, all of CPython's cases. It is the reference for
+ * the typed code of fast.c, which hands over to it whenever a case is not plain. The verifier has
+ * proved every index below, so none is checked again. */
 #include "expr/eval.h"
 
 #include "expr/error.h"
@@ -45,10 +45,12 @@ int expr_read_slot(struct expr_run *run, const struct cordon_ctx *c, size_t slot
 int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_run *run,
              struct expr_value *ret, uint32_t *ret_pc)
 {
-    struct expr_value *stack = expr_area_take(&run->area, (p->certificate.stack + 1) * sizeof *stack);
+    struct expr_value *stack =
+        expr_area_take(&run->area, (p->certificate.stack + 1) * sizeof *stack);
     struct expr_value *top = stack; /* one past the last */
     if (!stack)
-        return expr_fail(run->err, CORDON_MEMORY, "the scratch memory is too small for this evaluation");
+        return expr_fail(run->err, CORDON_MEMORY,
+                         "the scratch memory is too small for this evaluation");
     for (uint32_t pc = 0;; pc++) {
         const struct expr_insn *i = &p->code[pc];
         struct expr_value out = expr_none();
@@ -129,8 +131,8 @@ int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
     }
 }
 
-static int exact(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch, size_t len,
-                 struct expr_value *ret, struct cordon_error *err)
+static int exact(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
+                 size_t len, struct expr_value *ret, struct cordon_error *err)
 {
     struct expr_run run = expr_run_of(scratch, len, err);
     uint32_t pc = 0;
@@ -172,8 +174,8 @@ int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c, v
     struct expr_value v;
     uint32_t pc = 0;
     int r = expr_run(p, c, &run, &v, &pc);
-    *ret_cost = (struct cordon_certificate){.types = r ? 0 : (uint8_t)TYPE_BIT(expr_type(&v)),
-                                            .raises = r ? (uint16_t)(1u << r) : 0,
+    *ret_cost = (struct cordon_certificate){.types = (uint8_t)(r ? 0 : TYPE_BIT(expr_type(&v))),
+                                            .raises = (uint16_t)(r ? 1u << r : 0),
                                             .steps = p->count,
                                             .stack = p->certificate.stack,
                                             .bits = run.bits,

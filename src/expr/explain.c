@@ -1,7 +1,7 @@
-/* Every leaf is evaluated once, also those that the condition skipped, each on its own; then one pass
- * of dynamic programming from the leaves up keeps for every `and`, `or` and `not` the cheapest set of
- * leaves that alone forces what it came to. A skipped leaf may be the cheaper reason: in
- * (a or b) and c, with all three false, c alone explains the answer. One that raises when evaluated
+/* Every leaf is evaluated once, also those that the condition skipped, each on its own; then one
+ * pass of dynamic programming from the leaves up keeps for every `and`, `or` and `not` the cheapest
+ * set of leaves that alone forces what it came to. A skipped leaf may be the cheaper reason: in (a
+ * or b) and c, with all three false, c alone explains the answer. One that raises when evaluated
  * out of turn explains nothing and is never chosen. */
 #include "expr/eval.h"
 
@@ -10,11 +10,11 @@
 #define NONE UINT32_MAX
 
 struct node {
-    uint32_t left, right;  /* NONE for a leaf; right NONE for `not` */
+    uint32_t left, right; /* NONE for a leaf; right NONE for `not` */
     bool use_left, use_right;
-    int8_t truth;          /* 1, 0, or -1: raises */
+    int8_t truth; /* 1, 0, or -1: raises */
     uint8_t raised;
-    uint32_t cost;         /* leaves in the cheapest set */
+    uint32_t cost; /* leaves in the cheapest set */
     struct expr_span span;
     struct expr_value value;
 };
@@ -34,7 +34,8 @@ struct explainer {
     uint32_t count, height, join_count;
 };
 
-static uint32_t leaf(struct explainer *x, uint32_t pc, int raised, struct expr_value v, bool constant)
+static uint32_t leaf(struct explainer *x, uint32_t pc, int raised, struct expr_value v,
+                     bool constant)
 {
     struct node *n = &x->nodes[x->count];
     *n = (struct node){.left = NONE,
@@ -65,8 +66,13 @@ static uint32_t combine(struct explainer *x, uint32_t left, uint32_t right, bool
     int stop = is_and ? 0 : 1; /* the truth that ends it */
     if (l->truth < 0) {
         n->use_left = true;
-        *n = (struct node){.left = left, .right = right, .use_left = true, .truth = -1,
-                           .raised = l->raised, .cost = l->cost, .span = n->span};
+        *n = (struct node){.left = left,
+                           .right = right,
+                           .use_left = true,
+                           .truth = -1,
+                           .raised = l->raised,
+                           .cost = l->cost,
+                           .span = n->span};
         return x->count++;
     }
     bool ended = l->truth == stop;
@@ -187,7 +193,8 @@ static size_t collect(struct explainer *x, uint32_t root, uint32_t *todo, struct
         uint32_t len = n->span.end - n->span.start;
         bool again = false;
         for (size_t k = 0; k < count && k < 64 && !again; k++)
-            again = out[k].end - out[k].offset == len && memcmp(s + out[k].offset, s + n->span.start, len) == 0;
+            again = out[k].end - out[k].offset == len &&
+                    memcmp(s + out[k].offset, s + n->span.start, len) == 0;
         if (again)
             continue;
         out[count++] = (struct cordon_reason){.offset = n->span.start,
@@ -235,7 +242,8 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
         step(&x, pc);
     }
     uint32_t root = x.stack[0];
-    if (x.nodes[root].truth != answer) { /* leaves out of turn used up the meter: the whole is the reason */
+    if (x.nodes[root].truth !=
+        answer) { /* leaves out of turn used up the meter: the whole is the reason */
         reasons[0] = (struct cordon_reason){.offset = p->span[p->count - 1].start,
                                             .end = p->span[p->count - 1].end,
                                             .truth = answer};
@@ -255,8 +263,8 @@ size_t cordon_readings(const struct cordon_program *p, const struct cordon_ctx *
     for (uint32_t pc = 0; pc < p->count; pc++) {
         const struct expr_insn *i = &p->code[pc];
         uint64_t bit = 1ULL << (i->slot % 64);
-        if (i->op != OP_SLOT || p->span[pc].start < reason->offset || p->span[pc].end > reason->end ||
-            seen[i->slot / 64] & bit)
+        if (i->op != OP_SLOT || p->span[pc].start < reason->offset ||
+            p->span[pc].end > reason->end || seen[i->slot / 64] & bit)
             continue;
         seen[i->slot / 64] |= bit;
         if (count < max) {

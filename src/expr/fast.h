@@ -6,8 +6,8 @@
  * Runs in: every process.
  *
  * Truths are bits in a word, numbers lie on a small stack. `and` and `or` of conditions that cannot
- * raise here are computed without branches: on random contexts a mispredicted branch costs more than
- * a comparison. Only long operands are jumped over.
+ * raise here are computed without branches: on random contexts a mispredicted branch costs more
+ * than a comparison. Only long operands are jumped over.
  */
 #ifndef EXPR_FAST_H
 #define EXPR_FAST_H
@@ -19,7 +19,8 @@
 #define FAST_BITS  48 /* truths */
 
 /* A leaf compares a slot with a constant, and pushes the truth or joins it to the one on top.
- * Its number is FAST_LEAF + 14 * enum fast_join + (float: 0..5, int: 6..11, enum string: 12, 13). */
+ * Its number is FAST_LEAF + 14 * enum fast_join + (float: 0..5, int: 6..11, enum string: 12, 13).
+ */
 enum fast_join { JOIN_PUSH, JOIN_AND, JOIN_OR };
 enum fast_op {
     FAST_LEAF = 0,

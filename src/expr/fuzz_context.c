@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct cordon_schema *schema;
     const char *text = "{\"keys\":[\"a\",\"b\",\"c\",\"\",\"\\u00e9\"]}";
     struct cordon_error err = {0};
-    if (!schema && cordon_schema_read(text, strlen(text), schema_mem, sizeof schema_mem, &schema, &err))
+    if (!schema &&
+        cordon_schema_read(text, strlen(text), schema_mem, sizeof schema_mem, &schema, &err))
         abort();
     struct cordon_ctx *c = cordon_ctx_init(ctx_mem, sizeof ctx_mem, schema, 0);
     size_t need = 2 * size + 64;

@@ -1,5 +1,5 @@
-/* Any bytes as a saved program. The checksum is set right first, else the fuzzer would never get past
- * it; what then verifies must run, explain and analyse without leaving its memory. */
+/* Any bytes as a saved program. The checksum is set right first, else the fuzzer would never get
+ * past it; what then verifies must run, explain and analyse without leaving its memory. */
 #include "expr/code.h"
 #include "expr/eval.h"
 
@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char schema_text[] =
-    "{\"keys\":{\"a\":\"any\",\"f\":\"float\",\"i\":\"int\",\"s\":{\"type\":\"str\",\"enum\":[\"low\",\"high\"]},\"p\":\"bool\"}}";
+static const char schema_text[] = "{\"keys\":{\"a\":\"any\",\"f\":\"float\",\"i\":\"int\",\"s\":{"
+                                  "\"type\":\"str\",\"enum\":[\"low\",\"high\"]},\"p\":\"bool\"}}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         scratch = malloc(scratch_size);
         work = malloc(work_size);
         if (!scratch || !work ||
-            cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &schema, &err))
+            cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem,
+                               &schema, &err))
             abort();
     }
     unsigned char *saved = malloc(size ? size : 1);

@@ -1,5 +1,5 @@
-/* Any bytes as a condition: compiling must not crash, and what compiles must survive every pass over it
- * and evaluate within its certificate. */
+/* Any bytes as a condition: compiling must not crash, and what compiles must survive every pass
+ * over it and evaluate within its certificate. */
 #include "expr/code.h"
 #include "expr/eval.h"
 
@@ -9,12 +9,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char schema_text[] =
-    "{\"keys\":{\"a\":\"any\",\"f\":\"float\",\"i\":\"int\",\"u\":{\"type\":\"number\",\"min\":0,\"max\":1},"
+    "{\"keys\":{\"a\":\"any\",\"f\":\"float\",\"i\":\"int\",\"u\":{\"type\":\"number\",\"min\":0,"
+    "\"max\":1},"
     "\"s\":{\"type\":\"str\",\"enum\":[\"low\",\"high\"]},\"p\":\"bool\"}}";
 static const char *const contexts[] = {
     "{}",
     "{\"a\":9223372036854775807,\"f\":0.5,\"i\":3,\"u\":1,\"s\":\"low\",\"p\":true}",
-    "{\"a\":\"x\",\"f\":NaN,\"i\":100000000000000000000000000,\"u\":0.25,\"s\":\"high\",\"p\":false}",
+    "{\"a\":\"x\",\"f\":NaN,\"i\":99999999999999999999,\"u\":0.25,\"s\":\"high\",\"p\":false}",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -28,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         scratch = malloc(scratch_size);
         work = malloc(work_size);
         if (!scratch || !work ||
-            cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &schema, &err))
+            cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem,
+                               &schema, &err))
             abort();
     }
     struct cordon_program *p;

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     if (r == 0) {
         cordon_prompt(s, text, sizeof text);
-        if (cordon_compile(s, source, strlen(source), program_mem, sizeof program_mem, &p, &err) == 0 &&
+        if (cordon_compile(s, source, strlen(source), program_mem, sizeof program_mem, &p, &err) ==
+                0 &&
             cordon_analyse_size(p) <= sizeof work)
             cordon_analyse(p, work, sizeof work, findings, 4);
     }

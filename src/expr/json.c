@@ -1,6 +1,6 @@
 /* Existing C readers stop at 64 bits or recurse; this one is a flat state machine with one bit of
- * stack a level. It accepts what Python's json.loads accepts, apart from lone surrogates: a string of
- * the language is always valid UTF-8. */
+ * stack a level. It accepts what Python's json.loads accepts, apart from lone surrogates: a string
+ * of the language is always valid UTF-8. */
 #include "expr/json.h"
 
 #include "base/utf8.h"
@@ -192,7 +192,8 @@ int json_next(struct json *j, struct json_token *ret)
         ret->start = ret->end = j->at;
         if (j->at == j->len) {
             ret->kind = JSON_END;
-            return j->state == WANT_NOTHING ? 0 : json_fail(j, NULL, "the JSON text ends too early");
+            return j->state == WANT_NOTHING ? 0
+                                            : json_fail(j, NULL, "the JSON text ends too early");
         }
         char c = j->text[j->at];
         switch (j->state) {

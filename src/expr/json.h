@@ -38,8 +38,8 @@ struct json {
 
 struct json_token {
     enum json_kind kind;
-    bool escaped;       /* a string with backslashes */
-    size_t start, end;  /* in the text; of a string: between the quotes */
+    bool escaped;      /* a string with backslashes */
+    size_t start, end; /* in the text; of a string: between the quotes */
 };
 
 void json_init(struct json *j, const char *text, size_t len, enum cordon_status blame,

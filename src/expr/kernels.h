@@ -14,7 +14,8 @@ struct batch_kernels {
     const char *name;
     void (*floats)(const double *x, size_t words, enum expr_cmp op, double c, uint64_t *out);
     void (*ints)(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, uint64_t *out);
-    void (*bytes)(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c, uint64_t *out); /* EQ, GE */
+    void (*bytes)(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c,
+                  uint64_t *out); /* EQ, GE */
 };
 
 extern const struct batch_kernels kernels_scalar;

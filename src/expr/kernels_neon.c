@@ -1,5 +1,6 @@
-/* NEON has no movemask, so lanes are narrowed pair by pair (each step keeps the low halves) until 64
- * rows are 64 bytes of 0 or 255; those are weighted with their bit and added up in three steps. */
+/* NEON has no movemask, so lanes are narrowed pair by pair (each step keeps the low halves) until
+ * 64 rows are 64 bytes of 0 or 255; those are weighted with their bit and added up in three steps.
+ */
 #if defined(__aarch64__)
 #include "expr/kernels.h"
 
@@ -31,7 +32,8 @@ static inline uint8x16_t eight(uint16x8_t a, uint16x8_t b)
 
 /* 16 rows of 8 bytes each to 16 bytes. */
 #define SIXTEEN(load, test, x)                                                                     \
-    eight(four(two(test(load(x), k), test(load(x + 2), k)), two(test(load(x + 4), k), test(load(x + 6), k))), \
+    eight(four(two(test(load(x), k), test(load(x + 2), k)),                                        \
+               two(test(load(x + 4), k), test(load(x + 6), k))),                                   \
           four(two(test(load(x + 8), k), test(load(x + 10), k)),                                   \
                two(test(load(x + 12), k), test(load(x + 14), k))))
 #define WIDE(load, test, invert)                                                                   \

@@ -1,6 +1,6 @@
 /* movemask gives the bits of a comparison directly. SSE2 cannot compare 64-bit ints, so that column
- * kind takes the reference loop there; AVX2 code is compiled into its own functions and only entered
- * when the processor says it has it. */
+ * kind takes the reference loop there; AVX2 code is compiled into its own functions and only
+ * entered when the processor says it has it. */
 #if defined(__x86_64__)
 #include "expr/kernels.h"
 
@@ -54,9 +54,10 @@ static void bytes_sse2(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t
     }
 }
 
-#define AVX2 __attribute__((target("avx2")))
+#define AVX2            __attribute__((target("avx2")))
 #define AVXF(predicate) _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x + r), k, predicate))
-AVX2 static void floats_avx2(const double *x, size_t words, enum expr_cmp op, double c, uint64_t *out)
+AVX2 static void floats_avx2(const double *x, size_t words, enum expr_cmp op, double c,
+                             uint64_t *out)
 {
     __m256d k = _mm256_set1_pd(c);
     switch (op) {
@@ -77,7 +78,8 @@ AVX2 static void floats_avx2(const double *x, size_t words, enum expr_cmp op, do
 
 #define LOAD32        _mm256_loadu_si256((const __m256i *)(const void *)(x + r))
 #define AVXI(compare) _mm256_movemask_pd(_mm256_castsi256_pd(compare))
-AVX2 static void ints_avx2(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, uint64_t *out)
+AVX2 static void ints_avx2(const int64_t *x, size_t words, enum expr_cmp op, int64_t c,
+                           uint64_t *out)
 {
     __m256i k = _mm256_set1_epi64x(c);
     switch (op) {
@@ -96,7 +98,8 @@ AVX2 static void ints_avx2(const int64_t *x, size_t words, enum expr_cmp op, int
     }
 }
 
-AVX2 static void bytes_avx2(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c, uint64_t *out)
+AVX2 static void bytes_avx2(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c,
+                            uint64_t *out)
 {
     __m256i k = _mm256_set1_epi8((char)c);
     switch (op) {

@@ -1,5 +1,6 @@
-/* White space, names and operators. The tables at the top are the whole of Python's operators, since
- * a refusal should say "Pow", not "syntax error"; and of the foreign ones that models write. */
+/* White space, names and operators. The tables at the top are the whole of Python's operators,
+ * since a refusal should say "Pow", not "syntax error"; and of the foreign ones that models write.
+ */
 #include "expr/lex.h"
 
 #include "base/utf8.h"
@@ -11,9 +12,8 @@
 enum { C_NAME = 1, C_DIGIT = 2, C_SPACE = 4 };
 
 static const uint8_t class_of[128] = {
-    ['\t'] = C_SPACE,           ['\f'] = C_SPACE,           [' '] = C_SPACE,
-    ['0' ... '9'] = C_DIGIT,    ['A' ... 'Z'] = C_NAME,     ['a' ... 'z'] = C_NAME,
-    ['_'] = C_NAME,
+    ['\t'] = C_SPACE,       ['\f'] = C_SPACE,       [' '] = C_SPACE, ['0' ... '9'] = C_DIGIT,
+    ['A' ... 'Z'] = C_NAME, ['a' ... 'z'] = C_NAME, ['_'] = C_NAME,
 };
 
 static const struct {
@@ -38,21 +38,21 @@ static const struct {
 } operators[] = {
     {"===", T_FOREIGN_OP}, {"!==", T_FOREIGN_OP}, {"...", T_ELLIPSIS}, {"**=", T_ASSIGN},
     {"//=", T_ASSIGN},     {"<<=", T_ASSIGN},     {">>=", T_ASSIGN},   {"&&", T_FOREIGN_OP},
-    {"||", T_FOREIGN_OP},  {"<>", T_FOREIGN_OP},
-    {"==", T_EQ},          {"!=", T_NE},          {"<=", T_LE},        {">=", T_GE},
-    {"**", T_POWER},       {"//", T_FLOORDIV},    {"<<", T_LSHIFT},    {">>", T_RSHIFT},
-    {":=", T_WALRUS},      {"->", T_ASSIGN},      {"+=", T_ASSIGN},    {"-=", T_ASSIGN},
-    {"*=", T_ASSIGN},      {"/=", T_ASSIGN},      {"%=", T_ASSIGN},    {"&=", T_ASSIGN},
-    {"|=", T_ASSIGN},      {"^=", T_ASSIGN},      {"@=", T_ASSIGN},
+    {"||", T_FOREIGN_OP},  {"<>", T_FOREIGN_OP},  {"==", T_EQ},        {"!=", T_NE},
+    {"<=", T_LE},          {">=", T_GE},          {"**", T_POWER},     {"//", T_FLOORDIV},
+    {"<<", T_LSHIFT},      {">>", T_RSHIFT},      {":=", T_WALRUS},    {"->", T_ASSIGN},
+    {"+=", T_ASSIGN},      {"-=", T_ASSIGN},      {"*=", T_ASSIGN},    {"/=", T_ASSIGN},
+    {"%=", T_ASSIGN},      {"&=", T_ASSIGN},      {"|=", T_ASSIGN},    {"^=", T_ASSIGN},
+    {"@=", T_ASSIGN},
 };
 
 static const uint8_t single[128] = {
-    ['('] = T_OPEN,        [')'] = T_CLOSE,       ['['] = T_OPEN_SQUARE, [']'] = T_CLOSE_SQUARE,
-    ['{'] = T_OPEN_CURLY,  ['}'] = T_CLOSE_CURLY, ['.'] = T_DOT,         [','] = T_COMMA,
-    [':'] = T_COLON,       ['+'] = T_PLUS,        ['-'] = T_MINUS,       ['*'] = T_STAR,
-    ['/'] = T_SLASH,       ['%'] = T_PERCENT,     ['@'] = T_AT,          ['&'] = T_AMPERSAND,
-    ['|'] = T_BAR,         ['^'] = T_CARET,       ['~'] = T_TILDE,       ['<'] = T_LT,
-    ['>'] = T_GT,          ['='] = T_ASSIGN,      [';'] = T_ASSIGN,      ['!'] = T_FOREIGN_OP,
+    ['('] = T_OPEN,       [')'] = T_CLOSE,       ['['] = T_OPEN_SQUARE, [']'] = T_CLOSE_SQUARE,
+    ['{'] = T_OPEN_CURLY, ['}'] = T_CLOSE_CURLY, ['.'] = T_DOT,         [','] = T_COMMA,
+    [':'] = T_COLON,      ['+'] = T_PLUS,        ['-'] = T_MINUS,       ['*'] = T_STAR,
+    ['/'] = T_SLASH,      ['%'] = T_PERCENT,     ['@'] = T_AT,          ['&'] = T_AMPERSAND,
+    ['|'] = T_BAR,        ['^'] = T_CARET,       ['~'] = T_TILDE,       ['<'] = T_LT,
+    ['>'] = T_GT,         ['='] = T_ASSIGN,      [';'] = T_ASSIGN,      ['!'] = T_FOREIGN_OP,
     ['?'] = T_FOREIGN_OP,
 };
 
@@ -91,10 +91,12 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
             lx->at = next;
         } else if (c == '\\') {
             if (!newline(lx, lx->at + 1, &next))
-                return lex_fail(lx, lx->at, lx->at + 1, "unexpected character after line continuation");
+                return lex_fail(lx, lx->at, lx->at + 1,
+                                "unexpected character after line continuation");
             if (next == lx->len)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected end after line continuation");
-            if ((*ret_line || joined) && !lx->began && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
+            if ((*ret_line || joined) && !lx->began &&
+                class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
             joined = true;
             lx->at = next;
@@ -132,7 +134,8 @@ static int read_operator(struct lex *lx, struct lex_token *t)
     uint32_t left = lx->len - lx->at;
     unsigned char c = (unsigned char)*s, d = left > 1 ? (unsigned char)s[1] : 0;
     /* a second operator character, or a point: it may be one of the long ones */
-    if (d == '=' || d == '*' || d == '/' || d == '<' || d == '>' || d == '&' || d == '|' || d == '.')
+    if (d == '=' || d == '*' || d == '/' || d == '<' || d == '>' || d == '&' || d == '|' ||
+        d == '.')
         for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
             size_t n = strlen(operators[i].text);
             if (n <= left && memcmp(operators[i].text, s, n) == 0) {
@@ -168,7 +171,8 @@ int lex_next(struct lex *lx, struct lex_token *t)
     if (line && lx->at > from && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
         return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
     lx->began = true;
-    unsigned char c = (unsigned char)lx->s[lx->at], d = lx->at + 1 < lx->len ? (unsigned char)lx->s[lx->at + 1] : 0;
+    unsigned char c = (unsigned char)lx->s[lx->at],
+                  d = lx->at + 1 < lx->len ? (unsigned char)lx->s[lx->at + 1] : 0;
     if (c >= 128) {
         uint32_t cp = 0;
         int n = utf8_decode((const unsigned char *)lx->s + lx->at, lx->len - lx->at, &cp);

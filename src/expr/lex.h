@@ -15,7 +15,7 @@
 enum lex_kind {
     T_END,
     T_NAME,
-    T_VALUE, /* int, float or string */
+    T_VALUE,         /* int, float or string */
     T_FOREIGN_VALUE, /* a literal of a type outside the language: `what` names its node */
     T_TRUE,
     T_FALSE,
@@ -69,7 +69,7 @@ enum lex_kind {
 struct lex_token {
     enum lex_kind kind;
     uint32_t start, end;
-    const char *what;       /* T_FOREIGN_VALUE */
+    const char *what;        /* T_FOREIGN_VALUE */
     struct expr_value value; /* T_VALUE */
 };
 

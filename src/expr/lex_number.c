@@ -56,9 +56,10 @@ static int integer(struct lex *lx, struct lex_token *t, uint32_t from, unsigned 
         count += lx->s[i] != '_';
     t->end = lx->at;
     if (base == 10 && count > CORDON_DIGITS_MAX)
-        return lex_fail(lx, t->start, t->end,
-                        "Exceeds the limit (%u digits) for integer string conversion: value has %zu digits",
-                        CORDON_DIGITS_MAX, count);
+        return lex_fail(
+            lx, t->start, t->end,
+            "Exceeds the limit (%u digits) for integer string conversion: value has %zu digits",
+            CORDON_DIGITS_MAX, count);
     t->kind = T_VALUE;
     if (n <= 15) {
         uint64_t v = 0;

@@ -1,6 +1,7 @@
-/* String literals. One without escapes is borrowed from the source, which the program keeps; the rest
- * are decoded once into the area (no escape is shorter than what it stands for). Lone surrogates have
- * no UTF-8 form and \N needs a table of all names: both are refused, not approximated. */
+/* String literals. One without escapes is borrowed from the source, which the program keeps; the
+ * rest are decoded once into the area (no escape is shorter than what it stands for). Lone
+ * surrogates have no UTF-8 form and \N needs a table of all names: both are refused, not
+ * approximated. */
 #include "expr/lex.h"
 
 #include "base/utf8.h"
@@ -20,8 +21,8 @@ static bool hex(const char *s, uint32_t n, uint32_t *ret)
     return true;
 }
 
-/* One escape at AT (behind the backslash). Gives its code point, or -1 for none (a joined line), and
- * the bytes read; a wrong one is 0 bytes. */
+/* One escape at AT (behind the backslash). Gives its code point, or -1 for none (a joined line),
+ * and the bytes read; a wrong one is 0 bytes. */
 static uint32_t unescape(struct lex *lx, uint32_t at, uint32_t end, int64_t *ret_cp)
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
@@ -76,7 +77,8 @@ static int decode(struct lex *lx, uint32_t from, uint32_t end, bool raw, struct 
         uint32_t used = unescape(lx, i + 1, end, &cp);
         if (used == 0)
             return lex_fail(lx, i, i + 2,
-                            lx->s[i + 1] == 'N' ? "\\N escapes are not supported" : "a truncated escape");
+                            lx->s[i + 1] == 'N' ? "\\N escapes are not supported"
+                                                : "a truncated escape");
         if (cp == -2) {
             out[n++] = '\\';
             i++;
@@ -85,7 +87,8 @@ static int decode(struct lex *lx, uint32_t from, uint32_t end, bool raw, struct 
         if (cp >= 0) {
             int put = utf8_encode((uint32_t)cp, out + n);
             if (put == 0)
-                return lex_fail(lx, i, i + 1 + used, "a lone surrogate or a code point past U+10FFFF");
+                return lex_fail(lx, i, i + 1 + used,
+                                "a lone surrogate or a code point past U+10FFFF");
             n += (uint32_t)put;
         }
         i += used + 1;
@@ -100,7 +103,11 @@ int lex_string(struct lex *lx, uint32_t prefix, struct lex_token *t)
     bool raw = false, bytes = false, format = false, unicode = false;
     for (uint32_t i = 0; i < prefix; i++) {
         char c = (char)(lx->s[t->start + i] | 32);
-        bool *flag = c == 'r' ? &raw : c == 'b' ? &bytes : c == 'f' ? &format : c == 'u' ? &unicode : NULL;
+        bool *flag = c == 'r'   ? &raw
+                     : c == 'b' ? &bytes
+                     : c == 'f' ? &format
+                     : c == 'u' ? &unicode
+                                : NULL;
         if (!flag || *flag || (unicode && prefix > 1)) {
             t->kind = T_NAME; /* a name that a string follows: the parser says so */
             return 0;

@@ -1,7 +1,7 @@
-/* strtod and printf obey the process's locale, and what they round depends on the C library; so both
- * directions are done here with exact integers. Reading keeps 800 digits and folds the rest into one
- * sticky digit: a double's halfway points have at most 767. Printing is Steele and White's free-format
- * algorithm on fixed buffers. */
+/* strtod and printf obey the process's locale, and what they round depends on the C library; so
+ * both directions are done here with exact integers. Reading keeps 800 digits and folds the rest
+ * into one sticky digit: a double's halfway points have at most 767. Printing is Steele and White's
+ * free-format algorithm on fixed buffers. */
 #include "expr/number.h"
 
 #include "expr/big.h"

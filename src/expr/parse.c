@@ -1,6 +1,6 @@
-/* Operator precedence with an explicit stack: the source cannot make the C stack grow, and each token
- * is looked at once. Instructions are written as operators are reduced, so there is no tree; their
- * spans carry what the later passes would have asked a tree for. */
+/* Operator precedence with an explicit stack: the source cannot make the C stack grow, and each
+ * token is looked at once. Instructions are written as operators are reduced, so there is no tree;
+ * their spans carry what the later passes would have asked a tree for. */
 #include "expr/code.h"
 #include "expr/lex.h"
 #include "expr/refuse.h"
@@ -36,7 +36,8 @@ static int emit(struct parser *ps, unsigned op, uint32_t slot, uint32_t arg, str
 {
     struct cordon_program *p = ps->p;
     if (p->count == ps->room) {
-        expr_fail(ps->lx.err, CORDON_UNSAFE, "The expression has more than %u nodes", CORDON_NODES_MAX);
+        expr_fail(ps->lx.err, CORDON_UNSAFE, "The expression has more than %u nodes",
+                  CORDON_NODES_MAX);
         expr_place(ps->lx.err, ps->lx.s, ps->lx.len, span.start, span.end);
         return CORDON_UNSAFE;
     }
@@ -83,7 +84,8 @@ static int negate(struct parser *ps, struct expr_span whole)
 {
     struct cordon_program *p = ps->p;
     struct expr_insn *last = &p->code[p->count - 1];
-    /* -5 is a constant, as for CPython's own folding; only a literal with nothing jumping behind it */
+    /* -5 is a constant, as for CPython's own folding; only a literal with nothing jumping behind it
+     */
     if (last->op == OP_CONST && p->count > ps->barrier) {
         struct expr_value *v = &p->konst[last->arg];
         bool small = v->kind == K_INT && v->i != INT64_MIN;
@@ -177,7 +179,8 @@ static int compare(struct parser *ps, enum expr_op op)
     struct entry *e = &ps->stack[ps->depth - 1];
     struct expr_span *b = &ps->operand[ps->values - 1], *a = b - 1;
     uint32_t at = ps->p->count;
-    if ((r = emit(ps, e->op - OP_LT + OP_CHAIN_LT, 0, e->patch, (struct expr_span){a->start, b->end})))
+    if ((r = emit(ps, e->op - OP_LT + OP_CHAIN_LT, 0, e->patch,
+                  (struct expr_span){a->start, b->end})))
         return r;
     e->patch = at;
     e->op = (uint8_t)op;
@@ -301,7 +304,8 @@ static int operand(struct parser *ps)
             if ((r = push(ps, P_PAREN, 0, t.start)) || (r = advance(ps)))
                 return r;
             if (ps->t.kind == T_CLOSE)
-                return refuse_node(&ps->lx, "Tuple", t.start, ps->t.end, "a condition has one value");
+                return refuse_node(&ps->lx, "Tuple", t.start, ps->t.end,
+                                   "a condition has one value");
             continue;
         case T_MINUS:
             if ((r = push(ps, P_NEGATE, 0, t.start)) || (r = advance(ps)))

@@ -1,5 +1,5 @@
-/* Values as text: repr() for people, JSON for programs. The only difference that matters: JSON has no
- * inf and nan, so they are strings there, and its strings use double quotes. */
+/* Values as text: repr() for people, JSON for programs. The only difference that matters: JSON has
+ * no inf and nan, so they are strings there, and its strings use double quotes. */
 #include "expr/error.h"
 #include "expr/number.h"
 

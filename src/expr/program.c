@@ -22,7 +22,8 @@ static int check_source(const char *source, size_t len, struct cordon_error *err
                          CORDON_SOURCE_MAX, len);
     const char *nul = len ? memchr(source, 0, len) : NULL;
     if (nul) {
-        expr_fail(err, CORDON_UNSAFE, "Invalid expression syntax: source code cannot contain null bytes");
+        expr_fail(err, CORDON_UNSAFE,
+                  "Invalid expression syntax: source code cannot contain null bytes");
         expr_place(err, source, len, (size_t)(nul - source), (size_t)(nul - source) + 1);
         return CORDON_UNSAFE;
     }

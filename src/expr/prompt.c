@@ -1,5 +1,5 @@
-/* The seed's best practice: tell the model the keys before it writes. The text comes from the schema
- * that will judge the answer, so the two cannot drift apart. */
+/* The seed's best practice: tell the model the keys before it writes. The text comes from the
+ * schema that will judge the answer, so the two cannot drift apart. */
 #include "expr/number.h"
 #include "expr/schema.h"
 
@@ -48,7 +48,9 @@ static void add_key(struct expr_text *t, const struct cordon_schema *s, const st
     expr_text_str(t, "]: ");
     add_types(t, k);
     if (k->has_min || k->has_max) {
-        expr_text_str(t, k->has_min && k->has_max ? " from " : k->has_min ? " at least " : " at most ");
+        expr_text_str(t, k->has_min && k->has_max ? " from "
+                         : k->has_min             ? " at least "
+                                                  : " at most ");
         add_number(t, k->has_min ? &k->min : &k->max);
         if (k->has_min && k->has_max) {
             expr_text_str(t, " to ");
@@ -81,12 +83,13 @@ size_t cordon_prompt(const struct cordon_schema *s, char *out, size_t size)
     expr_text_str(&t, "\nWhat each key holds:\n");
     for (uint32_t i = 0; i < s->count; i++)
         add_key(&t, s, &s->keys[i]);
-    expr_text_str(&t,
-                  "\nOperators: < <= > >= == != (also chained), and, or, not, + - * / and unary minus, "
-                  "parentheses.\n"
-                  "Constants: int, float, str, True, False, None.\n"
-                  "Nothing else: no function or method calls, no attributes, no other names, no in or is,\n"
-                  "no lists, no conditional expressions. Compare with None by == None or != None before\n"
-                  "ordering a key that may be unknown.\n");
+    expr_text_str(
+        &t,
+        "\nOperators: < <= > >= == != (also chained), and, or, not, + - * / and unary minus, "
+        "parentheses.\n"
+        "Constants: int, float, str, True, False, None.\n"
+        "Nothing else: no function or method calls, no attributes, no other names, no in or is,\n"
+        "no lists, no conditional expressions. Compare with None by == None or != None before\n"
+        "ordering a key that may be unknown.\n");
     return expr_text_end(&t);
 }

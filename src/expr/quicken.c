@@ -1,13 +1,14 @@
-/* Exact code to typed code. Operands are kept unread as long as possible: a slot or constant that meets
- * a comparison becomes one leaf instead of two loads and a compare. The rewritings are exact because
- * ints are: n + 1 > 4 is n > 3, n > 0.5 is n > 0. Whatever has no exact typed form gets none. */
+/* Exact code to typed code. Operands are kept unread as long as possible: a slot or constant that
+ * meets a comparison becomes one leaf instead of two loads and a compare. The rewritings are exact
+ * because ints are: n + 1 > 4 is n > 3, n > 0.5 is n > 0. Whatever has no exact typed form gets
+ * none. */
 #include "expr/fast.h"
 
 enum lazy { L_SLOT, L_CONST, L_NUMBER, L_BIT };
 
 struct item {
     uint8_t lazy;
-    uint8_t kind;  /* K_INT (also bool), K_FLOAT, K_STR, K_BOOL of a slot */
+    uint8_t kind; /* K_INT (also bool), K_FLOAT, K_STR, K_BOOL of a slot */
     uint16_t slot;
     uint32_t konst; /* L_CONST: its index */
     int64_t plus;   /* L_SLOT of ints: slot + plus */
@@ -86,8 +87,8 @@ static void load(struct quick *q, const struct item *x)
     }
 }
 
-/* Both operands of a binary operator as numbers of one kind, in order. Mixed: the int becomes a float
- * by OP. Returns whether they are floats. */
+/* Both operands of a binary operator as numbers of one kind, in order. Mixed: the int becomes a
+ * float by OP. Returns whether they are floats. */
 static bool load_both(struct quick *q, const struct item *a, const struct item *b, enum fast_op op)
 {
     bool fa = a->kind == K_FLOAT, fb = b->kind == K_FLOAT;
@@ -134,7 +135,8 @@ static void constant_bit(struct quick *q, bool truth)
 }
 
 /* int slot + plus CMP the number C, as a comparison of the slot with an int64. */
-static bool int_leaf(struct quick *q, enum expr_cmp op, const struct item *x, const struct expr_value *c)
+static bool int_leaf(struct quick *q, enum expr_cmp op, const struct item *x,
+                     const struct expr_value *c)
 {
     __int128 bound;
     if (c->kind == K_FLOAT) {
@@ -155,7 +157,8 @@ static bool int_leaf(struct quick *q, enum expr_cmp op, const struct item *x, co
     bound -= x->plus;
     if (bound > INT64_MAX || bound < INT64_MIN) {
         bool high = bound > INT64_MAX;
-        constant_bit(q, op == CMP_NE || (op <= CMP_LE && high) || ((op == CMP_GT || op == CMP_GE) && !high));
+        constant_bit(q, op == CMP_NE || (op <= CMP_LE && high) ||
+                            ((op == CMP_GT || op == CMP_GE) && !high));
         return true;
     }
     leaf(q, FAST_LEAF_INT + op, x->slot, 0, (int64_t)bound);
@@ -163,7 +166,8 @@ static bool int_leaf(struct quick *q, enum expr_cmp op, const struct item *x, co
 }
 
 /* slot CMP constant; false if it has no typed form. */
-static bool slot_with_const(struct quick *q, enum expr_cmp op, const struct item *x, const struct item *y)
+static bool slot_with_const(struct quick *q, enum expr_cmp op, const struct item *x,
+                            const struct item *y)
 {
     const struct expr_value *c = konst(q, y);
     const struct expr_key *k = &q->p->schema->keys[x->slot];
@@ -212,7 +216,8 @@ static void compare(struct quick *q, enum expr_cmp op, struct item a, struct ite
         bool lazy = b.lazy != L_NUMBER;
         bool floats = load_both(q, &a, &b, FAST_DOUBLE_EXACT);
         if (keep && !lazy) {
-            if (floats != (b.kind == K_FLOAT)) { /* b was changed: the next link needs it as it was */
+            if (floats !=
+                (b.kind == K_FLOAT)) { /* b was changed: the next link needs it as it was */
                 q->failed = true;
                 return;
             }
@@ -268,8 +273,8 @@ static void join_bits(struct quick *q, struct join *j)
 
 #define LONG_REGION 24 /* instructions from which a jump is cheaper than computing both sides */
 
-/* A link of a chain may hand a number on to the next one, so a jump over it would unbalance the stack:
- * only operands of `and` and `or` are jumped over. */
+/* A link of a chain may hand a number on to the next one, so a jump over it would unbalance the
+ * stack: only operands of `and` and `or` are jumped over. */
 static void open_join(struct quick *q, uint32_t pc, uint32_t target, unsigned op, bool may_jump)
 {
     struct join *j = q->join_count ? &q->joins[q->join_count - 1] : NULL;
@@ -310,8 +315,7 @@ static void arithmetic(struct quick *q, unsigned op)
     bool floats = load_both(q, &a, &b, FAST_DOUBLE);
     put(q, (floats ? FAST_ADD_F : FAST_ADD_I) + (op - OP_ADD));
     q->numbers--;
-    push(q, (struct item){.lazy = L_NUMBER,
-                          .kind = floats || op == OP_DIV ? K_FLOAT : K_INT});
+    push(q, (struct item){.lazy = L_NUMBER, .kind = floats || op == OP_DIV ? K_FLOAT : K_INT});
 }
 
 static void step(struct quick *q, uint32_t pc)

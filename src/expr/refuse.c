@@ -1,6 +1,6 @@
-/* The seed's validator walks CPython's tree from the outside in, so `ctx.get('k')` is a Call, not an
- * Attribute. Without a tree the same name is found by reading on to the last trailer of the operand.
- * All of this runs only once a refusal is certain, each token at most once. */
+/* The seed's validator walks CPython's tree from the outside in, so `ctx.get('k')` is a Call, not
+ * an Attribute. Without a tree the same name is found by reading on to the last trailer of the
+ * operand. All of this runs only once a refusal is certain, each token at most once. */
 #include "expr/refuse.h"
 
 #include <stdio.h>
@@ -14,10 +14,11 @@ static void hint(struct lex *lx, const char *text)
 
 int refuse_node(struct lex *lx, const char *node, uint32_t start, uint32_t end, const char *text)
 {
-    int r = expr_fail(lx->err, CORDON_UNSAFE,
-                      "Disallowed AST node type: %s. Only comparisons, boolean ops, and ctx subscripts "
-                      "are allowed.",
-                      node);
+    int r =
+        expr_fail(lx->err, CORDON_UNSAFE,
+                  "Disallowed AST node type: %s. Only comparisons, boolean ops, and ctx subscripts "
+                  "are allowed.",
+                  node);
     expr_place(lx->err, lx->s, lx->len, start, end);
     hint(lx, text);
     return r;
@@ -67,9 +68,8 @@ int refuse_key(struct lex *lx, const struct cordon_schema *s, const struct lex_t
         snprintf(text + strlen(text) - 5, 6, "...]");
     expr_fail(lx->err, CORDON_UNSAFE, "%s", text);
     expr_place(lx->err, lx->s, lx->len, t->start, t->end);
-    int near = key->kind == K_STR
-                   ? expr_nearest(key->s, key->len, s->count, expr_schema_get_key, s)
-                   : -1;
+    int near =
+        key->kind == K_STR ? expr_nearest(key->s, key->len, s->count, expr_schema_get_key, s) : -1;
     if (near >= 0) {
         struct expr_text h = {.out = lx->err->hint, .size = sizeof lx->err->hint};
         expr_text_str(&h, "did you mean ");
@@ -152,10 +152,12 @@ int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_t
     static const struct {
         const char *name, *hint;
     } known[] = {
-        {"true", "write True"},   {"false", "write False"},    {"TRUE", "write True"},
-        {"FALSE", "write False"}, {"null", "write None"},      {"nil", "write None"},
-        {"NULL", "write None"},   {"undefined", "write None"}, {"AND", "write and"},
-        {"OR", "write or"},       {"NOT", "write not"},        {"ctx", "ctx takes one key: ctx['key']"},
+        {"true", "write True"}, {"false", "write False"},
+        {"TRUE", "write True"}, {"FALSE", "write False"},
+        {"null", "write None"}, {"nil", "write None"},
+        {"NULL", "write None"}, {"undefined", "write None"},
+        {"AND", "write and"},   {"OR", "write or"},
+        {"NOT", "write not"},   {"ctx", "ctx takes one key: ctx['key']"},
     };
     if (refuse_is_trailer(next->kind))
         return refuse_trailer(lx, name->start, next);
@@ -171,7 +173,8 @@ int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_t
     return refuse_node(lx, "Name", name->start, name->end, text);
 }
 
-/* Whether a trailer follows what was just read; then that is the outer node, and NEXT is its token. */
+/* Whether a trailer follows what was just read; then that is the outer node, and NEXT is its token.
+ */
 static bool trailer_follows(struct lex *lx, struct lex_token *next)
 {
     struct cordon_error *keep = lx->err;
@@ -214,12 +217,12 @@ int refuse_operand(struct lex *lx, const struct lex_token *t)
         struct lex_token first = *t;
         probe.err = NULL;
         probe.depth++;
-        bool empty = lex_next(&probe, &first) == 0 &&
-                     (first.kind == T_CLOSE_CURLY || first.kind == T_POWER);
+        bool empty =
+            lex_next(&probe, &first) == 0 && (first.kind == T_CLOSE_CURLY || first.kind == T_POWER);
         if (to_closing(lx, &has_for, &has_colon, &end) && trailer_follows(lx, &next))
             return refuse_trailer(lx, t->start, &next);
-        const char *node = has_for ? (has_colon ? "DictComp" : "SetComp")
-                                   : (has_colon || empty ? "Dict" : "Set");
+        const char *node =
+            has_for ? (has_colon ? "DictComp" : "SetComp") : (has_colon || empty ? "Dict" : "Set");
         return refuse_node(lx, node, t->start, end, "there are no sets or dictionaries");
     }
     case T_STAR:
@@ -293,9 +296,9 @@ int refuse_operator(struct lex *lx, const struct lex_token *t, unsigned parens)
         uint32_t n = t->end - t->start;
         const char *s = lx->s + t->start;
         lex_fail(lx, t->start, t->end, "'%.*s' is no operator of a condition", (int)n, s);
-        hint(lx, *s == '=' ? "write == to compare"
-                 : *s == '&' ? "write and"
-                 : *s == '|' ? "write or"
+        hint(lx, *s == '='                ? "write == to compare"
+                 : *s == '&'              ? "write and"
+                 : *s == '|'              ? "write or"
                  : *s == '!' || *s == '<' ? "write !="
                                           : NULL);
         return CORDON_UNSAFE;

@@ -1,7 +1,8 @@
 /* A saved program is little-endian, self-contained and small: header, key names, constants,
- * instructions, spans, source. The checksum finds damage; it is not a proof of anything. The proof is
- * the verifier: a loaded program is checked by the same pass as a fresh one before anything of it
- * runs, constants are re-made value by value, and slots are bound by name to the schema at hand. */
+ * instructions, spans, source. The checksum finds damage; it is not a proof of anything. The proof
+ * is the verifier: a loaded program is checked by the same pass as a fresh one before anything of
+ * it runs, constants are re-made value by value, and slots are bound by name to the schema at hand.
+ */
 #include "base/utf8.h"
 #include "expr/big.h"
 #include "expr/code.h"
@@ -196,16 +197,17 @@ static int load_keys(struct source *r, uint64_t keys, struct cordon_program *p, 
             return damaged(err, "the saved program ends too early");
         int slot = expr_schema_slot(p->schema, (const char *)name, (size_t)n);
         if (slot < 0)
-            return expr_fail(err, CORDON_BYTECODE, "the saved program reads a key that the schema lacks: %.*s",
-                             (int)(n < 80 ? utf8_valid_prefix(name, (size_t)n) : 0), (const char *)name);
+            return expr_fail(
+                err, CORDON_BYTECODE, "the saved program reads a key that the schema lacks: %.*s",
+                (int)(n < 80 ? utf8_valid_prefix(name, (size_t)n) : 0), (const char *)name);
         slots[i] = (uint16_t)slot;
         p->uses[slot / 64] |= 1ULL << (slot % 64);
     }
     return 0;
 }
 
-static int load_code(struct source *r, struct cordon_program *p, const uint16_t *slots, uint64_t keys,
-                     struct cordon_error *err)
+static int load_code(struct source *r, struct cordon_program *p, const uint16_t *slots,
+                     uint64_t keys, struct cordon_error *err)
 {
     for (uint32_t i = 0; i < p->count; i++) {
         struct expr_insn *c = &p->code[i];
@@ -224,8 +226,8 @@ static int load_code(struct source *r, struct cordon_program *p, const uint16_t 
     return 0;
 }
 
-int cordon_load(const struct cordon_schema *s, const void *saved, size_t len, void *mem, size_t mem_len,
-                struct cordon_program **ret_program, struct cordon_error *err)
+int cordon_load(const struct cordon_schema *s, const void *saved, size_t len, void *mem,
+                size_t mem_len, struct cordon_program **ret_program, struct cordon_error *err)
 {
     struct expr_area area = expr_area_of(mem, mem_len);
     struct source r = {.s = saved, .len = len};
@@ -243,9 +245,10 @@ int cordon_load(const struct cordon_schema *s, const void *saved, size_t len, vo
     r.len = len - 4;
     if (get_int(&r, 4) != VERSION)
         return damaged(err, "a saved program of another version");
-    uint64_t keys = get_int(&r, 4), konst = get_int(&r, 4), count = get_int(&r, 4), text = get_int(&r, 4);
-    if (keys > s->count || konst > count || count > CORDON_NODES_MAX + 1 || text > CORDON_SOURCE_MAX ||
-        count * 13 > len)
+    uint64_t keys = get_int(&r, 4), konst = get_int(&r, 4), count = get_int(&r, 4),
+             text = get_int(&r, 4);
+    if (keys > s->count || konst > count || count > CORDON_NODES_MAX + 1 ||
+        text > CORDON_SOURCE_MAX || count * 13 > len)
         return damaged(err, "the header promises more than the limits allow");
     struct cordon_program *p = expr_area_take(&area, sizeof *p);
     if (!p)

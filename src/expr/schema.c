@@ -1,6 +1,6 @@
 /* Keys are looked up once a condition, at compile time, and once a member of a JSON context; a hash
- * with open addressing makes both independent of the size of the schema. The hash is not keyed: only
- * the operator's own names are stored in it, and probing is bounded by the table. */
+ * with open addressing makes both independent of the size of the schema. The hash is not keyed:
+ * only the operator's own names are stored in it, and probing is bounded by the table. */
 #include "expr/schema.h"
 
 #include "expr/ops.h"
@@ -104,7 +104,8 @@ static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
                 d = last[j] + 1u;
             if (now[j - 1] + 1u < d)
                 d = now[j - 1] + 1u;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1u < d)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1u < d)
                 d = before[j - 2] + 1u;
             now[j] = (unsigned char)d;
         }

@@ -1,9 +1,9 @@
 /* The declared keys: their slots, types, ranges and enum domains.
  *
  * Takes:   a JSON schema text.
- * Gives:   slots in sorted order of the names, found by hash; enum strings numbered across the schema.
- * Never:   changes after it was read, so any number of threads may use it.
- * Runs in: every process.
+ * Gives:   slots in sorted order of the names, found by hash; enum strings numbered across the
+ * schema. Never:   changes after it was read, so any number of threads may use it. Runs in: every
+ * process.
  */
 #ifndef EXPR_SCHEMA_H
 #define EXPR_SCHEMA_H
@@ -40,7 +40,7 @@ struct cordon_schema {
 };
 
 uint32_t expr_schema_hash(const char *s, size_t len);
-int expr_schema_slot(const struct cordon_schema *s, const char *name, size_t len); /* -1 */
+int expr_schema_slot(const struct cordon_schema *s, const char *name, size_t len);      /* -1 */
 uint16_t expr_schema_code(const struct cordon_schema *s, const char *text, size_t len); /* 0 */
 bool expr_schema_member(const struct cordon_schema *s, const struct expr_key *k, uint16_t code);
 /* Whether V is what key K declares; a missing one is not asked about. */

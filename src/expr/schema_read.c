@@ -1,7 +1,7 @@
-/* {"keys": {"n": "int", "x": {"type": "number", "min": 0, "max": 1, "required": true, "doc": "..."},
- *           "level": {"type": "str", "enum": ["low", "high"]}}}   or   {"keys": ["a", "b"]}
- * One pass collects, one sort gives the slots their order, one pass fills the hashes. Types may be
- * joined: "int|str". What the reader does not know is an error: a misspelt "mim" must not pass. */
+/* {"keys": {"n": "int", "x": {"type": "number", "min": 0, "max": 1, "required": true, "doc":
+ * "..."}, "level": {"type": "str", "enum": ["low", "high"]}}}   or   {"keys": ["a", "b"]} One pass
+ * collects, one sort gives the slots their order, one pass fills the hashes. Types may be joined:
+ * "int|str". What the reader does not know is an error: a misspelt "mim" must not pass. */
 #include "expr/json.h"
 #include "expr/ops.h"
 #include "expr/schema.h"
@@ -49,7 +49,8 @@ static bool is(const struct reader *r, const struct json_token *t, const char *w
 }
 
 /* Strings outlive the text they were read from. */
-static int keep_string(struct reader *r, const struct json_token *t, const char **ret, uint32_t *ret_len)
+static int keep_string(struct reader *r, const struct json_token *t, const char **ret,
+                       uint32_t *ret_len)
 {
     int e = json_string(&r->j, t, &r->area, ret, ret_len);
     if (e || t->escaped)
@@ -68,12 +69,8 @@ static int read_types(struct reader *r, const struct json_token *t, uint8_t *ret
         const char *name;
         unsigned types;
     } known[] = {
-        {"any", TYPE_ANY},
-        {"int", TYPE_BIT(CORDON_INT)},
-        {"float", TYPE_BIT(CORDON_FLOAT)},
-        {"number", TYPE_NUMBER},
-        {"bool", TYPE_BIT(CORDON_BOOL)},
-        {"str", TYPE_BIT(CORDON_STR)},
+        {"any", TYPE_ANY},       {"int", TYPE_BIT(CORDON_INT)},   {"float", TYPE_BIT(CORDON_FLOAT)},
+        {"number", TYPE_NUMBER}, {"bool", TYPE_BIT(CORDON_BOOL)}, {"str", TYPE_BIT(CORDON_STR)},
     };
     if (t->kind != JSON_STRING)
         return json_fail(&r->j, t, "a type is a string");
@@ -86,7 +83,8 @@ static int read_types(struct reader *r, const struct json_token *t, uint8_t *ret
                (strlen(known[i].name) != n || memcmp(known[i].name, s, n) != 0))
             i++;
         if (i == sizeof known / sizeof *known)
-            return json_fail(&r->j, t, "unknown type; known are any, int, float, number, bool, str");
+            return json_fail(&r->j, t,
+                             "unknown type; known are any, int, float, number, bool, str");
         *ret |= (uint8_t)known[i].types;
         if (!stop)
             return 0;
@@ -139,12 +137,14 @@ static int read_domain(struct reader *r, struct expr_key *k, const struct json_t
     return e;
 }
 
-static int read_bound(struct reader *r, const struct json_token *t, struct expr_value *ret, bool *has)
+static int read_bound(struct reader *r, const struct json_token *t, struct expr_value *ret,
+                      bool *has)
 {
     int e = json_value(&r->j, t, &r->area, ret);
     if (e)
         return e;
-    bool number = ret->kind == K_INT || ret->kind == K_BIG || (ret->kind == K_FLOAT && !isnan(ret->f));
+    bool number =
+        ret->kind == K_INT || ret->kind == K_BIG || (ret->kind == K_FLOAT && !isnan(ret->f));
     if (!number)
         return json_fail(&r->j, t, "a bound is a number");
     *has = true;
@@ -171,7 +171,8 @@ static int read_options(struct reader *r, struct expr_key *k)
         } else if (is(r, &name, "doc") && t.kind == JSON_STRING) {
             e = keep_string(r, &t, &k->doc, &k->doc_len);
         } else {
-            e = json_fail(&r->j, &name, "unknown property; known are type, min, max, enum, required, doc");
+            e = json_fail(&r->j, &name,
+                          "unknown property; known are type, min, max, enum, required, doc");
         }
         if (e)
             return e;
@@ -334,7 +335,8 @@ int cordon_schema_read_with(const char *json, size_t len, const char *context, s
 {
     struct reader r = {.area = expr_area_of(mem, mem_len),
                        .key_room = (uint32_t)at_most((len + context_len) / 4 + 1, CORDON_KEYS_MAX),
-                       .enum_room = (uint32_t)at_most((len + context_len) / 3 + 1, CORDON_ENUM_MAX)};
+                       .enum_room =
+                           (uint32_t)at_most((len + context_len) / 3 + 1, CORDON_ENUM_MAX)};
     if (len > CORDON_CONTEXT_MAX || context_len > CORDON_CONTEXT_MAX)
         return expr_fail(err, CORDON_SCHEMA, "a schema of more than %u bytes", CORDON_CONTEXT_MAX);
     json_init(&r.j, json, len, CORDON_SCHEMA, err);

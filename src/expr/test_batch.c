@@ -1,5 +1,5 @@
-/* Every set of kernels that this processor can run against the plain loops, and the batch over each of
- * them against row-by-row evaluation. */
+/* Every set of kernels that this processor can run against the plain loops, and the batch over each
+ * of them against row-by-row evaluation. */
 #include "base/tap.h"
 #include "expr/batch.h"
 #include "expr/kernels.h"
@@ -69,7 +69,8 @@ static const char *const programs[] = {
 
 static void whole(const struct batch_kernels *k)
 {
-    static const char schema_text[] = "{\"keys\":{\"a\":\"float\",\"b\":{\"type\":\"str\",\"enum\":[\"low\",\"mid\",\"high\"]},\"n\":\"int\",\"p\":\"bool\"}}";
+    static const char schema_text[] = "{\"keys\":{\"a\":\"float\",\"b\":{\"type\":\"str\",\"enum\":"
+                                      "[\"low\",\"mid\",\"high\"]},\"n\":\"int\",\"p\":\"bool\"}}";
     static const char *const words[] = {"low", "mid", "high"};
     static const uint32_t lens[] = {3, 3, 4};
     static double a[ROWS];
@@ -78,10 +79,12 @@ static void whole(const struct batch_kernels *k)
     static uint16_t b16[ROWS];
     static uint32_t b32[ROWS];
     static uint64_t valid[4][ROWS / 64 + 1], truth[ROWS / 64 + 1], errors[ROWS / 64 + 1];
-    static char schema_mem[16384], program_mem[65536], ctx_mem[1024], mem[1 << 20], scratch[1 << 17];
+    static char schema_mem[16384], program_mem[65536], ctx_mem[1024], mem[1 << 20],
+        scratch[1 << 17];
     struct cordon_error err;
     struct cordon_schema *s;
-    if (cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &s, &err))
+    if (cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &s,
+                           &err))
         return;
     for (size_t r = 0; r < ROWS; r++) {
         uint64_t x = rnd();
@@ -98,11 +101,14 @@ static void whole(const struct batch_kernels *k)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         for (int form = 0; form < 4; form++) {
             struct cordon_program *prog;
-            struct cordon_column columns[4] = {
-                {.kind = CORDON_COL_FLOAT, .data = a},
-                {.kind = CORDON_COL_DICT8, .data = b, .dict = words, .dict_len = lens, .dict_count = 3},
-                {.kind = CORDON_COL_INT, .data = n},
-                {.kind = CORDON_COL_BOOL, .data = p}};
+            struct cordon_column columns[4] = {{.kind = CORDON_COL_FLOAT, .data = a},
+                                               {.kind = CORDON_COL_DICT8,
+                                                .data = b,
+                                                .dict = words,
+                                                .dict_len = lens,
+                                                .dict_count = 3},
+                                               {.kind = CORDON_COL_INT, .data = n},
+                                               {.kind = CORDON_COL_BOOL, .data = p}};
             if (form == 1) {
                 columns[1].kind = CORDON_COL_DICT16;
                 columns[1].data = b16;
@@ -114,9 +120,11 @@ static void whole(const struct batch_kernels *k)
             }
             for (int c = 0; c < 4 && form; c++)
                 columns[c].valid = valid[c];
-            bool good = cordon_compile(s, programs[i], strlen(programs[i]), program_mem, sizeof program_mem, &prog, &err) == 0 &&
-                        cordon_batch_size(prog) <= sizeof mem &&
-                        batch_run(k, prog, columns, ROWS, mem, sizeof mem, truth, errors, &err) == 0;
+            bool good =
+                cordon_compile(s, programs[i], strlen(programs[i]), program_mem, sizeof program_mem,
+                               &prog, &err) == 0 &&
+                cordon_batch_size(prog) <= sizeof mem &&
+                batch_run(k, prog, columns, ROWS, mem, sizeof mem, truth, errors, &err) == 0;
             size_t raised = 0;
             for (size_t r = 0; good && r < ROWS; r++) {
                 struct cordon_ctx *c = cordon_ctx_init(ctx_mem, sizeof ctx_mem, s, 0);
@@ -131,7 +139,8 @@ static void whole(const struct batch_kernels *k)
                     cordon_ctx_bool(c, 3, p[r]);
                 int t = cordon_test(prog, c, scratch, sizeof scratch);
                 raised += t < 0;
-                good = (truth[r / 64] >> (r % 64) & 1) == (t == 1) && (errors[r / 64] >> (r % 64) & 1) == (t < 0);
+                good = (truth[r / 64] >> (r % 64) & 1) == (t == 1) &&
+                       (errors[r / 64] >> (r % 64) & 1) == (t < 0);
             }
             tap_ok(good, "%s: form %d of %s (%zu rows raise)", k->name, form, programs[i], raised);
         }
@@ -144,6 +153,7 @@ int main(void)
         kernels(k);
         whole(k);
     }
-    tap_ok(strcmp(cordon_batch_backend(), "scalar") != 0, "this machine has vector kernels (%s)", cordon_batch_backend());
+    tap_ok(strcmp(cordon_batch_backend(), "scalar") != 0, "this machine has vector kernels (%s)",
+           cordon_batch_backend());
     return tap_done();
 }

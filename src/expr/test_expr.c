@@ -4,7 +4,8 @@
 #include "cordon.h"
 
 static const char schema_text[] =
-    "{\"keys\":{\"a\":\"bool\",\"b\":\"bool\",\"c\":\"bool\",\"d\":\"bool\",\"e\":\"bool\",\"n\":{\"type\":\"int\",\"min\":0,\"max\":10},"
+    "{\"keys\":{\"a\":\"bool\",\"b\":\"bool\",\"c\":\"bool\",\"d\":\"bool\",\"e\":\"bool\",\"n\":{"
+    "\"type\":\"int\",\"min\":0,\"max\":10},"
     "\"s\":{\"type\":\"str\",\"enum\":[\"low\",\"high\"]},\"x\":\"any\"}}";
 static char schema_mem[65536], program_mem[1 << 19], ctx_mem[4096], scratch[1 << 21], work[1 << 22];
 static struct cordon_schema *schema;
@@ -27,7 +28,8 @@ static struct cordon_program *compile(const char *source)
 
 static void memory(void)
 {
-    const char *source = "ctx['n'] * 123456789012345678901234567890 > 3 and ctx['s'] == 'l\\x6fw' 'er' or -ctx['x'] + 'a'";
+    const char *source = "ctx['n'] * 123456789012345678901234567890 > 3 and ctx['s'] == 'l\\x6fw' "
+                         "'er' or -ctx['x'] + 'a'";
     size_t need = cordon_compile_size(strlen(source));
     bool good = true;
     int last = -1;
@@ -43,7 +45,8 @@ static void memory(void)
     void *mem = malloc(need);
     struct cordon_program *p;
     struct cordon_error err = {0};
-    tap_eq_int(cordon_compile(schema, source, strlen(source), mem, need, &p, &err), 0, "the size asked for is enough");
+    tap_eq_int(cordon_compile(schema, source, strlen(source), mem, need, &p, &err), 0,
+               "the size asked for is enough");
     good = true;
     struct cordon_ctx *c = cordon_ctx_init(ctx_mem, sizeof ctx_mem, schema, 0);
     cordon_ctx_int(c, 5, 7);
@@ -72,7 +75,8 @@ static void memory(void)
 static void saved(void)
 {
     static unsigned char out[4096], loaded[1 << 17];
-    struct cordon_program *p = compile("ctx['n'] + 1 > 4 and ctx['s'] == 'low' or 1 < ctx['n'] < 1e3 or 99999999999999999999 == ctx['x']");
+    struct cordon_program *p = compile("ctx['n'] + 1 > 4 and ctx['s'] == 'low' or 1 < ctx['n'] < "
+                                       "1e3 or 99999999999999999999 == ctx['x']");
     struct cordon_program *q;
     struct cordon_error err;
     size_t n = cordon_save(p, out, sizeof out), silent = 0;
@@ -81,7 +85,8 @@ static void saved(void)
     for (size_t i = 0; i < n; i++)
         for (int bit = 0; bit < 8; bit++) {
             out[i] ^= (unsigned char)(1 << bit);
-            silent += cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err) != CORDON_BYTECODE;
+            silent +=
+                cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err) != CORDON_BYTECODE;
             out[i] ^= (unsigned char)(1 << bit);
         }
     tap_eq_int(silent, 0, "every damaged bit is noticed");
@@ -90,8 +95,10 @@ static void saved(void)
     tap_eq_int(silent, 0, "every cut is noticed");
     static char other_mem[4096];
     struct cordon_schema *other;
-    if (cordon_schema_read("{\"keys\":[\"n\",\"s\"]}", 18, other_mem, sizeof other_mem, &other, &err) == 0)
-        tap_eq_int(cordon_load(other, out, n, loaded, sizeof loaded, &q, &err), CORDON_BYTECODE, "a schema without its keys refuses it");
+    if (cordon_schema_read("{\"keys\":[\"n\",\"s\"]}", 18, other_mem, sizeof other_mem, &other,
+                           &err) == 0)
+        tap_eq_int(cordon_load(other, out, n, loaded, sizeof loaded, &q, &err), CORDON_BYTECODE,
+                   "a schema without its keys refuses it");
 }
 
 /* Random and/or/not over five bools, and its value under an assignment. */
@@ -147,7 +154,8 @@ static void explanations(void)
             cordon_ctx_bool(c, i, bits >> i & 1);
         answers = answers && cordon_explain(p, c, work, sizeof work, &reasons, &count) == answer;
         unsigned seen = 0;
-        bool read_once = true; /* each key once: then the leaves are independent, and the set must be minimal */
+        bool read_once =
+            true; /* each key once: then the leaves are independent, and the set must be minimal */
         for (const char *at = source; (at = strstr(at, "ctx['")); at += 5) {
             read_once = read_once && !(seen >> (at[5] - 'a') & 1);
             seen |= 1u << (at[5] - 'a');
@@ -166,7 +174,8 @@ static void explanations(void)
     }
     tap_ok(answers, "explain answers what test answers");
     tap_ok(forced, "what explain gives forces the answer");
-    tap_ok(trees > 100 && larger == 0, "no smaller set does, by exhaustive search (%zu trees)", trees);
+    tap_ok(trees > 100 && larger == 0, "no smaller set does, by exhaustive search (%zu trees)",
+           trees);
 }
 
 static void findings(void)
@@ -209,7 +218,8 @@ static void findings(void)
 static void certificates(void)
 {
     const struct cordon_certificate *k = cordon_certify(compile("ctx['n'] * ctx['n'] + 1"));
-    tap_ok(k->bits == 9 && k->types == ((1 << CORDON_INT)) && k->raises == 1 << CORDON_TYPE_ERROR, "a range bounds the bits (%u) and what can be raised", k->bits);
+    tap_ok(k->bits == 9 && k->types == ((1 << CORDON_INT)) && k->raises == 1 << CORDON_TYPE_ERROR,
+           "a range bounds the bits (%u) and what can be raised", k->bits);
     k = cordon_certify(compile("1 < 2 and 'a' == 'b'"));
     tap_ok(k->raises == 0 && k->types == 1 << CORDON_BOOL, "constants cannot raise");
     k = cordon_certify(compile("ctx['x'] / 2"));
@@ -230,8 +240,11 @@ static void contexts(void)
     tap_ok(cordon_ctx_conforms(c), "setting it again mends it");
     tap_ok(!cordon_ctx_str(c, 7, "\xff", 1), "invalid UTF-8 is not taken");
     const char *text = "{\"n\": 5, \"s\": \"low\", \"other\": {\"n\": 9}}";
-    tap_eq_int(cordon_ctx_json(c, text, strlen(text), json, sizeof json, &err), 0, "a JSON context");
-    tap_eq_int(cordon_test(compile("ctx['n'] == 5 and ctx['s'] == 'low'"), c, scratch, sizeof scratch), 1, "is read at its own level only");
+    tap_eq_int(cordon_ctx_json(c, text, strlen(text), json, sizeof json, &err), 0,
+               "a JSON context");
+    tap_eq_int(
+        cordon_test(compile("ctx['n'] == 5 and ctx['s'] == 'low'"), c, scratch, sizeof scratch), 1,
+        "is read at its own level only");
     /* more than 64 keys: readiness takes more than one word */
     static char wide_text[4096], wide_mem[1 << 17], wide_ctx[1 << 14];
     size_t n = (size_t)sprintf(wide_text, "{\"keys\":{");
@@ -242,7 +255,8 @@ static void contexts(void)
     struct cordon_program *p;
     const char *source = "ctx['k003'] + ctx['k070'] == 5 and ctx['k149'] == 7";
     bool good = cordon_schema_read(wide_text, n, wide_mem, sizeof wide_mem, &wide, &err) == 0 &&
-                cordon_compile(wide, source, strlen(source), program_mem, sizeof program_mem, &p, &err) == 0;
+                cordon_compile(wide, source, strlen(source), program_mem, sizeof program_mem, &p,
+                               &err) == 0;
     c = good ? cordon_ctx_init(wide_ctx, sizeof wide_ctx, wide, 0) : NULL;
     if (c) {
         cordon_ctx_int(c, 3, 2);
@@ -259,10 +273,13 @@ static void contexts(void)
 int main(void)
 {
     struct cordon_error err;
-    if (!tap_ok(cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &schema, &err) == 0, "the schema"))
+    if (!tap_ok(cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem,
+                                   &schema, &err) == 0,
+                "the schema"))
         return tap_done();
-    tap_eq_int(cordon_schema_read(cordon_schema_example, strlen(cordon_schema_example), work, sizeof work, &(struct cordon_schema *){NULL}, &err), 0,
-               "the shipped schema reads");
+    tap_eq_int(cordon_schema_read(cordon_schema_example, strlen(cordon_schema_example), work,
+                                  sizeof work, &(struct cordon_schema *){NULL}, &err),
+               0, "the shipped schema reads");
     memory();
     saved();
     explanations();

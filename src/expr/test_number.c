@@ -1,5 +1,5 @@
-/* Exact arithmetic and number text, against 128-bit arithmetic and the C library where those suffice. The
- * differential test compares the rest with CPython. */
+/* Exact arithmetic and number text, against 128-bit arithmetic and the C library where those
+ * suffice. The differential test compares the rest with CPython. */
 #include "base/tap.h"
 #include "expr/big.h"
 #include "expr/number.h"
@@ -23,7 +23,8 @@ static void small_arithmetic(void)
         uint64_t x = rnd() >> (rnd() % 64), y = rnd() >> (rnd() % 64), r[4], k = rnd() % 60;
         unsigned __int128 s = (unsigned __int128)x + y, p = (unsigned __int128)x * y;
         uint32_t n = big_add(r, &x, 1, &y, 1);
-        add = add && (n < 1 || r[0] == (uint64_t)s) && (n < 2 || r[1] == (uint64_t)(s >> 64)) && n == (s >> 64 ? 2u : s != 0);
+        add = add && (n < 1 || r[0] == (uint64_t)s) && (n < 2 || r[1] == (uint64_t)(s >> 64)) &&
+              n == (s >> 64 ? 2u : s != 0);
         n = big_mul(r, &x, 1, &y, 1);
         mul = mul && (n < 1 || r[0] == (uint64_t)p) && (n < 2 || r[1] == (uint64_t)(p >> 64));
         if (x >= y) {
@@ -54,7 +55,8 @@ static void rounding(void)
         /* a quotient of 53-bit numbers is what the machine rounds itself */
         uint64_t a = x >> 11, b = y >> 11 ? y >> 11 : 1;
         want = (double)a / (double)b;
-        quotient = quotient && big_quotient_room(&a, 1, &b, 1) <= 32 && big_quotient(&a, 1, &b, 1, work, &got) && got == want;
+        quotient = quotient && big_quotient_room(&a, 1, &b, 1) <= 32 &&
+                   big_quotient(&a, 1, &b, 1, work, &got) && got == want;
         convert = convert && big_double(&x, 1, &got) && got == (double)x;
         int c = big_cmp_double(&x, 1, (double)y);
         unsigned __int128 whole = (unsigned __int128)(double)y;
@@ -67,7 +69,8 @@ static void rounding(void)
     double d;
     big[16] = 1;
     tap_ok(!big_double(big, 17, &d), "2**1024 is too large for a float");
-    tap_ok(big_quotient(&one, 1, big, 17, work, &d) && d == ldexp(1, -1024), "1 / 2**1024 is subnormal, and exact");
+    tap_ok(big_quotient(&one, 1, big, 17, work, &d) && d == ldexp(1, -1024),
+           "1 / 2**1024 is subnormal, and exact");
     tap_ok(big_cmp_double(big, 17, 1e308) > 0, "2**1024 is above every float");
 }
 
@@ -76,11 +79,24 @@ static void text(void)
     static const struct {
         double d;
         const char *repr;
-    } t[] = {{0.1, "0.1"}, {1e16, "1e+16"}, {9999999999999998, "9999999999999998.0"}, {1e22, "1e+22"},
-             {123456.789, "123456.789"}, {1e-5, "1e-05"}, {0.0001, "0.0001"}, {5e-324, "5e-324"},
-             {1.7976931348623157e308, "1.7976931348623157e+308"}, {-0.0, "-0.0"}, {1, "1.0"}, {-2.5, "-2.5"},
-             {INFINITY, "inf"}, {-INFINITY, "-inf"}, {2.2250738585072014e-308, "2.2250738585072014e-308"},
-             {4.35, "4.35"}, {1e100, "1e+100"}, {9007199254740993.0, "9007199254740992.0"}};
+    } t[] = {{0.1, "0.1"},
+             {1e16, "1e+16"},
+             {9999999999999998, "9999999999999998.0"},
+             {1e22, "1e+22"},
+             {123456.789, "123456.789"},
+             {1e-5, "1e-05"},
+             {0.0001, "0.0001"},
+             {5e-324, "5e-324"},
+             {1.7976931348623157e308, "1.7976931348623157e+308"},
+             {-0.0, "-0.0"},
+             {1, "1.0"},
+             {-2.5, "-2.5"},
+             {INFINITY, "inf"},
+             {-INFINITY, "-inf"},
+             {2.2250738585072014e-308, "2.2250738585072014e-308"},
+             {4.35, "4.35"},
+             {1e100, "1e+100"},
+             {9007199254740993.0, "9007199254740992.0"}};
     char out[NUMBER_REPR_MAX];
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         number_repr(t[i].d, out);
@@ -91,11 +107,22 @@ static void text(void)
     static const struct {
         const char *s;
         double d;
-    } r[] = {{"1_000.5", 1000.5}, {".5", 0.5}, {"1.", 1}, {"1e400", INFINITY}, {"1e-400", 0}, {"0e999999999999", 0},
-             {"2.2250738585072011e-308", 2.2250738585072011e-308}, {"9007199254740993", 9007199254740992.0},
-             {"9007199254740993.0000000000000000000000001", 9007199254740994.0}, {"1e22", 1e22}, {"1e23", 1e23},
-             {"00000000000000000000000000000.1", 0.1}, {"179769313486231580793e289", INFINITY}, {"4.9406564584124654e-324", 5e-324},
-             {"2.4703282292062327e-324", 0}, {"2.4703282292062328e-324", 5e-324}};
+    } r[] = {{"1_000.5", 1000.5},
+             {".5", 0.5},
+             {"1.", 1},
+             {"1e400", INFINITY},
+             {"1e-400", 0},
+             {"0e999999999999", 0},
+             {"2.2250738585072011e-308", 2.2250738585072011e-308},
+             {"9007199254740993", 9007199254740992.0},
+             {"9007199254740993.0000000000000000000000001", 9007199254740994.0},
+             {"1e22", 1e22},
+             {"1e23", 1e23},
+             {"00000000000000000000000000000.1", 0.1},
+             {"179769313486231580793e289", INFINITY},
+             {"4.9406564584124654e-324", 5e-324},
+             {"2.4703282292062327e-324", 0},
+             {"2.4703282292062328e-324", 5e-324}};
     for (size_t i = 0; i < sizeof r / sizeof *r; i++)
         tap_ok(number_double(r[i].s, strlen(r[i].s)) == r[i].d, "read %s", r[i].s);
     bool round = true;

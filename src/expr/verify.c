@@ -1,7 +1,8 @@
-/* One pass over the code with types in place of values. For a program from our own parser it makes the
- * certificate; for one that was loaded it is also the proof that running it cannot leave its stack,
- * its constants or its slots: regions nest, jumps go forward, no region takes values from below its
- * floor, and both ways to a join leave exactly one value on it. What it accepts, eval.c runs unchecked.
+/* One pass over the code with types in place of values. For a program from our own parser it makes
+ * the certificate; for one that was loaded it is also the proof that running it cannot leave its
+ * stack, its constants or its slots: regions nest, jumps go forward, no region takes values from
+ * below its floor, and both ways to a join leave exactly one value on it. What it accepts, eval.c
+ * runs unchecked.
  */
 #include "expr/big.h"
 #include "expr/code.h"
@@ -122,8 +123,8 @@ static void note_text(struct checker *k, struct shape *r, uint64_t len)
 }
 
 /* The numbers of + - * /; the strings are apart. */
-static void numbers(struct checker *k, enum expr_op op, const struct shape *a, const struct shape *b,
-                    struct shape *r)
+static void numbers(struct checker *k, enum expr_op op, const struct shape *a,
+                    const struct shape *b, struct shape *r)
 {
     bool ints = a->types & T_INTS && b->types & T_INTS;
     bool mixed = a->types & T_NUMS && b->types & T_NUMS && (a->types | b->types) & T_REAL;
@@ -158,11 +159,13 @@ static void numbers(struct checker *k, enum expr_op op, const struct shape *a, c
     }
 }
 
-static void repetition(struct checker *k, const struct shape *s, const struct shape *n, struct shape *r)
+static void repetition(struct checker *k, const struct shape *s, const struct shape *n,
+                       struct shape *r)
 {
     r->types |= T_TEXT;
-    note_text(k, r, n->bits > 21 ? (uint64_t)CORDON_STRING_MAX + (s->text > 0)
-                                 : (uint64_t)s->text << n->bits);
+    note_text(k, r,
+              n->bits > 21 ? (uint64_t)CORDON_STRING_MAX + (s->text > 0)
+                           : (uint64_t)s->text << n->bits);
     if (n->bits > 42)
         raise(k, CORDON_OVERFLOW);
 }
@@ -301,7 +304,8 @@ static const char *step(struct checker *k, uint32_t pc)
     if (here < 2)
         return "no operands";
     if (op >= OP_CHAIN_LT) {
-        struct shape r = comparison(k, (enum expr_op)(op - OP_CHAIN_LT + OP_LT), &top[-2], &top[-1]);
+        struct shape r =
+            comparison(k, (enum expr_op)(op - OP_CHAIN_LT + OP_LT), &top[-2], &top[-1]);
         top[-2] = top[-1];
         k->height--;
         return open_region(k, pc, i->arg, k->height - 1, r);

@@ -1,7 +1,7 @@
-/* Makes programs and contexts, answers them, and writes both down for the oracle (diff.py), which asks
- * the installed CPython. Everything that needs no oracle is checked here: the certificate, the typed
- * code against the exact one, batch, explain, save and load, analysis. Records end with 0x1e, fields
- * with 0x1f: neither occurs in a generated program. */
+/* Makes programs and contexts, answers them, and writes both down for the oracle (diff.py), which
+ * asks the installed CPython. Everything that needs no oracle is checked here: the certificate, the
+ * typed code against the exact one, batch, explain, save and load, analysis. Records end with 0x1e,
+ * fields with 0x1f: neither occurs in a generated program. */
 #include "cordon.h"
 #include "gen.h"
 
@@ -12,7 +12,8 @@
 #define POOL     64
 #define PER_POOL 512 /* programs a pool of contexts serves */
 
-static char schema_mem[65536], program_mem[1 << 20], loaded_mem[1 << 20], scratch[8 << 20], work_mem[8 << 20];
+static char schema_mem[65536], program_mem[1 << 20], loaded_mem[1 << 20], scratch[8 << 20],
+    work_mem[8 << 20];
 static char context_text[POOL][16384], context_json[POOL][40000], context_mem[POOL][4096];
 static size_t context_len[POOL];
 static struct cordon_ctx *contexts[POOL];
@@ -93,17 +94,21 @@ static void new_columns(struct gen *g)
                   : kind == 'B' ? CORDON_COL_BOOL
                   : kind == 'D' ? CORDON_COL_DICT8
                                 : CORDON_COL_ABSENT;
-        c->data = kind == 'F' ? (void *)col_f[s] : kind == 'I' ? (void *)col_i[s] : (void *)col_b[s];
+        c->data = kind == 'F'   ? (void *)col_f[s]
+                  : kind == 'I' ? (void *)col_i[s]
+                                : (void *)col_b[s];
         c->valid = gen_below(g, 2) ? col_valid[s] : NULL;
         for (size_t r = 0; r < ROWS; r++) {
             uint64_t x = gen_random(g);
             col_f[s][r] = x & 1 ? edges[x >> 8 & 7] : (double)(int64_t)(x >> 32) / 65536.0 - 30000;
             if ((x >> 1 & 31) == 0)
                 col_f[s][r] = x & 64 ? __builtin_nan("") : __builtin_inf();
-            col_i[s][r] = (x & 3) < 2 ? (int64_t)(x >> 8 & 15) - 7 : (int64_t)gen_random(g) >> (x >> 8 & 63);
+            col_i[s][r] =
+                (x & 3) < 2 ? (int64_t)(x >> 8 & 15) - 7 : (int64_t)gen_random(g) >> (x >> 8 & 63);
             if ((x >> 40 & 31) == 0)
                 col_i[s][r] = x & 4 ? INT64_MAX : INT64_MIN;
-            col_b[s][r] = kind == 'B' ? x >> 8 & 1 : (uint8_t)(x >> 8 & 7); /* code 7 is past the dictionary */
+            col_b[s][r] = kind == 'B' ? x >> 8 & 1
+                                      : (uint8_t)(x >> 8 & 7); /* code 7 is past the dictionary */
             if (r % 64 == 0)
                 col_valid[s][r / 64] = gen_random(g) | gen_random(g) | gen_random(g);
         }
@@ -142,7 +147,8 @@ static void check_batch(const struct cordon_program *p, const char *source, size
     for (size_t r = 0; r < rows; r++) {
         fill_row(c, r);
         int t = cordon_test(p, c, scratch, sizeof scratch);
-        if ((truth[r / 64] >> (r % 64) & 1) != (t == 1) || (errors[r / 64] >> (r % 64) & 1) != (t < 0)) {
+        if ((truth[r / 64] >> (r % 64) & 1) != (t == 1) ||
+            (errors[r / 64] >> (r % 64) & 1) != (t < 0)) {
             char what[64];
             snprintf(what, sizeof what, "batch differs in row %zu", r);
             complain(what, source, 0);
@@ -156,7 +162,8 @@ static size_t findings_count;
 
 /* What needs no oracle. STATUS and V are the answer. */
 static void check_alone(const struct cordon_program *p, const struct cordon_program *loaded,
-                        const char *source, size_t context, int status, const struct cordon_value *v)
+                        const char *source, size_t context, int status,
+                        const struct cordon_value *v)
 {
     const struct cordon_ctx *c = contexts[context];
     const struct cordon_certificate *k = cordon_certify(p);
@@ -168,8 +175,8 @@ static void check_alone(const struct cordon_program *p, const struct cordon_prog
     if (test != (status ? -1 : truth_of(v)))
         complain("cordon_test differs from cordon_eval", source, context);
     if (m.conforming && ((m.types & ~k->types) || (m.raises & ~k->raises) ||
-                         (status != CORDON_LIMIT &&
-                          (m.bits > k->bits || m.text > k->text || m.work > k->work || m.scratch > k->scratch))))
+                         (status != CORDON_LIMIT && (m.bits > k->bits || m.text > k->text ||
+                                                     m.work > k->work || m.scratch > k->scratch))))
         complain("the certificate was exceeded", source, context);
     const struct cordon_reason *reasons;
     size_t count;
@@ -199,8 +206,8 @@ static void new_pool(struct gen *g)
     for (size_t i = 0; i < POOL; i++) {
         context_len[i] = gen_context(g, context_text[i], sizeof context_text[i]);
         contexts[i] = cordon_ctx_init(context_mem[i], sizeof context_mem[i], schema, 0);
-        if (!contexts[i] || cordon_ctx_json(contexts[i], context_text[i], context_len[i], context_json[i],
-                                            sizeof context_json[i], &err))
+        if (!contexts[i] || cordon_ctx_json(contexts[i], context_text[i], context_len[i],
+                                            context_json[i], sizeof context_json[i], &err))
             die(context_text[i], &err);
         printf("\x1f%s", context_text[i]);
     }
@@ -220,7 +227,8 @@ int main(int argc, char **argv)
     gen_seed(&g, seed);
     if (argc > 4)
         g.size = (int)strtol(argv[4], NULL, 10);
-    if (cordon_schema_read(gen_schema, strlen(gen_schema), schema_mem, sizeof schema_mem, &schema, &err))
+    if (cordon_schema_read(gen_schema, strlen(gen_schema), schema_mem, sizeof schema_mem, &schema,
+                           &err))
         die("schema", &err);
     for (uint64_t n = 0; n < count; n++) {
         struct cordon_program *p, *loaded = NULL;
@@ -236,7 +244,8 @@ int main(int argc, char **argv)
         if (n % 4 == 0) {
             static char saved[65536];
             size_t size = cordon_save(p, saved, sizeof saved);
-            if (size > sizeof saved || cordon_load(schema, saved, size, loaded_mem, sizeof loaded_mem, &loaded, &err)) {
+            if (size > sizeof saved ||
+                cordon_load(schema, saved, size, loaded_mem, sizeof loaded_mem, &loaded, &err)) {
                 printf("\x1e");
                 complain(err.message, source, 0);
                 printf("X\x1f%s", source);

@@ -1,6 +1,7 @@
-/* Half of the programs are drawn from the grammar and half of those use only keys with a declared kind;
- * the rest are grammar with a foreign construct in it, or plain token soup: what the parser refuses is
- * compared too. Values sit where answers change: around 2^53, 2^63 and 2^1024, at NaN, at -0.0. */
+/* Half of the programs are drawn from the grammar and half of those use only keys with a declared
+ * kind; the rest are grammar with a foreign construct in it, or plain token soup: what the parser
+ * refuses is compared too. Values sit where answers change: around 2^53, 2^63 and 2^1024, at NaN,
+ * at -0.0. */
 #include "gen.h"
 
 #include <inttypes.h>
@@ -19,9 +20,22 @@ const char gen_schema[] =
 
 static const char *const any_keys[] = {"a", "b", "c", "d", "e", "\xce\xbb key"};
 static const char *const number_keys[] = {"f", "g", "i", "j", "m", "r", "u"};
-static const char *const strings[] = {"",      "low",        "mid", "high", "a",  "ab", "abc", "b",
-                                      "\xc3\xa9", "\xf0\x9f\x98\x80", "\xef\xbf\xbf", "1",  "10",  "lo w",
-                                      "A",     "\xcf\x84\xce\xbb"};
+static const char *const strings[] = {"",
+                                      "low",
+                                      "mid",
+                                      "high",
+                                      "a",
+                                      "ab",
+                                      "abc",
+                                      "b",
+                                      "\xc3\xa9",
+                                      "\xf0\x9f\x98\x80",
+                                      "\xef\xbf\xbf",
+                                      "1",
+                                      "10",
+                                      "lo w",
+                                      "A",
+                                      "\xcf\x84\xce\xbb"};
 
 void gen_seed(struct gen *g, uint64_t seed)
 {
@@ -73,12 +87,26 @@ static void digits(struct gen *g, unsigned n)
 /* Decimal digits only, for programs and contexts alike. */
 static void integer(struct gen *g)
 {
-    static const char *const edges[] = {
-        "9007199254740991", "9007199254740992", "9007199254740993", "9007199254740994",
-        "9223372036854775806", "9223372036854775807", "9223372036854775808", "9223372036854775809",
-        "18446744073709551615", "18446744073709551616", "4611686018427387904", "2147483648",
-        "4294967295", "1000000000000000000", "999999999999999999", "340282366920938463463374607431768211456",
-        "100000000000000000000000", "72057594037927937", "18014398509481985", "36028797018963969"};
+    static const char *const edges[] = {"9007199254740991",
+                                        "9007199254740992",
+                                        "9007199254740993",
+                                        "9007199254740994",
+                                        "9223372036854775806",
+                                        "9223372036854775807",
+                                        "9223372036854775808",
+                                        "9223372036854775809",
+                                        "18446744073709551615",
+                                        "18446744073709551616",
+                                        "4611686018427387904",
+                                        "2147483648",
+                                        "4294967295",
+                                        "1000000000000000000",
+                                        "999999999999999999",
+                                        "340282366920938463463374607431768211456",
+                                        "100000000000000000000000",
+                                        "72057594037927937",
+                                        "18014398509481985",
+                                        "36028797018963969"};
     switch (gen_below(g, 12)) {
     case 0:
     case 1:
@@ -109,11 +137,34 @@ static void integer(struct gen *g)
 /* As JSON and Python both read it. */
 static void real(struct gen *g)
 {
-    static const char *const edges[] = {
-        "9007199254740992.0", "9007199254740993.0", "9.223372036854775807e18", "1.8446744073709552e+19",
-        "1e308", "1.7976931348623157e308", "5e-324", "2.2250738585072014e-308", "1e-400", "1e400",
-        "0.1", "0.2", "0.3", "0.5", "1e22", "1e23", "1e16", "9999999999999998.0", "123456789012345680.0",
-        "1.0", "2.0", "0.0", "3.5", "4503599627370496.5", "1E5", "0.0001", "0.00001", "4611686018427387904.0"};
+    static const char *const edges[] = {"9007199254740992.0",
+                                        "9007199254740993.0",
+                                        "9.223372036854775807e18",
+                                        "1.8446744073709552e+19",
+                                        "1e308",
+                                        "1.7976931348623157e308",
+                                        "5e-324",
+                                        "2.2250738585072014e-308",
+                                        "1e-400",
+                                        "1e400",
+                                        "0.1",
+                                        "0.2",
+                                        "0.3",
+                                        "0.5",
+                                        "1e22",
+                                        "1e23",
+                                        "1e16",
+                                        "9999999999999998.0",
+                                        "123456789012345680.0",
+                                        "1.0",
+                                        "2.0",
+                                        "0.0",
+                                        "3.5",
+                                        "4503599627370496.5",
+                                        "1E5",
+                                        "0.0001",
+                                        "0.00001",
+                                        "4611686018427387904.0"};
     switch (gen_below(g, 6)) {
     case 0:
     case 1:
@@ -130,7 +181,8 @@ static void real(struct gen *g)
              gen_below(g, 320));
         break;
     default:
-        addf(g, "%" PRIu64 ".%" PRIu64, gen_random(g) >> gen_below(g, 64), gen_random(g) >> gen_below(g, 64));
+        addf(g, "%" PRIu64 ".%" PRIu64, gen_random(g) >> gen_below(g, 64),
+             gen_random(g) >> gen_below(g, 64));
     }
 }
 
@@ -143,8 +195,9 @@ static void space(struct gen *g)
 /* One piece of a string literal, quotes included. */
 static void string_piece(struct gen *g)
 {
-    static const char *const escaped[] = {"\\n", "\\x41", "\\u00e9", "\\U0001F600", "\\\\", "\\'",
-                                          "\\\"", "\\101", "\\0", "\\d", "\\t", "\\x7f", "\\\n", "\\777"};
+    static const char *const escaped[] = {"\\n", "\\x41", "\\u00e9", "\\U0001F600", "\\\\",
+                                          "\\'", "\\\"",  "\\101",   "\\0",         "\\d",
+                                          "\\t", "\\x7f", "\\\n",    "\\777"};
     static const char *const quotes[] = {"'", "\"", "'''", "\"\"\""};
     static const char *const prefixes[] = {"r", "R", "u", "U"};
     const char *q = gen_below(g, 4) ? "'" : PICK(g, quotes);
@@ -169,8 +222,9 @@ static void number_literal(struct gen *g)
         addf(g, gen_below(g, 2) ? "0o%o" : "0O%o", gen_below(g, 70000));
         break;
     case 2:
-        add(g, (const char *[]){"1_000", "0b1011", "0B1", "0x_ff", "1_0.0_1", ".5", "1.", "00", "0_0",
-                                "1e1_0", "0XAB_CD", "0.0e0", "01.5", "09e1"}[gen_below(g, 14)]);
+        add(g,
+            (const char *[]){"1_000", "0b1011", "0B1", "0x_ff", "1_0.0_1", ".5", "1.", "00", "0_0",
+                             "1e1_0", "0XAB_CD", "0.0e0", "01.5", "09e1"}[gen_below(g, 14)]);
         break;
     case 3:
     case 4:
@@ -189,7 +243,8 @@ static void atom(struct gen *g)
     if (k < 11) {
         const char *key;
         if (g->typed)
-            key = gen_below(g, 4) ? PICK(g, number_keys) : (const char *[]){"s", "t", "p", "q"}[gen_below(g, 4)];
+            key = gen_below(g, 4) ? PICK(g, number_keys)
+                                  : (const char *[]){"s", "t", "p", "q"}[gen_below(g, 4)];
         else
             key = gen_below(g, 2) ? PICK(g, any_keys) : PICK(g, number_keys);
         addf(g, gen_below(g, 10) ? "ctx['%s']" : "ctx[\"%s\"]", key);
@@ -208,13 +263,57 @@ static void atom(struct gen *g)
 
 static void foreign(struct gen *g)
 {
-    static const char *const pieces[] = {
-        "ctx['nope']", "len(ctx['a'])", "ctx.get('a', 0)", "[1]", "{1}", "{}", "{'a': 1}", "(1,)", "()",
-        "lambda: 1", "x", "f'{1}'", "b'a'", "1j", "...", "~1", "+1", "1 if 2 else 3", "ctx[1]", "ctx",
-        "ctx['a']['b']", "ctx['a':'b']", "[x for x in ctx]", "(y := 1)", "ctx['a'].real", "''.join([])",
-        "01", "1__0", "0x", "1e+", "'abc", "ctx['a'", "yield", "await x", "*a", "'\\x4'", "None()", "1()",
-        "(1)(2)", "(1).real", "ctx[ctx['a']]", "{**ctx['a']}", "{x: 1 for x in ctx}", "{x for x in ctx}",
-        "(x for x in ctx)", "not", "ctx[('a')]", "ctx['a' '']", "ctx[None]", "fr'x'", "1_"};
+    static const char *const pieces[] = {"ctx['nope']",
+                                         "len(ctx['a'])",
+                                         "ctx.get('a', 0)",
+                                         "[1]",
+                                         "{1}",
+                                         "{}",
+                                         "{'a': 1}",
+                                         "(1,)",
+                                         "()",
+                                         "lambda: 1",
+                                         "x",
+                                         "f'{1}'",
+                                         "b'a'",
+                                         "1j",
+                                         "...",
+                                         "~1",
+                                         "+1",
+                                         "1 if 2 else 3",
+                                         "ctx[1]",
+                                         "ctx",
+                                         "ctx['a']['b']",
+                                         "ctx['a':'b']",
+                                         "[x for x in ctx]",
+                                         "(y := 1)",
+                                         "ctx['a'].real",
+                                         "''.join([])",
+                                         "01",
+                                         "1__0",
+                                         "0x",
+                                         "1e+",
+                                         "'abc",
+                                         "ctx['a'",
+                                         "yield",
+                                         "await x",
+                                         "*a",
+                                         "'\\x4'",
+                                         "None()",
+                                         "1()",
+                                         "(1)(2)",
+                                         "(1).real",
+                                         "ctx[ctx['a']]",
+                                         "{**ctx['a']}",
+                                         "{x: 1 for x in ctx}",
+                                         "{x for x in ctx}",
+                                         "(x for x in ctx)",
+                                         "not",
+                                         "ctx[('a')]",
+                                         "ctx['a' '']",
+                                         "ctx[None]",
+                                         "fr'x'",
+                                         "1_"};
     add(g, PICK(g, pieces));
 }
 
@@ -237,8 +336,9 @@ static void expression(struct gen *g, int depth)
 {
     static const char *const compares[] = {"<", "<=", ">", ">=", "==", "!="};
     static const char *const ariths[] = {"+", "-", "*", "/"};
-    static const char *const outside[] = {"in", "is", "not in", "is not", "**", "//", "%", "@", "<<", ">>",
-                                          "&", "|", "^", ",", "if", "=", "&&", "||", "===", "<>", ":=", "!"};
+    static const char *const outside[] = {"in", "is", "not in", "is not", "**", "//", "%",  "@",
+                                          "<<", ">>", "&",      "|",      "^",  ",",  "if", "=",
+                                          "&&", "||", "===",    "<>",     ":=", "!"};
     uint32_t n;
     switch (gen_below(g, 12)) {
     case 0:
@@ -298,9 +398,11 @@ static void expression(struct gen *g, int depth)
 static void soup(struct gen *g)
 {
     static const char *const tokens[] = {
-        "(", ")", "(", ")", "ctx['a']", "ctx", "[", "]", "'a'", "and", "or", "not", "<", "<=", "==", "!=",
-        "+", "-", "*", "/", "1", "2.5", "0", "True", "None", "in", "is", "if", "else", ".", ",", ":", "\n",
-        "\\\n", "1or", "0xfor", "1and", " ", "'b'", "lambda", "**", "ctx['i']", "-1", "not not", "\t"};
+        "(",    ")",    "(",   ")",      "ctx['a']", "ctx",      "[",    "]",       "'a'",
+        "and",  "or",   "not", "<",      "<=",       "==",       "!=",   "+",       "-",
+        "*",    "/",    "1",   "2.5",    "0",        "True",     "None", "in",      "is",
+        "if",   "else", ".",   ",",      ":",        "\n",       "\\\n", "1or",     "0xfor",
+        "1and", " ",    "'b'", "lambda", "**",       "ctx['i']", "-1",   "not not", "\t"};
     uint32_t n = 1 + gen_below(g, 9);
     while (n--) {
         add(g, PICK(g, tokens));
@@ -443,9 +545,9 @@ size_t gen_context(struct gen *g, char *buf, size_t size)
     static const struct {
         const char *key;
         char type;
-    } keys[] = {{"a", '?'}, {"b", '?'}, {"c", '?'}, {"d", '?'}, {"e", '?'}, {"\\u03bb key", '?'}, {"f", 'f'},
-                {"g", 'f'}, {"i", 'i'}, {"j", 'i'}, {"m", 'f'}, {"r", 'r'}, {"u", 'u'}, {"s", 's'}, {"t", 's'},
-                {"p", 'b'}, {"q", 'b'}};
+    } keys[] = {{"a", '?'}, {"b", '?'}, {"c", '?'}, {"d", '?'}, {"e", '?'}, {"\\u03bb key", '?'},
+                {"f", 'f'}, {"g", 'f'}, {"i", 'i'}, {"j", 'i'}, {"m", 'f'}, {"r", 'r'},
+                {"u", 'u'}, {"s", 's'}, {"t", 's'}, {"p", 'b'}, {"q", 'b'}};
     g->out = buf;
     g->len = 0;
     g->max = size;

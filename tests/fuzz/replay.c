@@ -1,5 +1,5 @@
-/* Without libFuzzer the fuzz targets are plain tests: every file given, or in a directory given, is fed
- * to the target once, and each is one TAP case. A crash is what fails. */
+/* Without libFuzzer the fuzz targets are plain tests: every file given, or in a directory given, is
+ * fed to the target once, and each is one TAP case. A crash is what fails. */
 #include "base/tap.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-/* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (exit status 3); what
- * the analysis found (always true, contradictions, misspelt enum values) is reported and does not. */
+/* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (exit status 3);
+ * what the analysis found (always true, contradictions, misspelt enum values) is reported and does
+ * not. */
 #include "commands.h"
 #include "expr_common.h"
 
@@ -19,11 +20,13 @@ struct report {
 static int usage(FILE *to)
 {
     fprintf(to, "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
-                "A file holds one condition a line; blank lines and lines that begin with # are skipped.\n");
+                "A file holds one condition a line; blank lines and lines that begin with # are "
+                "skipped.\n");
     return to == stdout ? 0 : 2;
 }
 
-static void refuse(struct report *r, const struct cordon_error *err, unsigned line, const char *source, size_t len)
+static void refuse(struct report *r, const struct cordon_error *err, unsigned line,
+                   const char *source, size_t len)
 {
     expr_log_refusal(err, source, len);
     if (!r->json) {
@@ -31,10 +34,13 @@ static void refuse(struct report *r, const struct cordon_error *err, unsigned li
         snprintf(name, sizeof name, "%s:%u", r->file, line);
         expr_print_error(stdout, name, err, source, len);
     } else {
-        fprintf(r->violations, "%s{\"layer\":\"input\",\"rule\":\"UnsafeExpressionError\",\"detail\":",
+        fprintf(r->violations,
+                "%s{\"layer\":\"input\",\"rule\":\"UnsafeExpressionError\",\"detail\":",
                 r->refused ? "," : "");
         expr_json_string(r->violations, err->message, strlen(err->message));
-        fprintf(r->violations, ",\"line\":%u,\"column\":%u,\"hint\":", line + (err->line ? err->line - 1 : 0), err->column);
+        fprintf(r->violations,
+                ",\"line\":%u,\"column\":%u,\"hint\":", line + (err->line ? err->line - 1 : 0),
+                err->column);
         if (err->hint[0])
             expr_json_string(r->violations, err->hint, strlen(err->hint));
         else
@@ -44,15 +50,17 @@ static void refuse(struct report *r, const struct cordon_error *err, unsigned li
     r->refused++;
 }
 
-static void report_finding(struct report *r, const struct cordon_finding *f, unsigned line, const char *source)
+static void report_finding(struct report *r, const struct cordon_finding *f, unsigned line,
+                           const char *source)
 {
     const char *text = source + f->offset;
     size_t n = f->end - f->offset;
     if (!r->json) {
-        printf("%s:%u:%zu: %s: %s: %.*s\n", r->file, line, f->offset + 1, cordon_finding_name(f->kind), f->message,
-               (int)(n < 200 ? n : 200), text);
+        printf("%s:%u:%zu: %s: %s: %.*s\n", r->file, line, f->offset + 1,
+               cordon_finding_name(f->kind), f->message, (int)(n < 200 ? n : 200), text);
     } else {
-        fprintf(r->found, "%s{\"kind\":\"%s\",\"line\":%u,\"column\":%zu,\"text\":", r->findings ? "," : "",
+        fprintf(r->found,
+                "%s{\"kind\":\"%s\",\"line\":%u,\"column\":%zu,\"text\":", r->findings ? "," : "",
                 cordon_finding_name(f->kind), line, f->offset + 1);
         expr_json_string(r->found, text, n);
         fputs(",\"message\":", r->found);
@@ -62,7 +70,8 @@ static void report_finding(struct report *r, const struct cordon_finding *f, uns
     r->findings++;
 }
 
-static int check_one(struct report *r, const struct cordon_schema *s, unsigned line, const char *source, size_t len)
+static int check_one(struct report *r, const struct cordon_schema *s, unsigned line,
+                     const char *source, size_t len)
 {
     static struct cordon_finding findings[FINDINGS];
     struct cordon_error err = {0};
@@ -92,12 +101,15 @@ static int finish(struct report *r, char **violations, char **found)
     if (r->json) {
         fclose(r->violations);
         fclose(r->found);
-        printf("{\"status\":\"%s\",\"layer\":%s,\"conditions\":%zu,\"violations\":[%s],\"findings\":[%s]}\n",
-               r->refused ? "blocked" : "ok", r->refused ? "\"input\"" : "null", r->conditions, *violations, *found);
+        printf("{\"status\":\"%s\",\"layer\":%s,\"conditions\":%zu,\"violations\":[%s],"
+               "\"findings\":[%s]}\n",
+               r->refused ? "blocked" : "ok", r->refused ? "\"input\"" : "null", r->conditions,
+               *violations, *found);
         free(*violations);
         free(*found);
     } else {
-        printf("%zu conditions: %zu refused, %zu findings\n", r->conditions, r->refused, r->findings);
+        printf("%zu conditions: %zu refused, %zu findings\n", r->conditions, r->refused,
+               r->findings);
     }
     return r->refused ? 3 : 0;
 }

@@ -1,6 +1,6 @@
-/* `cordon eval`: one condition over one context, over a stream of contexts, or many conditions at once.
- * Exit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError. All memory of a run is taken
- * once, before the first evaluation; a stream of any length needs no more. */
+/* `cordon eval`: one condition over one context, over a stream of contexts, or many conditions at
+ * once. Exit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError. All memory of a
+ * run is taken once, before the first evaluation; a stream of any length needs no more. */
 #include "commands.h"
 #include "expr_common.h"
 
@@ -25,10 +25,14 @@ struct runner {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: cordon eval EXPR [--ctx JSON | --ctx-file FILE] [--schema FILE] [--json] [--explain]\n"
-                "       cordon eval EXPR --ndjson [--schema FILE] [--json]       contexts on standard input, one\n"
-                "                                     a line; prints those that hold, or with --json each answer\n"
-                "       cordon eval --file FILE [...]         every condition of a file; bad ones are skipped\n"
+    fprintf(to, "usage: cordon eval EXPR [--ctx JSON | --ctx-file FILE] [--schema FILE] [--json] "
+                "[--explain]\n"
+                "       cordon eval EXPR --ndjson [--schema FILE] [--json]       contexts on "
+                "standard input, one\n"
+                "                                     a line; prints those that hold, or with "
+                "--json each answer\n"
+                "       cordon eval --file FILE [...]         every condition of a file; bad ones "
+                "are skipped\n"
                 "       cordon eval --load FILE [...]         a program that --save FILE wrote\n"
                 "       cordon eval --prompt [--schema FILE]  the paragraph for a model's prompt\n"
                 "       --require-keys   a declared key that is missing is KeyError, not None\n"
@@ -69,7 +73,8 @@ static int print_failure(const struct runner *r, const char *name, const struct 
 
 #define READINGS 32 /* keys shown for one leaf */
 
-static void print_readings(const struct runner *r, const struct cordon_program *p, const struct cordon_reason *x)
+static void print_readings(const struct runner *r, const struct cordon_program *p,
+                           const struct cordon_reason *x)
 {
     struct cordon_reading reading[READINGS];
     size_t n = cordon_readings(p, r->ctx, x, reading, READINGS);
@@ -97,8 +102,8 @@ static void print_readings(const struct runner *r, const struct cordon_program *
         printf("\n");
 }
 
-static void print_reason(const struct runner *r, const struct cordon_program *p, const struct cordon_reason *x,
-                         const char *source)
+static void print_reason(const struct runner *r, const struct cordon_program *p,
+                         const struct cordon_reason *x, const char *source)
 {
     if (r->o->json) {
         printf("{\"text\":");
@@ -125,7 +130,8 @@ static void print_reason(const struct runner *r, const struct cordon_program *p,
 }
 
 /* The leaves that forced the answer, and the keys they read. */
-static int print_explanation(const struct runner *r, const struct cordon_program *p, const char *source)
+static int print_explanation(const struct runner *r, const struct cordon_program *p,
+                             const char *source)
 {
     size_t size = cordon_explain_size(p), count = 0;
     void *mem = malloc(size);
@@ -154,7 +160,9 @@ static void print_names(FILE *to, const char *label, unsigned set, bool status)
     fprintf(to, "%s", label);
     for (unsigned i = 0; i < 16; i++)
         if (set >> i & 1) {
-            fprintf(to, "%s%s", between, status ? cordon_class((enum cordon_status)i) : expr_type_word((enum cordon_type)i));
+            fprintf(to, "%s%s", between,
+                    status ? cordon_class((enum cordon_status)i)
+                           : expr_type_word((enum cordon_type)i));
             between = ", ";
         }
     fprintf(to, "%s\n", set ? "" : "nothing");
@@ -174,8 +182,8 @@ static void print_certificate(const struct cordon_program *p)
 }
 
 /* Evaluates P over the context at hand and prints the answer. */
-static int answer(const struct runner *r, const struct cordon_program *p, const char *name, const char *source,
-                  size_t len)
+static int answer(const struct runner *r, const struct cordon_program *p, const char *name,
+                  const char *source, size_t len)
 {
     struct cordon_value v;
     struct cordon_error err = {0};
@@ -275,7 +283,8 @@ static int save(const struct cordon_program *p, const char *path)
 }
 
 /* One condition: SOURCE, or the saved program SAVED. */
-static int run_one(struct runner *r, const char *name, const char *source, size_t len, const struct text *saved)
+static int run_one(struct runner *r, const char *name, const char *source, size_t len,
+                   const struct text *saved)
 {
     struct cordon_error err = {0};
     struct cordon_program *p = NULL;
@@ -341,7 +350,8 @@ static int prompt(const struct cordon_schema *s)
     return 0;
 }
 
-/* An expression may begin with a minus, so getopt would not do: an option is two dashes and a letter. */
+/* An expression may begin with a minus, so getopt would not do: an option is two dashes and a
+ * letter. */
 static int read_options(int argc, char **argv, struct options *o)
 {
     const char *ctx_file = NULL, *ctx = NULL;
@@ -418,7 +428,8 @@ int cmd_eval(int argc, char **argv)
         return status < 0 ? usage(stdout) : status;
     }
     status = 2;
-    r.schema = expr_open_schema("eval", o.schema, o.has_ctx ? o.ctx.data : NULL, o.ctx.len, &schema_mem);
+    r.schema =
+        expr_open_schema("eval", o.schema, o.has_ctx ? o.ctx.data : NULL, o.ctx.len, &schema_mem);
     if (!r.schema)
         goto out;
     if (o.prompt) {
@@ -438,7 +449,8 @@ int cmd_eval(int argc, char **argv)
         struct cordon_error refusal = {0};
         size_t n = o.expr ? strlen(o.expr) : 0, size = cordon_compile_size(n);
         void *mem = o.expr ? malloc(size) : NULL;
-        bool refused = mem && cordon_validate(r.schema, o.expr, n, mem, size, &refusal) == CORDON_UNSAFE;
+        bool refused =
+            mem && cordon_validate(r.schema, o.expr, n, mem, size, &refusal) == CORDON_UNSAFE;
         free(mem);
         if (refused)
             expr_log_refusal(&refusal, o.expr, n);

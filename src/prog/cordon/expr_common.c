@@ -61,9 +61,12 @@ struct cordon_schema *expr_open_schema(const char *command, const char *file, co
         context_len = 0;
     size = cordon_schema_size(len + context_len);
     *ret_mem = malloc(size);
-    if (!*ret_mem || cordon_schema_read_with(json, len, file ? NULL : context, context_len, *ret_mem, size, &s, &err)) {
+    if (!*ret_mem || cordon_schema_read_with(json, len, file ? NULL : context, context_len,
+                                             *ret_mem, size, &s, &err)) {
         fprintf(stderr, "cordon %s: %s: %s (line %u, column %u)\n", command,
-                err.status == CORDON_CONTEXT ? "the context" : file ? file : "the shipped schema",
+                err.status == CORDON_CONTEXT ? "the context"
+                : file                       ? file
+                                             : "the shipped schema",
                 *ret_mem ? err.message : "no memory", err.line, err.column);
         free(*ret_mem);
         *ret_mem = NULL;
@@ -73,11 +76,12 @@ struct cordon_schema *expr_open_schema(const char *command, const char *file, co
     return s;
 }
 
-void expr_print_error(FILE *to, const char *name, const struct cordon_error *err, const char *source,
-                      size_t len)
+void expr_print_error(FILE *to, const char *name, const struct cordon_error *err,
+                      const char *source, size_t len)
 {
     char caret[1024];
-    fprintf(to, "%s%s%s: %s\n", name ? name : "", name ? ": " : "", cordon_class(err->status), err->message);
+    fprintf(to, "%s%s%s: %s\n", name ? name : "", name ? ": " : "", cordon_class(err->status),
+            err->message);
     if (err->line && cordon_caret(err, source, len, caret, sizeof caret))
         fprintf(to, "  line %u, column %u\n%s", err->line, err->column, caret);
     if (err->hint[0])
@@ -144,12 +148,14 @@ void expr_log_refusal(const struct cordon_error *err, const char *source, size_t
     const char *log = getenv("CORDON_LOG");
     if (!log || !strstr(log, "expr"))
         return;
-    fprintf(stderr, "cordon: expr: refused: line %u, column %u: %s: ", err->line, err->column, err->message);
+    fprintf(stderr, "cordon: expr: refused: line %u, column %u: %s: ", err->line, err->column,
+            err->message);
     expr_json_string(stderr, source, len < 200 ? len : 200);
     fputs("\n", stderr);
 }
 
-bool expr_next_line(const struct text *t, size_t *at, unsigned *line, const char **ret, size_t *ret_len)
+bool expr_next_line(const struct text *t, size_t *at, unsigned *line, const char **ret,
+                    size_t *ret_len)
 {
     while (*at < t->len) {
         const char *s = t->data + *at, *end = memchr(s, '\n', t->len - *at);

@@ -23,8 +23,8 @@ int expr_read_file(const char *command, const char *path, size_t max, struct tex
  * memory is the caller's to free; NULL after saying why. */
 struct cordon_schema *expr_open_schema(const char *command, const char *file, const char *context,
                                        size_t context_len, void **ret_mem);
-void expr_print_error(FILE *to, const char *name, const struct cordon_error *err, const char *source,
-                      size_t len);
+void expr_print_error(FILE *to, const char *name, const struct cordon_error *err,
+                      const char *source, size_t len);
 void expr_json_string(FILE *to, const char *s, size_t len);
 void expr_json_value(FILE *to, const struct cordon_value *v); /* null if V is NULL */
 void expr_print_value(FILE *to, const struct cordon_value *v);
@@ -34,6 +34,7 @@ const char *expr_type_word(enum cordon_type t); /* "int", "float", "str", "bool"
 void expr_log_refusal(const struct cordon_error *err, const char *source, size_t len);
 
 /* Lines of a file of conditions: the next that is neither blank nor begins with '#'. */
-bool expr_next_line(const struct text *t, size_t *at, unsigned *line, const char **ret, size_t *ret_len);
+bool expr_next_line(const struct text *t, size_t *at, unsigned *line, const char **ret,
+                    size_t *ret_len);
 
 #endif
