@@ -13,6 +13,8 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"exec", cmd_exec, "run any program in the jail"},
+    {"eval", cmd_eval, "evaluate a condition over a context"},
+    {"check", cmd_check, "judge code without running it"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 
