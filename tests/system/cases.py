@@ -11,6 +11,7 @@ Usage: cases.py BUILD CASES-FOLDER. A case is header lines, a line of three dash
     present:  REGEX                 must be in stdout
     absent:   REGEX                 must not be in stdout or stderr (a line REACHED… never may)"""
 import collections
+import os
 import pathlib
 import re
 import sys
@@ -41,6 +42,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
 cases = [read(p) for p in sorted(FOLDER.rglob("*.case"))]
 attacks = [c for c in cases if c["expect"] == "contained"]
 tap.ok(len(attacks) > 0, "there are cases", FOLDER)
@@ -56,6 +58,7 @@ for who in tapsys.users():
     for c in cases:
         canaries.fresh_rw()
         (canaries.rw / "input").write_text("some input\n")
+        os.chown(canaries.rw / "input", canaries.rw.stat().st_uid, canaries.rw.stat().st_gid)
         name = c["path"].relative_to(FOLDER)
         payload = c["payload"]
         for key in ("ro", "rw", "secret", "port", "word", "pid", "abstract", "udp"):

@@ -18,6 +18,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
 home = programs.dir / "files"
 home.mkdir()
 os.chmod(home, 0o755)

@@ -17,6 +17,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
 table = {p.name: p for p in tapsys.probe_table(programs)}
 canaries = None
 

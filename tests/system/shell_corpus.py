@@ -18,6 +18,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
 if not CORPUS.exists():
     # not CORDON_MUST_WORK's business: the corpus is not ours to ship
     print("ok 1 - the shell corpus # SKIP ../shared/corpora is not here\n1..1")

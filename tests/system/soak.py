@@ -23,6 +23,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
 mark = "soak" + str(os.getpid())  # in every command line, so that what is left can be told apart
 print(f"# SOAK_SEED={SEED}", flush=True)
 

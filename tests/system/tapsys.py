@@ -166,6 +166,15 @@ def exec_json(programs, options, argv, who="root", **more):
     return cordon(programs, ["exec", "--json", *options, "--", *argv], who, **more)
 
 
+def honest_first(tap, programs):
+    """Where not even an honest program runs, a hundred failures more say nothing."""
+    for who in users():
+        r = exec_json(programs, [], ["/bin/echo", "hello"], who)
+        if not tap.ok(r["stdout"] == "hello\n" and r.code == 0, f"{who}: an honest program runs", r.story()):
+            print("Bail out! no honest program runs", flush=True)
+            tap.done()
+
+
 def shape_faults(result):
     """What is wrong with a result object, by DESIGN.md section 8."""
     if not isinstance(result, dict):
@@ -204,14 +213,17 @@ def shape_faults(result):
 def enter_empty_network():
     """This process and all it starts: no interface but a loopback of their own."""
     libc = ctypes.CDLL(None, use_errno=True)
-    new_net, new_user = 0x40000000, 0x10000000
-    if libc.unshare(ctypes.c_int(new_net if os.geteuid() == 0 else new_net | new_user)) != 0:
+    new_net, new_user, new_mount = 0x40000000, 0x10000000, 0x00020000
+    if libc.unshare(ctypes.c_int(new_net | new_mount | (0 if os.geteuid() == 0 else new_user))) != 0:
         raise OSError(ctypes.get_errno(), "no empty network namespace: attacks are not run without one")
     if os.geteuid() != 0:
         uid, gid = os.environ["TAPSYS_UID"].split(":")
         pathlib.Path("/proc/self/setgroups").write_text("deny")
         pathlib.Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         pathlib.Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    # mounts of its own too, so that what others mount meanwhile is not taken for a leftover
+    if libc.mount(None, b"/", None, ctypes.c_ulong(0x4000 | 0x40000), None) != 0:  # MS_REC | MS_PRIVATE
+        raise OSError(ctypes.get_errno(), "no private mounts")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         request = struct.pack("16sh", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
         fcntl.ioctl(s, 0x8914, request + bytes(16))  # SIOCSIFFLAGS
