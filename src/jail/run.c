@@ -314,12 +314,14 @@ static void judge_end(struct jail_run *run)
     struct jail_outcome *o = &run->out;
     const uint64_t near = run->spec.limits.memory / 10 * 9;
     if (run->cgroup.version) {
-        uint64_t us = jail_cgroup_cpu_us(&run->cgroup), peak = jail_cgroup_peak(&run->cgroup);
-        o->cpu_us = us > o->cpu_us ? us : o->cpu_us;
+        uint64_t peak = jail_cgroup_peak(&run->cgroup);
         o->memory = peak > o->memory ? peak : o->memory;
         if (jail_cgroup_pids_hit(&run->cgroup))
             jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
     }
+    /* Version 2 kills the whole group at once, cordon-nest with it. */
+    if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))
+        run->forced = JAIL_END_MEMORY;
     if (run->forced) {
         o->end = run->forced;
         o->signal = SIGKILL;
