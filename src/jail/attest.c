@@ -101,12 +101,14 @@ void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, i
     bool full = spec->mode == JAIL_FULL;
     struct statvfs fs;
     own_status(proof, status_fd);
-    proof->quota = statvfs(".", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+    proof->quota = statvfs("/live", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
     a[JAIL_ACT_seal_open] = try_open(full ? "/.sealed" : "/etc/passwd", O_RDONLY);
     a[JAIL_ACT_root_write] = try_open("/.cordon-proof", O_WRONLY | O_CREAT | O_EXCL);
     a[JAIL_ACT_host_file] = try_open("/var", O_RDONLY | O_DIRECTORY);
     a[JAIL_ACT_denied_call] = outcome(syscall(SYS_capset, NULL, NULL));
-    a[JAIL_ACT_high_dup] = outcome(dup2(0, (int)spec->limits.descriptors));
+    int high = dup3(0, (int)spec->limits.descriptors, O_CLOEXEC);
+    a[JAIL_ACT_high_dup] = outcome(high);
+    fd_close(high);
     a[JAIL_ACT_signal_up] = outcome(kill(getppid(), 0));
 }
 
@@ -153,6 +155,7 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
+        {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},
         {JAIL_LAYER_PROCESS, no_capabilities(p, full), "capabilities dropped"},
         {JAIL_LAYER_PROCESS, status_is(p, "NoNewPrivs:", "1"), "no_new_privs"},
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},

@@ -40,7 +40,7 @@ struct jail_proof {
                                                    looked */
     uint64_t acts[JAIL_ACT_COUNT];
     uint64_t pid, uid, root; /* its numbers, and the device its root folder is on */
-    uint64_t quota;          /* bytes that its working folder's file system can hold */
+    uint64_t quota;          /* bytes that it can hold in files */
     char name[65];           /* the machine's, as it sees it */
     char status[1024];       /* the lines of its own /proc/PID/status that tell of locks */
 };

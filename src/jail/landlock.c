@@ -96,6 +96,11 @@ int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
     int abi = sys_landlock_abi();
     if (abi < 1)
         return err_sys(err, "this kernel has no Landlock");
+    if (spec->mode == JAIL_LANDLOCK && abi < 6)
+        return err_set(err, ERR_MISSING,
+                       "--mode landlock needs Linux 6.12 (Landlock ABI 6; this is %d): without it "
+                       "nothing keeps signals from the user's other processes",
+                       abi);
     struct sys_landlock_attr handled = {0};
     for (size_t i = 0; i < sizeof abis / sizeof *abis; i++)
         if (abis[i].abi <= abi) {
