@@ -19,3 +19,43 @@ test: build
 
 clean:
 	rm -rf build build-*
+
+# ---- the expression engine: docs/expr.md ----
+.PHONY: expr-diff expr-fuzz expr-bench expr-asan
+COUNT = 10000000
+SEED  = 1
+FUZZ_SECONDS = 600
+
+# COUNT programs, half in each of two processes, against the installed CPython.
+expr-diff: build
+	@nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) / 2)) --seed $(SEED)1 & \
+	 first=$$!; \
+	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \
+	 second=$$?; wait $$first && test $$second = 0
+
+build-fuzz/build.ninja: | setup
+	@CC=clang $(MESON) setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+
+# FUZZ_SECONDS for each target; finds go to build-fuzz/.
+expr-fuzz: setup build-fuzz/build.ninja
+	@ninja -C build-fuzz --quiet
+	@for t in parser loader context schema; do \
+	  mkdir -p build-fuzz/corpus/$$t; \
+	  echo "fuzz_expr_$$t for $(FUZZ_SECONDS) s"; \
+	  nice -n 10 build-fuzz/tests/fuzz/fuzz_expr_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 \
+	    -rss_limit_mb=3000 -verbosity=0 -print_final_stats=1 -artifact_prefix=build-fuzz/ \
+	    build-fuzz/corpus/$$t tests/fuzz/expr_$$t || exit 1; \
+	done
+
+expr-bench: build
+	@/usr/bin/python3 bench/expr_bench.py build/bench/expr_bench
+
+bench: expr-bench
+
+# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+build-asan/build.ninja: | setup
+	@$(MESON) setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+
+expr-asan: setup build-asan/build.ninja
+	@ninja -C build-asan --quiet
+	@tests/run --suite unit --suite fuzz --suite expr build-asan

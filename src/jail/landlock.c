@@ -63,10 +63,8 @@ static const struct rule host_root[] = {
     {"/lib32", RUN, true},
     {"/etc/ld.so.cache", FS(READ_FILE), true},
     {"/etc/alternatives", READ, true},
-    {"/etc/localtime", FS(READ_FILE), true},
     {"/dev/null", FS(READ_FILE) | FS(WRITE_FILE), false},
     {"/dev/zero", FS(READ_FILE) | FS(WRITE_FILE), false},
-    {"/dev/full", FS(READ_FILE) | FS(WRITE_FILE), false},
     {"/dev/random", FS(READ_FILE), false},
     {"/dev/urandom", FS(READ_FILE), false},
 #ifdef CORDON_LAYER_SWITCHES

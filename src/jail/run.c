@@ -318,9 +318,7 @@ static void judge_end(struct jail_run *run)
         o->cpu_us = us > o->cpu_us ? us : o->cpu_us;
         o->memory = peak > o->memory ? peak : o->memory;
         if (jail_cgroup_pids_hit(&run->cgroup))
-            jail_violation_add(o, "resources", "limit.processes",
-                               "a new process or thread was refused (EAGAIN)",
-                               "start fewer at once, or ask for --processes N");
+            jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
     }
     if (run->forced) {
         o->end = run->forced;
@@ -410,12 +408,8 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
     }
     char detail[96];
     uint64_t most = run->spec.limits.processes;
-    if (most && usage[3] >= most && !run->cgroup.version) {
-        snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
-                 (unsigned long long)usage[3], (unsigned long long)most);
-        jail_violation_add(o, "resources", "limit.processes", detail,
-                           "start fewer at once, or ask for --processes N");
-    }
+    if (most && usage[3] >= most && !run->cgroup.version)
+        jail_violation_processes(o, usage[3], most);
     if (quota == 4 && left[0] && left[1] == 0) {
         snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
                  (unsigned long long)run->spec.limits.disk);

@@ -41,8 +41,10 @@ struct jail_limits {
 #define JAIL_SWITCHES(X)                                                                           \
     X(user)                                                                                        \
     X(mount)                                                                                       \
-    X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup) X(landlock) \
-        X(seccomp) X(quota)
+    X(pid)                                                                                         \
+    X(net)                                                                                         \
+    X(ipc)                                                                                         \
+    X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup) X(landlock) X(seccomp) X(quota)
 
 enum jail_switch {
 #define X(name) JAIL_OFF_##name,
