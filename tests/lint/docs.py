@@ -78,8 +78,12 @@ for c in commands:
     case(f"'cordon-{c}.1'" in read("man/meson.build"), f"{c}: its man page is installed")
     case(f"cordon\\-{c}" in read("man/cordon.1"), f"{c}: is in cordon(1)")
     code, text = run(cordon, c, "--help")
-    options = set(re.findall(r"^  +--([a-z-]+)", text, re.M))
-    case(code == 0 and "help" in options, f"{c} --help lists options", text)
+    if re.search(r"^  +--[a-z-]+ .*\n  +--", text, re.M) and "[--" not in text:
+        options = set(re.findall(r"^  +--([a-z-]+)", text, re.M))  # a list of options
+    else:
+        options = set(re.findall(r"(?<![\w-])--([a-z-]+)", text))  # a synopsis
+    options.add("help")
+    case(code == 0 and len(options) > 1, f"{c} --help lists options", text)
     same(f"{c}: options in {page}", man_options(page), options)
     same(f"{c}: options in bash completion", bash_options(c), options)
     same(f"{c}: options in zsh completion", zsh_options(c), options)
@@ -159,7 +163,7 @@ if layers_off:
 # --- examples with their output ------------------------------------------------------------------------
 checker = doctest.OutputChecker()
 for p in pages:
-    for command, wanted in re.findall(r"^    \$ (cordon exec .*)\n((?:    (?!\$ ).*\n)+)", p.read_text(), re.M):
+    for command, wanted in re.findall(r"^    \$ (cordon (?:exec|eval|check) .*)\n((?:    (?!\$ ).*\n)+)", p.read_text(), re.M):
         wanted = re.sub(r"^    ", "", wanted, flags=re.M)
         shell = f"cordon() {{ {shlex.quote(str(cordon))} \"$@\"; }}\n{command}"
         code, text = run(shell, shell=True)
