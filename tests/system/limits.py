@@ -124,7 +124,7 @@ for who in tapsys.users():
     tap.ok("0 threads" in run.last_line(), f"{who}: no thread where --threads is 0", run.story())
     run = probe("fork", "--processes", "0", who=who)
     tap.ok(run.last_line().startswith("CONTAINED"), f"{who}: no process where --processes is 0", run.story())
-    run = probe("benign-fork", "--processes", "4", who=who)
+    run = probe("benign-fork", "--processes", "32", who=who)
     tap.ok(run["status"] == "ok" and not run["violations"], f"{who}: twin: a few at a time, three hundred in all", run.story())
     run = probe("benign-threads", "--threads", "8", who=who)
     tap.ok(run["status"] == "ok" and not run["violations"], f"{who}: twin: eight threads of eight", run.story())
