@@ -118,10 +118,13 @@ int jail_launch(void *p)
     jail_attest_network(&proof);
     if (lock_calls(st, err) < 0)
         return fail(st, "syscalls");
+    int leftover = dup(0); /* on purpose without close-on-exec: step 9 must catch it */
     if (jail_fds_leave_behind(spec, err) < 0)
         return fail(st, "process");
 
     jail_attest_after(&proof, spec, status);
+    proof.acts[JAIL_ACT_leftover] = fcntl(leftover, F_GETFD) & FD_CLOEXEC;
+    fd_close(leftover);
     if (!jail_off(spec, rlimits) && jail_rlimit_descriptors(spec, err) < 0)
         return fail(st, "resources");
     jail_attest_descriptors(&proof, spec);

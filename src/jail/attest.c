@@ -161,6 +161,7 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
         {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},
         {JAIL_LAYER_PROCESS, no_capabilities(p, full), "capabilities dropped"},
+        {JAIL_LAYER_PROCESS, a[JAIL_ACT_leftover] != 0, "descriptors shut"},
         {JAIL_LAYER_PROCESS, status_is(p, "NoNewPrivs:", "1"), "no_new_privs"},
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},
         {JAIL_LAYER_SYSCALLS, a[JAIL_ACT_denied_call] == EPERM, "a denied call"},
@@ -193,6 +194,8 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
     }
     if (!full) {
         snprintf(ret->note[JAIL_LAYER_PROCESS], sizeof ret->note[0], "weak: no namespaces");
+        snprintf(ret->note[JAIL_LAYER_RESOURCES], sizeof ret->note[0],
+                 "weak: no quota on files, no count of threads");
         snprintf(ret->note[JAIL_LAYER_NETWORK], sizeof ret->note[0],
                  "weak: no net namespace; seccomp and Landlock");
         snprintf(ret->note[JAIL_LAYER_FILESYSTEM], sizeof ret->note[0],

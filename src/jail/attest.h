@@ -22,8 +22,9 @@
     X(host_file)   /* filesystem: a folder that is on every host and that nobody asked for */      \
     X(denied_call) /* syscalls: a call that no table allows */                                     \
     X(high_dup)    /* resources: a descriptor at the limit */                                      \
-    X(udp)       /* network: an address to send to, asked for before seccomp forbids the socket */ \
-    X(signal_up) /* process: the null signal to the parent */
+    X(udp)         /* network: an address to send to, asked for before seccomp forbids it */       \
+    X(leftover)    /* process: a descriptor left open on purpose must not survive an exec */       \
+    X(signal_up)   /* process: the null signal to the parent */
 
 enum jail_act {
 #define X(name) JAIL_ACT_##name,

@@ -205,8 +205,7 @@ static int try_idmap(void)
     "Ubuntu an AppArmor profile that allows userns; in Docker --security-opt seccomp=unconfined "  \
     "--security-opt apparmor=unconfined; else --mode landlock"
 #define FIX_MOUNT                                                                                  \
-    "Linux 5.12 or newer; in Docker also --security-opt systempaths=unconfined; else --mode "      \
-    "landlock"
+    "Linux 5.12 or newer, and a root that can be pivoted (not an initramfs); else --mode landlock"
 
 static void describe(struct jail_check *c, int error)
 {

@@ -32,6 +32,16 @@ static const struct {
     {"syscalls", "the program can do without this call, or does not belong in a jail"},
 };
 
+/* Calls whose layer's advice would lead astray. */
+static const struct {
+    const char *call, *hint;
+} own_hints[] = {
+    {"ptrace", "no process may look into another; print what is to be seen"},
+    {"process_vm_readv", "no process may look into another; print what is to be seen"},
+    {"process_vm_writev", "no process may look into another; print what is to be seen"},
+    {"memfd_create", "memory that no limit counts; use a file in /tmp"},
+};
+
 static const char *hint_for(const char *layer)
 {
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
@@ -172,7 +182,11 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
     if (jail_decode_routine(detail))
         return;
-    jail_violation_add(w->out, call->layer, rule, detail, hint_for(call->layer));
+    const char *hint = hint_for(call->layer);
+    for (size_t i = 0; i < sizeof own_hints / sizeof *own_hints; i++)
+        if (strcmp(own_hints[i].call, call->name) == 0)
+            hint = own_hints[i].hint;
+    jail_violation_add(w->out, call->layer, rule, detail, hint);
 }
 
 void jail_notify_handle(struct jail_watch *w)

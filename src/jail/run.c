@@ -91,11 +91,11 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
-            err_set(
-                err, ERR_MISSING,
-                "no cgroup to bound the memory of %s (%.120s); delegate one (docs/deployment.md) "
-                "or accept a limit per process with --memory-by rlimit",
-                many ? "several processes" : "the run", why.msg);
+            err_set(err, ERR_MISSING,
+                    "no cgroup bounds the memory of %s; delegate one, or accept a limit per "
+                    "process with "
+                    "--memory-by rlimit (%.90s)",
+                    many ? "several processes" : "the run", why.msg);
             return err_layer(err, "resources");
         }
     }
@@ -318,8 +318,12 @@ static void judge_end(struct jail_run *run)
     if (run->cgroup.version) {
         uint64_t peak = jail_cgroup_peak(&run->cgroup);
         o->memory = peak > o->memory ? peak : o->memory;
-        if (jail_cgroup_pids_hit(&run->cgroup))
+        bool refused = jail_cgroup_pids_hit(&run->cgroup);
+        if (refused && run->spec.limits.processes)
             jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
+        else if (refused)
+            jail_violation_add(o, "resources", "limit.threads", "a new thread was refused (EAGAIN)",
+                               "start fewer at once, or ask for --threads N");
     }
     /* Version 2 kills the whole group at once, cordon-nest with it. */
     if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))

@@ -2,8 +2,8 @@
  *
  * Takes:   a plan, a descriptor for the guest's input, somewhere for its output to go.
  * Gives:   an outcome: how it ended, what it used, what it tried, which layers it proved.
- * Never:   leaves a process, mount, cgroup, file or descriptor behind; blocks outside
- * jail_run_step. Runs in: the supervisor (`cordon`, later `cordond`).
+ * Never:   leaves a process, mount, cgroup, file or descriptor behind.
+ * Runs in: the supervisor (`cordon`, later `cordond`).
  */
 #ifndef JAIL_RUN_H
 #define JAIL_RUN_H

@@ -29,22 +29,30 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
     const struct {
         const char *option;
         uint64_t value, least, most;
+        const char *unit;
     } rows[] = {
-        {"--timeout", l->wall_ms, 1, LIMIT_WALL_MS_MAX},
-        {"--cpu", l->cpu_ms, 1, LIMIT_WALL_MS_MAX},
-        {"--memory", l->memory, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX},
-        {"--descriptors", l->descriptors, LIMIT_DESCRIPTORS_MIN, LIMIT_DESCRIPTORS_MAX},
-        {"--disk", l->disk, LIMIT_DISK_MIN, LIMIT_DISK_MAX},
-        {"--inodes", l->inodes, LIMIT_INODES_MIN, LIMIT_INODES_MAX},
-        {"--processes", l->processes, 0, LIMIT_PROCESSES_MAX},
-        {"--threads", l->threads, 0, LIMIT_THREADS_MAX},
-        {"--output", l->output, 1, LIMIT_OUTPUT_MAX},
+        {"--timeout", l->wall_ms, 1, LIMIT_WALL_MS_MAX, " ms"},
+        {"--cpu", l->cpu_ms, 1, LIMIT_WALL_MS_MAX, " ms"},
+        {"--memory", l->memory, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, " bytes"},
+        {"--descriptors", l->descriptors, LIMIT_DESCRIPTORS_MIN, LIMIT_DESCRIPTORS_MAX, ""},
+        {"--disk", l->disk, LIMIT_DISK_MIN, LIMIT_DISK_MAX, " bytes"},
+        {"--inodes", l->inodes, LIMIT_INODES_MIN, LIMIT_INODES_MAX, ""},
+        {"--processes", l->processes, 0, LIMIT_PROCESSES_MAX, ""},
+        {"--threads", l->threads, 0, LIMIT_THREADS_MAX, ""},
+        {"--output", l->output, 1, LIMIT_OUTPUT_MAX, " bytes"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < rows[i].least || rows[i].value > rows[i].most)
-            return err_set(err, ERR_USAGE, "%s %llu is outside %llu to %llu", rows[i].option,
-                           (unsigned long long)rows[i].value, (unsigned long long)rows[i].least,
-                           (unsigned long long)rows[i].most);
+            return err_set(err, ERR_USAGE, "%s: %llu%s is outside %llu to %llu", rows[i].option,
+                           (unsigned long long)rows[i].value, rows[i].unit,
+                           (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+    for (size_t i = 0; spec->mode == JAIL_LANDLOCK && i < spec->nbinds; i++)
+        if (spec->binds[i].moved)
+            return err_set(err, ERR_USAGE,
+                           "--mode landlock cannot show %.80s at another place: it has no mounts",
+                           spec->binds[i].source);
+    if (spec->mode == JAIL_LANDLOCK && spec->proc)
+        return err_set(err, ERR_USAGE, "--mode landlock takes no --proc: it has no mounts");
     if (spec->mode == JAIL_LANDLOCK && l->processes)
         return err_set(
             err, ERR_USAGE,

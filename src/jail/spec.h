@@ -25,6 +25,7 @@ enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT }
 struct jail_bind {
     const char *source, *dest;
     bool writable;
+    bool moved; /* DEST was named */
 };
 
 #define JAIL_LIMITS(X)                                                                             \

@@ -17,7 +17,7 @@ static void limits(void)
     jail_spec_init(&s);
     tap_eq_int(jail_spec_check(&s, &err), 0, "the defaults make sense");
     s.limits.memory = 1;
-    tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--memory 1 "),
+    tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--memory: 1 bytes"),
            "a byte of memory does not, and is named");
     jail_spec_init(&s);
     s.limits.wall_ms = UINT64_MAX;
@@ -53,6 +53,7 @@ static void judge(void)
                  [JAIL_ACT_denied_call] = EPERM,
                  [JAIL_ACT_high_dup] = EBADF,
                  [JAIL_ACT_udp] = ENETUNREACH,
+                 [JAIL_ACT_leftover] = 1,
                  [JAIL_ACT_signal_up] = EPERM},
         .status = "NSpid:\t9\t2\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
                   "CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"};

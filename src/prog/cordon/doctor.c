@@ -6,6 +6,7 @@
 #include "options.h"
 #include "output/json.h"
 #include "programs.h"
+#include "result.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,8 +79,9 @@ static void print_text(const struct verdict *v, const struct jail_check *c, size
             printf("          fix: %s\n", c[i].fix);
     }
     if (v->ran)
-        printf("\nA program ran in mode %s, and every layer was seen from inside; memory by %s.\n",
-               mode, v->memory_by);
+        printf(
+            "\nA program ran in mode %s, and every layer %swas seen from inside; memory by %s.\n",
+            mode, strcmp(mode, "full") == 0 ? "" : "that it has ", v->memory_by);
     else
         printf("\nNo program can be run in mode %s: %s%s%s\n", mode, v->why.layer,
                v->why.layer[0] ? ": " : "", v->why.msg);
@@ -175,7 +177,7 @@ int cmd_doctor(int argc, char **argv)
     if (r == 0 && strcmp(mode, "full") != 0 && strcmp(mode, "landlock") != 0)
         r = err_set(&err, ERR_USAGE, "--mode: '%.40s' is none of: full, landlock", mode);
     if (r < 0) {
-        fprintf(stderr, "cordon doctor: %s\n", err.msg);
+        result_complain("cordon doctor", err.msg);
         return EXIT_USAGE;
     }
     if (help) {

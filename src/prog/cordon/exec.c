@@ -26,7 +26,6 @@ struct exec_options {
     const char *net, *mode, *memory_by, *input;
     struct option_list ro, rw, env;
     struct jail_limits limits;
-    bool threads_given;
 };
 
 struct reader {
@@ -135,7 +134,7 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
              "be built (run `cordon doctor`).\n\n"
              "  cordon exec -- python3 -c 'print(6 * 7)'\n"
              "  cordon exec --json --rw ./out:/workspace -- sh -c 'echo hello > note'\n"
-             "  cordon exec --processes 8 --timeout 2m --ro . -- make -n");
+             "  cordon exec --processes 8 --timeout 2m --ro .:/workspace -- make -n");
         return 0;
     }
     if (threads != UINT64_MAX)
@@ -274,17 +273,6 @@ static void run_to_end(struct jail_run *run)
     }
 }
 
-static void complain(const struct err *err)
-{
-    struct output_visible v = {.one_line = true};
-    struct buf line;
-    buf_init(&line, 4096);
-    if (output_visible_add(&v, err->msg, strlen(err->msg), &line) == 0 &&
-        output_visible_end(&v, &line) == 0)
-        fprintf(stderr, "cordon exec: %s\n", line.data);
-    buf_done(&line);
-}
-
 static int refuse(const struct exec_options *o, const struct err *why)
 {
     struct result r;
@@ -352,7 +340,7 @@ int cmd_exec(int argc, char **argv)
             r = run_plan(&o, &spec, by, &err);
     }
     if (r == ERR_USAGE) {
-        complain(&err);
+        result_complain("cordon exec", err.msg);
         r = EXIT_USAGE;
     } else if (r < 0) {
         r = refuse(&o, &err);

@@ -1,5 +1,6 @@
 /* One table of subcommands and nothing else. */
 #include "commands.h"
+#include "result.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -49,9 +50,8 @@ int main(int argc, char **argv)
         help();
         return EXIT_DONE;
     }
-    if (*name)
-        fprintf(stderr, "cordon: there is no command '%.40s'; see cordon --help\n", name);
-    else
-        fputs("cordon: a command is missing; see cordon --help\n", stderr);
+    char line[128];
+    snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
+    result_complain("cordon", *name ? line : "a command is missing; see cordon --help");
     return EXIT_USAGE;
 }

@@ -76,6 +76,7 @@ int programs_parse_bind(const char *word, bool writable, struct arena *mem, stru
     if (colon && colon[1] == '/') {
         source[colon - word] = 0;
         ret->dest = colon + 1;
+        ret->moved = true;
     }
     /* The source stays as it was written: `link/..` is not what its letters say. */
     ret->source = source;

@@ -241,14 +241,14 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     return e;
 }
 
-static void say(const char *text)
+void result_complain(const char *who, const char *text)
 {
     struct output_visible v = {.one_line = true};
     struct buf line;
     buf_init(&line, 8192);
     if (output_visible_add(&v, text, strlen(text), &line) == 0 &&
         output_visible_end(&v, &line) == 0)
-        fprintf(stderr, "cordon: %s\n", line.data);
+        fprintf(stderr, "%s: %s\n", who, line.data);
     buf_done(&line);
 }
 
@@ -259,10 +259,10 @@ void result_print_text(const struct result *r, const struct jail_outcome *o)
         const struct jail_violation *v = &o->violations[i];
         snprintf(line, sizeof line, "denied (%s): %s%s; %s", v->layer, v->detail,
                  v->times > 1 ? " and again" : "", v->hint);
-        say(line);
+        result_complain("cordon", line);
     }
     if (strcmp(r->status, "ok") != 0 && strcmp(r->status, "error") != 0) {
         snprintf(line, sizeof line, "%s: %s", r->status, r->message);
-        say(line);
+        result_complain("cordon", line);
     }
 }

@@ -32,4 +32,7 @@ ERR_MUST_USE int result_print_json(const struct result *r, const struct jail_out
                                    const struct output_capture *streams);
 void result_print_text(const struct result *r, const struct jail_outcome *o); /* to stderr */
 
+/* One line on stderr, in which nothing acts on a terminal. */
+void result_complain(const char *who, const char *text);
+
 #endif
