@@ -21,7 +21,7 @@ clean:
 	rm -rf build build-*
 
 # ---- the expression engine: docs/expr.md ----
-.PHONY: expr-diff expr-fuzz expr-bench expr-asan
+.PHONY: expr-diff expr-fuzz expr-bench expr-asan expr-mutants
 COUNT = 10000000
 SEED  = 1
 FUZZ_SECONDS = 600
@@ -59,3 +59,7 @@ build-asan/build.ninja: | setup
 expr-asan: setup build-asan/build.ninja
 	@ninja -C build-asan --quiet
 	@tests/run --suite unit --suite fuzz --suite expr build-asan
+
+# Whether the tests can fail: one thing broken at a time.
+expr-mutants: build
+	@/usr/bin/python3 tests/expr/mutants.py build .
