@@ -19,9 +19,11 @@ struct report {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
-                "A file holds one condition a line; blank lines and lines that begin with # are "
-                "skipped.\n");
+    fprintf(
+        to,
+        "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
+        "A file holds one condition a line (or one over several, in parentheses); blank lines and "
+        "lines that begin with # are skipped.\n");
     return to == stdout ? 0 : 2;
 }
 
