@@ -21,7 +21,7 @@ clean:
 	rm -rf build build-*
 
 # ---- the expression engine: docs/expr.md ----
-.PHONY: expr-diff expr-fuzz expr-bench expr-asan
+.PHONY: expr-diff expr-fuzz expr-bench expr-asan expr-mutants
 COUNT = 10000000
 SEED  = 1
 FUZZ_SECONDS = 600
@@ -58,4 +58,9 @@ build-asan/build.ninja: | setup
 
 expr-asan: setup build-asan/build.ninja
 	@ninja -C build-asan --quiet
-	@tests/run --suite unit --suite fuzz --suite expr build-asan
+	@tests/run --suite unit --suite fuzz build-asan
+	@ASAN_OPTIONS=detect_leaks=0 tests/run --suite expr build-asan # leaks: some seconds a process, and there are 600
+
+# Whether the tests can fail: one thing broken at a time.
+expr-mutants: build
+	@/usr/bin/python3 tests/expr/mutants.py build .

@@ -88,7 +88,8 @@ CORDON_API size_t cordon_prompt(const struct cordon_schema *s, char *out, size_t
 /* ---- programs ---- */
 struct cordon_program;
 
-/* What no run over a context that follows the schema exceeds. */
+/* What no run over a context that follows the schema exceeds. KeyError is not counted: it comes
+ * only from CORDON_REQUIRE_KEYS and from required keys, where the context is at fault. */
 struct cordon_certificate {
     uint8_t types;    /* 1 << enum cordon_type: what the value can be */
     uint16_t raises;  /* 1 << enum cordon_status: what it can raise */

@@ -6,12 +6,13 @@
 
 #include <string.h>
 
+/* Tables and their steps: the layout is ours. */
+/* clang-format off */
 #define LEAVES(X, join)                                                                            \
-    X(join, 0, f, <)                                                                               \
-    X(join, 1, f, <=)                                                                              \
-    X(join, 2, f, >) X(join, 3, f, >=) X(join, 4, f, ==) X(join, 5, f, !=) X(join, 6, i, <)        \
-        X(join, 7, i, <=) X(join, 8, i, >) X(join, 9, i, >=) X(join, 10, i, ==) X(join, 11, i, !=) \
-            X(join, 12, code, ==) X(join, 13, code, !=)
+    X(join, 0, f, <)  X(join, 1, f, <=) X(join, 2, f, >)    X(join, 3, f, >=)                      \
+    X(join, 4, f, ==) X(join, 5, f, !=) X(join, 6, i, <)    X(join, 7, i, <=)                      \
+    X(join, 8, i, >)  X(join, 9, i, >=) X(join, 10, i, ==)  X(join, 11, i, !=)                     \
+    X(join, 12, code, ==) X(join, 13, code, !=)
 
 #define LABEL(join, n, field, op) [FAST_LEAF + FAST_JOIN * join + n] = &&leaf_##join##_##n,
 #define AT                        ((const struct expr_value *)((const char *)v + i->jump))
@@ -44,13 +45,11 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
 
 /* The steps that both loops have. */
 #define COMMON_LABELS                                                                              \
-    LEAVES(LABEL, 0)                                                                               \
-    LEAVES(LABEL, 1)                                                                               \
-    LEAVES(LABEL, 2) LEAVES(LAST_LABEL, 0) LEAVES(LAST_LABEL, 1)                                   \
-        LEAVES(LAST_LABEL, 2)[FAST_BIT] = &&bit,                                                   \
-                           [FAST_NOT] = &&not, [FAST_AND] = &&and, [FAST_OR] = && or               \
-        , [FAST_JUMP_FALSE] = &&jump_false, [FAST_JUMP_TRUE] = &&jump_true,                        \
-                           [FAST_RETURN_BIT] = &&return_bit
+    LEAVES(LABEL, 0) LEAVES(LABEL, 1) LEAVES(LABEL, 2)                                             \
+    LEAVES(LAST_LABEL, 0) LEAVES(LAST_LABEL, 1) LEAVES(LAST_LABEL, 2)                              \
+    [FAST_BIT] = &&bit, [FAST_NOT] = &&not, [FAST_AND] = &&and, [FAST_OR] = &&or,                  \
+    [FAST_JUMP_FALSE] = &&jump_false, [FAST_JUMP_TRUE] = &&jump_true,                              \
+    [FAST_RETURN_BIT] = &&return_bit
 #define COMMON_STEPS                                                                               \
     LEAVES(BODY, 0)                                                                                \
     LEAVES(BODY, 1)                                                                                \
@@ -75,6 +74,7 @@ static inline bool same_text(const struct expr_value *a, const struct expr_value
     if (b & 1)                                                                                     \
         i = p->fast + i->jump - 1;                                                                 \
     NEXT;
+/* clang-format on */
 
 static int run_plain(const struct fast_insn *i, const struct cordon_program *p,
                      const struct cordon_ctx *c)

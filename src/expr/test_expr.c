@@ -201,6 +201,9 @@ static void findings(void)
         {"ctx['x'] > 1 or ctx['x'] <= 1", 0}, /* NaN is neither */
         {"ctx['n'] > 1 or ctx['n'] <= 1", CORDON_ALWAYS_TRUE},
         {"not (ctx['n'] > 1 or ctx['n'] <= 1)", CORDON_ALWAYS_FALSE},
+        {"ctx['x'] >= 5 and ctx['x'] <= 5", 0},
+        {"ctx['x'] > 5 and ctx['x'] <= 5", CORDON_ALWAYS_FALSE},
+        {"ctx['n'] >= 5 and ctx['n'] <= 5 and ctx['n'] != 5", CORDON_ALWAYS_FALSE},
         {"ctx['a'] and ctx['b']", 0},
         {"ctx['a'] == None and ctx['a'] != None", CORDON_ALWAYS_FALSE},
         {"1 < 2", CORDON_ALWAYS_TRUE},

@@ -65,6 +65,29 @@ static void rounding(void)
     tap_ok(quotient, "true division rounds as the machine does");
     tap_ok(convert, "conversion rounds as the machine does");
     tap_ok(compare, "comparison with a double is exact");
+    /* divisors whose leading limb says little: the first guess of the quotient is too large, by two
+     * at most */
+    static const uint64_t limbs[] = {
+        0, 1, UINT64_MAX, 1ULL << 63, (1ULL << 63) + 1, UINT64_MAX - 1};
+    bool multiple = true, sticky = true;
+    for (int i = 0; i < 200000; i++) {
+        uint64_t y[4], x[6], space[64], k = (rnd() >> 11) | 1ULL << 52 | 1, two_k = 2 * k;
+        uint32_t n = 1 + (uint32_t)(rnd() % 4), nx;
+        double got = 0;
+        for (uint32_t j = 0; j < n; j++)
+            y[j] = rnd() % 3 ? limbs[rnd() % 6] : rnd();
+        y[n - 1] |= 1ULL << 62;
+        nx = big_mul(x, y, n, &k, 1);
+        multiple = multiple && big_quotient(x, nx, y, n, space, &got) && got == (double)k;
+        /* (2k + 1) - a little: below the halfway point between two neighbours of 54 bits */
+        two_k += 1;
+        nx = big_mul(x, y, n, &two_k, 1);
+        uint64_t one_less = 1;
+        nx = big_sub(x, x, nx, &one_less, 1);
+        sticky = sticky && big_quotient(x, nx, y, n, space, &got) && got == (double)(two_k - 1);
+    }
+    tap_ok(multiple, "long divisors divide their multiples exactly");
+    tap_ok(sticky, "a remainder decides a near tie");
     uint64_t big[17] = {0}, one = 1, work[80];
     double d;
     big[16] = 1;

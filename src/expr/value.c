@@ -1,4 +1,5 @@
-/* Small helpers kept out of the header so that the hot paths there stay in view. */
+/* Conversions between the forms of a value; out of the header, so that the hot paths there stay in
+ * view. */
 #include "expr/value.h"
 
 #include "expr/big.h"

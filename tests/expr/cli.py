@@ -88,6 +88,8 @@ kinds = [(f["line"], f["kind"]) for f in json.loads(o)["findings"]]
 tap(code == 0 and kinds == [(1, "always-false"), (1, "contradiction"), (2, "always-false"), (2, "not-in-domain"), (3, "always-true"), (3, "unreachable")],
     "check finds contradictions, misspelt values and constants", kinds)
 tap("did you mean 'low'?" in o, "check suggests the enum value")
+code, o, e = run("check", "--lang", "expr", "-", stdin=b"(ctx['resilience'] > 0.5\n  and ctx['num_neighbors'] > 3)\n")
+tap(code == 0 and o.startswith("1 conditions: 0 refused"), "one condition may span lines", code, o)
 code, o, e = run("check", "--lang", "expr", "-e", "foo(1)")
 tap(code == 3 and "Disallowed AST node type: Call" in o, "check refuses with status 3", code, o)
 tap(run("eval", "ctx['n'] == 5", "--strict", "--ctx", '{"n": 5}', "--schema", file("s.json", '{"keys": {"n": {"type": "int", "max": 3}}}'))[0] == 2,

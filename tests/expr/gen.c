@@ -476,10 +476,15 @@ size_t gen_program(struct gen *g, char *buf, size_t size)
         for (uint32_t i = 0; i < n && g->len < 1500; i++) {
             if (i)
                 add(g, same ? one : PICK(g, joins));
-            if (gen_below(g, 2))
+            if (same && one[1] != 'a' && one[1] != 'o') { /* a chain of numbers */
+                addf(g, "ctx['%s']", PICK(g, number_keys));
+                if (gen_below(g, 2))
+                    addf(g, " %s ctx['%s']", gen_below(g, 2) ? "+" : "-", PICK(g, number_keys));
+            } else if (gen_below(g, 2)) {
                 plain(g);
-            else
+            } else {
                 operand(g, 2);
+            }
         }
         buf[g->len] = 0;
         return g->len;

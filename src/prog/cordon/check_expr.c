@@ -19,9 +19,11 @@ struct report {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
-                "A file holds one condition a line; blank lines and lines that begin with # are "
-                "skipped.\n");
+    fprintf(
+        to,
+        "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
+        "A file holds one condition a line (or one over several, in parentheses); blank lines and "
+        "lines that begin with # are skipped.\n");
     return to == stdout ? 0 : 2;
 }
 
@@ -96,6 +98,16 @@ static int check_one(struct report *r, const struct cordon_schema *s, unsigned l
     return work ? 0 : 1;
 }
 
+/* Whether the whole text is one condition, spread over lines inside its parentheses. */
+static bool is_one(const struct cordon_schema *s, const struct text *t)
+{
+    size_t size = cordon_compile_size(t->len);
+    void *mem = malloc(size);
+    bool one = mem && cordon_validate(s, t->data, t->len, mem, size, NULL) == 0;
+    free(mem);
+    return one;
+}
+
 static int finish(struct report *r, char **violations, char **found)
 {
     if (r->json) {
@@ -157,7 +169,10 @@ int cmd_check(int argc, char **argv)
     }
     if (!bad && expr)
         bad = check_one(&r, s, 1, expr, strlen(expr));
-    while (!bad && !expr && expr_next_line(&t, &at, &line, &source, &len))
+    bool whole = !bad && !expr && is_one(s, &t);
+    if (whole)
+        bad = check_one(&r, s, 1, t.data, t.len);
+    while (!bad && !expr && !whole && expr_next_line(&t, &at, &line, &source, &len))
         bad = check_one(&r, s, line, source, len);
     if (!bad)
         bad = finish(&r, &violations, &found);
