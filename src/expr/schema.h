@@ -1,9 +1,9 @@
 /* The declared keys: their slots, types, ranges and enum domains.
  *
  * Takes:   a JSON schema text.
- * Gives:   slots in sorted order of the names, found by hash; enum strings numbered across the
- * schema. Never:   changes after it was read, so any number of threads may use it. Runs in: every
- * process.
+ * Gives:   slots in sorted order of the names, found by hash; enum strings numbered across it.
+ * Never:   changes after it was read, so any number of threads may use it.
+ * Runs in: every process.
  */
 #ifndef EXPR_SCHEMA_H
 #define EXPR_SCHEMA_H

@@ -1,9 +1,9 @@
 /* Random conditions and contexts for tests that compare answers.
  *
  * Takes:   a seed.
- * Gives:   source text that covers every node of the language (and some that it refuses), JSON
- * contexts. Never:   the same stream for two seeds, another stream for the same one. Runs in: tests
- * only.
+ * Gives:   source text that covers every node of the language (and some that it refuses), contexts.
+ * Never:   the same stream for two seeds, another stream for the same one.
+ * Runs in: tests only.
  */
 #ifndef TESTS_EXPR_GEN_H
 #define TESTS_EXPR_GEN_H

@@ -65,7 +65,7 @@ for p in files:
         for pattern, why in BANNED.items():
             for m in re.finditer(pattern, code):
                 bad.append(f"{rel}:{code[:m.start()].count(chr(10)) + 1}: {why}: {m.group(0)[:40]!r}")
-    if p.suffix == ".h" and not all(c in text.split("#ifndef")[0] for c in CONTRACT):
+    if p.suffix == ".h" and not all(f"\n * {c}" in text.split("#ifndef")[0] for c in CONTRACT):
         bad.append(f"{rel}: the header does not open with {', '.join(CONTRACT)}")
     if p.suffix == ".c" and not text.startswith("/*"):
         bad.append(f"{rel}: the file does not open with why it is done this way")
