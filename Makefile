@@ -1,21 +1,63 @@
 # Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
 # The build itself is meson's; this file only names the usual ways through it.
-MESON = /usr/bin/meson
-.PHONY: all setup build demo test lint bench soak fuzz install clean
+MESON   = /usr/bin/meson
+NINJA   = ninja --quiet
+PREFIX  = /usr/local
+SOAK    = 10000
+FUZZ_SECONDS = 60
+BENCH   =
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz install uninstall clean help
 
-all: build
+all: build		## the programs: build/cordon, build/cordon-nest
 
-setup:
+setup:			## install the Debian packages that are missing (root or sudo)
 	@scripts/setup
 
-build/build.ninja: | setup
-	@$(MESON) setup build >/dev/null
+demo: build		## a tour: model-written programs in the jail, good and bad
+	@demo/run build/cordon
 
-build: setup build/build.ninja
-	@ninja -C build --quiet
+# Every test in the product; what is ours alone again under the sanitizers, compiled by clang; each
+# layer off in turn in the one build that has the switches.
+test: build build-asan build-switches	## every test; ends with `N passed, N failed, N skipped`
+	@tests/run build build-asan:-live,-system,-lint build-switches:live
 
-test: build
-	@tests/run build
+lint: build		## house rules, clang-format, clang-tidy
+	@tests/run build:lint
 
-clean:
-	rm -rf build build-*
+bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
+	@bench/run build $(BENCH)
+
+soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
+	@/usr/bin/python3 tests/system/soak.py build $(SOAK)
+
+fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+# cordon finds cordon-nest from where it stands itself, so nothing is compiled anew for a prefix.
+install: build		## to PREFIX=/usr/local below DESTDIR
+	@[ "$$(cat build/prefix 2>/dev/null)" = "$(PREFIX)" ] || \
+	    { $(MESON) configure build --prefix "$(PREFIX)" && echo "$(PREFIX)" >build/prefix; }
+	@DESTDIR="$(DESTDIR)" $(MESON) install -C build --quiet
+
+uninstall:		## what the last `make install` put in place
+	@$(NINJA) -C build uninstall
+
+clean:			## every build folder
+	rm -rf build build-asan build-switches build-fuzz
+
+help:			## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+# One rule for every build folder; how each is configured is below. The links are the programs as
+# people call them, wherever the tree keeps its sources.
+build build-asan build-switches build-fuzz: setup
+	@[ -f $@/build.ninja ] || { echo "configuring $@" && $(configure) $@ $(flags) >/dev/null; }
+	@$(NINJA) -C $@
+	@ln -sf src/prog/cordon src/prog/cordon-nest $@/
+
+configure                 = CC=gcc $(MESON) setup
+sanitize                  = -Db_sanitize=address,undefined -Db_lundef=false
+build-asan build-fuzz:      configure = CC=clang $(MESON) setup
+build-asan:                 flags = $(sanitize)
+build-fuzz:                 flags = $(sanitize) -Dfuzz=true
+build-switches:             flags = -Dlayer_switches=true
