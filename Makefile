@@ -1,12 +1,15 @@
 # Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
 # The build itself is meson's; this file only names the usual ways through it.
-MESON   = /usr/bin/meson
-NINJA   = ninja --quiet
-PREFIX  = /usr/local
-SOAK    = 10000
+MESON        = /usr/bin/meson
+NINJA        = ninja --quiet
+PREFIX       = /usr/local
+SOAK         = 10000
 FUZZ_SECONDS = 60
-BENCH   =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz install uninstall clean help
+COUNT        = 10000000
+SEED         = 1
+BENCH        =
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz \
+        expr-diff install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -33,6 +36,13 @@ soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
 
+# COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
+expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)
+	@nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) / 2)) --seed $(SEED)1 & \
+	 first=$$!; \
+	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \
+	 second=$$?; wait $$first && test $$second = 0
+
 # cordon finds cordon-nest from where it stands itself, so nothing is compiled anew for a prefix.
 install: build		## to PREFIX=/usr/local below DESTDIR
 	@[ "$$(cat build/prefix 2>/dev/null)" = "$(PREFIX)" ] || \
@@ -46,14 +56,12 @@ clean:			## every build folder
 	rm -rf build build-asan build-switches build-fuzz
 
 help:			## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-# One rule for every build folder; how each is configured is below. The links are the programs as
-# people call them, wherever the tree keeps its sources.
+# One rule for every build folder; how each is configured is below.
 build build-asan build-switches build-fuzz: setup
 	@[ -f $@/build.ninja ] || { echo "configuring $@" && $(configure) $@ $(flags) >/dev/null; }
 	@$(NINJA) -C $@
-	@ln -sf src/prog/cordon src/prog/cordon-nest $@/
 
 configure                 = CC=gcc $(MESON) setup
 sanitize                  = -Db_sanitize=address,undefined -Db_lundef=false

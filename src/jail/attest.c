@@ -106,7 +106,9 @@ void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, i
     a[JAIL_ACT_root_write] = try_open("/.cordon-proof", O_WRONLY | O_CREAT | O_EXCL);
     a[JAIL_ACT_host_file] = try_open("/var", O_RDONLY | O_DIRECTORY);
     a[JAIL_ACT_denied_call] = outcome(syscall(SYS_capset, NULL, NULL));
-    a[JAIL_ACT_high_dup] = outcome(dup2(0, (int)spec->limits.descriptors));
+    int high = dup3(0, (int)spec->limits.descriptors, O_CLOEXEC);
+    a[JAIL_ACT_high_dup] = outcome(high);
+    fd_close(high);
     a[JAIL_ACT_signal_up] = outcome(kill(getppid(), 0));
 }
 
@@ -153,6 +155,7 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
+        {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},
         {JAIL_LAYER_PROCESS, no_capabilities(p, full), "capabilities dropped"},
         {JAIL_LAYER_PROCESS, status_is(p, "NoNewPrivs:", "1"), "no_new_privs"},
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},

@@ -94,11 +94,8 @@ static int pieces(int root, struct err *err)
     } rows[] = {
         {"/etc/ld.so.cache", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false, true},
         {"/etc/alternatives", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, true, true},
-        {"/etc/localtime", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false, true},
         {"/dev/null", MOUNT_ATTR_NOEXEC, false, false},
         {"/dev/zero", MOUNT_ATTR_NOEXEC, false, false},
-        {"/dev/full", MOUNT_ATTR_NOEXEC, false, false},
-        {"/dev/random", MOUNT_ATTR_NOEXEC, false, false},
         {"/dev/urandom", MOUNT_ATTR_NOEXEC, false, false},
     };
     if (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0)
@@ -118,8 +115,9 @@ static int pieces(int root, struct err *err)
         if (r < 0)
             return r;
     }
-    if (symlinkat("../live/tmp", root, "dev/shm") < 0)
-        return err_sys(err, "link /dev/shm");
+    if (symlinkat("../live/tmp", root, "dev/shm") < 0 ||
+        symlinkat("urandom", root, "dev/random") < 0)
+        return err_sys(err, "link /dev/shm, /dev/random");
     int r = small_file(root, "etc/passwd",
                        "guest:x:1000:1000:guest:/tmp:/bin/sh\n"
                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",

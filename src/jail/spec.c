@@ -45,6 +45,11 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
             return err_set(err, ERR_USAGE, "%s %llu is outside %llu to %llu", rows[i].option,
                            (unsigned long long)rows[i].value, (unsigned long long)rows[i].least,
                            (unsigned long long)rows[i].most);
+    if (spec->mode == JAIL_LANDLOCK && l->processes)
+        return err_set(
+            err, ERR_USAGE,
+            "--mode landlock takes no --processes: without a pid namespace nothing could end "
+            "them all");
     return 0;
 }
 

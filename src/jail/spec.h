@@ -29,8 +29,7 @@ struct jail_bind {
 
 #define JAIL_LIMITS(X)                                                                             \
     X(wall_ms)                                                                                     \
-    X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output)         \
-        X(flood)
+    X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output) X(flood)
 
 struct jail_limits {
 #define X(name) uint64_t name;
@@ -41,8 +40,11 @@ struct jail_limits {
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
 #define JAIL_SWITCHES(X)                                                                           \
     X(user)                                                                                        \
-    X(mount) X(pid) X(net) X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup)    \
-        X(landlock) X(seccomp) X(quota)
+    X(mount)                                                                                       \
+    X(pid)                                                                                         \
+    X(net)                                                                                         \
+    X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup) X(landlock) X(seccomp)    \
+        X(quota)
 
 enum jail_switch {
 #define X(name) JAIL_OFF_##name,

@@ -34,8 +34,8 @@ case(all(order.index(a) <= order.index(r) for r in may for a in may[r] if a in m
 
 BANNED = {
     r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|system|popen|alloca)\s*\(": "banned function",
-    r"\bopen(at)?\s*\([^;]*\bO_(?![^;]*O_CLOEXEC)": "open without O_CLOEXEC",
-    r"\bsocket(pair)?\s*\([^;]*\bSOCK_(?![^;]*SOCK_CLOEXEC)": "socket without SOCK_CLOEXEC",
+    r"\bopen(?:at)?\s*\((?=[^;]*\bO_)(?![^;]*O_CLOEXEC)": "open without O_CLOEXEC",
+    r"\bsocket(?:pair)?\s*\((?=[^;]*\bSOCK_)(?![^;]*SOCK_CLOEXEC)": "socket without SOCK_CLOEXEC",
     r"\bpipe\s*\(": "pipe without O_CLOEXEC (use pipe2)",
     r"\bfopen\s*\([^;]*\"[rwa]b?\+?\"": "fopen without 'e'",
 }

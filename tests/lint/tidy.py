@@ -31,7 +31,7 @@ def look(job):
     if text and stamp.exists():
         return source, 0, ""
     run = subprocess.run(["/usr/bin/clang-tidy", "-p", str(build), "--quiet", "--extra-arg=-Wno-unknown-warning-option",
-                          "--extra-arg=-Qunused-arguments", "--extra-arg=-Xclang",
+                          "--extra-arg=-Qunused-arguments",
                           "--extra-arg=-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang",
                           str(source)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if run.returncode == 0:

@@ -1,8 +1,201 @@
-/* placeholder until the next commit */
+/* `cordon doctor`: tries every layer, then a whole jail, and says what to do about what is missing.
+ */
+#include "jail/doctor.h"
 #include "commands.h"
+#include "jail/run.h"
+#include "options.h"
+#include "output/json.h"
+#include "programs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+struct verdict {
+    bool full, landlock; /* every facility that the mode needs is there */
+    bool ran;            /* and a program ran in it, all layers proved */
+    struct err why;
+    struct jail_layers layers;
+    const char *memory_by;
+};
+
+static void ignore(void *ctx, enum jail_stream stream, const void *data, size_t len)
+{
+    (void)ctx, (void)stream, (void)data, (void)len;
+}
+
+/* The proof of the pudding: a program that ends well, in the mode of the default policy. */
+static void run_a_jail(struct verdict *v, enum jail_mode mode)
+{
+    static const char *argv[] = {"/bin/true", NULL}, *env[] = {NULL};
+    char nest[4096];
+    struct jail_spec spec;
+    struct jail_run *run = NULL;
+    struct jail_start start = {.nest = nest, .input = -1, .sink = {NULL, ignore}};
+    jail_spec_init(&spec);
+    spec.mode = mode;
+    spec.filter = "exec";
+    spec.program = argv[0];
+    spec.argv = argv;
+    spec.argc = 1;
+    spec.env = env;
+    if (programs_find_nest(nest, sizeof nest, &v->why) < 0 ||
+        jail_run_new(&spec, &start, &run, &v->why) < 0)
+        return;
+    while (!jail_run_step(run, -1))
+        ;
+    const struct jail_outcome *o = jail_run_outcome(run);
+    v->ran = o->end == JAIL_END_EXIT && o->exit_code == 0;
+    v->layers = o->layers;
+    v->memory_by = o->memory_enforced_by;
+    if (!v->ran)
+        err_set(&v->why, ERR_MISSING, "/bin/true did not end well in the jail");
+    jail_run_free(run);
+}
+
+static void judge(struct verdict *v, const struct jail_check *c, size_t n)
+{
+    v->full = v->landlock = true;
+    for (size_t i = 0; i < n; i++)
+        if (!c[i].enforced && c[i].need != JAIL_NEED_SOME) {
+            v->full = false;
+            v->landlock = v->landlock && c[i].need == JAIL_NEED_FULL;
+        }
+}
+
+static void print_text(const struct verdict *v, const struct jail_check *c, size_t n,
+                       const char *mode)
+{
+    struct utsname u;
+    if (uname(&u) == 0)
+        printf("%s %s, %s, as %s\n\n", u.sysname, u.release, u.machine,
+               geteuid() == 0 ? "root" : "an ordinary user");
+    for (size_t i = 0; i < n; i++) {
+        printf("%-9s %-11s %-33s %s\n", c[i].enforced ? "enforced" : "missing", c[i].layer,
+               c[i].name, c[i].detail);
+        if (!c[i].enforced)
+            printf("          fix: %s\n", c[i].fix);
+    }
+    if (v->ran)
+        printf("\nA program ran in mode %s, and every layer was seen from inside; memory by %s.\n",
+               mode, v->memory_by);
+    else
+        printf("\nNo program can be run in mode %s: %s%s%s\n", mode, v->why.layer,
+               v->why.layer[0] ? ": " : "", v->why.msg);
+    if (!v->ran && v->landlock && strcmp(mode, "full") == 0)
+        puts("The weaker --mode landlock may work here; `cordon doctor --mode landlock` tells.");
+}
+
+static int print_json(const struct verdict *v, const struct jail_check *c, size_t n,
+                      const char *mode)
+{
+    static const char *const needs[] = {"full", "full, landlock", "some"};
+    struct buf out;
+    buf_init(&out, 65536);
+    struct output_json j = {.out = &out};
+    output_json_open(&j, NULL, '{');
+    output_json_string(&j, "mode", mode);
+    output_json_bool(&j, "ok", v->ran);
+    output_json_string(&j, "reason", v->ran ? NULL : v->why.msg);
+    output_json_string(&j, "layer", v->ran || !v->why.layer[0] ? NULL : v->why.layer);
+    output_json_open(&j, "checks", '[');
+    for (size_t i = 0; i < n; i++) {
+        output_json_open(&j, NULL, '{');
+        output_json_string(&j, "name", c[i].name);
+        output_json_string(&j, "layer", c[i].layer);
+        output_json_string(&j, "state", c[i].enforced ? "enforced" : "missing");
+        output_json_string(&j, "needed_by", needs[c[i].need]);
+        output_json_string(&j, "detail", c[i].detail);
+        output_json_string(&j, "fix", c[i].enforced ? NULL : c[i].fix);
+        output_json_close(&j, '}');
+    }
+    output_json_close(&j, ']');
+    output_json_close(&j, '}');
+    int bad = j.bad;
+    if (!bad)
+        puts(out.data);
+    buf_done(&out);
+    return bad;
+}
+
+/* The seeds' lists for operators. What a machine can see is ticked; the rest is named as what it
+ * is. */
+static void print_checklist(const struct verdict *v, const struct jail_check *c, size_t n)
+{
+    bool cgroup = false;
+    for (size_t i = 0; i < n; i++)
+        cgroup = cgroup || (strcmp(c[i].name, "cgroup") == 0 && c[i].enforced);
+    const struct {
+        const char *state, *text;
+    } rows[] = {
+        {NULL, "Before deploying"},
+        {v->ran ? "x" : " ",
+         "every layer of the default policy is enforced (a program proved it just now)"},
+        {"x", "Linux: the platform with the strongest isolation"},
+        {geteuid() != 0 ? "x" : " ", "cordon is started by an ordinary user, not by root"},
+        {cgroup ? "x" : " ",
+         "a cgroup can be had, so that runs with several processes are bounded"},
+        {"?", "the host is patched and updated regularly: yours to see to"},
+        {"?", "a firewall blocks outgoing connections of the server: yours to see to"},
+        {"?", "incident response is written down and tried; people know the limits (SECURITY.md): "
+              "yours"},
+        {NULL, "Before running experiments"},
+        {"x", "permissions are known: `cordon exec --help` lists all that a program gets; the rest "
+              "is denied"},
+        {"x", "it can be stopped at once: a signal to cordon ends the run and all its processes"},
+        {NULL, "Comes with later parts of Cordon"},
+        {"-", "audit log kept 90 days and watched; rate limits and anomaly detection"},
+        {"-", "approval mode (HITL) and arena gating; tool allow-lists; hidden API keys; genesis "
+              "snapshot"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].state)
+            printf("  [%s] %s\n", rows[i].state, rows[i].text);
+        else
+            printf("%s%s\n", i ? "\n" : "", rows[i].text);
+    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see   [-] not built yet");
+}
+
 int cmd_doctor(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    return EXIT_USAGE;
+    bool json = false, checklist = false, help = false;
+    const char *mode = "full";
+    const struct option_row rows[] = {
+        {"mode", OPTION_STRING, &mode, "MODE", "full, or landlock: which one must work (full)"},
+        {"checklist", OPTION_FLAG, &checklist, NULL,
+         "the operator's list, ticked as far as a machine can"},
+        {"json", OPTION_FLAG, &json, NULL, "one JSON object"},
+        {"help", OPTION_FLAG, &help, NULL, "this text"},
+    };
+    struct err err = ERR_INIT;
+    int next = 0, r = options_parse(argc, argv, rows, sizeof rows / sizeof *rows, &next, &err);
+    if (r == 0 && next < argc)
+        r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
+    if (r == 0 && strcmp(mode, "full") != 0 && strcmp(mode, "landlock") != 0)
+        r = err_set(&err, ERR_USAGE, "--mode: '%.40s' is none of: full, landlock", mode);
+    if (r < 0) {
+        fprintf(stderr, "cordon doctor: %s\n", err.msg);
+        return EXIT_USAGE;
+    }
+    if (help) {
+        puts("usage: cordon doctor [OPTIONS]\n\n"
+             "Tries every layer on this machine, live, then runs a program behind all of them. "
+             "Exit\n"
+             "status 0 when the mode works, 5 when it does not.\n");
+        options_print(rows, sizeof rows / sizeof *rows);
+        return EXIT_DONE;
+    }
+    struct jail_check checks[JAIL_CHECKS_MAX];
+    struct verdict v = {0};
+    size_t n = jail_doctor_look(checks);
+    judge(&v, checks, n);
+    run_a_jail(&v, strcmp(mode, "full") == 0 ? JAIL_FULL : JAIL_LANDLOCK);
+    if (checklist)
+        print_checklist(&v, checks, n);
+    else if (!json)
+        print_text(&v, checks, n, mode);
+    else if (print_json(&v, checks, n, mode) < 0)
+        return EXIT_FAILED;
+    return v.ran ? EXIT_DONE : EXIT_JAIL;
 }

@@ -1,9 +1,11 @@
 /* One table of subcommands and nothing else. */
 #include "commands.h"
 
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -11,6 +13,8 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"exec", cmd_exec, "run any program in the jail"},
+    {"eval", cmd_eval, "evaluate a condition over a context"},
+    {"check", cmd_check, "judge code without running it"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 
@@ -27,6 +31,7 @@ static void help(void)
 
 int main(int argc, char **argv)
 {
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     const char *name = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -1,0 +1,251 @@
+/* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else.
+ *
+ * Takes:   a schema of keys, the text of a condition, contexts (values by key, JSON, or columns).
+ * Gives:   values, errors with CPython's class and wording, certificates, explanations.
+ * Never:   allocates, locks, reads files, calls back or keeps global state: all memory is the
+ *          caller's, and every function may run in any thread on its own objects.
+ * Runs in: any process that links libcordon.
+ */
+#ifndef CORDON_H
+#define CORDON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CORDON_API __attribute__((visibility("default")))
+
+/* ---- limits: input beyond one of these is refused by its name ---- */
+#define CORDON_SOURCE_MAX  65536u    /* bytes of one condition */
+#define CORDON_NODES_MAX   32768u    /* instructions of one program */
+#define CORDON_NESTING_MAX 200u      /* parentheses inside each other, as in CPython */
+#define CORDON_PENDING_MAX 1000u     /* operators that wait for their right operand */
+#define CORDON_DIGITS_MAX  4300u     /* digits of a decimal literal, as in CPython */
+#define CORDON_BITS_MAX    262144u   /* bits of one integer, read or computed */
+#define CORDON_STRING_MAX  1048576u  /* bytes of one string, read or computed */
+#define CORDON_WORK_MAX    67108864u /* word operations of one evaluation */
+#define CORDON_SCRATCH_MAX 67108864u /* bytes of results of one evaluation */
+#define CORDON_KEYS_MAX    1024u     /* keys of a schema */
+#define CORDON_ENUM_MAX    4096u     /* enum values of a schema */
+#define CORDON_CONTEXT_MAX 16777216u /* bytes of one JSON context or schema */
+#define CORDON_JSON_DEPTH  256u      /* nesting of a JSON text */
+
+enum cordon_type { CORDON_NONE, CORDON_BOOL, CORDON_INT, CORDON_FLOAT, CORDON_STR };
+
+/* What came of a call. The first is success; UNSAFE is a refusal at compile time; the next five are
+ * what an evaluation can raise; the rest are the caller's. */
+enum cordon_status {
+    CORDON_OK = 0,
+    CORDON_UNSAFE,        /* UnsafeExpressionError */
+    CORDON_TYPE_ERROR,    /* TypeError */
+    CORDON_ZERO_DIVISION, /* ZeroDivisionError */
+    CORDON_OVERFLOW,      /* OverflowError */
+    CORDON_KEY_ERROR,     /* KeyError */
+    CORDON_LIMIT,         /* LimitError: one of the limits above */
+    CORDON_CONTEXT,  /* ContextError: a context that is not JSON or does not follow its schema */
+    CORDON_SCHEMA,   /* SchemaError: a schema that makes no sense */
+    CORDON_BYTECODE, /* BytecodeError: a saved program that does not verify */
+    CORDON_MEMORY,   /* MemoryError: the memory given is smaller than the _size() function says */
+};
+
+#define CORDON_MESSAGE_MAX 2048
+struct cordon_error {
+    enum cordon_status status;
+    unsigned line, column, end_column; /* from 1, in characters; 0 where there is no place */
+    size_t offset, end;                /* the same in bytes of the source */
+    char message[CORDON_MESSAGE_MAX];  /* CPython's or the seed's words */
+    char hint[320];                    /* what to write instead, or empty */
+};
+
+CORDON_API const char *cordon_class(enum cordon_status status); /* "TypeError" */
+/* The source line with a caret under the place; like snprintf. Control characters are masked. */
+CORDON_API size_t cordon_caret(const struct cordon_error *err, const char *source, size_t len,
+                               char *out, size_t size);
+
+/* ---- schema: the declared keys ---- */
+struct cordon_schema;
+CORDON_API extern const char cordon_schema_example[]; /* JSON, the seed's 19 keys */
+CORDON_API size_t cordon_schema_size(size_t json_len);
+CORDON_API int cordon_schema_read(const char *json, size_t len, void *mem, size_t mem_len,
+                                  struct cordon_schema **ret_schema, struct cordon_error *err);
+/* The same, and the members of one JSON context as further keys of any type: for an operator's own
+ * contexts, never for one that a model wrote. MEM as for both lengths together. */
+CORDON_API int cordon_schema_read_with(const char *json, size_t len, const char *context,
+                                       size_t context_len, void *mem, size_t mem_len,
+                                       struct cordon_schema **ret_schema, struct cordon_error *err);
+CORDON_API size_t cordon_schema_count(const struct cordon_schema *s);
+CORDON_API const char *cordon_schema_key(const struct cordon_schema *s, size_t slot,
+                                         size_t *ret_len);
+CORDON_API int cordon_schema_slot(const struct cordon_schema *s, const char *key,
+                                  size_t len); /* -1 */
+/* The paragraph for a model's prompt: keys, types, operators; like snprintf. */
+CORDON_API size_t cordon_prompt(const struct cordon_schema *s, char *out, size_t size);
+
+/* ---- programs ---- */
+struct cordon_program;
+
+/* What no run over a context that follows the schema exceeds. */
+struct cordon_certificate {
+    uint8_t types;    /* 1 << enum cordon_type: what the value can be */
+    uint16_t raises;  /* 1 << enum cordon_status: what it can raise */
+    uint32_t steps;   /* instructions run; each at most once */
+    uint32_t stack;   /* values held at once */
+    uint32_t bits;    /* of the longest integer computed */
+    uint32_t text;    /* bytes of the longest string computed */
+    uint64_t work;    /* word operations */
+    uint64_t scratch; /* bytes of the caller's scratch */
+    bool conforming;  /* false only in a record of a run: the context broke the schema */
+};
+
+CORDON_API size_t cordon_compile_size(size_t source_len);
+CORDON_API int cordon_compile(const struct cordon_schema *s, const char *source, size_t len,
+                              void *mem, size_t mem_len, struct cordon_program **ret_program,
+                              struct cordon_error *err);
+/* The same verdict without a program to keep; MEM as for cordon_compile. */
+CORDON_API int cordon_validate(const struct cordon_schema *s, const char *source, size_t len,
+                               void *mem, size_t mem_len, struct cordon_error *err);
+CORDON_API const struct cordon_certificate *cordon_certify(const struct cordon_program *p);
+CORDON_API bool cordon_uses(const struct cordon_program *p, size_t slot);
+
+/* Saved form: keys by name, so a program moves between schemas that declare them alike. Loading
+ * verifies everything; a program that verifies is as safe as one compiled here. Like snprintf. */
+CORDON_API size_t cordon_save(const struct cordon_program *p, void *out, size_t size);
+CORDON_API size_t cordon_load_size(size_t saved_len);
+CORDON_API int cordon_load(const struct cordon_schema *s, const void *saved, size_t len, void *mem,
+                           size_t mem_len, struct cordon_program **ret_program,
+                           struct cordon_error *err);
+
+/* ---- contexts: one value a declared key; what is not set is None ---- */
+struct cordon_ctx;
+enum {
+    CORDON_REQUIRE_KEYS = 1,
+    CORDON_STRICT = 2
+}; /* absence is KeyError; off-schema is an error */
+CORDON_API size_t cordon_ctx_size(const struct cordon_schema *s);
+CORDON_API struct cordon_ctx *cordon_ctx_init(void *mem, size_t mem_len,
+                                              const struct cordon_schema *s,
+                                              unsigned flags); /* NULL: mem too small */
+CORDON_API void cordon_ctx_clear(struct cordon_ctx *c);
+CORDON_API void cordon_ctx_none(struct cordon_ctx *c, size_t slot);
+CORDON_API void cordon_ctx_bool(struct cordon_ctx *c, size_t slot, bool v);
+CORDON_API void cordon_ctx_int(struct cordon_ctx *c, size_t slot, int64_t v);
+CORDON_API void cordon_ctx_float(struct cordon_ctx *c, size_t slot, double v);
+/* Borrowed, UTF-8; false if it is not, or is too long. */
+CORDON_API bool cordon_ctx_str(struct cordon_ctx *c, size_t slot, const char *s, size_t len);
+/* An integer of any size: 64-bit words, least significant first, borrowed; false if too long. */
+CORDON_API bool cordon_ctx_big(struct cordon_ctx *c, size_t slot, const uint64_t *words,
+                               size_t count, bool negative);
+/* A value that conditions cannot read (a list, an object); TypeError only if it is read. */
+CORDON_API void cordon_ctx_foreign(struct cordon_ctx *c, size_t slot, bool is_list);
+/* Reads an object. TEXT is borrowed; what needs decoding goes to MEM (2 * len + 64 bytes will do).
+ */
+CORDON_API int cordon_ctx_json(struct cordon_ctx *c, const char *text, size_t len, void *mem,
+                               size_t mem_len, struct cordon_error *err);
+CORDON_API bool cordon_ctx_conforms(const struct cordon_ctx *c);
+
+/* ---- evaluation ---- */
+struct cordon_value {
+    enum cordon_type type;
+    bool negative;         /* of a big integer */
+    int64_t i;             /* CORDON_BOOL, CORDON_INT when words is NULL */
+    double f;              /* CORDON_FLOAT */
+    const char *s;         /* CORDON_STR, in the program, the context or the scratch */
+    const uint64_t *words; /* CORDON_INT past 64 bits */
+    size_t len;            /* bytes of s, count of words */
+};
+
+CORDON_API size_t cordon_scratch_size(const struct cordon_program *p); /* enough for any run */
+CORDON_API int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c,
+                           void *scratch, size_t scratch_len, struct cordon_value *ret_value,
+                           struct cordon_error *err);
+/* The truth of the value: 1, 0, or -1 where it raises. The fast way; a small scratch will do. */
+CORDON_API int cordon_test(const struct cordon_program *p, const struct cordon_ctx *c,
+                           void *scratch, size_t scratch_len);
+/* What the last evaluation cost, measured by running it again. */
+CORDON_API int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c,
+                              void *scratch, size_t scratch_len,
+                              struct cordon_certificate *ret_cost);
+
+/* repr() of the value, or its JSON form (inf and nan as strings); like snprintf. WORK: at least
+ * cordon_print_size() bytes for integers past 64 bits, else NULL. */
+CORDON_API size_t cordon_print_size(const struct cordon_value *v);
+CORDON_API size_t cordon_repr(const struct cordon_value *v, void *work, char *out, size_t size);
+CORDON_API size_t cordon_json(const struct cordon_value *v, void *work, char *out, size_t size);
+
+/* ---- batch: one condition over columns ---- */
+enum cordon_column_kind {
+    CORDON_COL_ABSENT, /* None in every row */
+    CORDON_COL_FLOAT,  /* double */
+    CORDON_COL_INT,    /* int64_t */
+    CORDON_COL_BOOL,   /* uint8_t, 0 or 1 */
+    CORDON_COL_DICT8,  /* codes into a dictionary of strings */
+    CORDON_COL_DICT16,
+    CORDON_COL_DICT32,
+};
+struct cordon_column {
+    enum cordon_column_kind kind;
+    const void *data;
+    const uint64_t *valid;   /* bit per row, set where there is a value; NULL: everywhere */
+    const char *const *dict; /* UTF-8 */
+    const uint32_t *dict_len;
+    uint32_t dict_count; /* a code past it is None */
+};
+CORDON_API size_t cordon_batch_size(const struct cordon_program *p);
+/* COLUMNS has one entry a slot of the schema. Bit r of TRUTH: row r is true; of ERRORS: it raises
+ * (then its truth bit is 0). Both have (rows + 63) / 64 words. */
+CORDON_API int cordon_batch(const struct cordon_program *p, const struct cordon_column *columns,
+                            size_t rows, void *mem, size_t mem_len, uint64_t *truth,
+                            uint64_t *errors, struct cordon_error *err);
+CORDON_API const char *cordon_batch_backend(void); /* "neon", "avx2", "sse2", "scalar" */
+
+/* ---- explain: the smallest set of leaves that forced the answer ---- */
+struct cordon_reason {
+    size_t offset, end;        /* the leaf's text in the source */
+    int truth;                 /* 1, 0, or -1: it raised */
+    struct cordon_value value; /* of the leaf, unless it raised */
+    enum cordon_status raised;
+};
+/* The keys that a reason reads, with their values, each once; returns how many there are. */
+struct cordon_reading {
+    size_t slot;
+    struct cordon_value value;
+    bool readable; /* false: a list, an object, or a missing key that is required */
+};
+CORDON_API size_t cordon_readings(const struct cordon_program *p, const struct cordon_ctx *c,
+                                  const struct cordon_reason *reason, struct cordon_reading *out,
+                                  size_t max);
+CORDON_API size_t cordon_explain_size(const struct cordon_program *p);
+/* Answers like cordon_test (-1 also when memory is short: then *ret_count is 0). */
+CORDON_API int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, void *mem,
+                              size_t mem_len, const struct cordon_reason **ret_reasons,
+                              size_t *ret_count);
+
+/* ---- analysis: what holds for every context that follows the schema ---- */
+enum cordon_finding_kind {
+    CORDON_ALWAYS_TRUE = 1,
+    CORDON_ALWAYS_FALSE,
+    CORDON_ALWAYS_RAISES,
+    CORDON_CONTRADICTION, /* this `and` cannot hold although its parts can */
+    CORDON_TAUTOLOGY,     /* this `or` always holds although no part does */
+    CORDON_UNREACHABLE,   /* this operand is never evaluated */
+    CORDON_NOT_IN_DOMAIN, /* compared with a value its key never has */
+};
+struct cordon_finding {
+    enum cordon_finding_kind kind;
+    size_t offset, end;
+    char message[256];
+};
+CORDON_API const char *cordon_finding_name(enum cordon_finding_kind kind); /* "always-true" */
+CORDON_API size_t cordon_analyse_size(const struct cordon_program *p);
+/* Returns how many findings there are; at most MAX are written, the most telling first. */
+CORDON_API size_t cordon_analyse(const struct cordon_program *p, void *mem, size_t mem_len,
+                                 struct cordon_finding *findings, size_t max);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,211 @@
+/* A message may quote hostile text, so quoting lives here, once: control characters, bidirectional
+ * and zero-width characters come out as escapes, and a cut never leaves half a character behind. */
+#include "expr/error.h"
+
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *cordon_class(enum cordon_status status)
+{
+    static const char *const names[] = {
+        "",
+        "UnsafeExpressionError",
+        "TypeError",
+        "ZeroDivisionError",
+        "OverflowError",
+        "KeyError",
+        "LimitError",
+        "ContextError",
+        "SchemaError",
+        "BytecodeError",
+        "MemoryError",
+    };
+    return (size_t)status < sizeof names / sizeof *names ? names[status] : "";
+}
+
+void expr_text_add(struct expr_text *t, const char *s, size_t len)
+{
+    if (t->len < t->size) {
+        size_t room = t->size - t->len;
+        memcpy(t->out + t->len, s, len < room ? len : room);
+    }
+    t->len += len;
+}
+
+void expr_text_str(struct expr_text *t, const char *s)
+{
+    expr_text_add(t, s, strlen(s));
+}
+
+size_t expr_text_end(struct expr_text *t)
+{
+    if (t->size == 0)
+        return t->len;
+    size_t n = t->len;
+    if (n >= t->size) {
+        n = t->size - 1;
+        while (n && ((unsigned char)t->out[n] & 0xc0) == 0x80)
+            n--;
+    }
+    t->out[n] = 0;
+    return t->len;
+}
+
+/* Characters that a terminal or a reader would take for something else. */
+static bool hidden(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp <= 0xa0) || cp == 0xad || cp == 0x61c || cp == 0x180e ||
+           (cp >= 0x2000 && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202f) ||
+           (cp >= 0x205f && cp <= 0x206f) || cp == 0x3000 || (cp >= 0xe000 && cp <= 0xf8ff) ||
+           cp == 0xfeff || (cp >= 0xfff0 && cp <= 0xfffb) || (cp & 0xfffe) == 0xfffe ||
+           cp >= 0xe0000;
+}
+
+static void escape(struct expr_text *t, uint32_t cp, bool json)
+{
+    char b[16];
+    if (cp == '\n' || cp == '\t' || cp == '\r')
+        snprintf(b, sizeof b, "\\%c", cp == '\n' ? 'n' : cp == '\t' ? 't' : 'r');
+    else if (cp < 0x100 && !json)
+        snprintf(b, sizeof b, "\\x%02x", cp);
+    else if (cp < 0x10000)
+        snprintf(b, sizeof b, "\\u%04x", cp);
+    else if (json)
+        snprintf(b, sizeof b, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),
+                 0xdc00 + ((cp - 0x10000) & 0x3ff));
+    else
+        snprintf(b, sizeof b, "\\U%08x", cp);
+    expr_text_str(t, b);
+}
+
+static void quoted(struct expr_text *t, const char *s, size_t len, char quote, bool json)
+{
+    expr_text_add(t, &quote, 1);
+    for (size_t i = 0; i < len;) {
+        uint32_t cp;
+        int n = utf8_decode((const unsigned char *)s + i, len - i, &cp);
+        if (n <= 0) {
+            n = 1;
+            cp = 0xfffd;
+        }
+        if (cp == (unsigned char)quote || cp == '\\') {
+            char b[2] = {'\\', (char)cp};
+            expr_text_add(t, b, 2);
+        } else if (hidden(cp)) {
+            escape(t, cp, json);
+        } else {
+            expr_text_add(t, s + i, (size_t)n);
+        }
+        i += (size_t)n;
+    }
+    expr_text_add(t, &quote, 1);
+}
+
+void expr_text_repr(struct expr_text *t, const char *s, size_t len)
+{
+    bool single = len && memchr(s, '\'', len), dbl = len && memchr(s, '"', len);
+    quoted(t, s, len, single && !dbl ? '"' : '\'', false);
+}
+
+void expr_text_quote(struct expr_text *t, const char *s, size_t len)
+{
+    quoted(t, s, len, '"', true);
+}
+
+int expr_fail(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
+{
+    if (!err)
+        return (int)status;
+    va_list ap;
+    va_start(ap, fmt);
+    err->status = status;
+    err->line = err->column = err->end_column = 0;
+    err->offset = err->end = 0;
+    err->hint[0] = 0;
+    vsnprintf(err->message, sizeof err->message, fmt, ap);
+    va_end(ap);
+    return (int)status;
+}
+
+/* The start of the line that holds AT, and the line's number. */
+static size_t line_start(const char *s, size_t at, unsigned *ret_line)
+{
+    size_t start = 0;
+    unsigned line = 1;
+    for (size_t i = 0; i < at; i++)
+        if (s[i] == '\n' || (s[i] == '\r' && !(i + 1 < at && s[i + 1] == '\n'))) {
+            start = i + 1;
+            line++;
+        }
+    *ret_line = line;
+    return start;
+}
+
+static unsigned characters(const char *s, size_t from, size_t to)
+{
+    unsigned n = 0;
+    for (; from < to; from++)
+        n += ((unsigned char)s[from] & 0xc0) != 0x80;
+    return n;
+}
+
+void expr_place(struct cordon_error *err, const char *source, size_t len, size_t offset, size_t end)
+{
+    if (!err)
+        return;
+    if (offset > len)
+        offset = len;
+    if (end > len)
+        end = len;
+    if (end < offset)
+        end = offset;
+    size_t start = line_start(source, offset, &err->line);
+    err->offset = offset;
+    err->end = end;
+    err->column = characters(source, start, offset) + 1;
+    size_t stop = offset;
+    while (stop < end && source[stop] != '\n' && source[stop] != '\r')
+        stop++;
+    err->end_column = err->column + characters(source, offset, stop);
+}
+
+size_t cordon_caret(const struct cordon_error *err, const char *source, size_t len, char *out,
+                    size_t size)
+{
+    struct expr_text t = {.out = out, .size = size};
+    if (!err->line || err->offset > len)
+        return expr_text_end(&t);
+    unsigned line;
+    size_t start = line_start(source, err->offset, &line), stop = err->offset;
+    while (stop < len && source[stop] != '\n' && source[stop] != '\r')
+        stop++;
+    /* a window of the line around the place */
+    size_t from = err->offset - start > 60 ? err->offset - 60 : start;
+    size_t to = stop - err->offset > 60 ? err->offset + 60 : stop;
+    while (from < err->offset && ((unsigned char)source[from] & 0xc0) == 0x80)
+        from++;
+    expr_text_str(&t, from > start ? "  ..." : "  ");
+    unsigned before = from > start ? 5 : 2, under = 0;
+    for (size_t i = from; i < to;) {
+        uint32_t cp;
+        int n = utf8_decode((const unsigned char *)source + i, len - i, &cp);
+        bool show = n > 0 && !hidden(cp);
+        if (n <= 0)
+            n = 1;
+        before += i < err->offset;
+        under += i >= err->offset && i < err->end;
+        expr_text_add(&t, show ? source + i : "?", show ? (size_t)n : 1);
+        i += (size_t)n;
+    }
+    expr_text_str(&t, "\n");
+    while (before--)
+        expr_text_str(&t, " ");
+    do
+        expr_text_str(&t, "^");
+    while (under-- > 1);
+    expr_text_str(&t, "\n");
+    return expr_text_end(&t);
+}

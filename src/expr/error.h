@@ -1,0 +1,31 @@
+/* Errors of the language: class, CPython's words, a place, a hint.
+ *
+ * Takes:   a status, a format, a place in the source.
+ * Gives:   a filled struct cordon_error; text that is safe on a terminal.
+ * Never:   allocates; cuts a UTF-8 sequence in two.
+ * Runs in: every process.
+ */
+#ifndef EXPR_ERROR_H
+#define EXPR_ERROR_H
+
+#include "cordon.h"
+
+/* Text under construction in a caller's buffer, counted like snprintf: len may pass size. */
+struct expr_text {
+    char *out;
+    size_t size, len;
+};
+void expr_text_add(struct expr_text *t, const char *s, size_t len);
+void expr_text_str(struct expr_text *t, const char *s);
+void expr_text_repr(struct expr_text *t, const char *s, size_t len);  /* as Python's repr() */
+void expr_text_quote(struct expr_text *t, const char *s, size_t len); /* as JSON */
+size_t expr_text_end(struct expr_text *t); /* terminates, clipping whole characters; returns len */
+
+/* ERR may be NULL. Returns STATUS. */
+int expr_fail(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Gives ERR its place; line and column are counted in SOURCE. */
+void expr_place(struct cordon_error *err, const char *source, size_t len, size_t offset,
+                size_t end);
+
+#endif

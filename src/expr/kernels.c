@@ -1,0 +1,76 @@
+/* The reference loops, which any compiler can vectorise, and the choice among the sets. */
+#include "expr/kernels.h"
+
+#define LOOP(compare)                                                                              \
+    for (size_t w = 0; w < words; w++, x += 64) {                                                  \
+        uint64_t m = 0;                                                                            \
+        for (unsigned r = 0; r < 64; r++)                                                          \
+            m |= (uint64_t)(x[r] compare c) << r;                                                  \
+        out[w] = m;                                                                                \
+    }                                                                                              \
+    break;
+#define LOOPS                                                                                      \
+    switch (op) {                                                                                  \
+    case CMP_LT:                                                                                   \
+        LOOP(<)                                                                                    \
+    case CMP_LE:                                                                                   \
+        LOOP(<=)                                                                                   \
+    case CMP_GT:                                                                                   \
+        LOOP(>)                                                                                    \
+    case CMP_GE:                                                                                   \
+        LOOP(>=)                                                                                   \
+    case CMP_EQ:                                                                                   \
+        LOOP(==)                                                                                   \
+    case CMP_NE:                                                                                   \
+        LOOP(!=)                                                                                   \
+    }
+
+static void floats(const double *x, size_t words, enum expr_cmp op, double c, uint64_t *out)
+{
+    LOOPS
+}
+
+static void ints(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, uint64_t *out)
+{
+    LOOPS
+}
+
+static void bytes(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c, uint64_t *out)
+{
+    LOOPS
+}
+
+const struct batch_kernels kernels_scalar = {"scalar", floats, ints, bytes};
+
+#if defined(__aarch64__)
+extern const struct batch_kernels kernels_neon;
+#elif defined(__x86_64__)
+extern const struct batch_kernels kernels_sse2, kernels_avx2;
+#endif
+
+const struct batch_kernels *kernels_nth(size_t n)
+{
+    const struct batch_kernels *all[4] = {&kernels_scalar};
+    size_t count = 1;
+#if defined(__aarch64__)
+    all[count++] = &kernels_neon; /* every 64-bit ARM has it */
+#elif defined(__x86_64__)
+    all[count++] = &kernels_sse2; /* every 64-bit x86 has it */
+    if (__builtin_cpu_supports("avx2"))
+        all[count++] = &kernels_avx2;
+#endif
+    return n < count ? all[n] : NULL;
+}
+
+const struct batch_kernels *kernels_best(void)
+{
+    const struct batch_kernels *best = &kernels_scalar, *k;
+    for (size_t n = 0; (k = kernels_nth(n)); n++)
+        best = k;
+    return best;
+}
+
+const char *cordon_batch_backend(void)
+{
+    return kernels_best()->name;
+}

@@ -1,0 +1,330 @@
+"""The command line: bad input, the shape of results, environment, streams, terminals.
+
+Usage: cli.py BUILD"""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+import tapsys
+
+BUILD = sys.argv[1]
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
+home = programs.dir / "files"
+home.mkdir()
+os.chmod(home, 0o755)
+(home / "file").write_text("content\n")
+(home / "private").write_text("private\n")
+os.chmod(home / "private", 0)
+(home / "folder").mkdir()
+(home / "link").symlink_to("folder")
+(home / "noexec").write_text("#!/bin/sh\n")
+(home / "fifo")
+os.mkfifo(home / "fifo")
+
+# --- bad input ------------------------------------------------------------------------------------
+
+# arguments after `cordon`, and what the one line on stderr must name
+BAD = [
+    (["exec", "--no-such-option", "--", "/bin/true"], "--no-such-option"),
+    (["exec", "--jsn", "--", "/bin/true"], "--jsn"),
+    (["exec", "-Z", "--", "/bin/true"], "-Z"),
+    (["exec"], "program|PROGRAM"),
+    (["exec", "--"], "program|PROGRAM"),
+    (["exec", "--json"], "program|PROGRAM"),
+    (["no-such-command"], "no-such-command"),
+    ([""], "command|''|\"\""),
+    (["exec", "--", "/no/such/program"], "/no/such/program"),
+    (["exec", "--", "no-such-program"], "no-such-program"),
+    (["exec", "--", "/usr"], "/usr"),
+    (["exec", "--", ""], "program|PROGRAM|''|\"\""),
+    (["exec", "--ro", str(home / "missing"), "--", "/bin/true"], "missing"),
+    (["exec", "--rw", str(home / "missing"), "--", "/bin/true"], "missing"),
+    (["exec", "--rw", "missing", "--", "/bin/true"], "missing"),
+    (["exec", "--rw", str(home / "link"), "--", "/bin/true"], "link"),
+    (["exec", "--rw", "link", "--", "/bin/true"], "link"),
+    (["exec", "--rw", "link/../folder", "--", "/bin/true"], "link"),
+    (["exec", "--rw", str(home / "link" / ".." / "folder"), "--", "/bin/true"], "link"),
+    (["exec", "--ro", str(home) + ":relative", "--", "/bin/true"], "relative"),
+    (["exec", "--ro", str(home) + ":/", "--", "/bin/true"], "/"),
+    (["exec", "--ro", str(home) + ":/a/../../b", "--", "/bin/true"], r"\.\."),
+    (["exec", "--ro"], "--ro"),
+    (["exec", "--ro", "", "--", "/bin/true"], "--ro"),
+    (["exec", "--stdin", str(home / "missing"), "--", "/bin/true"], "missing"),
+    (["exec", "--env", "NOVALUE", "--", "/bin/true"], "NOVALUE"),
+    (["exec", "--env", "=x", "--", "/bin/true"], "--env|=x"),
+    (["exec", "--net", "host", "--", "/bin/true"], "host"),
+    (["exec", "--mode", "none", "--", "/bin/true"], "none"),
+    (["exec", "--memory-by", "hope", "--", "/bin/true"], "hope"),
+    (["exec", "--timeout", "0", "--", "/bin/true"], "timeout"),
+    (["exec", "--timeout", "-1s", "--", "/bin/true"], "timeout|-1s"),
+    (["exec", "--timeout", "soon", "--", "/bin/true"], "soon"),
+    (["exec", "--timeout", "99999999999999999999s", "--", "/bin/true"], "timeout|9999"),
+    (["exec", "--timeout", "1000000h", "--", "/bin/true"], "timeout|1000000h"),
+    (["exec", "--timeout", "1s2", "--", "/bin/true"], "1s2"),
+    (["exec", "--timeout", "1 s", "--", "/bin/true"], "1 s"),
+    (["exec", "--timeout", "0x10", "--", "/bin/true"], "0x10"),
+    (["exec", "--timeout", "nan", "--", "/bin/true"], "nan"),
+    (["exec", "--cpu", "0s", "--", "/bin/true"], "cpu"),
+    (["exec", "--memory", "1", "--", "/bin/true"], "memory"),
+    (["exec", "--memory", "0", "--", "/bin/true"], "memory"),
+    (["exec", "--memory", "999999t", "--", "/bin/true"], "memory|999999t"),
+    (["exec", "--memory", "18446744073709551616", "--", "/bin/true"], "memory|1844"),
+    (["exec", "--memory", "-5m", "--", "/bin/true"], "memory|-5m"),
+    (["exec", "--descriptors", "0", "--", "/bin/true"], "descriptors"),
+    (["exec", "--descriptors", "2", "--", "/bin/true"], "descriptors"),
+    (["exec", "--descriptors", "99999999", "--", "/bin/true"], "descriptors|9999"),
+    (["exec", "--descriptors", "many", "--", "/bin/true"], "many"),
+    (["exec", "--disk", "0", "--", "/bin/true"], "disk"),
+    (["exec", "--inodes", "0", "--", "/bin/true"], "inodes"),
+    (["exec", "--inodes", "1.5", "--", "/bin/true"], "1.5"),
+    (["exec", "--processes", "-1", "--", "/bin/true"], "processes|-1"),
+    (["exec", "--processes", "4294967297", "--", "/bin/true"], "processes|4294967297"),
+    (["exec", "--threads", "-1", "--", "/bin/true"], "threads|-1"),
+    (["exec", "--output", "0", "--", "/bin/true"], "output"),
+    (["exec", "--output", "100g", "--", "/bin/true"], "output|100g"),
+    (["exec", "--timeout"], "--timeout"),
+    (["exec", "--rw", "/", "--", "/bin/true"], "/"),
+    (["exec", "--ro", "/", "--", "/bin/true"], "/"),
+    (["exec", "--", "\x1b[2Jgone\x07"], "gone"),
+    (["exec", "--no\x1b[2J\nsecond line", "--", "/bin/true"], "second line"),
+]
+
+
+def one_line_naming(run, name, thing, expected=2):
+    lines = run.err.splitlines()
+    told = len(lines) == 1 and re.search(thing, run.err)
+    if run.json is not None:  # with --json the object may carry it
+        told = told or re.search(thing, json.dumps(run.json))
+    tap.ok(run.code == expected and told and "\x1b" not in run.err, name,
+           f"exit {run.code}, stderr {run.err[:400]!r}, stdout {run.out[:200]!r}")
+
+
+for who in tapsys.users():
+    for args, thing in BAD:
+        run = tapsys.cordon(programs, args, who, cwd=home)
+        one_line_naming(run, f"{who}: {' '.join(args) or '(nothing)'}: exit 2 and one line"[:110].replace(str(home), "HOME"), thing)
+who = "user"
+if os.geteuid() == 0 or os.access("/etc/shadow", os.R_OK) is False:
+    for option in ("--ro", "--rw", "--stdin"):
+        run = tapsys.cordon(programs, ["exec", option, str(home / "private"), "--", "/bin/cat", str(home / "private")], who)
+        if option == "--ro" and run.code == 1:  # shown, but its mode holds inside as well
+            tap.ok("private\n" not in run.out, f"{who}: --ro of an unreadable file shows nothing", run.out)
+        else:
+            one_line_naming(run, f"{who}: {option} of an unreadable file", "private")
+    run = tapsys.cordon(programs, ["exec", "--rw", "/root", "--", "/bin/ls", "/root"], who)
+    tap.ok(run.code != 0 and ".bashrc" not in run.out, f"{who}: --rw of root's home gives nothing", run.story())
+run = tapsys.cordon(programs, ["exec", "--", str(home / "file")], "root" if os.geteuid() == 0 else "user")
+one_line_naming(run, "a program that is not executable", "file")
+for args in (["--help"], ["exec", "--help"], ["--version"]):
+    run = tapsys.cordon(programs, args)
+    tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
+
+# a bad line is refused before anything is built; a good twin of each kind runs
+os.chmod(home / "folder", 0o777)
+for who in tapsys.users():
+    for args in (["--ro", str(home)], ["--rw", str(home / "folder")], ["--ro", str(home) + ":/data"], ["--env", "A="], ["--env", "A=b=c"],
+                 ["--net", "none"], ["--mode", "full"], ["--timeout", "1500ms"], ["--timeout", "1m"], ["--memory", "1g"], ["--memory", "64m"],
+                 ["--descriptors", "16"], ["--disk", "1m"], ["--inodes", "100"], ["--processes", "3"], ["--threads", "0"], ["--output", "1k"],
+                 ["--stdin", str(home / "file")], ["--ro", str(home / "link")], ["--proc"], ["--memory-by", "auto"], ["--memory-by", "rlimit"]):
+        run = tapsys.cordon(programs, ["exec", *args, "--", "/bin/true"], who)
+        tap.ok(run.code == 0 and not run.err, f"{who}: twin: exec {' '.join(args)}".replace(str(home), "HOME"), run.story())
+    run = tapsys.cordon(programs, ["exec", "--", "true"], who)
+    tap.ok(run.code == 0, f"{who}: twin: a program by its name", run.story())
+    run = tapsys.cordon(programs, ["exec", "/bin/echo", "-n", "--json"], who)
+    tap.ok(run.code == 2 or run.out == "--json", f"{who}: options of the program are not ours", run.story())
+
+# --- a caller with odd streams, and one that is told to stop ---------------------------------------
+
+for who in tapsys.users():
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        odd = home / f"odd-{who}"
+        odd.mkdir(exist_ok=True)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(odd, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        inner = "for f in 0 1 2; do readlink /proc/self/fd/$f; done > /data/kinds; ls /proc/self/fd | wc -l >> /data/kinds"
+        cmd = programs.command(["exec", "--proc", "--processes", "4", "--rw", f"{odd}:/data", "--", "/bin/sh", "-c", inner], who)
+        (odd / "kinds").unlink(missing_ok=True)
+        code = subprocess.run(["/bin/sh", "-c", '"$@" ' + closed, "sh", *cmd], env=tapsys.clean_env(), cwd="/", stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode
+        seen = (odd / "kinds").read_text().split() if (odd / "kinds").exists() else []
+        safe = all(re.match(r"/dev/null|pipe:", k) or k.endswith("kinds") for k in seen[:-1])
+        tap.ok(code == 0 and len(seen) >= 3 and safe, f"{who}: a caller with {closed}", code, seen)
+    for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
+        p = subprocess.Popen(programs.command(["exec", "--json", "--", "/bin/sleep", "98.76"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             stdin=subprocess.DEVNULL, env=tapsys.clean_env(), start_new_session=True)
+        time.sleep(0.3)
+        start = time.monotonic()
+        p.send_signal(number)
+        try:
+            out, err = p.communicate(timeout=10)
+            took = time.monotonic() - start
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err, took = *p.communicate(), 99
+        alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sleep 98.76"], stdout=subprocess.PIPE, text=True).stdout
+        tap.ok(took < 2 and not alive and p.returncode != 0, f"{who}: SIG{name} ends the run, and all of it", took, p.returncode, alive)
+    # a reader that goes away, and one that never reads
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "5s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+    p.stdout.read(10)
+    p.stdout.close()
+    start = time.monotonic()
+    p.wait(20)
+    tap.ok(time.monotonic() - start < 4, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
+    p.stderr.close()
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", "while :; do echo 98.77 98.77 98.77; done"], who),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+    time.sleep(3)
+    alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sh -c while :; do echo 98.77"], stdout=subprocess.PIPE, text=True).stdout
+    tap.ok(not alive, f"{who}: a reader that never reads does not stop the clock", alive)
+    p.stdout.close()
+    p.stderr.close()
+    p.kill()
+    p.wait()
+    # input that nobody reads, and more input than anybody wants
+    big = home / "big"
+    if not big.exists():
+        big.write_bytes(b"x" * (8 << 20))
+    r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/bin/true"], who)
+    tap.ok(r["status"] == "ok", f"{who}: 8 MB of input that is not read", r.story())
+    r = tapsys.exec_json(programs, ["--stdin", str(big), "--timeout", "500ms"], ["/bin/sleep", "100"], who)
+    tap.ok(r["status"] == "timeout" and r.seconds < 3, f"{who}: a sleeper with 8 MB of input", r.story())
+    r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/usr/bin/wc", "-c"], who)
+    tap.ok((r["stdout"] or "").strip() == str(8 << 20), f"{who}: 8 MB of input, all of it", r.story())
+
+    # a shared folder in which an earlier guest left a link where a mount point belongs
+    trap = home / f"trap-{who}"
+    trap.mkdir()
+    (trap / "sub").symlink_to("/etc")
+    os.chmod(trap, 0o777)
+    if who == "user" and os.geteuid() == 0:
+        os.chown(trap, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    r = tapsys.exec_json(programs, ["--rw", f"{trap}:/data", "--ro", f"{home}:/data/sub"], ["/bin/ls", "/etc"], who)
+    tap.ok(r.code in (2, 5) or "file" not in (r["stdout"] or "").split(), f"{who}: no mount through a link that a guest left", r.story())
+
+# --- results --------------------------------------------------------------------------------------
+
+for who in tapsys.users():
+    ex = lambda *argv, options=(), **more: tapsys.exec_json(programs, ["--processes", "8", *options], argv, who, **more)
+    r = ex("/bin/sh", "-c", "echo out; echo err >&2")
+    tap.ok(not tapsys.shape_faults(r.json), f"{who}: every key of the result, with its type", *tapsys.shape_faults(r.json))
+    tap.ok(r["status"] == "ok" and r["stdout"] == "out\n" and r["stderr"] == "err\n" and r["stdout_bytes"] == 4 and r["stderr_bytes"] == 4
+           and r["exit_code"] == 0 and r["signal"] is None and r["error"] is None and r["violations"] == [] and r.code == 0,
+           f"{who}: a good run", r.story())
+    tap.ok(r.out.count("\n") == 1 and r.out.endswith("\n") and r.err == "", f"{who}: one object, one line, nothing on stderr", r.out[:100], r.err)
+    r2 = ex("/bin/true")
+    tap.ok(r["id"] != r2["id"] and r["id"], f"{who}: every run has an id of its own", r["id"], r2["id"])
+    layers = r["layers"] or {}
+    for l in ("process", "syscalls", "resources", "network", "filesystem"):
+        tap.ok(str(layers.get(l)).startswith("on") or l == "resources" and who == "user" and str(layers.get(l)).startswith("weak"),
+               f"{who}: layer {l} is proved", layers)
+    for code in (1, 2, 3, 4, 5, 10, 126, 127, 255):
+        r = ex("/bin/sh", "-c", f"exit {code}")
+        tap.ok(r["status"] == "error" and r["exit_code"] == code and r.code == 1 and not tapsys.shape_faults(r.json), f"{who}: exit {code} of the program", r.story())
+    for signal in (1, 2, 6, 9, 11, 13, 15):
+        r = ex("/bin/sh", "-c", f"kill -{signal} $$")
+        tap.ok(r["status"] == "crashed" and r["signal"] == signal and r["exit_code"] == -signal and r.code == 1, f"{who}: death by signal {signal}", r.story())
+    r = ex("/usr/bin/python3", "-S", "-c", "import socket\ntry: socket.create_connection(('8.8.8.8', 53), 1)\nexcept OSError as e: print('went on', e.errno)")
+    tap.ok(r["status"] == "ok" and r.code == 0 and any("socket" in x for x in r.rules()), f"{who}: a guest that goes on after EPERM ends in ok, with violations", r.story())
+    r = tapsys.exec_json(programs, [], [str(programs.dir / "nowhere")], who)
+    tap.ok(r.code == 2, f"{who}: a missing program with --json", r.story())
+    r = tapsys.exec_json(programs, [], ["/bin/sh", "-c", "/bin/true; echo after"], who)
+    tap.ok(any("clone" in x or "fork" in x for x in r.rules()), f"{who}: a fork where there is none to give is named", r.story())
+
+    # --- the world inside ---
+    secret = {"CORDON_CANARY": "s3cret", "LD_PRELOAD": "", "TERM": "xterm", "LC_ALL": "de_DE.UTF-8", "USER": "root", "PWD": "/root"}
+    r = ex("/usr/bin/env", "-0", env=secret)
+    tap.eq(sorted(r["stdout"].rstrip("\0").split("\0")) if r.json else None,
+           ["HOME=/tmp", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: the environment is exactly the promised one", r.story())
+    r = ex("/usr/bin/env", "-0", options=("--env", "B=2", "--env", "A=x y\n", "--env", "HOME=/workspace"), env=secret)
+    tap.eq(sorted(r["stdout"].rstrip("\0").split("\0")) if r.json else None,
+           ["A=x y\n", "B=2", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: --env adds and replaces", r.story())
+    r = ex("/bin/sh", "-c", "pwd; id -u; id -g; echo $$; echo $PPID; umask; ls -a / /dev; echo ~")
+    out = (r["stdout"] or "").splitlines()
+    tap.ok(out[:1] in (["/workspace"], ["/live/workspace"]), f"{who}: the working folder is /workspace", out)
+    tap.ok(len(out) > 2 and "0" not in out[1:3], f"{who}: not root inside", out[:3])
+    tap.ok(len(out) > 4 and out[3:5] == ["2", "1"], f"{who}: pid 2 under an init", out[:5])
+    tap.ok("proc" not in out and "sys" not in out, f"{who}: no /proc and no /sys unless asked", out)
+    r = ex("/bin/sh", "-c", "ls /proc | grep -c '^[0-9]'; ls /proc/sys 2>&1; cat /proc/self/comm", options=("--proc",))
+    tap.ok((r["stdout"] or "").split("\n")[0] in ("1", "2", "3", "4", "5"), f"{who}: --proc shows only the run's own processes", r.story())
+    r = ex("/bin/cat", "/proc/self/status", "/proc/self/cgroup", options=("--proc",))
+    status = dict(line.split(":", 1) for line in (r["stdout"] or "").splitlines() if ":" in line)
+    sets = {k: status.get(k, "").strip().strip("0") for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+    tap.ok(sets == dict.fromkeys(sets, "") and status.get("NoNewPrivs", "").strip() == "1" and status.get("Seccomp", "").strip() == "2",
+           f"{who}: no capability in any set, no-new-privs, a filter", sets, r.story())
+    paths = [line.rsplit(":", 1)[1] for line in (r["stdout"] or "").splitlines() if re.match(r"\d+:[^:]*:/", line)]
+    tap.ok(all(p == "/" for p in paths), f"{who}: the cgroup's name outside is not shown", paths)
+    r = ex("/bin/cat", options=("--stdin", str(home / "file")))
+    tap.ok(r["stdout"] == "content\n", f"{who}: --stdin FILE", r.story())
+    r = ex("/bin/cat")
+    tap.ok(r["stdout"] == "" and r["status"] == "ok", f"{who}: stdin is empty by default", r.story())
+    with subprocess.Popen(["/bin/sleep", "5"], stdout=subprocess.PIPE) as never:
+        start = time.monotonic()
+        r = ex("/bin/cat", stdin=never.stdout)
+        tap.ok(r["status"] == "ok" and time.monotonic() - start < 4, f"{who}: the caller's stdin is not the guest's", r.story())
+        never.kill()
+    r = ex("/bin/sh", "-c", f"cat {home}/file; echo changed > {home}/file", options=("--ro", str(home)))
+    tap.ok((r["stdout"] or "") == "content\n" and (home / "file").read_text() == "content\n", f"{who}: --ro shows and keeps", r.story())
+    r = ex("/bin/sh", "-c", "cat /data/file; ls /data", options=("--ro", f"{home}:/data"))
+    tap.ok((r["stdout"] or "").startswith("content\n"), f"{who}: --ro PATH:DEST", r.story())
+    lent = home / f"lent-{who}"
+    lent.mkdir()
+    if os.geteuid() == 0 and who == "user":
+        os.chown(lent, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    r = ex("/bin/sh", "-c", f"echo made > {lent}/made && mkdir {lent}/sub && echo x > {lent}/sub/x", options=("--rw", str(lent)))
+    made = lent / "made"
+    tap.ok(r["status"] == "ok" and made.exists() and made.read_text() == "made\n", f"{who}: --rw writes through", r.story())
+    tap.ok(made.exists() and made.stat().st_uid == lent.stat().st_uid, f"{who}: what is made in --rw belongs to the folder's owner",
+           made.exists() and made.stat().st_uid)
+    r = subprocess.run(programs.command(["exec", "--rw", "sub", "--", "/bin/ls", str(lent / "sub")], who), cwd=lent, env=tapsys.clean_env(),
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    tap.ok(r.returncode == 0 and r.stdout == "x\n" or r.returncode == 2 and "sub" in r.stderr, f"{who}: twin: a relative --rw without a link", r)
+
+    # --- without --json ---
+    r = tapsys.cordon(programs, ["exec", "--processes", "2", "--", "/bin/sh", "-c", "printf 'a\\033[31mb\\377\\000c'; echo e >&2; exit 3"], who)
+    p = subprocess.run(programs.command(["exec", "--", "/usr/bin/printf", r"a\033[31mb\377\000c"], who), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                       env=tapsys.clean_env())
+    tap.eq(p.stdout, b"a\x1b[31mb\xff\x00c", f"{who}: into a pipe the bytes go raw")
+    tap.ok(r.code == 1 and "e" in r.err, f"{who}: the program's failure is exit 1", r.story())
+
+    # --- under a terminal ---
+    def under_terminal(args):
+        """Runs cordon with a terminal for all three streams; what the terminal got."""
+        pid, master = pty.fork()
+        if pid == 0:
+            os.environ.clear()
+            os.environ.update(tapsys.clean_env({"TERM": "xterm"}))
+            os.execv(programs.command(args, who)[0], programs.command(args, who))
+        got, end = b"", time.monotonic() + 20
+        while time.monotonic() < end:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    block = os.read(master, 65536)
+                except OSError:
+                    break
+                if not block:
+                    break
+                got += block
+        os.close(master)
+        return got, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    got, code = under_terminal(["exec", "--processes", "4", "--", "/bin/sh", "-c", "for f in 0 1 2; do test -t $f && echo tty$f; done; tty; (: </dev/tty) 2>&1; echo end"])
+    tap.ok(b"tty0" not in got and b"tty1" not in got and b"tty2" not in got and b"/dev/pts" not in got and b"end" in got, f"{who}: no stream of the guest is a terminal", got)
+    got, code = under_terminal(["exec", "--", "/usr/bin/printf", r"x\033]52;c;aGk=\007\033[2J\033]0;owned\007\233y\n"])
+    tap.ok(b"\x1b" not in got and b"\x07" not in got and b"\x9b" not in got.replace("\u009b".encode(), b"\x9b") and b"x" in got and b"52;c" in got,
+           f"{who}: escape sequences are made visible on a terminal", got)
+    got, code = under_terminal(["exec", "--processes", "2", "--", "/bin/sh", "-c", r"printf '\033[2J\r\033[6n' >&2; printf 'plain \303\274 \tText\n'"])
+    tap.ok(b"\x1b" not in got and "plain ü \tText".encode() in got.replace(b"        ", b"\t"), f"{who}: plain text stays plain, on stderr too", got)
+    got, code = under_terminal(["exec", "--", "/bin/cat"])
+    tap.ok(code == 0, f"{who}: the terminal's input is not the guest's", code, got)
+tap.done()

@@ -1,0 +1,100 @@
+"""Each layer off in turn, in a test-only build: every attack must still be contained by another.
+
+Usage: layers_off.py BUILD-WITH-SWITCHES [--user] [LAYER…]. What is not contained is an exception, and
+the table below is all there may be; SECURITY.md gives the reason of each."""
+import os
+import re
+import sys
+
+import tapsys
+
+BUILD = sys.argv[1]
+WHO = "user" if "--user" in sys.argv else "root"
+ONLY = [a for a in sys.argv[2:] if not a.startswith("--")]
+SWITCHES = ("user", "mount", "pid", "net", "ipc", "uts", "cgroupns", "fds", "caps", "nnp", "rlimits", "cgroup",
+            "landlock", "seccomp", "quota")
+
+# (layer that is off, attack): why nothing else can hold it. At most six; none of them may be about
+# the network, files outside, other processes or another run's data.
+EXCEPTIONS = {
+    ("rlimits", "descriptors"): "nothing else counts the entries of a table; what they refer to costs memory, and is counted there",
+    ("seccomp", "execve"): "another program in place of the first has no more rights than the first had",
+    ("seccomp", "memfd-exec"): "memory has no mount that could be noexec, and Landlock does not see it; as above, no rights are gained",
+    ("seccomp", "personality"): "changes the guest's own address space and nothing else",
+    ("seccomp", "rw-set-id"): "the owner of a file may change its mode; only the call itself can be refused",
+    ("seccomp", "unix-path"): "a socket file in a folder that the caller shares is shared with it, before Landlock's next version",
+}
+FORBIDDEN_KINDS = {"network", "filesystem", "process"}
+
+# Where the worker's own proof must show that the switch did something.
+SHOWS_IN = {"mount": "filesystem", "landlock": "filesystem", "net": "network", "seccomp": "syscalls", "rlimits": "resources",
+            "cgroup": "resources", "quota": "resources"}  # the others: process
+
+# Attacks on a layer itself say nothing when that layer is not there.
+ON_THE_LAYER = {
+    "seccomp": r"refuse-.*|second-listener|strict-mode|notify-.*|clone3|fds-listener",
+    "rlimits": r"raise-limits",
+}
+
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+attacks = [p for p in tapsys.probe_table(programs) if not p.benign and not p.payload]
+# what is declared to end in a signal of its own attacks nobody
+attacks = [p for p in attacks if not p.ends.startswith("crashed")]
+# with --memory-by rlimit the caller itself gave the second lock up
+attacks = [p for p in attacks if "--memory-by rlimit" not in p.options]
+who = WHO if os.geteuid() == 0 else "user"
+if who == "user":  # an ordinary user mostly has no cgroup: one layer of the resources is off already
+    attacks = [p for p in attacks if p.layer != "resources" and p.category != 3]
+WHOLE = ["--memory-by", "cgroup"] if who == "root" else []  # all layers there are, less one
+
+tap.ok(len(EXCEPTIONS) <= 6, "at most six exceptions")
+kinds = {p.name: p.layer for p in attacks}
+tap.ok(not any(kinds.get(a) in FORBIDDEN_KINDS for _, a in EXCEPTIONS),
+       "no exception for the network, files outside or processes", EXCEPTIONS)
+
+bare = tapsys.exec_json(programs, [], ["/bin/true"], who, env={"CORDON_TEST_OFF": "no-such-layer"})
+tap.ok(bare.code == 2 and "no-such-layer" in bare.err + bare.out, "an unknown switch is named", bare.story())
+
+escaped = {}
+for off in ONLY or SWITCHES:
+    canaries = tapsys.Canaries(programs, who)
+    env = {"CORDON_TEST_OFF": off}
+    control = tapsys.exec_json(programs, ["--ro", str(canaries.ro)], ["/bin/cat", str(canaries.ro / "readable")], who, env=env)
+    if not tap.ok(control["status"] == "ok" and control["stdout"] == "read me\n", f"{off} off: an honest program still runs", control.story()):
+        canaries.close()
+        continue
+    shown = str((control["layers"] or {}).get(SHOWS_IN.get(off, "process")))
+    tap.ok(not shown.startswith("on"), f"{off} off: the result says so", f"{SHOWS_IN.get(off, 'process')}: {shown}")
+    held, open_ = [], {}
+    for p in attacks:
+        if re.fullmatch(ON_THE_LAYER.get(off, "(?!)"), p.name):
+            continue
+        run = tapsys.run_probe(programs, canaries, p, who, env=env, add=() if off == "cgroup" else WHOLE)
+        why = tapsys.ended_as_declared(p, run)
+        verdict = run.last_line()
+        faults = canaries.faults()
+        # with a limit's layer off the run may end otherwise than declared; reached it must not be
+        if faults or verdict.startswith("REACHED") or run.code is None or verdict.startswith("BROKEN"):
+            open_[p.name] = "; ".join(faults) or verdict or why or "it did not end"
+            if faults:
+                canaries.close()
+                canaries = tapsys.Canaries(programs, who)
+        else:
+            held.append(p.name)
+    expected = {a for o, a in EXCEPTIONS if o == off and a in kinds}
+    for name in sorted(set(open_) - expected):
+        tap.ok(False, f"{off} off: {name} is contained by another layer", open_[name])
+    for name in sorted(expected - set(open_)):
+        tap.ok(False, f"{off} off: {name} is an exception no more: take it out of the table")
+    tap.ok(set(open_) == expected, f"{off} off: {len(held)} attacks contained by other layers, {len(open_)} exceptions")
+    escaped[off] = open_
+    good, why = tapsys.plant_intact(programs)
+    tap.ok(good, f"{off} off: the kernel's own canaries are intact", why)
+    canaries.close()
+
+total = sum(len(o) for o in escaped.values())
+tap.figure(f"layers off one at a time ({who}): {len(escaped)} layers, {len(attacks)} attacks each, {total} exceptions")
+tap.done()

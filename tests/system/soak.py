@@ -1,0 +1,218 @@
+"""N runs, two at a time, a third of them killed at random moments; afterwards nothing may be left.
+
+Usage: soak.py BUILD [N]. Kills by SIGKILL the supervisor, cordon-nest, the guest, or the whole group.
+Looks for leftover processes, mounts, cgroups and files, as root and as an ordinary user."""
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import tapsys
+
+BUILD = sys.argv[1]
+N = int(sys.argv[2]) if len(sys.argv) > 2 else 300
+SEED = int(os.environ.get("SOAK_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+dice = random.Random(SEED)
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+tapsys.honest_first(tap, programs)
+mark = "soak" + str(os.getpid())  # in every command line, so that what is left can be told apart
+print(f"# SOAK_SEED={SEED}", flush=True)
+
+WORK = [  # options, then the program; most end by themselves, some must be ended
+    ([], ["/bin/true", mark]),
+    ([], ["/bin/true", mark]),
+    ([], ["/bin/sleep", "0.05", mark][:2]),
+    (["--timeout", "100ms"], ["/bin/sleep", "1000"]),
+    (["--processes", "16"], ["/bin/sh", "-c", f": {mark}; for i in 1 2 3; do (sleep 0.05 & sleep 1000 & setsid sleep 1000 &) ; done; exit 0"]),
+    (["--processes", "16", "--timeout", "200ms"], ["/bin/sh", "-c", f": {mark}; sleep 1000 & sleep 1000 & wait"]),
+    (["--disk", "4m"], ["/bin/dd", "if=/dev/zero", "of=/tmp/" + mark, "bs=64k"]),
+    (["--output", "64k"], ["/usr/bin/head", "-c", "200000", "/dev/zero"]),
+    (["--output", "16k"], ["/usr/bin/yes", mark]),
+    (["--memory", "48m"], ["/usr/bin/tail", "/dev/zero"]),
+    (["--rw", "{rw}"], ["/bin/dd", "if=/dev/zero", "of={rw}/f", "bs=4k", "count=4"]),
+    (["--json"], ["/bin/false", mark]),
+]
+
+
+def descendants_by_mark():
+    """Every process of ours: by its mark, its name or its executable's folder."""
+    found = {}
+    for p in pathlib.Path("/proc").iterdir():
+        if not p.name.isdigit() or int(p.name) == os.getpid():
+            continue
+        try:
+            line = (p / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            exe = os.readlink(p / "exe")
+        except OSError:
+            line, exe = "", ""
+        if exe.startswith(str(programs.dir)) or mark in line and "soak.py" not in line:
+            found[int(p.name)] = line
+    return found
+
+
+def children_of(pid):
+    out = []
+    for p in pathlib.Path("/proc").iterdir():
+        if p.name.isdigit():
+            try:
+                stat = (p / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat[stat.rindex(")") + 2:].split()[1]) == pid:
+                out.append(int(p.name))
+    return out
+
+
+def tree_of(pid):
+    out, todo = [], [pid]
+    while todo:
+        kids = children_of(todo.pop())
+        out += kids
+        todo += kids
+    return out
+
+
+def mounts():
+    return sorted(" ".join(line.split()[3:]) for line in open("/proc/self/mountinfo"))
+
+
+def cgroups():
+    found = set()
+    for top in pathlib.Path("/sys/fs/cgroup").glob("*"):
+        for base, dirs, _ in os.walk(top):
+            if base.count("/") > 12:
+                dirs.clear()
+            found.update(os.path.join(base, d) for d in dirs)
+    return {c for c in found if "cordon" in os.path.basename(c)}
+
+
+PLACES = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/user", "/var/lib/cordon", os.environ.get("XDG_RUNTIME_DIR", "/nowhere"),
+          os.environ.get("CORDON_STATE", "/nowhere"), str(programs.dir), str(programs.dir / "runtime"), str(programs.dir / "state")]
+
+
+def files():
+    found = set()
+    for place in PLACES:
+        try:
+            found.update(os.path.join(place, n) for n in os.listdir(place))
+        except OSError:
+            pass
+    return {f for f in found if not re.search(r"/(cordon-canary-|tmp\w{8}$)", f)}
+
+
+def ipc():
+    return {kind: pathlib.Path(f"/proc/sysvipc/{kind}").read_text().count("\n") for kind in ("shm", "msg", "sem")}
+
+
+for name in ("runtime", "state"):
+    (programs.dir / name).mkdir()
+    os.chmod(programs.dir / name, 0o777)
+lent = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-lent-", dir="/var/tmp"))
+os.chmod(lent, 0o777)
+before = dict(mounts=mounts(), cgroups=cgroups(), files=files(), ipc=ipc(), processes=descendants_by_mark())
+tap.ok(not before["processes"], "nothing of ours runs before", before["processes"])
+
+killed = dict.fromkeys(("supervisor", "nest", "guest", "group"), 0)
+ended, odd, slow = {}, [], []
+
+
+class Job:
+    def __init__(self, who):
+        options, argv = dice.choice(WORK)
+        fill = lambda xs: [x.replace("{rw}", str(lent)) for x in xs]
+        env = tapsys.clean_env({"XDG_RUNTIME_DIR": str(programs.dir / "runtime"), "CORDON_STATE": str(programs.dir / "state")})
+        self.argv, self.start = fill(argv), time.monotonic()
+        self.p = subprocess.Popen(programs.command(["exec", *fill(options), "--", *self.argv], who), env=env, cwd="/",
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.kill_at = self.start + dice.choice((0.0002, 0.001, 0.003, 0.01, 0.06)) * dice.uniform(0.2, 2) if dice.random() < 1 / 3 else None
+        self.victim = dice.choice(list(killed))
+
+    def step(self):
+        """True when it is over."""
+        if self.kill_at and time.monotonic() >= self.kill_at:
+            self.kill_at = None
+            self.kill()
+        if self.p.poll() is not None:
+            took = time.monotonic() - self.start
+            ended[self.p.returncode] = ended.get(self.p.returncode, 0) + 1
+            if took > 10:
+                slow.append((self.argv, took))
+            return True
+        if time.monotonic() - self.start > 40:
+            odd.append(f"did not end: {self.argv}, tree {tree_of(self.p.pid)}")
+            self.p.kill()
+        return False
+
+    def kill(self):
+        pid = self.p.pid
+        targets = [pid]
+        if self.victim in ("nest", "guest"):
+            tree = tree_of(pid)
+            targets = tree[:1] if self.victim == "nest" else tree[-1:]
+            if not targets and self.p.poll() is None:
+                self.kill_at = time.monotonic() + 0.001  # not born yet
+        try:
+            if self.victim == "group":
+                os.killpg(pid, signal.SIGKILL)
+            else:
+                for t in targets:
+                    os.kill(t, signal.SIGKILL)
+            if targets:
+                killed[self.victim] += 1
+        except ProcessLookupError:
+            pass
+
+
+started = time.monotonic()
+running, launched = [], 0
+who_turn = tapsys.users()
+while launched < N or running:
+    while launched < N and len(running) < 2:
+        running.append(Job(who_turn[launched % len(who_turn)]))
+        launched += 1
+    running = [j for j in running if not j.step()]
+    time.sleep(0.0003)
+took = time.monotonic() - started
+
+# what dies with its pid namespace or is swept by the janitor gets a moment
+for _ in range(100):
+    left = descendants_by_mark()
+    if not left and cgroups() == before["cgroups"] and files() <= before["files"]:
+        break
+    time.sleep(0.1)
+tap.ok(not odd, "every run ended", *odd)
+tap.ok(not slow, "no run took long", *slow)
+tap.ok(not left, "no process is left", left)
+tap.ok(mounts() == before["mounts"], "no mount is left", set(mounts()) - set(before["mounts"]))
+tap.ok(cgroups() == before["cgroups"], "no cgroup is left", sorted(cgroups() - before["cgroups"])[:10])
+tap.ok(files() <= before["files"], "no file is left", sorted(files() - before["files"])[:10])
+tap.ok(ipc() == before["ipc"], "no System V object is left", ipc())
+tap.ok(sum(killed.values()) > N / 6, "about a third were killed", killed)
+# the machine is as good as before: an honest run still works for both
+for who in who_turn:
+    r = tapsys.exec_json(programs, [], ["/bin/echo", "fine"], who)
+    tap.ok(r["stdout"] == "fine\n", f"{who}: an honest run after all that", r.story())
+shutil.rmtree(lent, ignore_errors=True)
+tap.figure(f"soak: {N} runs two at a time in {took:.0f} s ({N / took:.0f}/s), killed: " + ", ".join(f"{k} {v}" for k, v in killed.items())
+           + f"; exit codes {dict(sorted(ended.items(), key=lambda x: -x[1]))}")
+
+# one long-lived supervisor: many runs in one process, descriptors and memory flat
+many = pathlib.Path(BUILD) / "tests/probes/supervise_many"
+if many.exists():
+    copy = shutil.copy2(many, programs.bin / "supervise_many")
+    rounds = "1000" if N <= 1000 else "10000"
+    p = subprocess.run([copy, str(programs.nest), rounds], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tap.ok(p.returncode == 0, f"one supervisor, {rounds} runs: descriptors and memory flat", p.stdout[-600:])
+    tap.figure(p.stdout.strip().splitlines()[-1] if p.stdout.strip() else "supervise_many said nothing")
+else:
+    tap.skip("one supervisor, many runs", "this build has no supervise_many")
+tap.done()
