@@ -60,7 +60,7 @@ help:			## this list
 
 # One rule for every build folder; how each is configured is below.
 build build-asan build-switches build-fuzz: setup
-	@[ -f $@/build.ninja ] || { echo "configuring $@" && $(configure) $@ $(flags) >/dev/null; }
+	@[ -f $@/build.ninja ] || { echo "configuring $@"; out=$$($(configure) $@ $(flags)) || { echo "$$out"; exit 1; }; }
 	@$(NINJA) -C $@
 
 configure                 = CC=gcc $(MESON) setup
