@@ -4,13 +4,14 @@
  *   1  inner user namespace    from the clone; its map needs /proc, so it is written first
  *   2  session, keys, signals  no terminal, none of the caller's keys, default signals
  *   3  own status opened       Landlock would refuse it later; what is read after the locks is true
- * then 4  rlimits                 while nothing can fail for lack of them; descriptors at 8 5
- * no-new-privs            Landlock and seccomp ask for it 6  capabilities            before
- * Landlock: afterwards the bounding set is nobody's business 7  Landlock                needs paths
- * to be opened, so before seccomp looks at every open 8  seccomp                 forbids what the
- * steps above need; its listener needs a free descriptor 9  descriptors             an own table;
- * none but the three streams survives the exec 10  proof                   one forbidden act per
- * layer, judged before the program is run
+ *   4  rlimits                 while nothing can fail for lack of them; descriptors at 10
+ *   5  no-new-privs            Landlock and seccomp ask for it
+ *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
+ *   7  Landlock                needs paths to be opened, so before seccomp looks at every open
+ *   8  seccomp                 forbids what the steps above need; its listener needs a descriptor
+ *   9  descriptors             an own table; none but the three streams survives the exec
+ *  10  proof                   one forbidden act per layer, judged before the program is run; then
+ *                              the limit on descriptors, under which no act could be tried
  *
  * Not dumpable is not on the list: exec resets it for a program. What would need it to be off is
  * shut by seccomp (ptrace, process_vm_*) and by RLIMIT_CORE; cordon-nest and the supervisor set it.
@@ -117,12 +118,13 @@ int jail_launch(void *p)
     jail_attest_network(&proof);
     if (lock_calls(st, err) < 0)
         return fail(st, "syscalls");
-    if (!jail_off(spec, fds) && jail_fds_leave_behind(err) < 0)
+    if (jail_fds_leave_behind(spec, err) < 0)
         return fail(st, "process");
-    if (!jail_off(spec, rlimits) && jail_rlimit_descriptors(spec, err) < 0)
-        return fail(st, "resources");
 
     jail_attest_after(&proof, spec, status);
+    if (!jail_off(spec, rlimits) && jail_rlimit_descriptors(spec, err) < 0)
+        return fail(st, "resources");
+    jail_attest_descriptors(&proof, spec);
     if (jail_attest_judge(&proof, spec, st->own, &st->layers, err) < 0)
         return 1; /* it has named the layer */
     if (tell_started(st, &proof) < 0 || write(st->ready[1], "R", 1) != 1)

@@ -49,6 +49,7 @@ struct jail_proof {
 void jail_attest_before(struct jail_proof *proof, int proc);
 void jail_attest_network(struct jail_proof *proof); /* while a socket can still be made */
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
+void jail_attest_descriptors(struct jail_proof *proof, const struct jail_spec *spec);
 
 /* The layers of the result. */
 enum jail_layer {

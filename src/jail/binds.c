@@ -130,7 +130,7 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
     if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0) {
         err_sys(err,
                 "%s %s: its file system cannot be mapped to the guest's id; use a folder on "
-                "ext4, xfs, btrfs or tmpfs",
+                "ext4, xfs or btrfs",
                 option(b), b->source);
         return err_layer(err, "filesystem");
     }

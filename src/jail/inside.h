@@ -76,7 +76,7 @@ ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *e
 
 /* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec. */
 ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
-ERR_MUST_USE int jail_fds_leave_behind(struct err *err);
+ERR_MUST_USE int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err);
 
 /* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor. */
 ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener,

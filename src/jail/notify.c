@@ -64,6 +64,18 @@ void jail_violation_add(struct jail_outcome *out, const char *layer, const char 
     v->times = 1;
 }
 
+void jail_violation_processes(struct jail_outcome *out, uint64_t used, uint64_t most)
+{
+    char detail[80];
+    for (size_t i = 0; i < out->violation_count; i++)
+        if (strcmp(out->violations[i].rule, "limit.processes") == 0)
+            return; /* once is enough */
+    snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
+             (unsigned long long)used, (unsigned long long)most);
+    jail_violation_add(out, "resources", "limit.processes", detail,
+                       "start fewer at once, or ask for --processes N");
+}
+
 struct guest_memory {
     pid_t pid;
     int listener;
@@ -105,6 +117,19 @@ static unsigned long count_threads(pid_t pid)
     return stat(path, &st) == 0 ? (unsigned long)st.st_nlink - 2 : 0;
 }
 
+/* The kernel lists the direct children of a thread; 0 where it was built without the list. */
+static unsigned long count_children(pid_t pid)
+{
+    char path[64], text[32768];
+    unsigned long n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    if (fd_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return 0;
+    for (const char *c = text; *c; c++)
+        n += *c == ' ';
+    return n;
+}
+
 /* EMFILE and EAGAIN leave no trace in the kernel; a process that ends at its limit has met it. */
 static void last_look(struct jail_watch *w, pid_t pid)
 {
@@ -116,6 +141,9 @@ static void last_look(struct jail_watch *w, pid_t pid)
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
                            "close what is no longer used, or ask for --descriptors N");
     }
+    unsigned long children = w->limits->processes ? count_children(pid) : 0;
+    if (children && children >= w->limits->processes)
+        jail_violation_processes(w->out, children, w->limits->processes);
     unsigned long tasks = count_threads(pid);
     if (tasks > w->limits->threads + w->limits->processes && tasks > 1) {
         char detail[80];

@@ -108,4 +108,7 @@ void jail_notify_handle(struct jail_watch *w); /* one pending notification, if t
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
                         const char *detail, const char *hint);
 
+void jail_violation_processes(struct jail_outcome *out, uint64_t used,
+                              uint64_t most); /* told once */
+
 #endif

@@ -101,9 +101,10 @@ static int pieces(int root, struct err *err)
     if (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0)
         return err_sys(err, "mkdir /etc, /dev");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        FD_AUTO fd = detach(AT_FDCWD, rows[i].path,
-                            rows[i].attrs | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, err);
-        if (fd < 0 && rows[i].optional && errno == ENOENT)
+        FD_AUTO fd =
+            detach(AT_FDCWD, rows[i].path, rows[i].attrs | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
+                   rows[i].optional ? NULL : err);
+        if (fd < 0 && rows[i].optional)
             continue;
         if (fd < 0)
             return fd;

@@ -314,14 +314,14 @@ static void judge_end(struct jail_run *run)
     struct jail_outcome *o = &run->out;
     const uint64_t near = run->spec.limits.memory / 10 * 9;
     if (run->cgroup.version) {
-        uint64_t us = jail_cgroup_cpu_us(&run->cgroup), peak = jail_cgroup_peak(&run->cgroup);
-        o->cpu_us = us > o->cpu_us ? us : o->cpu_us;
+        uint64_t peak = jail_cgroup_peak(&run->cgroup);
         o->memory = peak > o->memory ? peak : o->memory;
         if (jail_cgroup_pids_hit(&run->cgroup))
-            jail_violation_add(o, "resources", "limit.processes",
-                               "a new process or thread was refused (EAGAIN)",
-                               "start fewer at once, or ask for --processes N");
+            jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
     }
+    /* Version 2 kills the whole group at once, cordon-nest with it. */
+    if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))
+        run->forced = JAIL_END_MEMORY;
     if (run->forced) {
         o->end = run->forced;
         o->signal = SIGKILL;
@@ -410,12 +410,8 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
     }
     char detail[96];
     uint64_t most = run->spec.limits.processes;
-    if (most && usage[3] >= most && !run->cgroup.version) {
-        snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
-                 (unsigned long long)usage[3], (unsigned long long)most);
-        jail_violation_add(o, "resources", "limit.processes", detail,
-                           "start fewer at once, or ask for --processes N");
-    }
+    if (most && usage[3] >= most && !run->cgroup.version)
+        jail_violation_processes(o, usage[3], most);
     if (quota == 4 && left[0] && left[1] == 0) {
         snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
                  (unsigned long long)run->spec.limits.disk);

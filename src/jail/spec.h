@@ -43,8 +43,8 @@ struct jail_limits {
     X(mount)                                                                                       \
     X(pid)                                                                                         \
     X(net)                                                                                         \
-    X(ipc) X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup) X(landlock) X(seccomp)    \
-        X(quota)
+    X(ipc)                                                                                         \
+    X(uts) X(cgroupns) X(fds) X(caps) X(nnp) X(rlimits) X(cgroup) X(landlock) X(seccomp) X(quota)
 
 enum jail_switch {
 #define X(name) JAIL_OFF_##name,
