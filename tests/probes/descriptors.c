@@ -63,7 +63,7 @@ static void cwd_outside(int argc, char **argv)
     for (int i = 0; i < 40; i++)
         if (chdir("..") < 0)
             broken("chdir: %s", error_name(errno));
-    if (access(secret + 1, F_OK) == 0)
+    if (open(secret + 1, O_RDONLY | O_CLOEXEC) >= 0)
         reached("%s from forty levels up", secret + 1);
     contained("the working directory was %s, and up from it is the jail's root", cwd);
 }

@@ -95,8 +95,8 @@ static void proc_list(int argc, char **argv)
         if (holds > 0 && pid != getpid())
             reached("process %d carries the secret word", pid);
     }
-    snprintf(path, sizeof path, "/proc/%d", sibling);
-    if (sibling > 3 && access(path, F_OK) == 0)
+    snprintf(path, sizeof path, "/proc/%d/stat", sibling);
+    if (sibling > 3 && file_holds(path, "") >= 0)
         reached("the sibling %d is visible", sibling);
     if (seen > 3)
         reached("%d processes are visible", seen);

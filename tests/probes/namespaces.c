@@ -100,7 +100,7 @@ static void chroot_(int argc, char **argv)
         for (int i = 0; i < 40; i++)
             if (chdir("..") < 0)
                 break;
-    if (access(secret + 1, F_OK) == 0)
+    if (open(secret + 1, O_RDONLY | O_CLOEXEC) >= 0)
         reached("the secret, by the old chroot trick");
     reached("chroot works");
 }

@@ -57,9 +57,9 @@ static int one(const char *nest, enum kind kind)
         [STOPPED] = "while :; do :; done",
         [NOT_THERE] = "",
         [VIOLATES] = "/bin/true; /bin/true; exit 0"};
-    static const enum jail_end want[KINDS] = {JAIL_END_EXIT,    JAIL_END_EXIT, JAIL_END_EXIT,
-                                              JAIL_END_SIGNAL,  JAIL_END_WALL, JAIL_END_STOPPED,
-                                              JAIL_END_NONE, JAIL_END_EXIT};
+    static const enum jail_end want[KINDS] = {JAIL_END_EXIT,   JAIL_END_EXIT, JAIL_END_EXIT,
+                                              JAIL_END_SIGNAL, JAIL_END_WALL, JAIL_END_STOPPED,
+                                              JAIL_END_NONE,   JAIL_END_EXIT};
     const char *argv[] = {"sh", "-c", script[kind], NULL}, *env[] = {"PATH=/usr/bin:/bin", NULL};
     struct jail_spec spec;
     struct err err = ERR_INIT;
