@@ -1,66 +1,74 @@
 # Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
 # The build itself is meson's; this file only names the usual ways through it.
-MESON = /usr/bin/meson
-.PHONY: all setup build demo test lint bench soak fuzz install clean
+MESON        = /usr/bin/meson
+NINJA        = ninja --quiet
+PREFIX       = /usr/local
+SOAK         = 10000
+FUZZ_SECONDS = 60
+COUNT        = 10000000
+SEED         = 1
+BENCH        =
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz \
+        expr-diff expr-mutants install uninstall clean help
 
-all: build
+all: build		## the programs: build/cordon, build/cordon-nest
 
-setup:
+setup:			## install the Debian packages that are missing (root or sudo)
 	@scripts/setup
 
-build/build.ninja: | setup
-	@$(MESON) setup build >/dev/null
+demo: build		## a tour: model-written programs in the jail, good and bad
+	@demo/run build/cordon
 
-build: setup build/build.ninja
-	@ninja -C build --quiet
+# Every test in the product; what is ours alone again under the sanitizers, compiled by clang; each
+# layer off in turn in the one build that has the switches.
+test: build build-asan build-switches	## every test; ends with `N passed, N failed, N skipped`
+	@tests/run build build-asan:unit,fuzz,expr,sanitized build-switches:live
 
-test: build
-	@tests/run build
+lint: build		## house rules, clang-format, clang-tidy
+	@tests/run build:lint
 
-clean:
-	rm -rf build build-*
+bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
+	@bench/run build $(BENCH)
 
-# ---- the expression engine: docs/expr.md ----
-.PHONY: expr-diff expr-fuzz expr-bench expr-asan expr-mutants
-COUNT = 10000000
-SEED  = 1
-FUZZ_SECONDS = 600
+soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
+	@/usr/bin/python3 tests/system/soak.py build $(SOAK)
 
-# COUNT programs, half in each of two processes, against the installed CPython.
-expr-diff: build
+fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+# COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
+expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)
 	@nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) / 2)) --seed $(SEED)1 & \
 	 first=$$!; \
 	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \
 	 second=$$?; wait $$first && test $$second = 0
 
-build-fuzz/build.ninja: | setup
-	@CC=clang $(MESON) setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
-
-# FUZZ_SECONDS for each target; finds go to build-fuzz/.
-expr-fuzz: setup build-fuzz/build.ninja
-	@ninja -C build-fuzz --quiet
-	@for t in parser loader context schema; do \
-	  mkdir -p build-fuzz/corpus/$$t; \
-	  echo "fuzz_expr_$$t for $(FUZZ_SECONDS) s"; \
-	  nice -n 10 build-fuzz/tests/fuzz/fuzz_expr_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 \
-	    -rss_limit_mb=3000 -verbosity=0 -print_final_stats=1 -artifact_prefix=build-fuzz/ \
-	    build-fuzz/corpus/$$t tests/fuzz/expr_$$t || exit 1; \
-	done
-
-expr-bench: build
-	@/usr/bin/python3 bench/expr_bench.py build/bench/expr_bench
-
-bench: expr-bench
-
-# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer.
-build-asan/build.ninja: | setup
-	@$(MESON) setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
-
-expr-asan: setup build-asan/build.ninja
-	@ninja -C build-asan --quiet
-	@tests/run --suite unit --suite fuzz build-asan
-	@ASAN_OPTIONS=detect_leaks=0 tests/run --suite expr build-asan # leaks: some seconds a process, and there are 600
-
-# Whether the tests can fail: one thing broken at a time.
-expr-mutants: build
+expr-mutants: build	## whether the expression tests can fail: one thing broken at a time
 	@/usr/bin/python3 tests/expr/mutants.py build .
+
+# cordon finds cordon-nest from where it stands itself, so nothing is compiled anew for a prefix.
+install: build		## to PREFIX=/usr/local below DESTDIR
+	@[ "$$(cat build/prefix 2>/dev/null)" = "$(PREFIX)" ] || \
+	    { $(MESON) configure build --prefix "$(PREFIX)" && echo "$(PREFIX)" >build/prefix; }
+	@DESTDIR="$(DESTDIR)" $(MESON) install -C build --quiet
+
+uninstall:		## what the last `make install` put in place
+	@$(NINJA) -C build uninstall
+
+clean:			## every build folder
+	rm -rf build build-asan build-switches build-fuzz
+
+help:			## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+# One rule for every build folder; how each is configured is below.
+build build-asan build-switches build-fuzz: setup
+	@[ -f $@/build.ninja ] || { echo "configuring $@"; out=$$($(configure) $@ $(flags)) || { echo "$$out"; exit 1; }; }
+	@$(NINJA) -C $@
+
+configure                 = CC=gcc $(MESON) setup
+sanitize                  = -Db_sanitize=address,undefined -Db_lundef=false
+build-asan build-fuzz:      configure = CC=clang $(MESON) setup
+build-asan:                 flags = $(sanitize)
+build-fuzz:                 flags = $(sanitize) -Dfuzz=true
+build-switches:             flags = -Dlayer_switches=true

@@ -1,0 +1,60 @@
+"""`make install` into an empty folder: what is put in place runs from there, for root and for an ordinary user.
+
+Usage: install.py BUILD. The folder is /usr/local of a DESTDIR, so the programs find each other by where they stand."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tapsys
+
+build = sys.argv[1]
+tap = tapsys.Tap()
+log = pathlib.Path(build, "meson-logs/install-log.txt")  # what `make uninstall` goes by: not this test's
+before = log.read_bytes() if log.exists() else None
+dest = pathlib.Path(tempfile.mkdtemp(prefix="cordon-install-", dir="/tmp"))
+os.chmod(dest, 0o755)
+try:
+    old = os.umask(0o022)
+    run = subprocess.run(["/usr/bin/meson", "install", "-C", build, "--no-rebuild", "--quiet"],
+                         env={**os.environ, "DESTDIR": str(dest)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.umask(old)
+    tap.eq(run.returncode, 0, "meson install into an empty DESTDIR", run.stdout.decode(errors="replace"))
+    prefixes = [p.parent.parent for p in dest.rglob("bin/cordon")]
+    if not tap.eq(len(prefixes), 1, "one bin/cordon below it", prefixes):
+        tap.done()
+    prefix = prefixes[0]
+    for name in ("bin/cordon", "libexec/cordon/cordon-nest"):
+        p = prefix / name
+        tap.ok(p.is_file() and p.stat().st_mode & 0o7777 == 0o755, f"{name} is there, 0755, not set-id")
+        tap.ok(p.is_file() and b"CORDON_TEST_OFF" not in p.read_bytes(), f"{name} has no switch for the layers")
+    loose = [str(p) for p in dest.rglob("*") if not p.is_symlink() and p.stat().st_mode & 0o022]
+    tap.ok(not loose, "nothing installed is writable for others", *loose)
+    source = pathlib.Path(__file__).resolve().parents[2]
+    for page in sorted(source.glob("man/*.1")):
+        tap.ok((prefix / "share/man/man1" / page.name).is_file(), f"the page {page.name} is there")
+    for who in tapsys.users():
+        cmd = [str(prefix / "bin/cordon"), "exec", "--", "/bin/true"]
+        if who == "user" and os.geteuid() == 0:
+            cmd = ["/usr/bin/setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--", *cmd]
+        for how, words in (("by its path", cmd), ("through a link", None), ("found in PATH", None)):
+            if how == "through a link":
+                link = dest / f"cordon-of-{who}"
+                link.symlink_to(prefix / "bin/cordon")
+                words = [str(link) if w == cmd[-4] else w for w in cmd]
+            elif how == "found in PATH":
+                words = ["cordon" if w == cmd[-4] else w for w in cmd]
+            run = subprocess.run(words, env={"PATH": f"{prefix}/bin:/usr/bin:/bin"}, cwd="/", timeout=60,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            tap.eq(run.returncode, 0, f"{who}: the installed cordon runs a program, {how}", run.stdout.decode(errors="replace"))
+    os.rename(prefix / "libexec/cordon/cordon-nest", dest / "elsewhere")
+    run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    tap.ok(run.returncode == 5 and b"cordon-nest" in run.stdout, "without its cordon-nest it refuses and names it",
+           f"exit {run.returncode}: {run.stdout!r}")
+finally:
+    log.write_bytes(before) if before is not None else log.unlink(missing_ok=True)
+    shutil.rmtree(dest, ignore_errors=True)
+tap.done()
