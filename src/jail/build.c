@@ -168,8 +168,8 @@ int jail_build(void *p)
     if (r == 0)
         r = hand_over(st, guest);
     if (r == 0)
-        r = become_nest(st);
-    if (guest > 0) { /* nothing of it may go on without an init above it */
+        (void)become_nest(st); /* comes back only when it failed */
+    if (guest > 0) {           /* nothing of it may go on without an init above it */
         kill(guest, SIGKILL);
         while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
             ;

@@ -76,7 +76,7 @@ static void end_members(int dir)
 }
 
 /* A folder can be removed once its last member is gone; that is a matter of milliseconds. */
-static void remove_folder(int parent, const char *name)
+void jail_cgroup_remove(int parent, const char *name)
 {
     for (int tries = 0; tries < 2000; tries++) {
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -100,7 +100,7 @@ static void sweep(int parent)
         int pid;
         unsigned long long born;
         if (sscanf(e->d_name, "cordon-%d-%llu-", &pid, &born) == 2 && start_time(pid) != born)
-            remove_folder(parent, e->d_name);
+            jail_cgroup_remove(parent, e->d_name);
     }
     closedir(d);
 }
@@ -142,26 +142,30 @@ static int set(int dir, const char *file, uint64_t n, struct err *err)
     return fd_write_file(dir, file, text) < 0 ? err_sys(err, "cgroup %s = %s", file, text) : 0;
 }
 
-static int make_in(struct jail_cgroup *cg, int part, const char *folder, struct err *err)
+static int make_in(struct jail_cgroup *cg, struct jail_janitor *j, int part, const char *folder,
+                   struct err *err)
 {
     cg->parent[part] = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cg->parent[part] < 0)
         return err_sys(err, "open the cgroup %s", folder);
     sweep(cg->parent[part]);
+    int r = jail_janitor_tell(j, cg->parent[part], cg->name, err);
+    if (r < 0)
+        return r;
     if (mkdirat(cg->parent[part], cg->name, 0755) < 0)
         return err_sys(err, "make a cgroup in %s", folder);
     cg->dir[part] = openat(cg->parent[part], cg->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return cg->dir[part] < 0 ? err_sys(err, "open the cgroup in %s", folder) : 0;
 }
 
-static int make_v1(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks,
-                   struct err *err)
+static int make_v1(const struct jail_limits *l, struct jail_janitor *j, struct jail_cgroup *cg,
+                   uint64_t tasks, struct err *err)
 {
     char folder[1024];
     for (int part = 0; part < JAIL_CGROUP_PARTS; part++) {
         int r = own_folder(controllers[part], folder, sizeof folder) < 0
                     ? err_sys(err, "this machine mounts no %s cgroup", controllers[part])
-                    : make_in(cg, part, folder, err);
+                    : make_in(cg, j, part, folder, err);
         if (r < 0)
             return r;
     }
@@ -177,8 +181,8 @@ static int make_v1(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t
 /* Version 2 allows no process beside child groups that have controllers, so our own folder will not
  * do while we are in it; its parent does where that is delegated to us, the top where we are root.
  */
-static int make_v2(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t tasks,
-                   struct err *err)
+static int make_v2(const struct jail_limits *l, struct jail_janitor *j, struct jail_cgroup *cg,
+                   uint64_t tasks, struct err *err)
 {
     char own[1024], parent[1024];
     const char *given = getenv("CORDON_CGROUP");
@@ -190,7 +194,7 @@ static int make_v2(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t
     const char *candidates[] = {given, parent, own, TOP};
     int r = ERR_SYS;
     for (size_t i = given ? 0 : 1; i < (given ? 1 : 4); i++) {
-        r = make_in(cg, JAIL_CGROUP_MEMORY, candidates[i], err);
+        r = make_in(cg, j, JAIL_CGROUP_MEMORY, candidates[i], err);
         int dir = cg->dir[JAIL_CGROUP_MEMORY];
         if (r == 0)
             r = set(dir, "memory.max", l->memory, err);
@@ -208,7 +212,8 @@ static int make_v2(const struct jail_limits *l, struct jail_cgroup *cg, uint64_t
     return r;
 }
 
-int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret, struct err *err)
+int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *janitor,
+                     struct jail_cgroup *ret, struct err *err)
 {
     static unsigned serial;
     struct jail_cgroup cg = JAIL_CGROUP_NONE;
@@ -216,8 +221,8 @@ int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret, 
     snprintf(cg.name, sizeof cg.name, "cordon-%d-%llu-%u", (int)getpid(), start_time(getpid()),
              serial++);
     uint64_t tasks = 2 + limits->processes + limits->threads; /* cordon-nest and the guest */
-    int r = cg.version == 2   ? make_v2(limits, &cg, tasks, err)
-            : cg.version == 1 ? make_v1(limits, &cg, tasks, err)
+    int r = cg.version == 2   ? make_v2(limits, janitor, &cg, tasks, err)
+            : cg.version == 1 ? make_v1(limits, janitor, &cg, tasks, err)
                               : err_set(err, ERR_MISSING, "no memory controller is mounted");
     if (r < 0) {
         for (int part = 0; part < JAIL_CGROUP_PARTS; part++)
@@ -270,14 +275,6 @@ uint64_t jail_cgroup_peak(const struct jail_cgroup *cg)
 {
     return number_in(cg->dir[JAIL_CGROUP_MEMORY],
                      cg->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
-}
-
-void jail_cgroup_destroy(struct jail_cgroup *cg)
-{
-    for (int part = 0; part < JAIL_CGROUP_PARTS; part++)
-        if (cg->parent[part] >= 0)
-            remove_folder(cg->parent[part], cg->name);
-    jail_cgroup_close(cg);
 }
 
 void jail_cgroup_close(struct jail_cgroup *cg)

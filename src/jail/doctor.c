@@ -230,7 +230,9 @@ static void look_at_cgroup(struct jail_check *c)
     struct jail_limits limits = {.memory = 16 * MIB, .threads = 1};
     struct jail_cgroup cg = JAIL_CGROUP_NONE;
     struct err err = ERR_INIT;
-    c->enforced = jail_cgroup_make(&limits, &cg, &err) == 0;
+    struct jail_janitor janitor = {0};
+    c->enforced = jail_janitor_start(&janitor, &err) == 0 &&
+                  jail_cgroup_make(&limits, &janitor, &cg, &err) == 0;
     if (c->enforced)
         snprintf(c->detail, sizeof c->detail, "version %d%s", cg.version,
                  cg.version == 1 ? ", used for --processes only: entering it takes milliseconds"
@@ -238,7 +240,8 @@ static void look_at_cgroup(struct jail_check *c)
     else
         snprintf(c->detail, sizeof c->detail, "%.150s; --processes needs --memory-by rlimit",
                  err.msg);
-    jail_cgroup_destroy(&cg);
+    jail_cgroup_close(&cg);
+    jail_janitor_finish(&janitor);
 }
 
 size_t jail_doctor_look(struct jail_check checks[JAIL_CHECKS_MAX])

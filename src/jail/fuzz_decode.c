@@ -39,7 +39,7 @@ static ssize_t read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 static const char *pick(const uint8_t *data)
 {
     const struct jail_filter *f = jail_filter_find_arch("exec", AUDIT_ARCH_X86_64);
-    if (!f)
+    if (!f || !f->n_calls)
         abort();
     for (unsigned i = 0; i < f->n_calls; i++)
         if (strncmp(f->calls[i].name, (const char *)data, NAME) == 0)

@@ -1,7 +1,8 @@
-/* Namespaces vanish with their last process; a cgroup and a folder do not. The janitor holds one
- * end of a socket; when the other end closes, because the run is over or the supervisor was killed,
- * it removes them. It has left the supervisor's session, so a signal to the terminal's group does
- * not reach it, and it is forked before the guest exists, so it shares nothing with it. */
+/* Namespaces vanish with their last process; a cgroup and a folder do not. The janitor holds one end of
+ * a socket; it is told of each thing before the thing is made, and when the other end closes, because
+ * the run is over or the supervisor was killed, it removes them all. It has left the supervisor's
+ * session before anything is made, so a signal to the terminal's group does not reach it, and it is
+ * forked before the guest exists, so it shares nothing with it. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -15,62 +16,81 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Keeps only LEASH and the cgroup's descriptors: an inherited pipe end would keep the pipe alive.
- */
-static void keep_only(int leash, const struct jail_cgroup *cg)
+enum { THINGS = 8, NAME = 512 };
+
+struct thing {
+    int parent; /* of a cgroup; -1: a folder, by its path */
+    char name[NAME];
+};
+
+static void remove_all(const struct thing *things, size_t n)
 {
-    unsigned from = 0;
-    for (;;) {
-        unsigned next = ~0U;
-        int keep[1 + 2 * JAIL_CGROUP_PARTS] = {leash};
-        for (int i = 0; i < JAIL_CGROUP_PARTS; i++) {
-            keep[1 + 2 * i] = cg->parent[i];
-            keep[2 + 2 * i] = cg->dir[i];
-        }
-        for (size_t i = 0; i < sizeof keep / sizeof *keep; i++)
-            if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
-                next = (unsigned)keep[i];
-        if (next == ~0U) {
-            close_range(from, ~0U, 0);
-            return;
-        }
-        if (next > from)
-            close_range(from, next - 1, 0);
-        from = next + 1;
+    for (size_t i = 0; i < n; i++) {
+        if (things[i].parent >= 0)
+            jail_cgroup_remove(things[i].parent, things[i].name);
+        else
+            jail_scratch_remove(things[i].name);
     }
 }
 
-int jail_janitor_start(const struct jail_cgroup *cg, const char *folder, struct jail_janitor *ret,
-                       struct err *err)
+/* Listens until the leash is cut. Every word is answered, so that nothing is made unheard. */
+static void listen_and_clean(int leash)
+{
+    static struct thing things[THINGS];
+    size_t n = 0;
+    for (;;) {
+        struct thing *t = &things[n];
+        struct fd_packet p = {.data = t->name, .len = NAME - 1, .fds = &t->parent, .nfds = 1};
+        t->parent = -1;
+        if (fd_receive(leash, &p) <= 0 || p.len >= NAME)
+            break;
+        t->name[p.len] = 0;
+        if (n + 1 < THINGS)
+            n++;
+        if (write(leash, "", 1) != 1)
+            break;
+    }
+    remove_all(things, n);
+}
+
+int jail_janitor_start(struct jail_janitor *j, struct err *err)
 {
     int leash[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash) < 0)
+    char ready;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, leash) < 0)
         return err_sys(err, "socketpair");
     pid_t pid = fork();
-    if (pid < 0) {
-        fd_close(leash[0]);
-        fd_close(leash[1]);
-        return err_sys(err, "fork the janitor");
-    }
     if (pid == 0) {
-        struct jail_cgroup own = *cg;
         sigset_t all;
-        char c;
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
         setsid();
         prctl(PR_SET_NAME, "cordon-janitor");
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-        keep_only(leash[1], cg);
-        while (read(leash[1], &c, 1) < 0 && errno == EINTR)
-            ;
-        jail_cgroup_destroy(&own);
-        if (folder && *folder)
-            jail_scratch_remove(folder);
+        int own = dup2(leash[1], 0); /* an inherited pipe end would keep the pipe alive */
+        close_range(1, ~0U, 0);
+        if (own == 0 && write(own, "", 1) == 1)
+            listen_and_clean(own);
         _exit(0);
     }
     fd_close(leash[1]);
-    *ret = (struct jail_janitor){.pid = pid, .leash = leash[0]};
+    *j = (struct jail_janitor){.pid = pid > 0 ? pid : 0, .leash = leash[0]};
+    if (pid > 0 && read(leash[0], &ready, 1) == 1)
+        return 0;
+    err_sys(err, "start the janitor");
+    jail_janitor_finish(j);
+    return ERR_SYS;
+}
+
+int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name, struct err *err)
+{
+    char heard, word[NAME];
+    struct fd_packet p = {.data = word, .len = strlen(name), .fds = &parent, .nfds = parent >= 0};
+    if (p.len >= sizeof word)
+        return err_set(err, ERR_LIMIT, "%.60s... is too long a name", name);
+    memcpy(word, name, p.len);
+    if (fd_send(j->leash, &p) < 0 || read(j->leash, &heard, 1) != 1)
+        return err_sys(err, "tell the janitor");
     return 0;
 }
 

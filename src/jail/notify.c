@@ -151,11 +151,11 @@ static void last_look(struct jail_watch *w, pid_t pid)
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
                            "close what is no longer used, or ask for --descriptors N");
     }
-    unsigned long children = w->limits->processes ? count_children(pid) : 0;
+    unsigned long children = w->limits->processes && !w->group_counts ? count_children(pid) : 0;
     if (children && children >= w->limits->processes)
         jail_violation_processes(w->out, children, w->limits->processes);
     unsigned long tasks = count_threads(pid);
-    if (tasks > w->limits->threads + w->limits->processes && tasks > 1) {
+    if (!w->group_counts && tasks > w->limits->threads + w->limits->processes && tasks > 1) {
         char detail[80];
         snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
         jail_violation_add(w->out, "resources", "limit.threads", detail,

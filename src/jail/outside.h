@@ -43,31 +43,34 @@ struct jail_cgroup {
     }
 int jail_cgroup_version(
     void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
-ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_cgroup *ret,
-                                  struct err *err);
+struct jail_janitor;
+/* Whatever is made was told to the janitor first. */
+ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *janitor,
+                                  struct jail_cgroup *ret, struct err *err);
+void jail_cgroup_remove(int parent, const char *name); /* ends what is in it */
 ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid,
                                      struct err *err); /* 0: us */
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
 bool jail_cgroup_pids_hit(const struct jail_cgroup *cg);
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg); /* 0 if not counted */
 uint64_t jail_cgroup_peak(const struct jail_cgroup *cg);
-void jail_cgroup_destroy(struct jail_cgroup *cg); /* ends what is in it and removes it */
-void jail_cgroup_close(struct jail_cgroup *cg);   /* only lets go of it */
+void jail_cgroup_close(struct jail_cgroup *cg); /* lets go of it; the janitor removes it */
 
-/* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what
- * the kernel does not remove by itself. It does so also in the ordinary case: one way, always
- * tested. */
+/* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what the
+ * kernel does not remove by itself. It does so also in the ordinary case: one way, always tested. */
 struct jail_janitor {
-    pid_t pid;
+    pid_t pid; /* 0: none */
     int leash; /* closing it (or dying) sets the janitor to work */
 };
-ERR_MUST_USE int jail_janitor_start(const struct jail_cgroup *cg, const char *folder,
-                                    struct jail_janitor *ret, struct err *err);
+ERR_MUST_USE int jail_janitor_start(struct jail_janitor *j, struct err *err);
+/* Before it is made: a cgroup NAME below PARENT, or (PARENT -1) a folder with this path. */
+ERR_MUST_USE int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name,
+                                   struct err *err);
 void jail_janitor_finish(struct jail_janitor *j); /* waits until everything is gone */
 
 /* scratch.c: the folder of a run without namespaces. */
-ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, char *path, size_t size,
-                                   struct err *err);
+ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j,
+                                   char *path, size_t size, struct err *err);
 void jail_scratch_remove(const char *path);
 
 /* spawn.c: builds the jail and starts the program in it. When it returns 0 the program runs, and
@@ -102,6 +105,7 @@ struct jail_watch {
     int listener;
     const struct jail_filter *filter;
     const struct jail_limits *limits;
+    bool group_counts; /* a cgroup tells when it refused a task: no need to guess at the end */
     struct jail_outcome *out;
 };
 void jail_notify_handle(struct jail_watch *w); /* one pending notification, if there is one */

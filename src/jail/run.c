@@ -84,10 +84,12 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
     bool want = by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (version == 2 || many));
     if (want && !jail_off(&run->spec, cgroup)) {
         struct err why = ERR_INIT;
-        int r = jail_cgroup_make(&run->spec.limits, &run->cgroup, &why);
+        int r = jail_janitor_start(&run->janitor, &why);
+        if (r == 0)
+            r = jail_cgroup_make(&run->spec.limits, &run->janitor, &run->cgroup, &why);
         if (r == 0) {
             run->out.memory_enforced_by = run->cgroup.version == 2 ? "cgroup v2" : "cgroup v1";
-            run->cpu_by_group = true;
+            run->cpu_by_group = run->watch.group_counts = true;
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
@@ -106,7 +108,9 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
 
 static int use_scratch(struct jail_run *run, struct err *err)
 {
-    int r = jail_scratch_make(&run->id, run->scratch, sizeof run->scratch, err);
+    int r = run->janitor.pid ? 0 : jail_janitor_start(&run->janitor, err);
+    if (r == 0)
+        r = jail_scratch_make(&run->id, &run->janitor, run->scratch, sizeof run->scratch, err);
     if (r < 0)
         return r;
     snprintf(run->scratch_cwd, sizeof run->scratch_cwd, "%s/workspace", run->scratch);
@@ -184,8 +188,6 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
         r = use_scratch(run, err);
-    if (r == 0 && (run->cgroup.version || run->scratch[0]))
-        r = jail_janitor_start(&run->cgroup, run->scratch, &run->janitor, err);
     if (r == 0)
         r = jail_binds_open(&run->spec, &run->id, fds + 3, err);
     if (r < 0)
@@ -294,12 +296,23 @@ static uint64_t cpu_used_us(const struct jail_run *run)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+static uint64_t peak_memory(pid_t pid)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at = pid > 0 && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0
+                         ? strstr(text, "VmHWM:")
+                         : NULL;
+    return at ? strtoull(at + 6, NULL, 10) * KIB : 0;
+}
+
 static void force(struct jail_run *run, enum jail_end why)
 {
     if (run->ended || run->forced)
         return;
     run->forced = why;
     run->end_ns = clock_now_ns();
+    run->out.memory = peak_memory(run->guest);
     run->out.cpu_us = cpu_used_us(run); /* what dies with the namespace is counted nowhere later */
     reap(run);
     run->ended = true;
@@ -369,12 +382,7 @@ void jail_run_free(struct jail_run *run)
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
-    if (run->cgroup.version && !run->janitor.pid)
-        jail_cgroup_destroy(&run->cgroup);
-    else
-        jail_cgroup_close(&run->cgroup);
-    if (run->scratch[0] && !run->janitor.pid)
-        jail_scratch_remove(run->scratch);
+    jail_cgroup_close(&run->cgroup);
     jail_janitor_finish(&run->janitor);
     if (run->env) {
         free(run->env);

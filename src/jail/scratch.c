@@ -11,21 +11,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, struct err *err)
+int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j, char *path,
+                      size_t size, struct err *err)
 {
     static const char *const inside[] = {"workspace", "tmp"};
     const char *base = getenv("TMPDIR");
     if (!base || base[0] != '/')
         base = "/tmp";
-    if (snprintf(path, size, "%s/cordon-XXXXXX", base) >= (int)size)
+    uint64_t secret;
+    if (getrandom(&secret, sizeof secret, 0) != sizeof secret)
+        return err_sys(err, "getrandom");
+    if (snprintf(path, size, "%s/cordon-%016llx", base, (unsigned long long)secret) >= (int)size)
         return err_set(err, ERR_USAGE, "TMPDIR is too long a path");
-    if (!mkdtemp(path))
+    int r = jail_janitor_tell(j, -1, path, err);
+    if (r < 0)
+        return r;
+    if (mkdir(path, 0700) < 0)
         return err_sys(err, "make a folder in %s", base);
     FD_AUTO dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int r = dir < 0 ? -1 : 0;
+    r = dir < 0 ? -1 : 0;
     for (size_t i = 0; i < 2 && r == 0; i++)
         r = mkdirat(dir, inside[i], 0700) < 0 ||
                     (id->change &&
@@ -34,11 +42,7 @@ int jail_scratch_make(const struct jail_identity *id, char *path, size_t size, s
                 : 0;
     if (r == 0 && id->change)
         r = fchown(dir, id->uid, id->gid);
-    if (r < 0) {
-        r = err_sys(err, "prepare %s", path);
-        jail_scratch_remove(path);
-    }
-    return r;
+    return r < 0 ? err_sys(err, "prepare %s", path) : 0;
 }
 
 /* A folder that its owner closed is opened again. Only folders: a link is never followed, and the

@@ -165,7 +165,10 @@ static void scratch(void)
     struct stat st;
     char path[512], target[] = "/tmp/cordon-test-target-XXXXXX";
     int keep = mkstemp(target);
-    tap_ok(keep >= 0 && jail_scratch_make(&id, path, sizeof path, &err) == 0, "made");
+    struct jail_janitor janitor = {0};
+    tap_ok(keep >= 0 && jail_janitor_start(&janitor, &err) == 0 &&
+               jail_scratch_make(&id, &janitor, path, sizeof path, &err) == 0,
+           "made, and the janitor knows");
     FD_AUTO dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     FD_AUTO deep = openat(dir, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool made = deep >= 0;
@@ -179,7 +182,7 @@ static void scratch(void)
     made = made && mkfifoat(deep, "fifo", 0600) == 0 && mkdirat(deep, "shut", 0700) == 0 &&
            mkdirat(deep, "shut/inner", 0700) == 0 && fchmodat(deep, "shut", 0, 0) == 0;
     tap_ok(made, "filled, a thousand deep");
-    jail_scratch_remove(path);
+    jail_janitor_finish(&janitor);
     tap_ok(stat(path, &st) < 0 && errno == ENOENT, "gone");
     tap_ok(fstat(keep, &st) == 0 && st.st_nlink == 1 && (st.st_mode & 0777) == 0600,
            "and what the links pointed to is as it was");
