@@ -213,6 +213,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .binds = fds + 3};
         r = jail_spawn(&spawn, &run->nest, &run->out.layers, err);
+        if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
+            run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     run->go_ns = clock_now_ns();

@@ -1,0 +1,49 @@
+# bash completion for cordon(1): commands, options, the values that are words, files.
+_cordon()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
+    local commands='exec eval check doctor'
+    local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
+        --descriptors --disk --inodes --processes --threads --output --mode --json --help'
+    local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
+        --require-keys --strict --help'
+    local check='--lang --schema --json --help'
+    local doctor='--mode --checklist --json --help'
+
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
+        return
+    fi
+    if [[ $command == exec ]]; then # behind the -- it is the other program's command line
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            [[ ${COMP_WORDS[i]} == -- ]] || continue
+            if ((COMP_CWORD == i + 1)); then
+                COMPREPLY=($(compgen -c -- "$cur"))
+            else
+                COMPREPLY=($(compgen -f -- "$cur"))
+            fi
+            return
+        done
+    fi
+    case $command$prev in
+    exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -f -- "$cur"))
+        ;;
+    exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
+    exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
+    exec--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
+    check--lang) COMPREPLY=($(compgen -W 'expr' -- "$cur")) ;;
+    eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
+        exec--processes | exec--threads | exec--output) ;; # a value that only you know
+    exec*) COMPREPLY=($(compgen -W "$exec --" -- "$cur")) ;;
+    eval*) COMPREPLY=($(compgen -W "$eval" -- "$cur")) ;;
+    check*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$check -e" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
+    esac
+}
+complete -F _cordon cordon
