@@ -280,7 +280,7 @@ class Canaries:
             pass
         for s in self.servers + [self.udp]:
             s.setblocking(False)
-        self.shm = pathlib.Path("/dev/shm/cordon-" + secrets.token_hex(8))
+        self.shm = pathlib.Path("/dev/shm/canary-" + secrets.token_hex(8))
         self.shm.write_text(self.word)
         os.chmod(self.shm, 0o666)
         uid = os.geteuid() if who == "root" or os.geteuid() != 0 else ROOTLESS
@@ -290,6 +290,8 @@ class Canaries:
         self.fresh_rw()
         self.left_open = [socket.socketpair()[0].detach(), os.open(self.secret, os.O_RDWR), os.open("/", os.O_RDONLY)]
         self.before = self.state()
+        self.open = True
+        atexit.register(self.close)  # also when the test itself breaks
 
     def _programs_to_attack(self, uid):
         probes = self.programs.probes
@@ -376,6 +378,9 @@ class Canaries:
         return bad
 
     def close(self):
+        if not self.open:
+            return
+        self.open = False
         self.sibling.kill()
         self.sibling.wait()
         for s in self.servers + [self.udp]:
