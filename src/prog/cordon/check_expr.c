@@ -3,8 +3,9 @@
  * not. */
 #include "commands.h"
 #include "expr_common.h"
+#include "options.h"
+#include "result.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +17,6 @@ struct report {
     size_t conditions, refused, findings;
     FILE *violations, *found; /* JSON, collected */
 };
-
-static int usage(FILE *to)
-{
-    fprintf(
-        to,
-        "usage: cordon check --lang expr [--schema FILE] [--json] [FILE | - | -e EXPR]\n"
-        "A file holds one condition a line (or one over several, in parentheses); blank lines and "
-        "lines that begin with # are skipped.\n");
-    return to == stdout ? 0 : 2;
-}
 
 static void refuse(struct report *r, const struct cordon_error *err, unsigned line,
                    const char *source, size_t len)
@@ -126,33 +117,42 @@ static int finish(struct report *r, char **violations, char **found)
     return r->refused ? 3 : 0;
 }
 
+static int complain(const char *text)
+{
+    result_complain("cordon check", text);
+    return EXIT_USAGE;
+}
+
 int cmd_check(int argc, char **argv)
 {
-    enum { LANG = 256, SCHEMA, JSON, HELP };
-    static const struct option longs[] = {{"lang", required_argument, NULL, LANG},
-                                          {"schema", required_argument, NULL, SCHEMA},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, HELP},
-                                          {0}};
     const char *lang = NULL, *schema = NULL, *expr = NULL;
     struct report r = {0};
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "e:", longs, NULL)) != -1;) {
-        if (c == LANG)
-            lang = optarg;
-        else if (c == SCHEMA)
-            schema = optarg;
-        else if (c == JSON)
-            r.json = true;
-        else if (c == 'e')
-            expr = optarg;
-        else
-            return usage(c == HELP ? stdout : stderr);
+    struct option_list words = {0};
+    struct err err = ERR_INIT;
+    bool help = false;
+    const struct option_row rows[] = {
+        {"lang", OPTION_STRING, &lang, "LANG", "the language: expr (the only one so far)"},
+        {"schema", OPTION_STRING, &schema, "FILE", "declared keys (default: the shipped ones)"},
+        {"expr", OPTION_STRING, &expr, "EXPR", "this condition instead of a file; also -e EXPR"},
+        {"json", OPTION_FLAG, &r.json, NULL, "print one JSON object"},
+        {"help", OPTION_FLAG, &help, NULL, "this text"},
+    };
+    if (options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err) < 0)
+        return complain(err.msg);
+    if (help) {
+        puts("usage: cordon check --lang expr [OPTIONS] [FILE | - | -e EXPR]\n\n"
+             "Judges conditions without a context. A file holds one condition a line (or one over\n"
+             "several, in parentheses); blank lines and lines that begin with # are skipped.\n");
+        options_print(rows, sizeof rows / sizeof *rows);
+        return EXIT_DONE;
     }
-    if (!lang || strcmp(lang, "expr") != 0 || (expr && optind < argc) || optind + 1 < argc)
-        return usage(stderr);
+    if (!lang || strcmp(lang, "expr") != 0)
+        return complain(lang ? "--lang: only expr can be judged so far"
+                             : "--lang is missing: expr");
+    if (words.count > (expr ? 0U : 1U))
+        return complain("one FILE, or -e EXPR, not more; see --help");
     struct text t = {0};
-    r.file = expr ? "expression" : optind < argc ? argv[optind] : "-";
+    r.file = expr ? "expression" : words.count ? words.items[0] : "-";
     if (!expr && expr_read_file("check", r.file, CORDON_CONTEXT_MAX, &t))
         return 2;
     void *schema_mem;

@@ -3,6 +3,8 @@
  * run is taken once, before the first evaluation; a stream of any length needs no more. */
 #include "commands.h"
 #include "expr_common.h"
+#include "options.h"
+#include "result.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,25 +24,6 @@ struct runner {
     void *ctx_mem, *json_mem, *scratch;
     size_t json_size, scratch_size;
 };
-
-static int usage(FILE *to)
-{
-    fprintf(to, "usage: cordon eval EXPR [--ctx JSON | --ctx-file FILE] [--schema FILE] [--json] "
-                "[--explain]\n"
-                "       cordon eval EXPR --ndjson [--schema FILE] [--json]       contexts on "
-                "standard input, one\n"
-                "                                     a line; prints those that hold, or with "
-                "--json each answer\n"
-                "       cordon eval --file FILE [...]         every condition of a file; bad ones "
-                "are skipped\n"
-                "       cordon eval --load FILE [...]         a program that --save FILE wrote\n"
-                "       cordon eval --prompt [--schema FILE]  the paragraph for a model's prompt\n"
-                "       --require-keys   a declared key that is missing is KeyError, not None\n"
-                "       --strict         a value that the schema does not allow is an error\n"
-                "       --certificate    what the condition can cost and raise, before any run\n"
-                "Without --schema the shipped keys are declared, and those of --ctx.\n");
-    return to == stdout ? 0 : 2;
-}
 
 static int no_memory(void)
 {
@@ -350,69 +333,86 @@ static int prompt(const struct cordon_schema *s)
     return 0;
 }
 
-/* An expression may begin with a minus, so getopt would not do: an option is two dashes and a
- * letter. */
-static int read_options(int argc, char **argv, struct options *o)
+static int complain(const char *text)
+{
+    result_complain("cordon eval", text);
+    return EXIT_USAGE;
+}
+
+static void help(const struct option_row *rows, size_t count)
+{
+    puts("usage: cordon eval EXPR [--ctx JSON | --ctx-file FILE] [OPTIONS]\n"
+         "       cordon eval EXPR --ndjson [OPTIONS]     contexts on standard input, one a line;\n"
+         "                                               prints those that hold, with --json all\n"
+         "       cordon eval --file FILE [OPTIONS]       every condition of a file; bad ones are\n"
+         "                                               skipped and reported\n"
+         "       cordon eval --load FILE [OPTIONS]       a program that --save FILE wrote\n"
+         "       cordon eval --prompt [--schema FILE]    the paragraph for a model's prompt\n\n"
+         "Without --schema the shipped keys are declared, and those of --ctx.\n");
+    options_print(rows, count);
+    puts("\nExit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError.");
+}
+
+/* 0: go on; otherwise *ret_status is the exit status. */
+static bool read_options(int argc, char **argv, struct options *o, int *ret_status)
 {
     const char *ctx_file = NULL, *ctx = NULL;
-    bool help = false, only_words = false;
-    const struct {
-        const char *name;
-        const char **value;
-        bool *flag;
-    } known[] = {{"ctx", &ctx, NULL},
-                 {"ctx-file", &ctx_file, NULL},
-                 {"schema", &o->schema, NULL},
-                 {"file", &o->file, NULL},
-                 {"save", &o->save, NULL},
-                 {"load", &o->load, NULL},
-                 {"ndjson", NULL, &o->ndjson},
-                 {"explain", NULL, &o->explain},
-                 {"json", NULL, &o->json},
-                 {"prompt", NULL, &o->prompt},
-                 {"certificate", NULL, &o->certificate},
-                 {"require-keys", NULL, &o->require},
-                 {"strict", NULL, &o->strict},
-                 {"help", NULL, &help}};
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (!only_words && strcmp(word, "--") == 0) {
-            only_words = true;
-            continue;
-        }
-        bool option = word[0] == '-' && word[1] == '-' && word[2] >= 'a' && word[2] <= 'z';
-        if (only_words || !option) {
-            if (o->expr)
-                return usage(stderr);
-            o->expr = word;
-            continue;
-        }
-        const char *equals = strchr(word, '=');
-        size_t n = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2, k = 0;
-        while (k < sizeof known / sizeof *known &&
-               (strlen(known[k].name) != n || strncmp(known[k].name, word + 2, n) != 0))
-            k++;
-        if (k == sizeof known / sizeof *known || (known[k].flag && equals) ||
-            (known[k].value && !equals && i + 1 == argc)) {
-            fprintf(stderr, "cordon eval: %s: unknown option, or its value is missing\n", word);
-            return usage(stderr);
-        }
-        if (known[k].flag)
-            *known[k].flag = true;
-        else
-            *known[k].value = equals ? equals + 1 : argv[++i];
+    struct option_list words = {0};
+    struct err err = ERR_INIT;
+    bool asked = false;
+    const struct option_row rows[] = {
+        {"ctx", OPTION_STRING, &ctx, "JSON", "the context"},
+        {"ctx-file", OPTION_STRING, &ctx_file, "FILE", "the context, from a file"},
+        {"schema", OPTION_STRING, &o->schema, "FILE",
+         "declared keys with types, ranges and domains"},
+        {"ndjson", OPTION_FLAG, &o->ndjson, NULL, "a filter over a stream of contexts"},
+        {"file", OPTION_STRING, &o->file, "FILE", "a file of conditions"},
+        {"save", OPTION_STRING, &o->save, "FILE", "write the compiled condition"},
+        {"load", OPTION_STRING, &o->load, "FILE", "read one; it is verified"},
+        {"explain", OPTION_FLAG, &o->explain, NULL, "the leaves that forced the answer"},
+        {"certificate", OPTION_FLAG, &o->certificate, NULL,
+         "what it can cost and raise, before any run"},
+        {"require-keys", OPTION_FLAG, &o->require, NULL,
+         "a declared key that is missing is KeyError, not None"},
+        {"strict", OPTION_FLAG, &o->strict, NULL,
+         "a value that the schema does not allow is an error"},
+        {"prompt", OPTION_FLAG, &o->prompt, NULL, "print the paragraph for a model's prompt"},
+        {"json", OPTION_FLAG, &o->json, NULL, "print JSON"},
+        {"help", OPTION_FLAG, &asked, NULL, "this text"},
+    };
+    const size_t count = sizeof rows / sizeof *rows;
+    *ret_status = EXIT_DONE;
+    if (options_parse_mixed(argc, argv, rows, count, &words, &err) < 0) {
+        *ret_status = complain(err.msg);
+        return false;
     }
-    if (help)
-        return -1;
+    if (asked) {
+        help(rows, count);
+        return false;
+    }
+    o->expr = words.count ? words.items[0] : NULL;
     o->flags = (o->require ? CORDON_REQUIRE_KEYS : 0) | (o->strict ? CORDON_STRICT : 0);
     int work = (o->prompt != 0) + (o->file != NULL) + (o->load != NULL) + (o->expr != NULL);
-    if (work != 1 || (ctx && ctx_file) || (o->ndjson && (ctx || ctx_file || o->file)))
-        return usage(stderr);
+    const char *wrong = work == 0 ? "a condition is missing; see --help"
+                        : work > 1 || words.count > 1
+                            ? "one condition, --file, --load or --prompt, not more; see --help"
+                        : ctx && ctx_file ? "--ctx or --ctx-file, not both"
+                        : o->ndjson && (ctx || ctx_file || o->file)
+                            ? "--ndjson takes its contexts from standard input"
+                            : NULL;
+    if (wrong) {
+        *ret_status = complain(wrong);
+        return false;
+    }
     o->has_ctx = ctx || ctx_file;
-    if (ctx_file)
-        return expr_read_file("eval", ctx_file, CORDON_CONTEXT_MAX, &o->ctx);
+    if (ctx_file) {
+        *ret_status = expr_read_file("eval", ctx_file, CORDON_CONTEXT_MAX, &o->ctx);
+        return *ret_status == 0;
+    }
     o->ctx = (struct text){.data = strdup(ctx ? ctx : "{}"), .len = ctx ? strlen(ctx) : 2};
-    return o->ctx.data ? 0 : no_memory();
+    if (!o->ctx.data)
+        *ret_status = no_memory();
+    return o->ctx.data != NULL;
 }
 
 int cmd_eval(int argc, char **argv)
@@ -422,10 +422,10 @@ int cmd_eval(int argc, char **argv)
     struct text saved = {0};
     struct cordon_error err = {0};
     void *schema_mem = NULL;
-    int status = read_options(argc, argv, &o);
-    if (status) {
+    int status;
+    if (!read_options(argc, argv, &o, &status)) {
         free(o.ctx.data);
-        return status < 0 ? usage(stdout) : status;
+        return status;
     }
     status = 2;
     r.schema =
@@ -462,7 +462,7 @@ int cmd_eval(int argc, char **argv)
         status = expr_read_file("eval", o.load, CORDON_CONTEXT_MAX, &saved);
         status = status ? status : run_one(&r, NULL, "", 0, &saved);
     } else {
-        status = run_one(&r, NULL, o.expr, strlen(o.expr), NULL);
+        status = o.expr ? run_one(&r, NULL, o.expr, strlen(o.expr), NULL) : EXIT_USAGE;
     }
 out:
     if (fflush(stdout) && status == 0) {

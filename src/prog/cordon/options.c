@@ -81,13 +81,40 @@ static int take(const struct option_row *o, const char *value, struct err *err)
                  : 0;
 }
 
+/* The option at argv[*i], with its value; *i is left at the last word taken. */
+static int take_at(int argc, char **argv, int *i, const struct option_row *rows, size_t count,
+                   struct err *err)
+{
+    char name[64];
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    size_t len = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+    if (len >= sizeof name)
+        return err_set(err, ERR_USAGE, "unknown option %.40s...; see --help", word);
+    memcpy(name, word + 2, len);
+    name[len] = 0;
+    const struct option_row *found = NULL;
+    for (size_t k = 0; k < count; k++)
+        if (rows[k].kind != OPTION_GROUP && strcmp(rows[k].name, name) == 0)
+            found = &rows[k];
+    if (!found)
+        return unknown(name, rows, count, err);
+    const char *value = equals ? equals + 1 : NULL;
+    if (found->kind == OPTION_FLAG && value)
+        return err_set(err, ERR_USAGE, "--%s takes no value", name);
+    if (found->kind != OPTION_FLAG && !value) {
+        if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0)
+            return err_set(err, ERR_USAGE, "--%s needs a value (%s)", name, found->word);
+        value = argv[++*i];
+    }
+    return take(found, value, err);
+}
+
 int options_parse(int argc, char **argv, const struct option_row *rows, size_t count, int *ret_next,
                   struct err *err)
 {
     int i = 1;
     for (; i < argc; i++) {
-        char name[64];
-        const char *word = argv[i], *equals;
+        const char *word = argv[i];
         if (strcmp(word, "--") == 0) {
             i++;
             break;
@@ -97,31 +124,37 @@ int options_parse(int argc, char **argv, const struct option_row *rows, size_t c
         if (word[1] != '-')
             return err_set(err, ERR_USAGE,
                            "unknown option %.40s; options have two dashes, see --help", word);
-        equals = strchr(word, '=');
-        size_t len = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
-        if (len >= sizeof name)
-            return err_set(err, ERR_USAGE, "unknown option %.40s...; see --help", word);
-        memcpy(name, word + 2, len);
-        name[len] = 0;
-        const struct option_row *found = NULL;
-        for (size_t k = 0; k < count; k++)
-            if (rows[k].kind != OPTION_GROUP && strcmp(rows[k].name, name) == 0)
-                found = &rows[k];
-        if (!found)
-            return unknown(name, rows, count, err);
-        const char *value = equals ? equals + 1 : NULL;
-        if (found->kind == OPTION_FLAG && value)
-            return err_set(err, ERR_USAGE, "--%s takes no value", name);
-        if (found->kind != OPTION_FLAG && !value) {
-            if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0)
-                return err_set(err, ERR_USAGE, "--%s needs a value (%s)", name, found->word);
-            value = argv[++i];
-        }
-        int r = take(found, value, err);
+        int r = take_at(argc, argv, &i, rows, count, err);
         if (r < 0)
             return r;
     }
     *ret_next = i;
+    return 0;
+}
+
+int options_parse_mixed(int argc, char **argv, const struct option_row *rows, size_t count,
+                        struct option_list *ret_words, struct err *err)
+{
+    static char long_e[] = "--expr";
+    bool only_words = false;
+    for (int i = 1; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+            continue;
+        }
+        if (!only_words && strcmp(argv[i], "-e") == 0)
+            argv[i] = long_e;
+        const char *w = argv[i];
+        int r = 0;
+        if (!only_words && w[0] == '-' && w[1] == '-' && w[2] >= 'a' && w[2] <= 'z')
+            r = take_at(argc, argv, &i, rows, count, err);
+        else if (ret_words->count == OPTION_LIST_MAX)
+            r = err_set(err, ERR_USAGE, "more than %d words", OPTION_LIST_MAX);
+        else
+            ret_words->items[ret_words->count++] = w;
+        if (r < 0)
+            return r;
+    }
     return 0;
 }
 

@@ -39,6 +39,10 @@ struct option_list {
 /* Stops at `--` (which it skips) or at the first word that is no option. */
 ERR_MUST_USE int options_parse(int argc, char **argv, const struct option_row *rows, size_t count,
                                int *ret_next, struct err *err);
+/* The same where words may stand anywhere and may begin with a minus, as a condition does: an option is
+ * two dashes and a letter, and after `--` everything is a word. -e X is --expr X. */
+ERR_MUST_USE int options_parse_mixed(int argc, char **argv, const struct option_row *rows,
+                                     size_t count, struct option_list *ret_words, struct err *err);
 void options_print(const struct option_row *rows, size_t count);
 
 #endif
