@@ -8,8 +8,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz \
-        expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 

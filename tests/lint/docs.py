@@ -145,7 +145,7 @@ for p in pages + sorted((root / "man").glob("*.1")) + sorted((root / "completion
                 bad.append(f"broken link {link}")
             elif anchor and anchor not in anchors(target):
                 bad.append(f"no such heading: {link}")
-        bad += [f"make {t}: the Makefile has no such target" for t in re.findall(r"(?:`|^ {4}(?:sudo )?)make ([a-z]+)", text, re.M) if t not in targets]
+        bad += [f"make {t}: the Makefile has no such target" for t in re.findall(r"(?:`|^ {4}(?:sudo )?)make ([a-z-]+)", text, re.M) if t not in targets]
         bad += [f"{b}: the program is {where}" for b in re.findall(r"\bbuild/([\w./-]*\bcordon)\b", text) if b != where]
     case(not bad, f"{p.relative_to(root)}: links, targets, paths", *bad)
 

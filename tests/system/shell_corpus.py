@@ -21,8 +21,9 @@ programs = tapsys.Programs(BUILD)
 tapsys.honest_first(tap, programs)
 if not CORPUS.exists():
     # not CORDON_MUST_WORK's business: the corpus is not ours to ship
-    print("ok 1 - the shell corpus # SKIP ../shared/corpora is not here\n1..1")
-    sys.exit(0)
+    tap.count += 1
+    print(f"ok {tap.count} - the shell corpus # SKIP ../shared/corpora is not here")
+    tap.done()
 rows = [json.loads(line) for line in CORPUS.read_text().splitlines()]
 tap.ok(len(rows) >= 100, "the corpus has its records", len(rows))
 
