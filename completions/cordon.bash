@@ -7,7 +7,7 @@ _cordon()
         --descriptors --disk --inodes --processes --threads --output --mode --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local check='--lang --schema --json --help'
+    local check='--lang --schema --expr --json --help'
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
