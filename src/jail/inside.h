@@ -1,7 +1,7 @@
 /* The facilities as the builder and the launcher apply them, one file each. build.c has the order
  * of the room, apply.c the order of the locks.
  *
- *   supervisor --vfork--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
+ *   supervisor --clone--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
  *                            `--exec--> cordon-nest, once the program runs
  *
  * Takes:   a plan and descriptors.
@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the three share. The supervisor sleeps while the builder works, and the builder while the
+/* What the three share. The supervisor waits while the builder works, and the builder while the
  * launcher does: at any time one of them touches this, and one of them uses errno. */
 struct jail_stage {
     const struct jail_spec *spec;
@@ -36,6 +36,7 @@ struct jail_stage {
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
     int listener;              /* set by the launcher; -1: none */
+    int started[2];            /* from the builder to the supervisor: the program runs */
     int ready[2];              /* from the launcher to the builder */
     struct jail_layers layers; /* set by the launcher */
     struct err err;            /* set by whoever fails */

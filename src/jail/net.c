@@ -24,9 +24,9 @@ struct maker {
 static int make_net(void *p)
 {
     const struct maker *m = p;
-    if (raw_syscall(SYS_unshare, CLONE_NEWNET, 0, 0, 0) < 0)
+    if (raw_syscall(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0) < 0)
         return 1;
-    long fd = raw_syscall(SYS_openat, m->proc, (long)"self/ns/net", O_RDONLY | O_CLOEXEC, 0);
+    long fd = raw_syscall(SYS_openat, m->proc, (long)"self/ns/net", O_RDONLY | O_CLOEXEC, 0, 0);
     if (fd < 0)
         return 1;
     union {
@@ -44,7 +44,7 @@ static int make_net(void *p)
     control.head.cmsg_len = CMSG_LEN(sizeof(int));
     int number = (int)fd;
     memcpy(CMSG_DATA(&control.head), &number, sizeof number);
-    return raw_syscall(SYS_sendmsg, m->out, (long)&msg, MSG_NOSIGNAL, 0) != 1;
+    return raw_syscall(SYS_sendmsg, m->out, (long)&msg, MSG_NOSIGNAL, 0, 0) != 1;
 }
 
 int jail_net_start(struct jail_stage *st, struct err *err)

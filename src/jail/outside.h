@@ -85,7 +85,9 @@ struct jail_spawn {
     const int *binds;
 };
 ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,
-                            struct jail_layers *ret_layers, struct err *err);
+                            struct jail_layers *ret_layers, void **ret_memory, struct err *err);
+/* The builder stood in this memory. For when the init above the guest has been waited for; takes NULL. */
+void jail_spawn_done(void *memory);
 
 /* feed.c: the guest's input, from a descriptor that stays ours. */
 struct jail_feed {

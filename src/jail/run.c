@@ -45,6 +45,7 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     pid_t nest, guest;
+    void *spawn_memory;
     uint64_t go_ns, end_ns;
     bool ended;        /* EXITED came, or cordon-nest is dead */
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
@@ -214,7 +215,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .binds = fds + 3};
-        r = jail_spawn(&spawn, &run->nest, &run->out.layers, err);
+        r = jail_spawn(&spawn, &run->nest, &run->out.layers, &run->spawn_memory, err);
         if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
             run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -275,6 +276,8 @@ static void reap(struct jail_run *run)
         if (errno != EINTR)
             return;
     run->reaped = true;
+    jail_spawn_done(run->spawn_memory);
+    run->spawn_memory = NULL;
     uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
                   (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     uint64_t bytes = (uint64_t)used.ru_maxrss * 1024;

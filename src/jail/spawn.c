@@ -1,8 +1,8 @@
-/* The builder is cloned straight into its namespaces, in our memory, while we sleep (vfork): no
- * page is copied, and how it went is in the stage when we wake. As root, unless we have stepped
- * down ourselves, a child first becomes the guest's id for good and clones from there, so that the
- * id map is the builder's own to write, and nothing above the guest is root. The builder is handed
- * to us (CLONE_PARENT), so it is ours to wait for in every case. */
+/* The builder is cloned straight into its namespaces, in our memory: no page is copied, and how it went is
+ * in the stage. We wait for its word that the program runs; its death before that is the end of the
+ * pipe. As root, unless we have stepped down ourselves, a child first becomes the guest's id for good and
+ * clones from there, so that the id map is the builder's own to write, and nothing above the guest is
+ * root. The builder is handed to us (CLONE_PARENT), so it is ours to wait for in every case. */
 #include "jail/outside.h"
 
 #include "jail/inside.h"
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -23,13 +24,14 @@ struct helper {
     const struct jail_spawn *s;
     struct jail_stage stage;
     pid_t builder; /* set by whoever cloned it */
+    char stack[128 * 1024]
+        __attribute__((aligned(16))); /* the builder's, until it is cordon-nest */
 };
 
 static pid_t clone_builder(struct helper *h, int extra)
 {
-    static char stack[128 * 1024] __attribute__((aligned(16)));
-    int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | extra | (int)jail_ns_outer_flags(h->stage.spec);
-    pid_t pid = clone(jail_build, stack + sizeof stack, flags, &h->stage);
+    int flags = CLONE_VM | SIGCHLD | extra | (int)jail_ns_outer_flags(h->stage.spec);
+    pid_t pid = clone(jail_build, h->stack + sizeof h->stack, flags, &h->stage);
     if (pid < 0) {
         err_sys(&h->stage.err, "create the namespaces (cordon doctor tells what is missing)");
         err_layer(&h->stage.err, "process");
@@ -101,19 +103,32 @@ static int run_builder(struct helper *h)
             err_sys(err, "clone into the cgroup");
         wait_for(helper);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (err->code == 0 && h->builder <= 0)
-        err_set(err, ERR_MISSING, "the builder of the jail was killed");
-    if (err->code) {
-        if (h->builder > 0)
-            kill(h->builder, SIGKILL);
+    fd_close(h->stage.started[1]); /* the builder's copy is what the pipe lives by */
+    char word = 0;
+    struct pollfd p = {.fd = h->stage.started[0], .events = POLLIN};
+    bool said = h->builder > 0 && poll(&p, 1, FD_PATIENCE_MS) == 1;
+    bool runs = said && read(h->stage.started[0], &word, 1) == 1;
+    fd_close(h->stage.started[0]);
+    if (!runs && h->builder > 0) { /* dead or stuck: before we look at what it wrote, it is gone */
+        kill(h->builder, SIGKILL);
         wait_for(h->builder);
     }
-    return err->code;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!runs && err->code == 0)
+        err_set(err, ERR_MISSING,
+                said || h->builder <= 0 ? "the builder of the jail was killed"
+                                        : "the jail was not built within 10 seconds");
+    return runs ? 0 : err->code;
+}
+
+void jail_spawn_done(void *memory)
+{
+    if (memory)
+        munmap(memory, sizeof(struct helper));
 }
 
 int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *ret_layers,
-               struct err *err)
+               void **ret_memory, struct err *err)
 {
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
@@ -125,9 +140,9 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
         return err_sys(err, "mmap");
     struct jail_proof own;
     jail_attest_before(&own, proc);
-    *h = (struct helper){.s = s,
-                         .builder = -1,
-                         .stage = {.spec = s->spec,
+    h->s = s;
+    h->builder = -1;
+    h->stage = (struct jail_stage){.spec = s->spec,
                                    .own = &own,
                                    .uid = s->id->uid,
                                    .gid = s->id->gid,
@@ -137,12 +152,16 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
                                    .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
                                    .binds = s->binds,
                                    .quota = -1,
-                                   .listener = -1}};
-    int r = run_builder(h);
-    if (r < 0)
+                                   .listener = -1};
+    int r =
+        pipe2(h->stage.started, O_CLOEXEC) < 0 ? err_sys(&h->stage.err, "pipe") : run_builder(h);
+    if (r < 0) {
         *err = h->stage.err;
+        jail_spawn_done(h);
+        return r;
+    }
     *ret_pid = h->builder;
     *ret_layers = h->stage.layers;
-    munmap(h, sizeof *h);
-    return r;
+    *ret_memory = h;
+    return 0;
 }
