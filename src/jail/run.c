@@ -215,6 +215,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         r = jail_spawn(&spawn, &run->nest, &run->out.layers, err);
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
+    if (r == 0)
+        r = jail_cgroup_settle(&run->cgroup, &run->spec.limits, err);
     run->go_ns = clock_now_ns();
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
