@@ -41,6 +41,7 @@ def main():
     for fd in (0, 1, 2):
         os.dup2(console, fd)
     mount("sysfs", "/sys")
+    mount("securityfs", "/sys/kernel/security")
     mount("devpts", "/dev/pts", "mode=620,ptmxmode=666")
     mount("tmpfs", "/dev/shm", "mode=1777")
     mount("mqueue", "/dev/mqueue")
