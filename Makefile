@@ -59,3 +59,12 @@ build-asan/build.ninja: | setup
 expr-asan: setup build-asan/build.ninja
 	@ninja -C build-asan --quiet
 	@tests/run --suite unit --suite fuzz --suite expr build-asan
+
+# ---- the same tests under Debian 12's own kernel, in QEMU: docs/testing.md ----
+.PHONY: vm-test
+ARCH = $(shell uname -m)
+SUITES =
+
+# `make vm-test ARCH=x86_64` builds for and boots the other machine; SUITES=checks,limits runs only those.
+vm-test: setup
+	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES))
