@@ -53,11 +53,13 @@ def main():
     pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+memory +pids +cpu")
     subprocess.run(["/usr/sbin/ldconfig"])
     say("up")
-    wanted = [w[len("cordon.suites="):].split(",") for w in open("/proc/cmdline").read().split() if w.startswith("cordon.suites=")]
+    # cordon.suites=checks,attacks:fork:vfork: only these, with these further arguments
+    line = open("/proc/cmdline").read().split()
+    wanted = {name: more for w in line if w.startswith("cordon.suites=") for name, *more in (x.split(":") for x in w[14:].split(","))}
     for line in open("/cordon/suites"):
         name, limit, *argv = line.split()
-        if not wanted or name in wanted[0]:
-            suite(name, argv, int(limit))
+        if not wanted or name in wanted:
+            suite(name, argv + wanted.get(name, []), int(limit))
     say("done")
 
 
