@@ -34,7 +34,7 @@ def suite(name, argv, limit):
 
 
 def main():
-    os.environ.update(PATH="/usr/bin:/usr/sbin", HOME="/root", LANG="C.UTF-8", PYTHONDONTWRITEBYTECODE="1")
+    os.environ.update(PATH="/usr/bin:/usr/sbin", HOME="/root", LANG="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", TAPSYS_SLOW="5")
     os.chdir("/")
     mount("proc", "/proc")
     console = os.open("/dev/console", os.O_RDWR | os.O_NOCTTY)

@@ -115,12 +115,9 @@ def disk(root, out, megabytes):
                     "-d", root, out], check=True)
 
 
-def make(folder, arch, init, guest_packages, fill):
+def make(folder, debs, init, fill):
     """Kernel, initramfs and disk in FOLDER; FILL(root) adds what is to be tested."""
-    debs = Apt(folder / "apt", arch).fetch(guest_packages)
     root = folder / "root"
-    for old in (root, folder / "initramfs"):
-        shutil.rmtree(old, ignore_errors=True)
     root.mkdir()
     unpack(debs, root)
     kernel = folder / "vmlinuz"
