@@ -76,7 +76,8 @@ static void memfd(int argc, char **argv)
 static void memory_children(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    atomic_int *full = mmap(NULL, sizeof *full, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    atomic_int *full =
+        mmap(NULL, sizeof *full, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (full == MAP_FAILED)
         broken("mmap: %s", error_name(errno));
     for (int i = 0; i < 3; i++) {

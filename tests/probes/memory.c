@@ -89,7 +89,8 @@ static void proc_list(int argc, char **argv)
     char path[64];
     int seen = 0;
     /* the first numbers and those around the sibling: an emulated machine is a hundred times slower */
-    for (pid_t pid = 1; pid < sibling + 2000; pid = pid == 5000 && sibling > 8000 ? sibling - 2000 : pid + 1) {
+    for (pid_t pid = 1; pid < sibling + 2000;
+         pid = pid == 5000 && sibling > 8000 ? sibling - 2000 : pid + 1) {
         snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
         int holds = file_holds(path, word);
         seen += holds >= 0;
