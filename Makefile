@@ -55,7 +55,7 @@ uninstall:		## what the last `make install` put in place
 	@$(NINJA) -C build uninstall
 
 clean:			## every build folder
-	rm -rf build build-asan build-switches build-fuzz
+	rm -rf build build-asan build-switches build-fuzz build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -71,3 +71,12 @@ build-asan build-fuzz:      configure = CC=clang $(MESON) setup
 build-asan:                 flags = $(sanitize)
 build-fuzz:                 flags = $(sanitize) -Dfuzz=true
 build-switches:             flags = -Dlayer_switches=true
+
+# ---- the same tests under Debian 12's own kernel, in QEMU: docs/testing.md ----
+.PHONY: vm-test
+ARCH = $(shell uname -m)
+SUITES =
+
+# `make vm-test ARCH=x86_64` builds for and boots the other machine; SUITES=checks,limits runs only those.
+vm-test: setup		## the same tests under Debian 12's own kernel, in QEMU (ARCH=, SUITES=)
+	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES))

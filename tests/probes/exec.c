@@ -233,7 +233,8 @@ static void foreign(int argc, char **argv)
         _exit(r > 0 ? 10 : 0);
     }
     int status = 0;
-    waitpid(pid, &status, 0);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        broken("no child for int 0x80: %s", error_name(errno));
     tried("int 0x80", WIFEXITED(status) && WEXITSTATUS(status) == 10 ? 1 : (errno = ENOSYS, -1));
     pid = fork();
     if (pid == 0) {
@@ -244,7 +245,8 @@ static void foreign(int argc, char **argv)
                          : "rcx", "r11", "memory");
         _exit(r > 0 ? 10 : 0);
     }
-    waitpid(pid, &status, 0);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        broken("no child for x32: %s", error_name(errno));
     tried("x32", WIFEXITED(status) && WEXITSTATUS(status) == 10 ? 1 : (errno = ENOSYS, -1));
     none_may_have_succeeded();
 }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,10 @@ static void memfd(int argc, char **argv)
 static void memory_children(int argc, char **argv)
 {
     (void)argc, (void)argv;
+    atomic_int *full =
+        mmap(NULL, sizeof *full, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (full == MAP_FAILED)
+        broken("mmap: %s", error_name(errno));
     for (int i = 0; i < 3; i++) {
         pid_t pid = fork();
         if (pid < 0)
@@ -87,14 +92,18 @@ static void memory_children(int argc, char **argv)
                     _exit(1);
                 memset(p, 1, MB);
             }
+            atomic_fetch_add(full, 1);
             for (;;)
                 pause();
         }
     }
+    /* until one has ended or all have what they want, however slow the machine is */
     int status, killed = 0;
-    sleep(1);
-    while (waitpid(-1, &status, WNOHANG) > 0)
-        killed++;
+    while (!killed && atomic_load(full) < 3) {
+        usleep(100000);
+        while (waitpid(-1, &status, WNOHANG) > 0)
+            killed++;
+    }
     if (!killed)
         reached("three children hold 300 MB under a limit of 64");
     contained("%d of three children of 100 MB ended under a limit of 64", killed);

@@ -88,7 +88,9 @@ static void proc_list(int argc, char **argv)
     const char *word = need(argc, argv, 1);
     char path[64];
     int seen = 0;
-    for (pid_t pid = 1; pid < 70000; pid++) {
+    /* the first numbers and those around the sibling: an emulated machine is a hundred times slower */
+    for (pid_t pid = 1; pid < sibling + 2000;
+         pid = pid == 5000 && sibling > 8000 ? sibling - 2000 : pid + 1) {
         snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
         int holds = file_holds(path, word);
         seen += holds >= 0;

@@ -29,6 +29,8 @@ static long refused_connect(const void *address, socklen_t size)
     return syscall(SYS_connect, 0, address, size);
 }
 
+#define FLOOD_SECONDS 12 /* an emulated machine has not done all by then, and need not */
+
 static void flood(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -36,16 +38,18 @@ static void flood(int argc, char **argv)
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(0x08080808)};
     double start = now();
-    for (int i = 0; i < CALLS; i++)
+    int i = 0;
+    for (; i < CALLS && now() - start < FLOOD_SECONDS; i++)
         if (refused_connect(&a, sizeof a) == 0)
             reached("connect worked at call %d", i);
-    contained("%d denied calls in %.1f s", CALLS, now() - start);
+    contained("%d denied calls in %.1f s", i, now() - start);
 }
 
 static void *flooder(void *arg)
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
-    for (int i = 0; i < 5000; i++)
+    double start = now();
+    for (int i = 0; i < 5000 && now() - start < FLOOD_SECONDS; i++)
         if (refused_connect(&a, sizeof a) == 0)
             *(volatile int *)arg = 1;
     return NULL;
@@ -63,7 +67,7 @@ static void flood_threads(int argc, char **argv)
         pthread_join(t[i], NULL);
     if (worked)
         reached("one of the calls worked");
-    contained("twelve threads, 60000 denied calls");
+    contained("twelve threads, up to 60000 denied calls");
 }
 
 /* Dies with a dozen calls under way: the listener must not wait for the dead. */

@@ -86,11 +86,10 @@ def mounts():
 
 def cgroups():
     found = set()
-    for top in pathlib.Path("/sys/fs/cgroup").glob("*"):
-        for base, dirs, _ in os.walk(top):
-            if base.count("/") > 12:
-                dirs.clear()
-            found.update(os.path.join(base, d) for d in dirs)
+    for base, dirs, _ in os.walk("/sys/fs/cgroup"):
+        if base.count("/") > 12:
+            dirs.clear()
+        found.update(os.path.join(base, d) for d in dirs)
     return {c for c in found if "cordon" in os.path.basename(c)}
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+SLOW = int(os.environ.get("TAPSYS_SLOW", "1"))  # an emulated machine gets that many times the time
 ROOTLESS = 61234  # an ordinary uid that no account has
 STATUSES = {"ok", "error", "blocked", "denied", "timeout", "memory", "output", "crashed", "refused"}
 LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "gate")
@@ -153,7 +154,7 @@ def cordon(programs, args, who="root", env=None, timeout=60, accept=True, **more
     p = subprocess.Popen(programs.command(args, who, accept), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          env=clean_env(env), **more)
     try:
-        out, err = p.communicate(timeout=timeout)
+        out, err = p.communicate(timeout=timeout * SLOW)
         code = p.returncode
     except subprocess.TimeoutExpired:
         p.kill()
@@ -430,6 +431,8 @@ def run_probe(programs, canaries, probe, who, env=None, pty=None, add=()):
     options = [o for o in canaries.fill(probe.options) if o != "{pty}"]
     if add and add[0] not in options:
         options += add
+    if SLOW > 1 and "timeout" not in probe.ends:
+        options = ["--timeout", f"{30 * SLOW}s", "--cpu", f"{30 * SLOW}s", *options]
     argv = [str(canaries.ro / "probe"), probe.name, *canaries.fill(probe.args)]
     for fd in canaries.left_open:
         os.set_inheritable(fd, True)

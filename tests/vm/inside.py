@@ -1,0 +1,73 @@
+"""The machine's only service: mounts what a Debian would, runs the suites, prints, powers off.
+
+What a suite prints stands between two lines that begin with @@@; tests/vm/run reads them."""
+import ctypes
+import os
+import pathlib
+import subprocess
+import time
+
+libc = ctypes.CDLL(None, use_errno=True)
+BUILD = "/cordon/build"
+
+
+def mount(kind, where, options=""):
+    pathlib.Path(where).mkdir(parents=True, exist_ok=True)
+    if libc.mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode()) != 0:
+        say(f"mount {where}: {os.strerror(ctypes.get_errno())}")
+
+
+def say(text):
+    print("@@@", text, flush=True)
+
+
+def suite(name, argv, limit):
+    say(f"begin {name}")
+    start = time.monotonic()
+    try:
+        code = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, timeout=limit, cwd="/").returncode
+    except subprocess.TimeoutExpired:
+        code = "timeout"
+    except OSError as e:
+        code = e.strerror
+    say(f"end {name} {code} {time.monotonic() - start:.0f}")
+
+
+def main():
+    os.environ.update(PATH="/usr/bin:/usr/sbin", HOME="/root", LANG="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", TAPSYS_SLOW="5")
+    os.chdir("/")
+    mount("proc", "/proc")
+    console = os.open("/dev/console", os.O_RDWR | os.O_NOCTTY)
+    for fd in (0, 1, 2):
+        os.dup2(console, fd)
+    mount("sysfs", "/sys")
+    mount("securityfs", "/sys/kernel/security")
+    mount("devpts", "/dev/pts", "mode=620,ptmxmode=666")
+    mount("tmpfs", "/dev/shm", "mode=1777")
+    mount("mqueue", "/dev/mqueue")
+    mount("tmpfs", "/run", "mode=755")
+    mount("cgroup2", "/sys/fs/cgroup")
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        if not os.path.lexists("/dev/" + name):
+            os.symlink(target, "/dev/" + name)
+    pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+memory +pids +cpu")
+    subprocess.run(["/usr/sbin/ldconfig"])
+    say("up")
+    # cordon.suites=checks,attacks:fork:vfork: only these, with these further arguments
+    line = open("/proc/cmdline").read().split()
+    wanted = {name: more for w in line if w.startswith("cordon.suites=") for name, *more in (x.split(":") for x in w[14:].split(","))}
+    for line in open("/cordon/suites"):
+        name, limit, *argv = line.split()
+        if not wanted or name in wanted:
+            suite(name, argv + wanted.get(name, []), int(limit))
+    say("done")
+
+
+try:
+    main()
+except BaseException as e:
+    print("@@@ broken", repr(e), flush=True)
+os.sync()
+time.sleep(0.5)
+libc.reboot(0x4321fedc)  # RB_POWER_OFF
+time.sleep(60)
