@@ -143,7 +143,7 @@ class Job:
         if self.p.poll() is not None:
             took = time.monotonic() - self.start
             ended[self.p.returncode] = ended.get(self.p.returncode, 0) + 1
-            if took > 10:
+            if took > 10 * tapsys.SLOW:
                 slow.append((self.argv, took))
             return True
         if time.monotonic() - self.start > 40:
