@@ -148,7 +148,7 @@ class Job:
         if self.p.poll() is not None:
             took = time.monotonic() - self.start
             ended[self.p.returncode] = ended.get(self.p.returncode, 0) + 1
-            if took > 10:
+            if took > 10 * tapsys.SLOW:
                 slow.append((self.argv, took))
             return True
         if time.monotonic() - self.start > 40:
@@ -213,7 +213,7 @@ tap.figure(f"soak: {N} runs two at a time in {took:.0f} s ({N / took:.0f}/s), ki
 many = pathlib.Path(BUILD) / "tests/probes/supervise_many"
 if many.exists():
     copy = shutil.copy2(many, programs.bin / "supervise_many")
-    rounds = "1000" if N <= 1000 else "10000"
+    rounds = str((1000 if N <= 1000 else 10000) // tapsys.SLOW ** 2)
     p = subprocess.run([copy, str(programs.nest), rounds], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     tap.ok(p.returncode == 0, f"one supervisor, {rounds} runs: descriptors and memory flat", p.stdout[-600:])
     tap.figure(p.stdout.strip().splitlines()[-1] if p.stdout.strip() else "supervise_many said nothing")
