@@ -47,8 +47,9 @@ struct jail_run {
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
-    bool ended;        /* EXITED came, or cordon-nest is dead */
-    bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
+    uint64_t cpu_built_us; /* what building the jail cost its cgroup: not the program's time */
+    bool ended;            /* EXITED came, or cordon-nest is dead */
+    bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
     bool reaped;
     enum jail_end forced; /* why we killed it */
 };
@@ -223,6 +224,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     if (r == 0)
         r = jail_cgroup_settle(&run->cgroup, &run->spec.limits, err);
     run->go_ns = clock_now_ns();
+    run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
             r = watch_fd(run, s, err);
@@ -294,7 +296,7 @@ static uint64_t cpu_used_us(const struct jail_run *run)
     clockid_t clock;
     struct timespec t;
     if (run->cpu_by_group)
-        return jail_cgroup_cpu_us(&run->cgroup);
+        return jail_cgroup_cpu_us(&run->cgroup) - run->cpu_built_us;
     if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
         clock_gettime(clock, &t) < 0)
         return 0;

@@ -32,18 +32,21 @@ struct reader {
     struct output_capture streams[2];
     struct output_visible visible[2];
     bool stream_on, tty[2];
+    bool gone; /* nobody reads our output any more */
 };
 
 /* ---- where the guest's output goes ---- */
 
-static void write_out(int fd, const char *p, size_t len)
+static void write_out(struct reader *r, int fd, const char *p, size_t len)
 {
     while (len) {
         ssize_t n = write(fd, p, len);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return; /* our reader is gone; the counts go on */
+        if (n < 0) {
+            r->gone = r->gone || errno == EPIPE;
+            return;
+        }
         p += n;
         len -= (size_t)n;
     }
@@ -53,13 +56,13 @@ static void show(struct reader *r, enum jail_stream stream, const char *p, size_
 {
     int fd = stream == JAIL_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
     if (!r->tty[stream]) {
-        write_out(fd, p, len);
+        write_out(r, fd, p, len);
         return;
     }
     struct buf text;
     buf_init(&text, len * 8 + 16);
     if (output_visible_add(&r->visible[stream], p, len, &text) == 0 && text.len)
-        write_out(fd, text.data, text.len);
+        write_out(r, fd, text.data, text.len);
     buf_done(&text);
 }
 
@@ -80,7 +83,7 @@ static void show_rest(struct reader *r)
             show(r, s, rest.data, rest.len);
         buf_reset(&rest);
         if (r->tty[s] && output_visible_end(&r->visible[s], &rest) == 0 && rest.len)
-            write_out(s == JAIL_STDOUT ? STDOUT_FILENO : STDERR_FILENO, rest.data, rest.len);
+            write_out(r, s == JAIL_STDOUT ? STDOUT_FILENO : STDERR_FILENO, rest.data, rest.len);
         buf_done(&rest);
     }
 }
@@ -254,7 +257,7 @@ static int open_input(const struct exec_options *o, int *ret_fd, struct err *err
 
 /* ---- running ---- */
 
-static void run_to_end(struct jail_run *run)
+static void run_to_end(struct jail_run *run, const struct reader *reader)
 {
     sigset_t stop;
     sigemptyset(&stop);
@@ -268,7 +271,7 @@ static void run_to_end(struct jail_run *run)
     while (!jail_run_step(run, 0)) {
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             jail_run_stop(run);
-        if (p[1].revents)
+        if (p[1].revents || reader->gone) /* as a pipe would end the program itself */
             jail_run_stop(run);
     }
 }
@@ -304,7 +307,7 @@ static int run_plan(const struct exec_options *o, const struct jail_spec *spec,
         r = jail_run_new(spec, &start, &run, err);
     if (r == 0) {
         struct result result;
-        run_to_end(run);
+        run_to_end(run, &reader);
         const struct jail_outcome *out = jail_run_outcome(run);
         result_judge(&result, out, &spec->limits);
         r = result.exit_status;
