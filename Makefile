@@ -8,7 +8,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz vm-test expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -73,7 +73,6 @@ build-fuzz:                 flags = $(sanitize) -Dfuzz=true
 build-switches:             flags = -Dlayer_switches=true
 
 # ---- the same tests under Debian 12's own kernel, in QEMU: docs/testing.md ----
-.PHONY: vm-test
 ARCH = $(shell uname -m)
 SUITES =
 

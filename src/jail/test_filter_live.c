@@ -440,7 +440,8 @@ static void body_program(void *ctx)
 {
     const struct program *p = ctx;
     const char *const env[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", NULL};
-    execve(p->argv[0], (char **)(uintptr_t)p->argv, (char **)(uintptr_t)env);
+    if (p->argv[0])
+        execve(p->argv[0], (char **)(uintptr_t)p->argv, (char **)(uintptr_t)env);
     _exit(98);
 }
 
