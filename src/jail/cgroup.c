@@ -225,7 +225,7 @@ int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *jani
     cg.version = jail_cgroup_version();
     snprintf(cg.name, sizeof cg.name, "cordon-%d-%llu-%u", (int)getpid(), start_time(getpid()),
              serial++);
-    uint64_t room = tasks(limits) + 1; /* while it is built: the maker of the network */
+    uint64_t room = tasks(limits);
     int r = cg.version == 2   ? make_v2(limits, janitor, &cg, room, err)
             : cg.version == 1 ? make_v1(limits, janitor, &cg, room, err)
                               : err_set(err, ERR_MISSING, "no memory controller is mounted");
@@ -242,17 +242,6 @@ int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *jani
     }
     *ret = cg;
     return 0;
-}
-
-int jail_cgroup_settle(const struct jail_cgroup *cg, const struct jail_limits *limits,
-                       struct err *err)
-{
-    if (!cg->version)
-        return 0;
-    if (set(cg->dir[cg->version == 2 ? JAIL_CGROUP_MEMORY : JAIL_CGROUP_PIDS], "pids.max",
-            tasks(limits), err) == 0)
-        return 0;
-    return err_layer(err, "resources");
 }
 
 int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid, struct err *err)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct maker {
@@ -57,7 +58,16 @@ int jail_net_start(struct jail_stage *st, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return err_sys(err, "socketpair");
     maker = (struct maker){.proc = st->proc, .out = sv[1]};
-    pid_t pid = clone(make_net, stack + sizeof stack, CLONE_VM | SIGCHLD, &maker);
+    /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
+     * gave up root is one of them: its place is free in a moment. */
+    pid_t pid = -1;
+    for (int tries = 0; tries < 1000 && pid < 0; tries++) {
+        pid = clone(make_net, stack + sizeof stack, CLONE_VM | SIGCHLD, &maker);
+        if (pid < 0 && errno != EAGAIN)
+            break;
+        if (pid < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
     fd_close(sv[1]); /* its own copy is all that keeps the socket open */
     st->net = sv[0];
     return pid < 0 ? err_sys(err, "a process that makes the network") : 0;

@@ -48,9 +48,6 @@ struct jail_janitor;
 ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *janitor,
                                   struct jail_cgroup *ret, struct err *err);
 void jail_cgroup_remove(int parent, const char *name); /* ends what is in it */
-/* The jail is built: the room its building took is taken back. */
-ERR_MUST_USE int jail_cgroup_settle(const struct jail_cgroup *cg, const struct jail_limits *limits,
-                                    struct err *err);
 ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid,
                                      struct err *err); /* 0: us */
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);

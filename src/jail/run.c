@@ -221,8 +221,6 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
             run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
-    if (r == 0)
-        r = jail_cgroup_settle(&run->cgroup, &run->spec.limits, err);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
