@@ -200,7 +200,7 @@ tap.ok(mounts() == before["mounts"], "no mount is left", set(mounts()) - set(bef
 tap.ok(cgroups() <= before["cgroups"], "no cgroup is left", sorted(cgroups() - before["cgroups"])[:10])
 tap.ok(files() <= before["files"], "no file is left", sorted(files() - before["files"])[:10])
 tap.ok(ipc() == before["ipc"], "no System V object is left", ipc())
-tap.ok(sum(killed.values()) > N / 6, "about a third were killed", killed)
+tap.ok(sum(killed.values()) > N / 6, "at least a sixth were killed while they ran (a third are aimed at)", killed)
 # the machine is as good as before: an honest run still works for both
 for who in who_turn:
     r = tapsys.exec_json(programs, [], ["/bin/echo", "fine"], who)
