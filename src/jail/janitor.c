@@ -94,12 +94,14 @@ int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name, stru
     return 0;
 }
 
-void jail_janitor_finish(struct jail_janitor *j)
+bool jail_janitor_finish(struct jail_janitor *j)
 {
+    int status = 0;
     if (j->pid <= 0)
-        return;
+        return true;
     fd_close(j->leash);
-    while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(j->pid, &status, 0) < 0 && errno == EINTR)
         ;
     j->pid = 0;
+    return status == 0;
 }

@@ -66,7 +66,8 @@ ERR_MUST_USE int jail_janitor_start(struct jail_janitor *j, struct err *err);
 /* Before it is made: a cgroup NAME below PARENT, or (PARENT -1) a folder with this path. */
 ERR_MUST_USE int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name,
                                    struct err *err);
-void jail_janitor_finish(struct jail_janitor *j); /* waits until everything is gone */
+bool jail_janitor_finish(
+    struct jail_janitor *j); /* waits; false: it was killed, and left all there */
 
 /* scratch.c: the folder of a run without namespaces. */
 ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j,

@@ -361,6 +361,19 @@ static void judge_end(struct jail_run *run)
         o->end = JAIL_END_MEMORY;
 }
 
+/* What the janitor removes; if somebody killed it, we do. */
+static void clean_up(struct jail_run *run)
+{
+    if (!jail_janitor_finish(&run->janitor)) {
+        for (int part = 0; part < JAIL_CGROUP_PARTS; part++)
+            if (run->cgroup.parent[part] >= 0)
+                jail_cgroup_remove(run->cgroup.parent[part], run->cgroup.name);
+        if (run->scratch[0])
+            jail_scratch_remove(run->scratch);
+    }
+    jail_cgroup_close(&run->cgroup);
+}
+
 static void drain(struct jail_run *run);
 
 static void finish(struct jail_run *run)
@@ -372,8 +385,7 @@ static void finish(struct jail_run *run)
     drain(run);
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);
-    jail_cgroup_close(&run->cgroup);
-    jail_janitor_finish(&run->janitor);
+    clean_up(run);
     for (enum source s = CONTROL; s < SOURCES; s++)
         forget_fd(run, s);
 }
@@ -387,8 +399,7 @@ void jail_run_free(struct jail_run *run)
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
-    jail_cgroup_close(&run->cgroup);
-    jail_janitor_finish(&run->janitor);
+    clean_up(run);
     if (run->env) {
         free(run->env);
         free(run->spec.binds);
