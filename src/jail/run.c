@@ -272,7 +272,9 @@ static void reap(struct jail_run *run)
     if (run->reaped || run->nest <= 0)
         return;
     kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
-    if (run->spec.mode != JAIL_FULL && run->guest > 0)
+    /* Without a pid namespace the guest does not die with it. Once EXITED has come, cordon-nest has
+     * waited for it, and its number may be somebody else's. */
+    if (run->spec.mode != JAIL_FULL && run->guest > 0 && run->out.end == JAIL_END_NONE)
         kill(run->guest, SIGKILL);
     while (wait4(run->nest, NULL, 0, &used) < 0) /* returns after the last process is gone */
         if (errno != EINTR)
