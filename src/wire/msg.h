@@ -11,13 +11,33 @@
 #include "base/buf.h"
 #include "wire/cbor.h"
 
+/* The channel of a language worker. After GO everything that comes from it is the guest's word: it is
+ * bounded and typed here, and nothing is decided on it but what the guest may decide for itself. */
+#define WIRE_WORKER_MESSAGES(X)                                                                    \
+    X(RULES, "b", "-> worker: the profile's rule set")                                             \
+    X(JOB, "uuutu", "-> worker: kind, cpu ms, memory (0: as locked), file name, source bytes")     \
+    X(SOURCE, "b", "-> worker: the next piece of the source")                                      \
+    X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
+    X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \
+    X(FORK, "", "-> worker: branch this session")                                                  \
+    X(READY, "", "worker -> it is locked, warm and waits")                                         \
+    X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
+    X(REPORT, "utt", "worker -> safe, risk level, message: the judge is done")                     \
+    X(EVENT, "ttttu", "worker -> layer, rule, detail, hint, line: refused while it ran")           \
+    X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
+    X(VALUE, "b", "worker -> repr of the last expression")                                         \
+    X(FINAL, "b", "worker -> what FINAL was given")                                                \
+    X(FAULT, "ttu", "worker -> type, message, line of an uncaught exception")                      \
+    X(DONE, "i", "worker -> exit status; everything it printed is in the pipes")
+
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
     X(STARTED, "it", "launcher -> supervisor: it is locked, and this is its own status")           \
     X(LISTENER, "", "builder -> supervisor: the filter's listener rides along; the program runs")  \
     X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
-    X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")
+    X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
+    WIRE_WORKER_MESSAGES(X)
 
 enum wire_type {
     WIRE_NONE = 0,
