@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "policy/profile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,6 +99,8 @@ struct policy {
         uint64_t warm;    /* children kept ready a template */
         uint64_t idle_ms; /* the holder ends when nobody asked for this long */
     } pool;
+    const struct policy_profile *const
+        *profiles; /* the built-in ones and the operator's; ended by NULL */
     const struct policy_role *roles;
     size_t nroles;
     const struct policy_tool *tools;
@@ -154,6 +157,7 @@ struct policy {
 
 extern const struct policy policy_builtin;
 
+const struct policy_profile *policy_find_profile(const struct policy *p, const char *name);
 const struct policy_role *policy_find_role(const struct policy *p, const char *name);
 const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
 bool policy_words_have(const struct policy_words *w, const char *word);
