@@ -1,0 +1,29 @@
+/* The judge of Python: CPython's own tree of a source, walked in C against a rule set.
+ *
+ * Takes:   the bytes of a source, whatever they are.
+ * Gives:   every finding, sorted by line; and the tree, so that what was judged is what runs.
+ * Never:   executes anything of the source, imports for it, or calls Python code.
+ * Runs in: cordon-python, in the jail.
+ */
+#ifndef WORKER_PYTHON_JUDGE_H
+#define WORKER_PYTHON_JUDGE_H
+
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "base/err.h"
+#include "check/report.h"
+#include "check/ruleset.h"
+
+/* Once, after Py_Initialize and before the first guest byte (in a template: before the fork): takes
+ * the tree's types. ERR_MISSING: this Python's tree lacks what the judge needs. */
+ERR_MUST_USE int py_judge_init(struct err *err);
+
+/* REPORT must be initialised; it is ended here. *ret_tree is a new reference to the `ast.Module` if
+ * the source parsed (also when it is refused), else NULL; ret_tree may be NULL. Success also when everything is wrong with the source: the report says so.
+ * ERR_MEMORY, ERR_STATE are our own failures; the caller refuses then. */
+ERR_MUST_USE int py_judge(const struct check_ruleset *rules, const void *source, size_t len,
+                          struct check_report *report, PyObject **ret_tree, struct err *err);
+
+#endif
