@@ -33,7 +33,8 @@ static void run_a_jail(struct verdict *v, enum jail_mode mode)
     char nest[4096];
     struct jail_spec spec;
     struct jail_run *run = NULL;
-    struct jail_start start = {.nest = nest, .input = -1, .sink = {NULL, ignore}};
+    struct jail_start start = {
+        .nest = nest, .input = -1, .channel = -1, .channel_ours = -1, .sink = {.bytes = ignore}};
     jail_spec_init(&spec);
     spec.mode = mode;
     spec.filter = "exec";

@@ -139,7 +139,10 @@ static void put_violations(struct output_json *j, const struct jail_outcome *o)
         output_json_string(j, "layer", v->layer);
         output_json_string(j, "rule", v->rule);
         output_json_string(j, "detail", v->detail);
-        output_json_null(j, "line");
+        if (v->line)
+            output_json_int(j, "line", (int64_t)v->line);
+        else
+            output_json_null(j, "line");
         output_json_string(j, "hint", v->hint);
         output_json_int(j, "times", (int64_t)v->times);
         output_json_close(j, '}');
