@@ -1,26 +1,31 @@
-/* The state folder: where everything that outlives a process is kept.
+/* The state folder: where everything that outlives a process is kept, readable by its owner alone.
  *
- * Takes:   $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root and
- *          ~/.local/state/cordon for everybody else.
- * Gives:   its path, and a descriptor of it; made with mode 0700 where it is not there yet.
- * Never:   uses a folder that belongs to somebody else, or that others may write.
- * Runs in: the supervisor, the holder, the daemon. Not in a jail.
+ * Takes:   the environment (CORDON_STATE, XDG_STATE_HOME, HOME), names below the folder.
+ * Gives:   descriptors of folders and files that were seen to be ours and closed to others.
+ * Never:   follows a link in the last step, or uses what somebody else could have written.
+ * Runs in: the supervisor, the holder, the daemon.
  */
 #ifndef SYS_STATE_H
 #define SYS_STATE_H
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Looks at the environment only. ERR_USAGE: nothing says where, or the place is no absolute path. */
-ERR_MUST_USE int state_dir_path(char *out, size_t size, struct err *err);
+#define STATE_PATH_MAX 4096
 
-/* Opens it, making it and what is missing above it. ERR_STATE: it is not safe to use, and the
- * message says what to do. The caller closes *ret_fd. */
-ERR_MUST_USE int state_dir_open(int *ret_fd, struct err *err);
+/* $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
+ * ~/.local/state/cordon. Only the name: nothing is made. */
+ERR_MUST_USE int state_path(char *out, size_t size, struct err *err);
 
-/* The same for a folder inside, such as `audit`: mode 0700, never through a link. */
-ERR_MUST_USE int state_dir_open_below(int state, const char *name, int *ret_fd, struct err *err);
+/* Opens the folder PATH, with MAKE makes it and what is above it. It must be ours, and nobody else may
+ * write in it. Without MAKE a folder that is not there is ERR_SYS with ENOENT. */
+ERR_MUST_USE int state_open(const char *path, bool make, int *ret_fd, struct err *err);
+
+/* A folder (0700) or a file (0600) below DIR: ours, closed to everybody else, and not a link. FLAGS are
+ * those of open(2); O_CREAT makes what is missing. A file must be regular and have one name. */
+ERR_MUST_USE int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err);
+ERR_MUST_USE int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err);
 
 #endif
