@@ -1,0 +1,194 @@
+/* One policy: what may run, how much of it, who must be asked, what is kept. Plain data.
+ *
+ * Takes:   the built-in defaults (policies/default.yaml, compiled in) and the operator's YAML files.
+ * Gives:   one struct with every value set, and where each came from.
+ * Never:   parses anything when there is no file; reads a file that somebody else could have written;
+ *          takes half a file: a broken one changes nothing and is named.
+ * Runs in: the supervisor.
+ *
+ * Later files win, value by value: built-in, /etc/cordon/policy.yaml, $XDG_CONFIG_HOME/cordon/policy.yaml,
+ * --policy. Lists are replaced whole; roles, tools and profiles are merged by name.
+ */
+#ifndef POLICY_POLICY_H
+#define POLICY_POLICY_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "policy/profile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct policy_words {
+    const char *const *items;
+    size_t count;
+};
+
+/* Where a value came from; file 0 is the built-in policy. */
+struct policy_origin {
+    uint16_t file;
+    uint32_t line;
+};
+
+enum policy_mode { POLICY_MODE_FULL, POLICY_MODE_LANDLOCK };
+enum policy_memory_by { POLICY_MEMORY_AUTO, POLICY_MEMORY_CGROUP, POLICY_MEMORY_RLIMIT };
+enum policy_risk { POLICY_RISK_LOW, POLICY_RISK_MEDIUM, POLICY_RISK_HIGH, POLICY_RISK_CRITICAL };
+enum policy_approval { POLICY_AUTONOMOUS, POLICY_HITL, POLICY_EVERY_N };
+enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NONE };
+enum policy_fsync { POLICY_FSYNC_ALWAYS, POLICY_FSYNC_BATCH, POLICY_FSYNC_OFF };
+enum policy_step { /* what an error category does: seed 000, one row each */
+                   POLICY_RETRY_THEN_ESCALATE,
+                   POLICY_RETRY,
+                   POLICY_ESCALATE,
+                   POLICY_SKIP_IF_OPTIONAL
+};
+enum policy_category {
+    POLICY_CODE,
+    POLICY_LOGIC,
+    POLICY_FORMAT,
+    POLICY_SCHEMA,
+    POLICY_TIMEOUT,
+    POLICY_EARLY_ABORT,
+    POLICY_CATEGORY_COUNT
+};
+
+/* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
+struct policy_limits {
+    uint64_t timeout_ms, cpu_ms, memory, descriptors, disk, inodes, processes, threads;
+    uint64_t source, output; /* bytes */
+};
+
+struct policy_role {
+    const char *name;
+    struct policy_words tools; /* "*": all of them */
+    struct policy_origin origin;
+};
+
+struct policy_tool {
+    const char *name, *category;
+    enum policy_risk risk;
+    struct policy_origin origin;
+};
+
+struct policy_judge { /* of the arena: a command, or a model's endpoint */
+    const char *name;
+    struct policy_words command;
+    const char *url, *model, *key_env; /* key_env: the variable that holds the key */
+    uint64_t timeout_ms;               /* 0: arena.timeout */
+    struct policy_origin origin;
+};
+
+struct policy {
+    struct {
+        const char *profile, *language, *role;
+        struct policy_words profiles; /* those that a caller may choose */
+        enum policy_mode mode;
+        enum policy_memory_by memory_by;
+    } run;
+    struct policy_limits limits, ceilings;
+    uint64_t flood_factor; /* output past limits.output times this ends the run */
+    struct {
+        uint64_t timeout_ms; /* of one call */
+        uint64_t output, tool_calls, file_read,
+            grep_matches; /* characters, calls, characters, lines */
+        uint64_t idle_ms, per_client, memory;
+    } sessions;
+    struct {
+        bool enabled;
+        uint64_t warm;    /* children kept ready a template */
+        uint64_t idle_ms; /* the holder ends when nobody asked for this long */
+    } pool;
+    const struct policy_profile *const
+        *profiles; /* the built-in ones and the operator's; ended by NULL */
+    const struct policy_role *roles;
+    size_t nroles;
+    const struct policy_tool *tools;
+    size_t ntools;
+    struct {
+        uint64_t executions, window_ms; /* at most this many in any window, each client */
+        uint64_t concurrent;            /* on the machine */
+        uint64_t concurrent_per_client; /* 0: no narrower than `concurrent` */
+        uint64_t model_calls, model_window_ms, model_burst; /* token bucket of a client */
+    } rates;
+    struct {
+        uint64_t failures, cooldown_ms;
+        struct policy_words counts; /* the result statuses that count as a failure */
+    } breakers;
+    struct {
+        enum policy_approval mode;
+        uint64_t every_n, expiry_ms;
+        uint64_t iterations; /* cap on the executions of one task; 0: none */
+    } approval;
+    struct {
+        bool enabled;
+        uint64_t quorum, timeout_ms;
+        enum policy_risk risk;     /* this and above is judged */
+        struct policy_words paths; /* writes below these are judged too */
+        const struct policy_judge *judges;
+        size_t njudges;
+    } arena;
+    struct {
+        enum policy_escape escape;
+        uint64_t guarded_cap; /* characters: what the print collector returns */
+        bool scrub, redact;
+        struct policy_words scrub_paths;  /* further internal paths */
+        struct policy_words secret_names; /* further variables whose values are secrets */
+    } output;
+    struct {
+        const char *folder; /* empty: audit/ in the state folder */
+        enum policy_fsync fsync;
+        uint64_t retention_days;
+        uint64_t window_ms, failures, slow_factor, slow_records, violations;
+        bool duplicates;
+        struct policy_words alert_command;
+        const char *alert_file;
+    } audit;
+    struct {
+        uint64_t retries;
+        struct policy_words tiers;
+        enum policy_step steps[POLICY_CATEGORY_COUNT];
+    } escalation;
+
+    const char *const *files; /* what the origins' numbers mean; files[0] is "built-in" */
+    size_t nfiles;
+    const struct policy_origin *origins; /* one a key of the schema; NULL: all built-in */
+};
+
+extern const struct policy policy_builtin;
+
+const struct policy_profile *policy_find_profile(const struct policy *p, const char *name);
+const struct policy_role *policy_find_role(const struct policy *p, const char *name);
+const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
+bool policy_words_have(const struct policy_words *w, const char *word);
+bool policy_role_may(const struct policy_role *role, const char *tool);
+
+/* ---- the policy in force ---- */
+
+struct policy_store;
+
+/* EXTRA is --policy: a path, or the name of a shipped policy (max-safety, production), or NULL. A file
+ * that is not there is no error, except EXTRA. A broken or unsafe one is: nothing runs under a policy
+ * that was not understood. Without files this costs a few stat calls. */
+ERR_MUST_USE int policy_open(const char *extra, struct policy_store **ret_store, struct err *err);
+void policy_close(struct policy_store *store);
+
+/* Borrowed: valid until the next refresh, or as long as it is held. */
+const struct policy *policy_now(const struct policy_store *store);
+
+/* Looks at the files (stat only) and takes up what changed. 0: nothing changed; 1: a new policy is in
+ * force; negative: a file is broken, the old policy stays in force, and ERR says why (once a change). */
+ERR_MUST_USE int policy_refresh(struct policy_store *store, struct err *err);
+
+/* A run that outlives a refresh holds its policy. */
+const struct policy *policy_hold(struct policy_store *store);
+void policy_release(struct policy_store *store, const struct policy *held);
+
+/* Refuses (ERR_USAGE) when a file in force lies where a guest could write it: in, at, or through a link
+ * in one of the WRITABLE paths (binds, workspaces) of a run. */
+ERR_MUST_USE int policy_paths_safe(const struct policy_store *store, const char *const *writable,
+                                   size_t count, struct err *err);
+ERR_MUST_USE int policy_path_safe(const char *path, const char *const *writable, size_t count,
+                                  struct err *err);
+
+#endif
