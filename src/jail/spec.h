@@ -19,6 +19,11 @@ enum jail_mode {
     JAIL_LANDLOCK, /* the weaker mode: no namespaces; chosen by name, never by itself */
 };
 
+enum jail_kind {
+    JAIL_KIND_PROGRAM,  /* the guest: every lock closed before its first instruction */
+    JAIL_KIND_TEMPLATE, /* ours: same room, but it keeps what forking locked children needs */
+};
+
 enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT };
 
 /* A folder or file of the host that the guest sees. */
@@ -55,6 +60,7 @@ enum jail_switch {
 };
 
 struct jail_spec {
+    enum jail_kind kind;
     enum jail_mode mode;
     bool proc;             /* mount a masked /proc */
     bool memory_by_rlimit; /* address space is what bounds memory */
