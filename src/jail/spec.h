@@ -59,6 +59,7 @@ struct jail_spec {
     bool proc;             /* mount a masked /proc */
     bool memory_by_rlimit; /* address space is what bounds memory */
     bool run_written;      /* files that the guest wrote may be executed */
+    bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
