@@ -9,7 +9,8 @@
  *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
  *   7  Landlock                needs paths to be opened, so before seccomp looks at every open
  *   8  seccomp                 forbids what the steps above need; its listener needs a descriptor
- *   9  descriptors             an own table; none but the three streams survives the exec
+ *   9  descriptors             an own table; none but the three streams and the channel survives
+ *                              the exec
  *  10  proof                   one forbidden act per layer, judged before the program is run; then
  *                              the limit on descriptors, under which no act could be tried
  *
@@ -72,7 +73,7 @@ static int lock_calls(struct jail_stage *st, struct err *err)
 }
 
 /* The message's sender is how the supervisor learns our pid: the kernel's word, not ours. */
-static int tell_started(const struct jail_stage *st, const struct jail_proof *proof)
+static int tell_started(int control, const struct jail_proof *proof)
 {
     char room[1536];
     struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
@@ -80,7 +81,7 @@ static int tell_started(const struct jail_stage *st, const struct jail_proof *pr
     wire_begin(&w, &b, WIRE_STARTED);
     wire_put_int(&w, (int64_t)proof->pid);
     wire_put_text(&w, proof->status);
-    return wire_end(&w) < 0 || write(st->control[1], b.data, b.len) != (ssize_t)b.len ? -1 : 0;
+    return wire_end(&w) < 0 || write(control, b.data, b.len) != (ssize_t)b.len ? -1 : 0;
 }
 
 static int fail(struct jail_stage *st, const char *layer)
@@ -96,6 +97,7 @@ int jail_launch(void *p)
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
     struct jail_proof proof;
+    int control = st->control[1], ready = st->ready[1]; /* ours may move, the builder's do not */
 
     if (own_identity(st, err) < 0)
         return fail(st, "process");
@@ -118,8 +120,10 @@ int jail_launch(void *p)
     jail_attest_network(&proof);
     if (lock_calls(st, err) < 0)
         return fail(st, "syscalls");
-    int leftover = dup(0); /* on purpose without close-on-exec: step 9 must catch it */
-    if (jail_fds_leave_behind(spec, err) < 0)
+    int leftover = fcntl(0, F_DUPFD, 4); /* not close-on-exec, on purpose: step 9 must catch it */
+    int *const keep[] = {&status, &control, &ready};
+    if (jail_fds_leave_behind(spec, err) < 0 ||
+        jail_fds_channel(st->channel, keep, sizeof keep / sizeof *keep, err) < 0)
         return fail(st, "process");
 
     jail_attest_after(&proof, spec, status);
@@ -130,10 +134,10 @@ int jail_launch(void *p)
     jail_attest_descriptors(&proof, spec);
     if (jail_attest_judge(&proof, spec, st->own, &st->layers, err) < 0)
         return 1; /* it has named the layer */
-    if (tell_started(st, &proof) < 0 || write(st->ready[1], "R", 1) != 1)
+    if (tell_started(control, &proof) < 0 || write(ready, "R", 1) != 1)
         return 1; /* nobody is there any more */
     /* Where the table notifies exec, this one waits for the builder's word, and is the only one. */
     execve(spec->program, (char *const *)spec->argv, (char *const *)spec->env);
     err_set(err, ERR_USAGE, "%.120s: %s", spec->program, strerror(errno));
-    return write(st->ready[1], "E", 1) != 1;
+    return write(ready, "E", 1) != 1;
 }

@@ -1,5 +1,5 @@
 /* A descriptor from outside is a hole in every other layer, so nothing is inherited but three
- * streams. Every descriptor of ours is close-on-exec from birth; close_range is the second lock on
+ * streams and, where the plan has one, the channel. Every descriptor of ours is close-on-exec from birth; close_range is the second lock on
  * the same door, and gives the launcher a table of its own, so that what it leaves behind stays
  * with the builder. */
 #include "jail/inside.h"
@@ -29,4 +29,17 @@ int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err)
     if (close_range(first, ~0U, CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) < 0)
         return err_sys(err, "close_range");
     return 0;
+}
+
+int jail_fds_channel(int channel, int *const *keep, size_t count, struct err *err)
+{
+    enum { PLACE = 3 };
+    if (channel < 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (*keep[i] == PLACE && (*keep[i] = fcntl(PLACE, F_DUPFD_CLOEXEC, PLACE + 1)) < 0)
+            return err_sys(err, "make place for the channel");
+    /* dup2 onto itself would leave close-on-exec as it is */
+    int r = channel == PLACE ? fcntl(PLACE, F_SETFD, 0) : dup2(channel, PLACE);
+    return r < 0 ? err_sys(err, "the guest's channel") : 0;
 }

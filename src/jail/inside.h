@@ -33,6 +33,7 @@ struct jail_stage {
     int control[2];            /* supervisor's end, cordon-nest's end */
     int net;                   /* set by the builder: where its network comes from */
     int stdio[3];              /* the guest's streams */
+    int channel;               /* and what it finds as descriptor 3; -1: none */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
     int listener;              /* set by the launcher; -1: none */
@@ -75,9 +76,11 @@ ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
                                          struct err *err); /* the last */
 ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
 
-/* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec. */
+/* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec; in
+ * that one the channel onto 3. KEEP are descriptors still needed: they move if they stand there. */
 ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
 ERR_MUST_USE int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err);
+ERR_MUST_USE int jail_fds_channel(int channel, int *const *keep, size_t count, struct err *err);
 
 /* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor. */
 ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener,

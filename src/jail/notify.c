@@ -51,12 +51,12 @@ static const char *hint_for(const char *layer)
 }
 
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
-                        const char *detail, const char *hint)
+                        const char *detail, const char *hint, uint64_t line)
 {
     out->violations_total++;
     for (size_t i = 0; i < out->violation_count; i++)
         if (strcmp(out->violations[i].rule, rule) == 0 &&
-            strcmp(out->violations[i].detail, detail) == 0) {
+            strcmp(out->violations[i].detail, detail) == 0 && out->violations[i].line == line) {
             out->violations[i].times++;
             return;
         }
@@ -71,6 +71,7 @@ void jail_violation_add(struct jail_outcome *out, const char *layer, const char 
     snprintf(v->rule, sizeof v->rule, "%s", rule);
     snprintf(v->detail, sizeof v->detail, "%s", detail);
     snprintf(v->hint, sizeof v->hint, "%s", hint);
+    v->line = line;
     v->times = 1;
 }
 
@@ -83,7 +84,7 @@ void jail_violation_processes(struct jail_outcome *out, uint64_t used, uint64_t 
     snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
              (unsigned long long)used, (unsigned long long)most);
     jail_violation_add(out, "resources", "limit.processes", detail,
-                       "start fewer at once, or ask for --processes N");
+                       "start fewer at once, or ask for --processes N", 0);
 }
 
 struct guest_memory {
@@ -141,7 +142,7 @@ static unsigned long count_children(pid_t pid)
 }
 
 /* EMFILE and EAGAIN leave no trace in the kernel; a process that ends at its limit has met it. */
-static void last_look(struct jail_watch *w, pid_t pid)
+void jail_notify_last_look(struct jail_watch *w, pid_t pid)
 {
     unsigned held = count_descriptors(pid);
     if (held >= w->limits->descriptors) {
@@ -149,7 +150,7 @@ static void last_look(struct jail_watch *w, pid_t pid)
         snprintf(detail, sizeof detail, "%u of %llu descriptors in use at its end", held,
                  (unsigned long long)w->limits->descriptors);
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
-                           "close what is no longer used, or ask for --descriptors N");
+                           "close what is no longer used, or ask for --descriptors N", 0);
     }
     unsigned long children = w->limits->processes && !w->group_counts ? count_children(pid) : 0;
     if (children && children >= w->limits->processes)
@@ -159,7 +160,7 @@ static void last_look(struct jail_watch *w, pid_t pid)
         char detail[80];
         snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
         jail_violation_add(w->out, "resources", "limit.threads", detail,
-                           "start fewer at once, or ask for --threads N");
+                           "start fewer at once, or ask for --threads N", 0);
     }
 }
 
@@ -173,7 +174,7 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     }
     if (!call) {
         snprintf(rule, sizeof rule, "seccomp.%d", n->data.nr);
-        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"));
+        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"), 0);
         return;
     }
     struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
@@ -186,7 +187,7 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     for (size_t i = 0; i < sizeof own_hints / sizeof *own_hints; i++)
         if (strcmp(own_hints[i].call, call->name) == 0)
             hint = own_hints[i].hint;
-    jail_violation_add(w->out, call->layer, rule, detail, hint);
+    jail_violation_add(w->out, call->layer, rule, detail, hint, 0);
 }
 
 void jail_notify_handle(struct jail_watch *w)
@@ -207,7 +208,7 @@ void jail_notify_handle(struct jail_watch *w)
     out.resp.id = in.notif.id;
     out.resp.error = -EPERM;
     if (in.notif.data.nr == SYS_exit_group) {
-        last_look(w, (pid_t)in.notif.pid);
+        jail_notify_last_look(w, (pid_t)in.notif.pid);
         out.resp.error = 0;
         out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     } else {

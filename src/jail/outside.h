@@ -83,6 +83,7 @@ struct jail_spawn {
     int nest;                         /* cordon-nest, executable */
     int control[2];                   /* ours, theirs */
     int stdio[3];
+    int channel; /* -1: none */
     const int *binds;
 };
 ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,
@@ -112,8 +113,10 @@ struct jail_watch {
     struct jail_outcome *out;
 };
 void jail_notify_handle(struct jail_watch *w); /* one pending notification, if there is one */
+/* What a process that ends holds at its end. */
+void jail_notify_last_look(struct jail_watch *w, pid_t pid);
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
-                        const char *detail, const char *hint);
+                        const char *detail, const char *hint, uint64_t line);
 
 void jail_violation_processes(struct jail_outcome *out, uint64_t used,
                               uint64_t most); /* told once */

@@ -1,7 +1,7 @@
 /* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output,
  * answer notifications and keep time until cordon-nest says how it ended. One epoll descriptor
  * holds everything, so that a daemon can hold many runs in one loop. */
-#include "jail/outside.h"
+#include "jail/running.h"
 
 #include "base/clock.h"
 #include "jail/filter.h"
@@ -28,32 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES };
-
-struct jail_run {
-    struct jail_spec spec; /* the caller's strings; they outlive the run */
-    struct jail_identity id;
-    struct jail_sink sink;
-    struct jail_cgroup cgroup;
-    struct jail_janitor janitor;
-    struct jail_watch watch;
-    struct jail_feed feed;
-    struct jail_outcome out;
-    char scratch[512];
-    const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
-    char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
-    const char **env;
-    int epoll, fd[SOURCES];
-    pid_t nest, guest;
-    void *spawn_memory;
-    uint64_t go_ns, end_ns;
-    uint64_t cpu_built_us; /* what building the jail cost its cgroup: not the program's time */
-    bool ended;            /* EXITED came, or cordon-nest is dead */
-    bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
-    bool reaped;
-    enum jail_end forced; /* why we killed it */
-};
-
 /* ---- preparing ---- */
 
 static int watch_fd(struct jail_run *run, enum source s, struct err *err)
@@ -62,10 +36,14 @@ static int watch_fd(struct jail_run *run, enum source s, struct err *err)
     return epoll_ctl(run->epoll, EPOLL_CTL_ADD, run->fd[s], &e) < 0 ? err_sys(err, "epoll") : 0;
 }
 
-static void forget_fd(struct jail_run *run, enum source s)
+/* The caller's end of the channel stays the caller's: it is only waited for here. */
+static int watch_channel(struct jail_run *run, int fd, struct err *err)
 {
-    fd_close(run->fd[s]); /* epoll forgets a closed descriptor by itself */
-    run->fd[s] = -1;
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = CHANNEL};
+    run->channel = fd;
+    return fd >= 0 && epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0
+               ? err_sys(err, "watch the channel")
+               : 0;
 }
 
 static void arm(struct jail_run *run, uint64_t ns)
@@ -215,6 +193,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .nest = nest,
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
+                                   .channel = start->channel,
                                    .binds = fds + 3};
         r = jail_spawn(&spawn, &run->nest, &run->out.layers, &run->spawn_memory, err);
         if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
@@ -226,6 +205,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
             r = watch_fd(run, s, err);
+    if (r == 0)
+        r = watch_channel(run, start->channel_ours, err);
     arm(run, 1); /* the timer works out what comes first: wall or CPU time */
     for (int i = 0; i < 3; i++)
         fd_close(fds[i]);
@@ -247,7 +228,7 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     run->sink = start->sink;
     run->cgroup = (struct jail_cgroup)JAIL_CGROUP_NONE;
     run->epoll = -1;
-    run->feed.to = -1;
+    run->channel = run->feed.to = run->files = -1;
     for (int s = 0; s < SOURCES; s++)
         run->fd[s] = -1;
     run->watch = (struct jail_watch){.listener = -1,
@@ -264,144 +245,17 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     return 0;
 }
 
-/* ---- ending ---- */
-
-static void reap(struct jail_run *run)
-{
-    struct rusage used;
-    if (run->reaped || run->nest <= 0)
-        return;
-    kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
-    /* Without a pid namespace the guest does not die with it. Once EXITED has come, cordon-nest has
-     * waited for it, and its number may be somebody else's. */
-    if (run->spec.mode != JAIL_FULL && run->guest > 0 && run->out.end == JAIL_END_NONE)
-        kill(run->guest, SIGKILL);
-    while (wait4(run->nest, NULL, 0, &used) < 0) /* returns after the last process is gone */
-        if (errno != EINTR)
-            return;
-    run->reaped = true;
-    jail_spawn_done(run->spawn_memory);
-    run->spawn_memory = NULL;
-    uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-    uint64_t bytes = (uint64_t)used.ru_maxrss * 1024;
-    if (run->forced && us > run->out.cpu_us)
-        run->out.cpu_us = us;
-    if (run->forced && bytes > run->out.memory)
-        run->out.memory = bytes;
-}
-
-static uint64_t cpu_used_us(const struct jail_run *run)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (run->cpu_by_group)
-        return jail_cgroup_cpu_us(&run->cgroup) - run->cpu_built_us;
-    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
-        clock_gettime(clock, &t) < 0)
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-static uint64_t peak_memory(pid_t pid)
-{
-    char path[32], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    const char *at = pid > 0 && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0
-                         ? strstr(text, "VmHWM:")
-                         : NULL;
-    return at ? strtoull(at + 6, NULL, 10) * KIB : 0;
-}
-
-static void force(struct jail_run *run, enum jail_end why)
-{
-    if (run->ended || run->forced)
-        return;
-    run->forced = why;
-    run->end_ns = clock_now_ns();
-    run->out.memory = peak_memory(run->guest);
-    run->out.cpu_us = cpu_used_us(run); /* what dies with the namespace is counted nowhere later */
-    reap(run);
-    run->ended = true;
-}
-
-void jail_run_stop(struct jail_run *run)
-{
-    force(run, JAIL_END_STOPPED);
-}
-
-/* What EXITED tells and the limits it may have met. */
-static void judge_end(struct jail_run *run)
-{
-    struct jail_outcome *o = &run->out;
-    const uint64_t near = run->spec.limits.memory / 10 * 9;
-    if (run->cgroup.version) {
-        uint64_t peak = jail_cgroup_peak(&run->cgroup);
-        o->memory = peak > o->memory ? peak : o->memory;
-        bool refused = jail_cgroup_pids_hit(&run->cgroup);
-        if (refused && run->spec.limits.processes)
-            jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
-        else if (refused)
-            jail_violation_add(o, "resources", "limit.threads", "a new thread was refused (EAGAIN)",
-                               "start fewer at once, or ask for --threads N");
-    }
-    /* Version 2 kills the whole group at once, cordon-nest with it. */
-    if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))
-        run->forced = JAIL_END_MEMORY;
-    if (run->forced) {
-        o->end = run->forced;
-        o->signal = SIGKILL;
-        o->exit_code = -SIGKILL;
-        return;
-    }
-    bool failed = o->end == JAIL_END_SIGNAL || (o->end == JAIL_END_EXIT && o->exit_code != 0);
-    if (run->cgroup.version && failed && jail_cgroup_oom_killed(&run->cgroup))
-        o->end = JAIL_END_MEMORY;
-    else if (o->end == JAIL_END_SIGNAL && o->signal == SIGXCPU)
-        o->end = JAIL_END_CPU;
-    else if (failed && o->memory >= near && o->signal != SIGKILL && o->signal != SIGTERM)
-        o->end = JAIL_END_MEMORY;
-}
-
-/* What the janitor removes; if somebody killed it, we do. */
-static void clean_up(struct jail_run *run)
-{
-    if (!jail_janitor_finish(&run->janitor)) {
-        for (int part = 0; part < JAIL_CGROUP_PARTS; part++)
-            if (run->cgroup.parent[part] >= 0)
-                jail_cgroup_remove(run->cgroup.parent[part], run->cgroup.name);
-        if (run->scratch[0])
-            jail_scratch_remove(run->scratch);
-    }
-    jail_cgroup_close(&run->cgroup);
-}
-
-static void drain(struct jail_run *run);
-
-static void finish(struct jail_run *run)
-{
-    jail_feed_stop(&run->feed);
-    if (!run->end_ns)
-        run->end_ns = clock_now_ns();
-    reap(run);
-    drain(run);
-    run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
-    judge_end(run);
-    clean_up(run);
-    for (enum source s = CONTROL; s < SOURCES; s++)
-        forget_fd(run, s);
-}
-
 void jail_run_free(struct jail_run *run)
 {
     if (!run)
         return;
-    reap(run);
+    jail_run_reap(run);
     jail_feed_stop(&run->feed);
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
-    clean_up(run);
+    fd_close(run->files);
+    jail_run_clean_up(run);
     if (run->env) {
         free(run->env);
         free(run->spec.binds);
@@ -418,7 +272,7 @@ static void take_listener(struct jail_run *run, int fd)
     struct err why = ERR_INIT;
     run->fd[LISTENER] = run->watch.listener = fd;
     if (watch_fd(run, LISTENER, &why) < 0)
-        force(run, JAIL_END_LOST);
+        jail_run_force(run, JAIL_END_LOST);
     /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 }
@@ -448,16 +302,16 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
         snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
                  (unsigned long long)run->spec.limits.disk);
         jail_violation_add(o, "resources", "limit.disk", detail,
-                           "write less, delete what is done with, or ask for --disk N");
+                           "write less, delete what is done with, or ask for --disk N", 0);
     }
     if (quota == 4 && left[2] && left[3] == 0) {
         snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
                  (unsigned long long)run->spec.limits.inodes);
         jail_violation_add(o, "resources", "limit.inodes", detail,
-                           "make fewer files, or ask for --inodes N");
+                           "make fewer files, or ask for --inodes N", 0);
     }
     run->end_ns = clock_now_ns();
-    run->ended = true;
+    run->exited = run->ended = true;
 }
 
 static void on_control(struct jail_run *run)
@@ -474,39 +328,14 @@ static void on_control(struct jail_run *run)
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
         if (fd >= 0)
             take_listener(run, fd_take(&fd));
+    } else if (good && r.type == WIRE_FILES && run->files < 0) {
+        run->files = fd_take(&fd);
     } else if (good && r.type == WIRE_EXITED) {
         take_exit(run, &r);
     } else {
-        force(run, JAIL_END_LOST);
+        jail_run_force(run, JAIL_END_LOST);
     }
     fd_close(fd);
-}
-
-static bool on_output(struct jail_run *run, enum source s)
-{
-    static char chunk[65536];
-    enum jail_stream stream = s == OUT ? JAIL_STDOUT : JAIL_STDERR;
-    ssize_t n = read(run->fd[s], chunk, sizeof chunk);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (n <= 0) {
-        forget_fd(run, s);
-        return false;
-    }
-    run->out.bytes[stream] += (uint64_t)n;
-    run->sink.bytes(run->sink.ctx, stream, chunk, (size_t)n);
-    if (run->out.bytes[0] + run->out.bytes[1] > run->spec.limits.flood)
-        force(run, JAIL_END_FLOOD);
-    return true;
-}
-
-/* What is still in the pipes. Everybody who could write is dead, so this ends. */
-static void drain(struct jail_run *run)
-{
-    for (enum source s = OUT; s <= ERR; s++)
-        while (run->fd[s] >= 0 && run->out.bytes[0] + run->out.bytes[1] <= run->spec.limits.flood &&
-               on_output(run, s))
-            ;
 }
 
 /* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
@@ -518,13 +347,14 @@ static void on_timer(struct jail_run *run)
         return;
     uint64_t now = clock_now_ns(),
              wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
-    uint64_t used = cpu_used_us(run) * 1000, cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
+    uint64_t used = jail_run_cpu_us(run) * 1000,
+             cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
     if (used >= cpu_limit) {
-        force(run, JAIL_END_CPU);
+        jail_run_force(run, JAIL_END_CPU);
         return;
     }
     if (now >= wall_end) {
-        force(run, JAIL_END_WALL);
+        jail_run_force(run, JAIL_END_WALL);
         return;
     }
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -533,16 +363,18 @@ static void on_timer(struct jail_run *run)
     arm(run, to_cpu < to_wall ? to_cpu : to_wall);
 }
 
+enum { EVENTS = CHANNEL + 2 }; /* the feed has two */
+
 bool jail_run_step(struct jail_run *run, int timeout_ms)
 {
-    struct epoll_event events[SOURCES + 2];
+    struct epoll_event events[EVENTS];
     if (run->epoll < 0)
         return true;
     if (!run->ended) {
-        int n = epoll_wait(run->epoll, events, SOURCES + 2, timeout_ms);
+        int n = epoll_wait(run->epoll, events, EVENTS, timeout_ms);
         for (int i = 0; i < n && !run->ended; i++) {
             enum source s = (enum source)events[i].data.u32;
-            if (s != FEED && run->fd[s] < 0)
+            if (s < SOURCES && run->fd[s] < 0)
                 continue;
             switch (s) {
             case CONTROL:
@@ -550,13 +382,13 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 break;
             case OUT:
             case ERR:
-                (void)on_output(run, s);
+                (void)jail_run_output(run, s);
                 break;
             case LISTENER:
                 if (events[i].events & EPOLLIN)
                     jail_notify_handle(&run->watch);
                 else
-                    forget_fd(run, s); /* the last process under the filter is gone */
+                    jail_run_forget(run, s); /* the last process under the filter is gone */
                 break;
             case TIMER:
                 on_timer(run);
@@ -564,12 +396,16 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
             case FEED:
                 jail_feed_step(&run->feed);
                 break;
+            case CHANNEL:
+                if (!run->sink.channel(run->sink.ctx))
+                    epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->channel, NULL);
+                break;
             }
         }
     }
     if (!run->ended)
         return false;
-    finish(run);
+    jail_run_finish(run);
     fd_close(run->epoll);
     run->epoll = -1;
     return true;
@@ -578,6 +414,11 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
 int jail_run_fd(const struct jail_run *run)
 {
     return run->epoll;
+}
+
+int jail_run_files(const struct jail_run *run)
+{
+    return run->files;
 }
 
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run)

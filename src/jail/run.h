@@ -21,12 +21,18 @@ struct jail_sink {
     void *ctx;
     /* Takes bytes as they come. */
     void (*bytes)(void *ctx, enum jail_stream stream, const void *data, size_t len);
+    /* Something came on the caller's end of the channel, or the guest closed its own. Called by
+     * jail_run_step; may call jail_run_end_now and jail_run_stop. False: do not watch it any more (a
+     * closed channel that is still watched is told for ever). */
+    bool (*channel)(void *ctx);
 };
 
 struct jail_start {
     const char *nest; /* path of cordon-nest */
     enum jail_memory_by memory_by;
-    int input; /* pumped to the guest's stdin, stays the caller's; -1: there is none */
+    int input;   /* pumped to the guest's stdin, stays the caller's; -1: there is none */
+    int channel; /* the guest finds it as descriptor 3; stays the caller's to close; -1: none */
+    int channel_ours; /* watched for the sink's `channel`; stays the caller's; -1: none */
     struct jail_sink sink;
     /* A process that runs this one jail and then ends may give up root for good as soon as the jail
      * is prepared: whatever reads the guest's bytes then is nobody. */
@@ -47,6 +53,7 @@ enum jail_end {
 
 struct jail_violation {
     char layer[16], rule[48], detail[320], hint[160];
+    uint64_t line; /* of the guest's source; 0: not known */
     uint64_t times;
 };
 
@@ -76,6 +83,17 @@ int jail_run_fd(const struct jail_run *run); /* readable when a step has work: f
 /* Handles what is there, waiting at most TIMEOUT_MS (-1: no bound). True when the run is over. */
 bool jail_run_step(struct jail_run *run, int timeout_ms);
 void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome says so */
+
+/* The worker said that it is done with this exit code: that is how the run ends. What was written is
+ * taken, everything is killed; the next step returns true. */
+void jail_run_end_now(struct jail_run *run, int exit_code);
+
+/* Adds what the worker itself saw and refused. LINE 0: not known. */
+void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
+                        const char *detail, const char *hint, uint64_t line);
+/* The file system with the guest's `workspace` and `tmp`, or -1: readable also after the end, as the
+ * guest left it. Everything in it is hostile. Borrowed. */
+int jail_run_files(const struct jail_run *run);
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run);
 
 #endif

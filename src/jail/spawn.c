@@ -138,6 +138,9 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
         mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (h == MAP_FAILED)
         return err_sys(err, "mmap");
+    /* A supervisor that runs others already hides from dumps, and so could not write the id maps. */
+    if (prctl(PR_GET_DUMPABLE) == 0)
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     struct jail_proof own;
     jail_attest_before(&own, proc);
     h->s = s;
@@ -150,6 +153,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
                                    .nest = s->nest,
                                    .control = {s->control[0], s->control[1]},
                                    .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
+                                   .channel = s->channel,
                                    .binds = s->binds,
                                    .quota = -1,
                                    .listener = -1};

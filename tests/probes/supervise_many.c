@@ -74,8 +74,12 @@ static int one(const char *nest, enum kind kind)
     spec.limits.flood = spec.limits.output * 10;
     if (kind == TIMES_OUT)
         spec.limits.wall_ms = 10;
-    struct jail_start start = {
-        .nest = nest, .memory_by = JAIL_MEMORY_RLIMIT, .input = -1, .sink = {NULL, take}};
+    struct jail_start start = {.nest = nest,
+                               .memory_by = JAIL_MEMORY_RLIMIT,
+                               .input = -1,
+                               .channel = -1,
+                               .channel_ours = -1,
+                               .sink = {.bytes = take}};
     int r = jail_run_new(&spec, &start, &run, &err);
     if (r < 0 && kind == NOT_THERE)
         return 0; /* refused before it ran, as it should be */

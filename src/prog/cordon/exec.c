@@ -298,7 +298,9 @@ static int run_plan(const struct exec_options *o, const struct jail_spec *spec,
     struct jail_start start = {.nest = nest,
                                .memory_by = by,
                                .input = input,
-                               .sink = {&reader, take_bytes},
+                               .channel = -1,
+                               .channel_ours = -1,
+                               .sink = {.ctx = &reader, .bytes = take_bytes},
                                .step_down = true};
     for (int i = 0; i < 2; i++)
         output_capture_init(&reader.streams[i], spec->limits.output);

@@ -1,0 +1,199 @@
+/* How a run ends: by itself, by a limit, because the caller wished so, or because a worker that
+ * stays alive said that it is done. In every case all of it is killed first; what it wrote is then
+ * still in the pipes, and nobody is left to add to it. */
+#include "jail/running.h"
+
+#include "base/clock.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+void jail_run_forget(struct jail_run *run, enum source s)
+{
+    fd_close(run->fd[s]); /* epoll forgets a closed descriptor by itself */
+    run->fd[s] = -1;
+}
+
+void jail_run_reap(struct jail_run *run)
+{
+    struct rusage used;
+    if (run->reaped || run->nest <= 0)
+        return;
+    kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
+    /* Without a pid namespace the guest does not die with it. Once EXITED has come, cordon-nest has
+     * waited for it, and its number may be somebody else's. */
+    if (run->spec.mode != JAIL_FULL && run->guest > 0 && !run->exited)
+        kill(run->guest, SIGKILL);
+    while (wait4(run->nest, NULL, 0, &used) < 0) /* returns after the last process is gone */
+        if (errno != EINTR)
+            return;
+    run->reaped = true;
+    jail_spawn_done(run->spawn_memory);
+    run->spawn_memory = NULL;
+    uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    uint64_t bytes = (uint64_t)used.ru_maxrss * 1024;
+    if (run->forced && us > run->out.cpu_us)
+        run->out.cpu_us = us;
+    if (run->forced && bytes > run->out.memory)
+        run->out.memory = bytes;
+}
+
+uint64_t jail_run_cpu_us(const struct jail_run *run)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (run->cpu_by_group)
+        return jail_cgroup_cpu_us(&run->cgroup) - run->cpu_built_us;
+    if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
+        clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static uint64_t peak_memory(pid_t pid)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at = pid > 0 && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0
+                         ? strstr(text, "VmHWM:")
+                         : NULL;
+    return at ? strtoull(at + 6, NULL, 10) * KIB : 0;
+}
+
+void jail_run_force(struct jail_run *run, enum jail_end why)
+{
+    if (run->ended || run->forced)
+        return;
+    run->forced = why;
+    run->end_ns = clock_now_ns();
+    run->out.memory = peak_memory(run->guest);
+    run->out.cpu_us =
+        jail_run_cpu_us(run); /* what dies with the namespace is counted nowhere later */
+    jail_run_reap(run);
+    run->ended = true;
+}
+
+void jail_run_stop(struct jail_run *run)
+{
+    jail_run_force(run, JAIL_END_STOPPED);
+}
+
+/* What a guest that ends by itself tells through exit_group and cordon-nest is looked up before it is
+ * killed. Killed, not asked: it may have lied, and may go on working. */
+void jail_run_end_now(struct jail_run *run, int exit_code)
+{
+    if (run->ended)
+        return;
+    run->end_ns = clock_now_ns();
+    run->out.end = JAIL_END_EXIT;
+    run->out.exit_code = exit_code & 0xff;
+    run->out.memory = peak_memory(run->guest);
+    run->out.cpu_us = jail_run_cpu_us(run);
+    if (run->guest > 0)
+        jail_notify_last_look(&run->watch, run->guest);
+    jail_run_reap(run);
+    run->ended = true;
+}
+
+void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
+                        const char *detail, const char *hint, uint64_t line)
+{
+    jail_violation_add(&run->out, layer, rule, detail, hint, line);
+}
+
+bool jail_run_output(struct jail_run *run, enum source s)
+{
+    static char chunk[65536];
+    enum jail_stream stream = s == OUT ? JAIL_STDOUT : JAIL_STDERR;
+    ssize_t n = read(run->fd[s], chunk, sizeof chunk);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) {
+        jail_run_forget(run, s);
+        return false;
+    }
+    run->out.bytes[stream] += (uint64_t)n;
+    run->sink.bytes(run->sink.ctx, stream, chunk, (size_t)n);
+    if (run->out.bytes[0] + run->out.bytes[1] > run->spec.limits.flood)
+        jail_run_force(run, JAIL_END_FLOOD);
+    return true;
+}
+
+/* What is still in the pipes. Everybody who could write is dead, so this ends. */
+static void drain(struct jail_run *run)
+{
+    for (enum source s = OUT; s <= ERR; s++)
+        while (run->fd[s] >= 0 && run->out.bytes[0] + run->out.bytes[1] <= run->spec.limits.flood &&
+               jail_run_output(run, s))
+            ;
+}
+
+/* What EXITED tells and the limits it may have met. */
+static void judge_end(struct jail_run *run)
+{
+    struct jail_outcome *o = &run->out;
+    const uint64_t near = run->spec.limits.memory / 10 * 9;
+    if (run->cgroup.version) {
+        uint64_t peak = jail_cgroup_peak(&run->cgroup);
+        o->memory = peak > o->memory ? peak : o->memory;
+        bool refused = jail_cgroup_pids_hit(&run->cgroup);
+        if (refused && run->spec.limits.processes)
+            jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
+        else if (refused)
+            jail_violation_add(o, "resources", "limit.threads", "a new thread was refused (EAGAIN)",
+                               "start fewer at once, or ask for --threads N", 0);
+    }
+    /* Version 2 kills the whole group at once, cordon-nest with it. */
+    if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))
+        run->forced = JAIL_END_MEMORY;
+    if (run->forced) {
+        o->end = run->forced;
+        o->signal = SIGKILL;
+        o->exit_code = -SIGKILL;
+        return;
+    }
+    bool failed = o->end == JAIL_END_SIGNAL || (o->end == JAIL_END_EXIT && o->exit_code != 0);
+    if (run->cgroup.version && failed && jail_cgroup_oom_killed(&run->cgroup))
+        o->end = JAIL_END_MEMORY;
+    else if (o->end == JAIL_END_SIGNAL && o->signal == SIGXCPU)
+        o->end = JAIL_END_CPU;
+    else if (failed && o->memory >= near && o->signal != SIGKILL && o->signal != SIGTERM)
+        o->end = JAIL_END_MEMORY;
+}
+
+/* What the janitor removes; if somebody killed it, we do. */
+void jail_run_clean_up(struct jail_run *run)
+{
+    if (!jail_janitor_finish(&run->janitor)) {
+        for (int part = 0; part < JAIL_CGROUP_PARTS; part++)
+            if (run->cgroup.parent[part] >= 0)
+                jail_cgroup_remove(run->cgroup.parent[part], run->cgroup.name);
+        if (run->scratch[0])
+            jail_scratch_remove(run->scratch);
+    }
+    jail_cgroup_close(&run->cgroup);
+}
+
+void jail_run_finish(struct jail_run *run)
+{
+    jail_feed_stop(&run->feed);
+    if (!run->end_ns)
+        run->end_ns = clock_now_ns();
+    jail_run_reap(run);
+    drain(run);
+    run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
+    judge_end(run);
+    jail_run_clean_up(run);
+    for (enum source s = CONTROL; s < SOURCES; s++)
+        jail_run_forget(run, s);
+}

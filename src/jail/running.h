@@ -1,0 +1,52 @@
+/* The state of one run, and how it ends: what run.c and its neighbours share.
+ *
+ * Takes:   events of the run's descriptors, the caller's wish to end it.
+ * Gives:   an outcome that is judged once, when the last process is dead or surely dying.
+ * Never:   is included outside src/jail.
+ * Runs in: the supervisor.
+ */
+#ifndef JAIL_RUNNING_H
+#define JAIL_RUNNING_H
+
+#include "jail/outside.h"
+
+/* What the run's epoll watches. The first ones are the run's own descriptors; the last two belong to the caller. */
+enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES, CHANNEL };
+
+struct jail_run {
+    struct jail_spec spec; /* the caller's strings; they outlive the run */
+    struct jail_identity id;
+    struct jail_sink sink;
+    struct jail_cgroup cgroup;
+    struct jail_janitor janitor;
+    struct jail_watch watch;
+    struct jail_feed feed;
+    struct jail_outcome out;
+    char scratch[512];
+    const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
+    char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
+    const char **env;
+    int epoll, fd[SOURCES];
+    int files;   /* what the guest may write, if the plan keeps it; -1 */
+    int channel; /* the caller's; -1: none */
+    pid_t nest, guest;
+    void *spawn_memory;
+    uint64_t go_ns, end_ns;
+    uint64_t cpu_built_us; /* what building the jail cost its cgroup: not the program's time */
+    bool ended;            /* EXITED came, or cordon-nest is dead */
+    bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
+    bool exited;           /* EXITED came: cordon-nest has waited for the guest */
+    bool reaped;
+    enum jail_end forced; /* why we killed it */
+};
+
+/* end.c */
+void jail_run_forget(struct jail_run *run, enum source s); /* closes it, and so unwatches it */
+void jail_run_reap(struct jail_run *run);                  /* all of it is dead when this returns */
+void jail_run_force(struct jail_run *run, enum jail_end why);
+uint64_t jail_run_cpu_us(const struct jail_run *run);
+bool jail_run_output(struct jail_run *run, enum source s); /* one read; true: there may be more */
+void jail_run_finish(struct jail_run *run);                /* once, when it has ended */
+void jail_run_clean_up(struct jail_run *run);
+
+#endif

@@ -1,0 +1,164 @@
+/* The channel of a worker, in a live jail: the guest (this program again, with --guest) finds it as
+ * descriptor 3 and nothing else besides its streams; the supervisor's loop tells of what comes; a
+ * worker that says it is done is believed about its own end and nothing more.
+ * Usage: test_channel CORDON-NEST */
+#include "base/tap.h"
+#include "jail/run.h"
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- the guest ---- */
+
+static unsigned open_besides_channel(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 64; fd++)
+        n += fd != 3 && fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int guest(const char *how)
+{
+    char word[64];
+    int n = snprintf(word, sizeof word, "%u streams, flags %d", open_besides_channel(),
+                     fcntl(3, F_GETFD));
+    if (write(3, word, (size_t)n) != n)
+        return 1;
+    if (read(3, word, sizeof word) != 2 || memcmp(word, "go", 2) != 0)
+        return 2;
+    if (strcmp(how, "exits") == 0)
+        return 5;
+    if (strcmp(how, "closes") == 0) {
+        close(3);
+        return usleep(20000) < 0;
+    }
+    for (int i = 0; i < 2000; i++)
+        if (write(1, "0123456789abcdef", 16) != 16)
+            return 3;
+    if (write(3, "done", 4) != 4)
+        return 4;
+    for (;;) /* it said that it is done, and goes on */
+        if (write(1, "after", 5) < 0)
+            return 6;
+}
+
+/* ---- the supervisor ---- */
+
+struct seen {
+    struct jail_run *run;
+    int channel;
+    char first[64];
+    unsigned told, closed;
+    uint64_t bytes;
+    char head[32];
+};
+
+static void take(void *ctx, enum jail_stream stream, const void *data, size_t len)
+{
+    struct seen *s = ctx;
+    (void)stream;
+    for (size_t i = 0; i < len && s->bytes + i < sizeof s->head; i++)
+        s->head[s->bytes + i] = ((const char *)data)[i];
+    s->bytes += len;
+}
+
+static bool on_channel(void *ctx)
+{
+    struct seen *s = ctx;
+    char word[64] = "";
+    ssize_t n = read(s->channel, word, sizeof word - 1);
+    s->told++;
+    if (n <= 0) {
+        s->closed++;
+        return false;
+    }
+    if (!s->first[0]) {
+        memcpy(s->first, word, sizeof word);
+        return write(s->channel, "go", 2) == 2;
+    }
+    jail_run_violation(s->run, "input", "test.rule", "a detail", "a hint", 7);
+    jail_run_violation(s->run, "input", "test.rule", "a detail", "a hint", 7);
+    jail_run_violation(s->run, "input", "test.rule", "a detail", "a hint", 8);
+    jail_run_end_now(s->run, 9);
+    return true;
+}
+
+static bool one(const char *nest, const char *self, const char *how, struct seen *s)
+{
+    const char *argv[] = {"/guest", "--guest", how, NULL}, *env[] = {NULL};
+    struct jail_bind bind = {.source = self, .dest = "/guest"};
+    struct jail_spec spec;
+    struct err err = ERR_INIT;
+    int sv[2];
+    *s = (struct seen){0};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+        return tap_ok(false, "socketpair");
+    s->channel = sv[0];
+    jail_spec_init(&spec);
+    spec.filter = "exec";
+    spec.program = argv[0];
+    spec.argv = argv;
+    spec.argc = 3;
+    spec.env = env;
+    spec.binds = &bind;
+    spec.nbinds = 1;
+    struct jail_start start = {.nest = nest,
+                               .memory_by = JAIL_MEMORY_RLIMIT,
+                               .input = -1,
+                               .channel = sv[1],
+                               .channel_ours = sv[0],
+                               .sink = {.ctx = s, .bytes = take, .channel = on_channel}};
+    int r = jail_run_new(&spec, &start, &s->run, &err);
+    fd_close(sv[1]);
+    if (r < 0) {
+        fd_close(sv[0]);
+        return tap_ok(false, "%s: a jail is built (%s)", how, err.msg);
+    }
+    while (!jail_run_step(s->run, 10000))
+        ;
+    fd_close(sv[0]);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    char self[4096];
+    struct seen s;
+    if (argc == 3 && strcmp(argv[1], "--guest") == 0)
+        return guest(argv[2]);
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (argc != 2 || n < 0)
+        return 2;
+    self[n] = 0;
+    if (one(argv[1], self, "exits", &s)) {
+        const struct jail_outcome *o = jail_run_outcome(s.run);
+        tap_eq_str(s.first, "3 streams, flags 0", "descriptor 3 and the streams are all there is");
+        tap_eq_int(o->end, JAIL_END_EXIT, "a guest with a channel still ends by itself");
+        tap_eq_int(o->exit_code, 5, "and its exit code is its own");
+        jail_run_free(s.run);
+    }
+    if (one(argv[1], self, "closes", &s)) {
+        tap_eq_int(s.closed, 1, "a channel that the guest closed is told once");
+        jail_run_free(s.run);
+    }
+    if (one(argv[1], self, "goes-on", &s)) {
+        const struct jail_outcome *o = jail_run_outcome(s.run);
+        tap_eq_int(o->end, JAIL_END_EXIT, "a guest that said it is done has ended");
+        tap_eq_int(o->exit_code, 9, "with the code that the caller gives");
+        tap_ok(s.bytes >= 32000 && memcmp(s.head, "0123456789abcdef0123456789abcdef", 32) == 0,
+               "what it wrote before is there (%llu bytes)", (unsigned long long)s.bytes);
+        tap_ok(o->memory > 0 && o->cpu_us > 0, "and what it used");
+        tap_eq_int(o->violation_count, 2, "what the worker saw is told by line");
+        tap_ok(o->violation_count == 2 && o->violations[0].line == 7 &&
+                   o->violations[0].times == 2 && o->violations[1].line == 8,
+               "the same line twice is one with a count");
+        jail_run_free(s.run);
+    }
+    return tap_done();
+}
