@@ -142,7 +142,7 @@ uint64_t output_capture_tail(const struct output_capture *c)
 int output_capture_rest(const struct output_capture *c, struct buf *out)
 {
     int r = output_capture_truncated(c) ? buf_str(out, OUTPUT_MARKER) : 0;
-    if (r < 0 || !c->tail_len)
+    if (r < 0 || !c->tail_len || !c->tail_room)
         return r;
     size_t skip = tail_start(c), start = c->tail_len < c->tail_room ? 0 : c->tail_at;
     size_t from = (start + skip) % c->tail_room, len = c->tail_len - skip;
