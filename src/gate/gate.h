@@ -207,8 +207,11 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
     X(released)                                                                                    \
     X(refused)                                                                                     \
     X(waited)                                                                                      \
-    X(lost) X(breaker_opened) X(breaker_probed) X(breaker_closed) X(asked) X(approved) X(denied)   \
-        X(arena_passed) X(arena_blocked) X(stops) X(stopped_runs)
+    X(lost)                                                                                        \
+    X(breaker_opened)                                                                              \
+    X(breaker_probed)                                                                              \
+    X(breaker_closed) X(asked) X(approved) X(denied) X(arena_passed) X(arena_blocked) X(stops)     \
+        X(stopped_runs)
 struct gate_counters {
 #define X(name) uint64_t name;
     GATE_COUNTERS(X)

@@ -1,7 +1,7 @@
-/* Why a mapped file and not SQLite: this is on the way of every run. An admission and a release in
- * SQLite (WAL, no fsync) cost some 60 us, and linking it costs every start of `cordon` 45 us of
- * relocation; here both together cost about 4 us. Approvals, which wait for a person, are in SQLite
- * (cordon-approvals).
+/* Why a mapped file and not SQLite: this is on the way of every run. Measured on a 2-core aarch64
+ * machine, an admission and a release: SQLite (WAL, no fsync, prepared) 31 us, and 61 us more to open
+ * it; here 3.6 us, and 19 us more to open it. Linking SQLite alone costs every start of `cordon`
+ * 45 us of relocation. Approvals, which wait for a person, are in SQLite (cordon-approvals).
  *
  * Safe under kill -9, because
  * - the lock is the kernel's (an open-file-description lock on byte 0): it goes with its owner, and
