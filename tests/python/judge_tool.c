@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int judge(const char *profile, const char *source, size_t len, struct buf *out, struct err *err)
+static int judge(const char *profile, const char *source, size_t len, struct buf *out,
+                 struct err *err)
 {
     struct check_ruleset *rules = NULL;
     struct check_report report;

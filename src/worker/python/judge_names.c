@@ -380,10 +380,10 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
     PyObject *name, *asname, *node = alias_node(alias, e->node);
     alias_fields(alias, &name, &asname);
     struct text_piece word = py_judge_text(name);
-    bool renamed = asname && PyUnicode_Check(asname), star = word.len == 1 && word.at[0] == '*';
     if (!word.at)
         return;
-    bool own;
+    bool renamed = asname && PyUnicode_Check(asname), star = word.len == 1 && word.at[0] == '*',
+         own;
     const struct policy_rule *rule = import_rule(j, module, word, &own);
     char text[512];
     struct text_piece whole = module;

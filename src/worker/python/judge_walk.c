@@ -184,9 +184,9 @@ static void parameters(struct judge *j, const struct judge_entry *e, PyObject *a
     PyObject *dict = args ? dict_of(args) : NULL;
     if (!dict)
         return;
-    PyObject *const lists[] = {py_tree_names.posonlyargs, py_tree_names.args,
-                               py_tree_names.kwonlyargs};
-    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+    PyObject *const lists[3] = {py_tree_names.posonlyargs, py_tree_names.args,
+                                py_tree_names.kwonlyargs};
+    for (size_t k = 0; k < 3; k++) {
         PyObject *list = py_tree_get(dict, lists[k]);
         for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++)
             parameter(j, e, PyList_GET_ITEM(list, i), inner);
