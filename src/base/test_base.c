@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonw.h"
 #include "base/tap.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -104,6 +105,11 @@ static void utf8(void)
         {"a\xe2\x82", 3, 1},
         {"\xff", 1, 0},
         {"\xe0\x80\x80", 3, 0},
+        {"eight by", 8, 8},
+        {"eight by eight b", 16, 16},
+        {"eight by \xc3\xa9 eight by eight", 25, 25},
+        {"seven b\xff more text here", 20, 7},
+        {"eight by\xff", 9, 8},
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         tap_eq_int(utf8_valid_prefix(t[i].s, t[i].len), t[i].good, "utf-8 row %zu", i);
@@ -122,8 +128,37 @@ static void utf8(void)
     tap_ok(same, "every scalar value survives encode and decode");
 }
 
+static void json(void)
+{
+    struct buf out;
+    buf_init(&out, 1000);
+    struct jsonw j = {.out = &out};
+    jsonw_open(&j, NULL, '{');
+    jsonw_bytes(&j, "s", "a\"\\\n\x01\xc3\xa9\xf0\x9f\x98\x80\xff\0z", 14);
+    jsonw_int(&j, "n", INT64_MIN);
+    jsonw_int(&j, "z", 0);
+    jsonw_null(&j, "x");
+    jsonw_open(&j, "l", '[');
+    jsonw_bool(&j, NULL, true);
+    jsonw_decimal(&j, NULL, 1.5);
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    tap_eq_str(out.data,
+               "{\"s\": \"a\\\"\\\\\\n\\u0001\\u00e9\\ud83d\\ude00\\ufffd\\u0000z\", \"n\": "
+               "-9223372036854775808, \"z\": 0, "
+               "\"x\": null, \"l\": [true, 1.500]}",
+               "hostile bytes come out as valid JSON");
+    buf_done(&out);
+    buf_init(&out, 10);
+    j = (struct jsonw){.out = &out};
+    jsonw_string(&j, "key", "longer than ten");
+    tap_eq_int(j.bad, ERR_LIMIT, "a full buffer is an error that sticks");
+    buf_done(&out);
+}
+
 int main(void)
 {
+    json();
     errors();
     buffers();
     arenas();

@@ -1,7 +1,6 @@
-/* Caps, visible control characters and JSON, each fed in every possible cut. */
+/* Caps and visible control characters, each fed in every possible cut. */
 #include "base/tap.h"
 #include "output/capture.h"
-#include "output/json.h"
 #include "output/visible.h"
 
 static void capture(void)
@@ -71,36 +70,9 @@ static void visible(void)
     }
 }
 
-static void json(void)
-{
-    struct buf out;
-    buf_init(&out, 1000);
-    struct output_json j = {.out = &out};
-    output_json_open(&j, NULL, '{');
-    output_json_bytes(&j, "s", "a\"\\\n\x01\xc3\xa9\xf0\x9f\x98\x80\xff\0z", 14);
-    output_json_int(&j, "n", -3);
-    output_json_null(&j, "x");
-    output_json_open(&j, "l", '[');
-    output_json_bool(&j, NULL, true);
-    output_json_decimal(&j, NULL, 1.5);
-    output_json_close(&j, ']');
-    output_json_close(&j, '}');
-    tap_eq_str(out.data,
-               "{\"s\": \"a\\\"\\\\\\n\\u0001\\u00e9\\ud83d\\ude00\\ufffd\\u0000z\", \"n\": -3, "
-               "\"x\": null, \"l\": [true, 1.500]}",
-               "hostile bytes come out as valid JSON");
-    buf_done(&out);
-    buf_init(&out, 10);
-    j = (struct output_json){.out = &out};
-    output_json_string(&j, "key", "longer than ten");
-    tap_eq_int(j.bad, ERR_LIMIT, "a full buffer is an error that sticks");
-    buf_done(&out);
-}
-
 int main(void)
 {
     capture();
     visible();
-    json();
     return tap_done();
 }

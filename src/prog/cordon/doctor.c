@@ -1,10 +1,10 @@
 /* `cordon doctor`: tries every layer, then a whole jail, and says what to do about what is missing.
  */
 #include "jail/doctor.h"
+#include "base/jsonw.h"
 #include "commands.h"
 #include "jail/run.h"
 #include "options.h"
-#include "output/json.h"
 #include "programs.h"
 #include "result.h"
 
@@ -96,25 +96,25 @@ static int print_json(const struct verdict *v, const struct jail_check *c, size_
     static const char *const needs[] = {"full", "full, landlock", "some"};
     struct buf out;
     buf_init(&out, 65536);
-    struct output_json j = {.out = &out};
-    output_json_open(&j, NULL, '{');
-    output_json_string(&j, "mode", mode);
-    output_json_bool(&j, "ok", v->ran);
-    output_json_string(&j, "reason", v->ran ? NULL : v->why.msg);
-    output_json_string(&j, "layer", v->ran || !v->why.layer[0] ? NULL : v->why.layer);
-    output_json_open(&j, "checks", '[');
+    struct jsonw j = {.out = &out};
+    jsonw_open(&j, NULL, '{');
+    jsonw_string(&j, "mode", mode);
+    jsonw_bool(&j, "ok", v->ran);
+    jsonw_string(&j, "reason", v->ran ? NULL : v->why.msg);
+    jsonw_string(&j, "layer", v->ran || !v->why.layer[0] ? NULL : v->why.layer);
+    jsonw_open(&j, "checks", '[');
     for (size_t i = 0; i < n; i++) {
-        output_json_open(&j, NULL, '{');
-        output_json_string(&j, "name", c[i].name);
-        output_json_string(&j, "layer", c[i].layer);
-        output_json_string(&j, "state", c[i].enforced ? "enforced" : "missing");
-        output_json_string(&j, "needed_by", needs[c[i].need]);
-        output_json_string(&j, "detail", c[i].detail);
-        output_json_string(&j, "fix", c[i].enforced ? NULL : c[i].fix);
-        output_json_close(&j, '}');
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "name", c[i].name);
+        jsonw_string(&j, "layer", c[i].layer);
+        jsonw_string(&j, "state", c[i].enforced ? "enforced" : "missing");
+        jsonw_string(&j, "needed_by", needs[c[i].need]);
+        jsonw_string(&j, "detail", c[i].detail);
+        jsonw_string(&j, "fix", c[i].enforced ? NULL : c[i].fix);
+        jsonw_close(&j, '}');
     }
-    output_json_close(&j, ']');
-    output_json_close(&j, '}');
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
     int bad = j.bad;
     if (!bad)
         puts(out.data);

@@ -2,9 +2,9 @@
  * every result, so that a reader never has to ask whether one is there. */
 #include "result.h"
 
+#include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
-#include "output/json.h"
 #include "output/visible.h"
 
 #include <errno.h>
@@ -114,43 +114,43 @@ void result_refuse(struct result *r, const struct err *why)
     snprintf(r->message, sizeof r->message, "%s", r->reason);
 }
 
-static void put_layers(struct output_json *j, const struct jail_outcome *o)
+static void put_layers(struct jsonw *j, const struct jail_outcome *o)
 {
-    output_json_open(j, "layers", '{');
-    output_json_string(j, "input", "off");
+    jsonw_open(j, "layers", '{');
+    jsonw_string(j, "input", "off");
     for (size_t i = 0; i < JAIL_LAYER_COUNT; i++) {
         const char *note = o ? o->layers.note[i] : "";
-        output_json_string(j, jail_layer_names[i],
-                           strncmp(note, "weak", 4) == 0      ? note
-                           : o && o->layers.on[i] && !note[0] ? "on"
-                                                              : "off");
+        jsonw_string(j, jail_layer_names[i],
+                     strncmp(note, "weak", 4) == 0      ? note
+                     : o && o->layers.on[i] && !note[0] ? "on"
+                                                        : "off");
     }
-    output_json_string(j, "output", o ? "on" : "off");
-    output_json_string(j, "audit", "off");
-    output_json_close(j, '}');
+    jsonw_string(j, "output", o ? "on" : "off");
+    jsonw_string(j, "audit", "off");
+    jsonw_close(j, '}');
 }
 
-static void put_violations(struct output_json *j, const struct jail_outcome *o)
+static void put_violations(struct jsonw *j, const struct jail_outcome *o)
 {
-    output_json_open(j, "violations", '[');
+    jsonw_open(j, "violations", '[');
     for (size_t i = 0; o && i < o->violation_count; i++) {
         const struct jail_violation *v = &o->violations[i];
-        output_json_open(j, NULL, '{');
-        output_json_string(j, "layer", v->layer);
-        output_json_string(j, "rule", v->rule);
-        output_json_string(j, "detail", v->detail);
+        jsonw_open(j, NULL, '{');
+        jsonw_string(j, "layer", v->layer);
+        jsonw_string(j, "rule", v->rule);
+        jsonw_string(j, "detail", v->detail);
         if (v->line)
-            output_json_int(j, "line", (int64_t)v->line);
+            jsonw_int(j, "line", (int64_t)v->line);
         else
-            output_json_null(j, "line");
-        output_json_string(j, "hint", v->hint);
-        output_json_int(j, "times", (int64_t)v->times);
-        output_json_close(j, '}');
+            jsonw_null(j, "line");
+        jsonw_string(j, "hint", v->hint);
+        jsonw_int(j, "times", (int64_t)v->times);
+        jsonw_close(j, '}');
     }
-    output_json_close(j, ']');
+    jsonw_close(j, ']');
 }
 
-static int put_stream(struct output_json *j, const char *key, const struct output_capture *c)
+static int put_stream(struct jsonw *j, const char *key, const struct output_capture *c)
 {
     struct buf whole;
     buf_init(&whole, c->head.len + c->tail_room + sizeof OUTPUT_MARKER);
@@ -163,7 +163,7 @@ static int put_stream(struct output_json *j, const char *key, const struct outpu
     if (r == 0)
         r = output_capture_rest(c, &whole);
     if (r == 0)
-        output_json_bytes(j, key, whole.data ? whole.data : "", whole.len);
+        jsonw_bytes(j, key, whole.data ? whole.data : "", whole.len);
     buf_done(&whole);
     return r;
 }
@@ -188,55 +188,55 @@ int result_print_json(const struct result *r, const struct jail_outcome *o,
     static const char *const names[2] = {"stdout", "stderr"};
     struct buf out;
     buf_init(&out, 16 * LIMIT_OUTPUT_MAX);
-    struct output_json j = {.out = &out};
+    struct jsonw j = {.out = &out};
     bool ran = o && s, failed = strcmp(r->status, "ok") != 0;
-    output_json_open(&j, NULL, '{');
-    output_json_string(&j, "id", r->id);
-    output_json_string(&j, "status", r->status);
-    output_json_string(&j, "layer", r->layer);
-    output_json_string(&j, "reason", r->reason[0] ? r->reason : NULL);
+    jsonw_open(&j, NULL, '{');
+    jsonw_string(&j, "id", r->id);
+    jsonw_string(&j, "status", r->status);
+    jsonw_string(&j, "layer", r->layer);
+    jsonw_string(&j, "reason", r->reason[0] ? r->reason : NULL);
     put_violations(&j, o);
-    output_json_int(&j, "violations_total", o ? (int64_t)o->violations_total : 0);
+    jsonw_int(&j, "violations_total", o ? (int64_t)o->violations_total : 0);
     for (int i = 0; i < 2; i++)
         if (!ran || put_stream(&j, names[i], &s[i]) < 0)
-            output_json_string(&j, names[i], "");
-    output_json_int(&j, "stdout_bytes", ran ? (int64_t)s[0].total : 0);
-    output_json_int(&j, "stderr_bytes", ran ? (int64_t)s[1].total : 0);
-    output_json_bool(&j, "truncated",
-                     ran && (output_capture_truncated(&s[0]) || output_capture_truncated(&s[1])));
-    output_json_null(&j, "value");
-    output_json_bool(&j, "is_final", false);
-    output_json_null(&j, "final");
+            jsonw_string(&j, names[i], "");
+    jsonw_int(&j, "stdout_bytes", ran ? (int64_t)s[0].total : 0);
+    jsonw_int(&j, "stderr_bytes", ran ? (int64_t)s[1].total : 0);
+    jsonw_bool(&j, "truncated",
+               ran && (output_capture_truncated(&s[0]) || output_capture_truncated(&s[1])));
+    jsonw_null(&j, "value");
+    jsonw_bool(&j, "is_final", false);
+    jsonw_null(&j, "final");
     if (failed) {
-        output_json_open(&j, "error", '{');
-        output_json_string(&j, "category", r->category);
-        output_json_string(&j, "type", r->type);
-        output_json_string(&j, "message", r->message);
-        output_json_null(&j, "line");
-        output_json_close(&j, '}');
+        jsonw_open(&j, "error", '{');
+        jsonw_string(&j, "category", r->category);
+        jsonw_string(&j, "type", r->type);
+        jsonw_string(&j, "message", r->message);
+        jsonw_null(&j, "line");
+        jsonw_close(&j, '}');
     } else {
-        output_json_null(&j, "error");
+        jsonw_null(&j, "error");
     }
     if (o)
-        output_json_int(&j, "exit_code", o->exit_code);
+        jsonw_int(&j, "exit_code", o->exit_code);
     else
-        output_json_null(&j, "exit_code");
+        jsonw_null(&j, "exit_code");
     if (o && o->signal)
-        output_json_int(&j, "signal", o->signal);
+        jsonw_int(&j, "signal", o->signal);
     else
-        output_json_null(&j, "signal");
-    output_json_open(&j, "usage", '{');
-    output_json_decimal(&j, "wall_ms", o ? (double)o->wall_us / 1e3 : 0);
-    output_json_decimal(&j, "cpu_ms", o ? (double)o->cpu_us / 1e3 : 0);
-    output_json_decimal(&j, "memory_mb", o ? (double)o->memory / MIB : 0);
-    output_json_string(&j, "memory_by", o ? o->memory_enforced_by : NULL);
-    output_json_close(&j, '}');
+        jsonw_null(&j, "signal");
+    jsonw_open(&j, "usage", '{');
+    jsonw_decimal(&j, "wall_ms", o ? (double)o->wall_us / 1e3 : 0);
+    jsonw_decimal(&j, "cpu_ms", o ? (double)o->cpu_us / 1e3 : 0);
+    jsonw_decimal(&j, "memory_mb", o ? (double)o->memory / MIB : 0);
+    jsonw_string(&j, "memory_by", o ? o->memory_enforced_by : NULL);
+    jsonw_close(&j, '}');
     put_layers(&j, o);
-    output_json_open(&j, "files", '[');
-    output_json_close(&j, ']');
-    output_json_null(&j, "snapshot");
-    output_json_null(&j, "session");
-    output_json_close(&j, '}');
+    jsonw_open(&j, "files", '[');
+    jsonw_close(&j, ']');
+    jsonw_null(&j, "snapshot");
+    jsonw_null(&j, "session");
+    jsonw_close(&j, '}');
     int e = j.bad ? j.bad : buf_str(&out, "\n");
     if (e == 0)
         e = write_all(out.data, out.len);

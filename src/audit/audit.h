@@ -1,0 +1,166 @@
+/* The audit: what happened, in records that nobody can change or drop unnoticed.
+ *
+ * Takes:   facts of a run as they become known: two records a run, one for everything else.
+ * Gives:   lines in audit/YYYY-MM-DD.jsonl, each chained to the one before, signed, and durable when the
+ *          call returns (as the configuration says); alerts on what is unusual.
+ * Never:   lets a run begin whose record could not be written: the error is the caller's to obey.
+ *          Shares a handle between threads, or uses one after fork: open one where it is needed.
+ * Runs in: the supervisor, the holder, the daemon.
+ */
+#ifndef AUDIT_AUDIT_H
+#define AUDIT_AUDIT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- configuration: audit_config_init gives the defaults, policy may change them ---- */
+
+enum audit_sync {
+    AUDIT_SYNC_OFF, /* survives kill -9, not a power cut */
+    AUDIT_SYNC_BEGIN, /* the begin of a run is on disk before its first byte; the rest follows when it may */
+    AUDIT_SYNC_ON, /* every record is on disk when its call returns (default) */
+};
+
+struct audit_config {
+    enum audit_sync sync;
+    unsigned retention_days; /* 90; 0 keeps everything */
+
+    /* Anomalies: per client, within the window. 0 turns a rule off. */
+    uint64_t window_ms;        /* one hour */
+    unsigned max_failures;     /* 10: more refused by validation alert */
+    unsigned long_factor;      /* 10: longer than so many times the mean of the others alerts */
+    unsigned long_min_records; /* 5: fewer never alert on time */
+    uint64_t long_floor_ms;    /* 100: nothing shorter counts as long */
+    unsigned duplicates;       /* 2: so many runs of one code hash alert */
+    unsigned max_violations;   /* 3: more in one execution alert at once */
+
+    /* Where alerts go besides the log: a JSON line appended to the file; the same line as the input of the
+     * command (argv, no shell, absolute path, 30 s to live). NULL: nowhere else. */
+    const char *alert_file;
+    const char *const *alert_command;
+
+    const char *state; /* the state folder; NULL: sys/state.h says where */
+
+    /* Takes secrets out of a text of `args`, reasons and violations; the room's own rules come on top. May be NULL.
+     * Appends what may be written to OUT. */
+    int (*redact)(void *ctx, const char *text, size_t len, struct buf *out);
+    void *redact_ctx;
+
+    uint64_t (*now_ms)(void *ctx); /* the wall clock, for tests; NULL: CLOCK_REALTIME */
+    void *now_ctx;
+};
+void audit_config_init(struct audit_config *c);
+
+/* ---- facts: a record has every field; what is not given is null ---- */
+
+struct audit_arg {
+    const char *name;
+    enum { AUDIT_ARG_TEXT, AUDIT_ARG_NUMBER, AUDIT_ARG_LIST } kind;
+    const char *text; /* of LEN bytes; 0 means up to its NUL */
+    size_t len;
+    int64_t number;
+    const char *const *list;
+    size_t count;
+};
+
+enum audit_validation { AUDIT_NOT_VALIDATED, AUDIT_PASSED, AUDIT_BLOCKED };
+
+/* How something ended. */
+struct audit_outcome {
+    const char *status;         /* ok, error, blocked, denied, ... (the result's `status`) */
+    const char *layer, *reason; /* the result's; NULL: none */
+    const char *error_type;     /* the class of the error; NULL: none */
+    enum audit_validation validation;
+    uint64_t wall_us;
+    bool has_exit_code;
+    int exit_code;
+    int signal; /* 0: none */
+    uint64_t memory_bytes, output_bytes;
+    const char *const *violations; /* one line each */
+    size_t nviolations;
+    uint64_t violations_total; /* where more were counted than kept; 0: nviolations */
+};
+
+struct audit_facts {
+    const char *execution_id;
+    const char *client_id; /* never what the client says of itself */
+    const char *tool;      /* run, exec, session, or the tool that guest code called */
+    const char *worker_id, *session, *language, *profile;
+    const char *code; /* hashed, never written */
+    size_t code_len;
+    const char *code_hash; /* 64 hex digits, if CODE was hashed already; code_len is its size */
+    const struct audit_arg *args; /* redacted by name and by pattern as they are written */
+    size_t nargs;
+    const struct audit_outcome *outcome; /* NULL: all of it null */
+};
+
+/* ---- records ---- */
+
+enum audit_kind {
+    AUDIT_BEGIN,    /* only by audit_begin_run */
+    AUDIT_END,      /* only by audit_end_run */
+    AUDIT_LOST,     /* ours: a begin whose writer is gone */
+    AUDIT_REFUSAL,  /* never ran: blocked by the check, denied by the gate, refused by the jail */
+    AUDIT_APPROVAL, /* asked, granted, denied, expired: args say who and why */
+    AUDIT_BREAKER,  /* open, half-open, closed */
+    AUDIT_STOP,     /* cordon stop, and each run that it ended */
+    AUDIT_RESUME,
+    AUDIT_POLICY,    /* taken up, or broken and not taken up */
+    AUDIT_SESSION,   /* opened, forked, closed, killed */
+    AUDIT_TOOL,      /* a call of guest code to a trusted tool */
+    AUDIT_ALERT,     /* ours: an anomaly */
+    AUDIT_REPAIR,    /* ours: what a crash, or somebody, did to the log */
+    AUDIT_RETENTION, /* ours: days that were removed */
+    AUDIT_KINDS,
+};
+const char *audit_kind_name(enum audit_kind kind);
+
+struct audit;
+
+/* Opens the log, makes it at first use, repairs what a crash left, writes `lost` records for runs whose
+ * writer is gone. Costs a few system calls; keep it open where more than one run follows. */
+ERR_MUST_USE int audit_open(const struct audit_config *config, struct audit **ret, struct err *err);
+void audit_close(struct audit *a);
+
+/* What a run's end must know of its begin. Plain values: hold it where you like. */
+#define AUDIT_ID_MAX 64
+struct audit_ticket {
+    bool open; /* false: nothing to end */
+    int slot;
+    uint64_t seq, begun_ms, code_size;
+    char execution_id[AUDIT_ID_MAX], client_id[128], tool[64], worker_id[64], session[64],
+        language[32], profile[32], code_hash[65];
+};
+
+/* Written and durable when it returns 0; otherwise the run must not run. */
+ERR_MUST_USE int audit_begin_run(struct audit *a, const struct audit_facts *f,
+                                 struct audit_ticket *ret, struct err *err);
+
+/* FACTS need only the outcome, and args if there are new ones: the rest is the ticket's. If the record cannot be
+ * written now (disk full), the outcome is kept beside the log and written at the next start. */
+ERR_MUST_USE int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_facts *f,
+                               struct err *err);
+
+/* One record that stands for itself. A refusal also feeds the anomaly rules. */
+ERR_MUST_USE int audit_event(struct audit *a, enum audit_kind kind, const struct audit_facts *f,
+                             struct err *err);
+
+/* Many at once: one lock, one write, one fsync. All of them, or an error and none is acknowledged. */
+struct audit_item {
+    enum audit_kind kind;
+    struct audit_facts facts;
+};
+ERR_MUST_USE int audit_events(struct audit *a, const struct audit_item *items, size_t count,
+                              struct err *err);
+
+/* The sequence number of the last record this handle wrote; 0: none. */
+uint64_t audit_last_seq(const struct audit *a);
+
+/* The alerts that the last call raised: texts, valid until the next call. */
+const char *const *audit_alerts(const struct audit *a, size_t *ret_count);
+
+#endif

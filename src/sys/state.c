@@ -1,0 +1,130 @@
+/* Whoever can write here can forge approvals and hide records, so each step is looked at after it was
+ * opened, by descriptor: a name that was checked before may mean something else afterwards. What is
+ * too open is refused rather than corrected: it may have been read or changed already, and the
+ * operator should know. */
+#include "sys/state.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int state_path(char *out, size_t size, struct err *err)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {
+        {"CORDON_STATE", ""}, {"XDG_STATE_HOME", "/cordon"}, {"HOME", "/.local/state/cordon"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (strcmp(places[i].variable, "HOME") == 0 && geteuid() == 0) {
+            snprintf(out, size, "/var/lib/cordon");
+            return 0;
+        }
+        const char *value = secure_getenv(places[i].variable);
+        if (!value || !*value)
+            continue;
+        if (*value != '/')
+            return err_set(err, ERR_USAGE, "%s is '%.80s': the state folder needs an absolute path",
+                           places[i].variable, value);
+        int n = snprintf(out, size, "%s%s", value, places[i].below);
+        if (n < 0 || (size_t)n >= size)
+            return err_set(err, ERR_USAGE, "%s is too long", places[i].variable);
+        return 0;
+    }
+    return err_set(err, ERR_USAGE, "no place for the state folder: set CORDON_STATE or HOME");
+}
+
+/* FORBIDDEN: the bits that would let others in. */
+static int look(int fd, mode_t kind, mode_t forbidden, const char *what, struct err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "look at %s", what);
+    if ((st.st_mode & S_IFMT) != kind)
+        return err_set(err, ERR_STATE, "%s is not a %s", what,
+                       kind == S_IFDIR ? "folder" : "regular file");
+    if (st.st_uid != geteuid())
+        return err_set(err, ERR_STATE, "%s belongs to uid %u, not to uid %u", what,
+                       (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & forbidden)
+        return err_set(err, ERR_STATE,
+                       "%s has mode %03o: others may %s it; chmod %s once you know that nobody did",
+                       what, (unsigned)(st.st_mode & 07777),
+                       forbidden == 022 ? "write in" : "reach", kind == S_IFDIR ? "700" : "600");
+    if (kind == S_IFREG && st.st_nlink != 1)
+        return err_set(err, ERR_STATE, "%s has %lu names instead of one", what,
+                       (unsigned long)st.st_nlink);
+    return 0;
+}
+
+static int make_all(const char *path, struct err *err)
+{
+    char part[STATE_PATH_MAX];
+    size_t len = strlen(path);
+    if (len >= sizeof part)
+        return err_set(err, ERR_USAGE, "the path of the state folder is too long");
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+            return err_sys(err, "make %s", part);
+    }
+    return 0;
+}
+
+int state_open(const char *path, bool make, int *ret_fd, struct err *err)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    FD_AUTO fd = open(path, flags);
+    if (fd < 0 && errno == ENOENT && make) {
+        int r = make_all(path, err);
+        if (r < 0)
+            return r;
+        fd = open(path, flags);
+    }
+    if (fd < 0)
+        return err_sys(err, "open the state folder %.120s", path);
+    int r = look(fd, S_IFDIR, 022, path, err);
+    if (r < 0)
+        return r;
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err)
+{
+    bool made = make && mkdirat(dir, name, 0700) == 0;
+    if (make && !made && errno != EEXIST)
+        return err_sys(err, "make %s in the state folder", name);
+    if (made && fchmodat(dir, name, 0700, 0) < 0) /* what the umask took away */
+        return err_sys(err, "make %s in the state folder", name);
+    FD_AUTO fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_sys(err, "open %s in the state folder", name);
+    if (made && fsync(dir) < 0)
+        return err_sys(err, "make %s in the state folder", name);
+    int r = look(fd, S_IFDIR, 077, name, err);
+    if (r < 0)
+        return r;
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err)
+{
+    FD_AUTO fd = openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return err_sys(err, "open %s", name);
+    int r = look(fd, S_IFREG, 077, name, err);
+    if (r < 0)
+        return r;
+    *ret_fd = fd_take(&fd);
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* The state folder: where everything that outlives a process is kept, readable by its owner alone.
+ *
+ * Takes:   the environment (CORDON_STATE, XDG_STATE_HOME, HOME), names below the folder.
+ * Gives:   descriptors of folders and files that were seen to be ours and closed to others.
+ * Never:   follows a link in the last step, or uses what somebody else could have written.
+ * Runs in: the supervisor, the holder, the daemon.
+ */
+#ifndef SYS_STATE_H
+#define SYS_STATE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define STATE_PATH_MAX 4096
+
+/* $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
+ * ~/.local/state/cordon. Only the name: nothing is made. */
+ERR_MUST_USE int state_path(char *out, size_t size, struct err *err);
+
+/* Opens the folder PATH, with MAKE makes it and what is above it. It must be ours, and nobody else may
+ * write in it. Without MAKE a folder that is not there is ERR_SYS with ENOENT. */
+ERR_MUST_USE int state_open(const char *path, bool make, int *ret_fd, struct err *err);
+
+/* A folder (0700) or a file (0600) below DIR: ours, closed to everybody else, and not a link. FLAGS are
+ * those of open(2); O_CREAT makes what is missing. A file must be regular and have one name. */
+ERR_MUST_USE int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err);
+ERR_MUST_USE int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err);
+
+#endif
