@@ -60,14 +60,6 @@ static void numbers(struct walk *w, void *list, size_t count)
         w->bad = wire_get_uints(w->reader, list, count) != count || w->bad;
 }
 
-static void blob(struct walk *w, const void **data, size_t *len)
-{
-    if (w->writer)
-        wire_put_bytes(w->writer, *data, *len);
-    else
-        *data = wire_get_bytes(w->reader, len);
-}
-
 static void limits(struct walk *w, struct jail_limits *l)
 {
     uint64_t list[POOL_LIMITS] = {0};
@@ -85,7 +77,7 @@ static int malformed(struct err *err, enum wire_type type, const char *what)
 
 size_t pool_request_descriptors(enum wire_type type)
 {
-    return type == WIRE_BACK ? 1 : type == WIRE_SESSION_BRANCH ? LIMIT_FRAME_FDS : 0;
+    return type == WIRE_BACK ? 1 : 0;
 }
 
 /* False for what is no request. */
@@ -110,15 +102,12 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         text(w, q->name, sizeof q->name);
         truth(w, &q->yes);
         return true;
-    case WIRE_SESSION_BRANCH:
-        text(w, q->name, sizeof q->name);
-        blob(w, &q->child, &q->child_len);
-        return true;
     case WIRE_BACK:
         truth(w, &q->yes);
         numbers(w, &q->use, COUNT(pool_use_numbers));
         text(w, q->reason, sizeof q->reason);
         return true;
+    case WIRE_SESSION_BRANCH:
     case WIRE_SESSION_EXPORT:
     case WIRE_SESSION_CLOSE:
         text(w, q->name, sizeof q->name);
@@ -197,8 +186,9 @@ static bool reply_fields(struct walk *w, struct pool_reply *p)
     switch (p->type) {
     case WIRE_LENT:
         text(w, p->name, sizeof p->name);
+        text(w, p->profile, sizeof p->profile);
+        text(w, p->role, sizeof p->role);
         numbers(w, &p->lent, COUNT(pool_lent_numbers));
-        blob(w, &p->child, &p->child_len);
         return true;
     case WIRE_DECLINED:
         text(w, p->state, sizeof p->state);

@@ -125,8 +125,6 @@ struct pool_request {
     struct jail_limits limits;
     struct pool_use_numbers use;
     struct pool_set_numbers set;
-    const void *child; /* lies inside the frame, or is the caller's */
-    size_t child_len;
 };
 
 ERR_MUST_USE int pool_request_write(const struct pool_request *q, struct buf *out, struct err *err);
@@ -151,8 +149,6 @@ struct pool_reply {
         struct pool_template_numbers template;
         uint64_t numbers[16];
     };
-    const void *child;
-    size_t child_len;
 };
 
 ERR_MUST_USE int pool_reply_write(const struct pool_reply *p, struct buf *out, struct err *err);

@@ -23,9 +23,7 @@ static struct pool_request sample(enum wire_type type)
                              .number = 1234,
                              .limits = spec.limits,
                              .use = {1, 2, 3, 4},
-                             .set = {4, 5, 6},
-                             .child = "child",
-                             .child_len = 5};
+                             .set = {4, 5, 6}};
     q.limits.flood = q.limits.output * LIMIT_FLOOD_FACTOR;
     return q;
 }
@@ -66,10 +64,6 @@ static void requests(void)
     tap_ok(there_and_back(&q, &got) == 0 && got.yes && got.use.memory == 4 &&
                strcmp(got.reason, "it was done") == 0,
            "and of BACK");
-    q = sample(WIRE_SESSION_BRANCH);
-    tap_ok(there_and_back(&q, &got) == 0 && got.child_len == 5 &&
-               memcmp(got.child, "child", 5) == 0,
-           "and a child's description");
 
     static const char *const bad_names[] = {
         "-a", "A", "a b", "a/b", "..", "\x1b[", "caf\xc3\xa9", "123456789012345678901234567890123"};
@@ -136,9 +130,7 @@ static void replies(void)
         struct pool_reply p = {.type = types[i],
                                .name = "n",
                                .state = "idle",
-                               .reason = "r",
-                               .child = "xyz",
-                               .child_len = 3},
+                               .reason = "r"},
                           got;
         for (size_t k = 0; k < 14; k++)
             p.numbers[k] = k << 40;

@@ -37,8 +37,7 @@
     X(LEASE, "tuUu", "-> holder: profile, packages, limits, patience in ms: a child for one run")  \
     X(SESSION_NEW, "ttutUu", "-> holder: name, profile, packages, role, limits, idle ms")          \
     X(SESSION_CALL, "tu", "-> holder: name, why (0 run, 1 fork): lend it for one call")            \
-    X(SESSION_BRANCH, "tb",                                                                        \
-      "-> holder: name; the branch of what I hold, as the jail describes it")                      \
+    X(SESSION_BRANCH, "t", "-> holder: name: the branch of what I hold; it is the next packet")    \
     X(BACK, "uUt", "-> holder: 1 alive or 0 over, use, reason; its record may ride along")         \
     X(SESSION_NEXT, "u", "-> holder: the first session after this number")                         \
     X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
@@ -46,7 +45,8 @@
     X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
     X(POOL_NEXT, "u", "-> holder: the first template after this number; 0: yourself")              \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
-    X(LENT, "tUb", "holder -> session or nothing, numbers, the child as the jail describes it")    \
+    X(LENT, "tttU",                                                                                \
+      "holder -> session or nothing, its profile, role, numbers; next packet: child")              \
     X(DECLINED, "tt", "holder -> no: one word for programs, a sentence for people")                \
     X(AGREED, "t", "holder -> done; the name of what was made")                                    \
     X(SESSION_IS, "tttttU", "holder -> name, profile, role, state, reason, numbers")               \
