@@ -55,6 +55,7 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 static int plan_worker(struct flow *f, struct err *err)
 {
     size_t n = 0;
+    f->spec = f->req->spec;
     if (f->spec.nbinds >= LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 1);
     memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
@@ -70,6 +71,11 @@ static int plan_worker(struct flow *f, struct err *err)
     f->worker_argv[n++] = "--child";
     if (!f->req->profile->guards)
         f->worker_argv[n++] = "--packages";
+    if (policy_profile_find(f->req->profile->name) == f->req->profile) {
+        f->worker_argv[n++] = "--profile"; /* it has the table itself: nothing to send */
+        f->worker_argv[n++] = f->req->profile->name;
+        f->worker.has_rules = true;
+    }
     f->spec.argv = f->worker_argv;
     f->spec.argc = n;
     return 0;
@@ -159,10 +165,33 @@ static void report_findings(struct flow *f)
     buf_done(&text);
 }
 
+/* More than a worker is ever given: the judge's own verdict, given here. */
+static int too_long(struct flow *f)
+{
+    char text[64];
+    struct check_finding finding = {.rule = CHECK_RULE_SIZE,
+                                    .layer = "input",
+                                    .operand = "",
+                                    .message = text,
+                                    .hint = "split the program into smaller ones"};
+    snprintf(text, sizeof text, "Code exceeds size limit (%lluKB)",
+             (unsigned long long)(f->req->profile->source_max / 1000));
+    if (check_report_add(&f->worker.report, &finding) < 0)
+        return ERR_MEMORY;
+    check_report_end(&f->worker.report);
+    f->result->judged = true;
+    if (f->req->report)
+        f->req->report(f->req->report_ctx, &f->worker.report);
+    report_findings(f);
+    return FLOW_STOP;
+}
+
 int flow_check(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON;
+    if (f->req->source_len > LIMIT_SOURCE)
+        return too_long(f);
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK ? FLOW_JOB_CHECK : FLOW_JOB_RUN,
         .profile = f->req->profile,
@@ -170,7 +199,7 @@ int flow_check(struct flow *f, struct err *err)
         .source = f->req->source,
         .len = f->req->source_len,
         .tools = f->req->tools,
-        .calls_max = f->req->policy->sessions.tool_calls,
+        .calls_max = f->req->house->policy->sessions.tool_calls,
     };
     int r = flow_worker_give(&f->worker, &f->job, err);
     if (r < 0)
@@ -191,10 +220,11 @@ int flow_check(struct flow *f, struct err *err)
 
 int flow_execute(struct flow *f, struct err *err)
 {
-    int r = f->req->kind == FLOW_EXEC ? start(f, err) : flow_worker_go(&f->worker, err);
+    bool exec = f->req->kind == FLOW_EXEC;
+    gate_plan_start(f->plan, exec ? "exec" : "run"); /* nothing starts without one */
+    int r = exec ? start(f, err) : flow_worker_go(&f->worker, err);
     if (r < 0)
         return r;
-    f->released = true;
     while (carry(f, FLOW_WORKER_RUNNING, -1) && f->run)
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);

@@ -8,11 +8,11 @@
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
+#include "flow/house.h"
 #include "flow/result.h"
 #include "flow/worker.h"
 #include "jail/run.h"
 #include "output/clean.h"
-#include "policy/policy.h"
 
 enum flow_kind {
     FLOW_EXEC,  /* any program: nothing to judge */
@@ -22,12 +22,15 @@ enum flow_kind {
 
 struct flow_request {
     enum flow_kind kind;
-    const struct policy *policy;
+    struct flow_house *house;
     const struct policy_profile *profile; /* not for FLOW_EXEC */
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const void *source;
     size_t source_len;
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
+    const char *role;                     /* NULL: the policy's */
+    const char *task;                     /* what iterations are counted by; NULL: not counted */
+    uint64_t wait_ms, approval_wait_ms;   /* for a place; for a person */
 
     struct jail_spec
         spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */
