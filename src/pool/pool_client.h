@@ -45,7 +45,8 @@ struct pool_session_plan {
     const char *name; /* empty: the holder makes one up */
     const char *profile, *role;
     bool packages;
-    struct jail_limits limits; /* cpu_ms bounds a call, not the session: that is the caller's to do */
+    struct jail_limits
+        limits; /* cpu_ms bounds a call, not the session: that is the caller's to do */
     uint64_t idle_ms;
 };
 

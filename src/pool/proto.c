@@ -4,6 +4,8 @@
  * are lists of uint64_t on the wire, in the order of their tables. */
 #include "pool/proto.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,15 +27,19 @@ static void text(struct walk *w, char *field, size_t size)
 {
     char room[POOL_REASON + 2];
     base_assert(size < sizeof room);
-    if (w->writer) {
-        wire_put_text(w->writer, field);
+    if (w->writer) { /* a sentence may have been cut in the middle of a letter */
+        size_t whole = utf8_valid_prefix(field, strlen(field));
+        memcpy(room, field, whole);
+        room[whole] = 0;
+        wire_put_text(w->writer, room);
         return;
     }
     wire_get_text(w->reader, room, sizeof room);
     size_t len = strlen(room);
     w->bad = w->bad || len >= size;
-    memcpy(field, room, len < size ? len : size - 1);
-    field[len < size ? len : size - 1] = 0;
+    len = len < size ? len : size - 1;
+    memcpy(field, room, len);
+    field[len] = 0;
 }
 
 static void number(struct walk *w, uint64_t *field)

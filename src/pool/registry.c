@@ -56,6 +56,14 @@ struct pool_session *pool_registry_find(struct pool_registry *reg, const char *n
     return found;
 }
 
+struct pool_session *pool_registry_serial(struct pool_registry *reg, uint64_t serial)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        if (reg->session[i].state != POOL_SESSION_NONE && reg->session[i].serial == serial)
+            return &reg->session[i];
+    return NULL;
+}
+
 struct pool_session *pool_registry_after(struct pool_registry *reg, uint64_t serial)
 {
     struct pool_session *found = NULL;
@@ -127,7 +135,7 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
     char sentence[POOL_REASON + 1];
     struct pool_session *s = pool_registry_find(reg, name);
     (void)now;
-    if (s && s->state == POOL_SESSION_IDLE && !s->died) {
+    if (s && s->state == POOL_SESSION_IDLE && !s->died_ns) {
         s->state = POOL_SESSION_BUSY;
         s->client = client;
         return s;
@@ -140,7 +148,7 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
         decline(declined, POOL_WHY_BUSY, sentence);
     } else {
         snprintf(sentence, sizeof sentence, "session '%s' is over: %.120s", name,
-                 s->died ? "its process died" : s->reason);
+                 s->died_ns ? "its process died" : s->reason);
         decline(declined, POOL_WHY_ENDED, sentence);
     }
     return NULL;
@@ -182,7 +190,7 @@ void *pool_registry_end(struct pool_registry *reg, struct pool_session *s, uint6
 static uint64_t end_of(const struct pool_session *s)
 {
     if (s->state == POOL_SESSION_IDLE)
-        return s->died ? 0 : s->used_ns + s->idle_ns;
+        return s->died_ns ? s->died_ns + POOL_DEATH_MS * CLOCK_NS_PER_MS : s->used_ns + s->idle_ns;
     if (s->state == POOL_SESSION_OVER)
         return s->over_ns + POOL_REMEMBER_MS * CLOCK_NS_PER_MS;
     return UINT64_MAX;

@@ -28,9 +28,9 @@ struct pool_session {
     struct jail_limits limits;
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */
     uint64_t calls, host_calls, generation, wall_us, cpu_us;
-    void *child;  /* the holder's; NULL once it is over */
-    void *client; /* who has it; NULL: nobody */
-    bool died;    /* its process is gone; the client that has it will tell more */
+    void *child;      /* the holder's; NULL once it is over */
+    void *client;     /* who has it; NULL: nobody */
+    uint64_t died_ns; /* its process is gone since then; 0: no */
     struct pool_log log;
 };
 
@@ -51,6 +51,7 @@ struct pool_session *pool_registry_add(struct pool_registry *reg, const char *na
 /* Whether that would be declined, before a child is made for it. */
 bool pool_registry_room(struct pool_registry *reg, const char *name, struct pool_reply *declined);
 
+struct pool_session *pool_registry_serial(struct pool_registry *reg, uint64_t serial);
 /* The one that lives, else the one of that name that ended last. NULL: there was none. */
 struct pool_session *pool_registry_find(struct pool_registry *reg, const char *name);
 /* The first with a higher serial number; NULL: no more. */
@@ -65,7 +66,10 @@ void pool_registry_back(struct pool_session *s, const struct pool_use_numbers *u
 void *pool_registry_end(struct pool_registry *reg, struct pool_session *s, uint64_t now,
                         const char *reason);
 
-/* An idle session whose time is up, or NULL. What was remembered long enough is forgotten. */
+/* How long the end of a process waits for whoever knows why: its client, its template. */
+#define POOL_DEATH_MS 50ULL
+
+/* An idle session whose time is up or whose process is gone, or NULL. What was remembered long enough is forgotten. */
 struct pool_session *pool_registry_due(struct pool_registry *reg, uint64_t now);
 /* When that can next be so; UINT64_MAX: never. */
 uint64_t pool_registry_next_ns(const struct pool_registry *reg);

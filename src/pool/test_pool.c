@@ -127,11 +127,7 @@ static void replies(void)
                                            WIRE_SESSION_IS, WIRE_SESSION_LOG, WIRE_POOL_IS,
                                            WIRE_POOL_END};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        struct pool_reply p = {.type = types[i],
-                               .name = "n",
-                               .state = "idle",
-                               .reason = "r"},
-                          got;
+        struct pool_reply p = {.type = types[i], .name = "n", .state = "idle", .reason = "r"}, got;
         for (size_t k = 0; k < 14; k++)
             p.numbers[k] = k << 40;
         struct buf b;
@@ -197,8 +193,9 @@ static void sessions(void)
            "it is due exactly its idle time after the call");
     tap_ok(pool_registry_next_ns(&reg) == now + MS(POOL_REMEMBER_MS), "and the clock knows when");
 
-    s->died = true;
-    tap_ok(pool_registry_due(&reg, now) == s, "one whose process died is due at once");
+    s->died_ns = now;
+    tap_ok(!pool_registry_due(&reg, now) && pool_registry_due(&reg, now + MS(POOL_DEATH_MS)) == s,
+           "one whose process died is due at once, but for who may know why");
     tap_ok(!pool_registry_lend(&reg, "one", &client_a, now, &no) &&
                strcmp(no.state, POOL_WHY_ENDED) == 0,
            "and is lent to nobody");
