@@ -43,7 +43,7 @@
     X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
     X(SESSION_CLOSE, "t", "-> holder: name: end it")                                               \
     X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
-    X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")              \
+    X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
     X(LENT, "tttU",                                                                                \
       "holder -> session or nothing, its profile, role, numbers; next packet: child")              \
