@@ -216,7 +216,9 @@ int gate_admit(struct gate *g, const struct gate_request *q, struct gate_ticket 
 {
     struct gate_ticket *t = NULL;
     int e = gate_admit_start(g, q, &t, r, err);
-    if (e == 2)
+    if (e <= 0 || !t)
+        return e;
+    if (e != 1)
         e = gate_stand_in_line(t, q->wait_ms, r, err);
     if (e == 1)
         *ret_ticket = t;

@@ -163,8 +163,11 @@ int gate_decide(struct gate_ticket *t, const struct check_report *report,
     struct gate *g = t->g;
     bool gone = false;
     struct gate_plan *plan = calloc(1, sizeof *plan);
-    int e = plan ? decide(t, report, plan->approval, &gone, r, err)
-                 : err_set(err, ERR_MEMORY, "no memory");
+    if (!plan) {
+        gate_abandon(t);
+        return err_set(err, ERR_MEMORY, "no memory");
+    }
+    int e = decide(t, report, plan->approval, &gone, r, err);
     if (e == 1) {
         plan->magic = PLAN_MAGIC;
         plan->ticket = t;

@@ -202,18 +202,24 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
                                   uint64_t *ret_wait_ns, struct err *err);
 
 #define GATE_COUNTERS(X)                                                                           \
-    X(admitted)                                                                                    \
-    X(planned)                                                                                     \
-    X(released)                                                                                    \
-    X(refused)                                                                                     \
-    X(waited)                                                                                      \
-    X(lost)                                                                                        \
-    X(breaker_opened)                                                                              \
-    X(breaker_probed)                                                                              \
-    X(breaker_closed) X(asked) X(approved) X(denied) X(arena_passed) X(arena_blocked) X(stops)     \
-        X(stopped_runs)
+    X(admitted, "executions that were given a place")                                              \
+    X(planned, "and a plan")                                                                       \
+    X(released, "and came to their end")                                                           \
+    X(refused, "requests that were refused, by any rule")                                          \
+    X(waited, "requests that stood in line")                                                       \
+    X(lost, "places whose owner was killed")                                                       \
+    X(breaker_opened, "breakers that opened")                                                      \
+    X(breaker_probed, "probes of half-open breakers")                                              \
+    X(breaker_closed, "breakers that closed")                                                      \
+    X(asked, "questions to people")                                                                \
+    X(approved, "answers that were yes, and used")                                                 \
+    X(denied, "answers that were no, or never came")                                               \
+    X(arena_passed, "decisions of the arena for it")                                               \
+    X(arena_blocked, "and against it")                                                             \
+    X(stops, "calls of cordon stop")                                                               \
+    X(stopped_runs, "executions that they ended")
 struct gate_counters {
-#define X(name) uint64_t name;
+#define X(name, text) uint64_t name;
     GATE_COUNTERS(X)
 #undef X
 };

@@ -12,7 +12,7 @@
 #include "gate/map.h"
 
 enum gate_counter {
-#define X(name) GATE_COUNTER_##name,
+#define X(name, text) GATE_COUNTER_##name,
     GATE_COUNTERS(X)
 #undef X
         GATE_COUNTER_COUNT

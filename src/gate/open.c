@@ -83,7 +83,7 @@ void gate_count(struct gate *g, enum gate_counter counter)
 void gate_counters_read(const struct gate *g, struct gate_counters *ret)
 {
     const uint64_t *c = g->map.at->counters;
-#define X(name) ret->name = gate_load(&c[GATE_COUNTER_##name]);
+#define X(name, text) ret->name = gate_load(&c[GATE_COUNTER_##name]);
     GATE_COUNTERS(X)
 #undef X
 }

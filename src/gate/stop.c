@@ -48,8 +48,8 @@ static void one_line(char *out, size_t size, const char *text)
 /* ---- who runs ---- */
 
 struct seen {
-    uint32_t row;
     uint64_t number, admitted_ns;
+    uint32_t row;
     pid_t pid;
 };
 
@@ -73,7 +73,7 @@ static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *se
                 snprintf(o->client, sizeof o->client, "%.63s", s->clients[r->client].id);
             o->ms = now > r->since_ns ? (now - r->since_ns) / CLOCK_NS_PER_MS : 0;
             if (seen)
-                seen[n] = (struct seen){i, r->number, r->since_ns, r->pid};
+                seen[n] = (struct seen){r->number, r->since_ns, i, r->pid};
         }
         n++;
     }

@@ -121,8 +121,9 @@ static int expire(struct gate_store *s, uint64_t now, struct err *err)
     int r = change(s, q, err);
     if (r < 0)
         return r;
+    uint64_t old = now > KEEP_MS ? now - KEEP_MS : 0;
     q = prepare(s, "DELETE FROM approvals WHERE expires <= ?1");
-    sqlite3_bind_int64(q, 1, now > KEEP_MS ? (sqlite3_int64)(now - KEEP_MS) : 0);
+    sqlite3_bind_int64(q, 1, (sqlite3_int64)old);
     r = change(s, q, err);
     return r < 0 ? r : 0;
 }
@@ -209,10 +210,10 @@ static int insert(struct gate_store *s, const struct args *a, char id[24], struc
         bind_field(q, i + 1, a, texts[i], false);
     bind_field(q, 9, a, "code", true);
     sqlite3_bind_text(q, 10, id, -1, SQLITE_STATIC);
-    uint64_t expiry = gate_record_count(a->request, a->len, "expiry");
+    uint64_t expiry = gate_record_count(a->request, a->len, "expiry"), end = a->now + expiry;
     sqlite3_bind_int64(q, 11, (sqlite3_int64)expiry);
     sqlite3_bind_int64(q, 12, (sqlite3_int64)a->now);
-    sqlite3_bind_int64(q, 13, (sqlite3_int64)(a->now + expiry));
+    sqlite3_bind_int64(q, 13, (sqlite3_int64)end);
     int r = change(s, q, err);
     return r < 0 ? r : 0;
 }
