@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *tool_name(const struct flow *f)
+const char *flow_tool_name(const struct flow *f)
 {
-    return f->req->kind == FLOW_EXEC ? "exec" : "run";
+    return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CELL ? "session" : "run";
 }
 
 static int deny(struct flow *f, const struct gate_refusal *no)
@@ -46,7 +46,7 @@ int flow_prepare(struct flow *f, struct err *err)
     struct jsonw j = {.out = &f->arguments};
     buf_init(&f->arguments, MIB);
     jsonw_open(&j, NULL, '{');
-    jsonw_string(&j, "tool", tool_name(f));
+    jsonw_string(&j, "tool", flow_tool_name(f));
     jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
     jsonw_open(&j, "argv", '[');
     for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
@@ -94,7 +94,7 @@ int flow_admit(struct flow *f, struct err *err)
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,
                                    .role = req->role,
-                                   .tool = tool_name(f),
+                                   .tool = flow_tool_name(f),
                                    .task = req->task,
                                    .code = req->source,
                                    .code_len = req->source_len,
@@ -149,7 +149,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
     const struct flow_request *req = f->req;
     *ret = (struct audit_facts){.execution_id = f->result->id,
                                 .client_id = f->ask.client.id,
-                                .tool = tool_name(f),
+                                .tool = flow_tool_name(f),
                                 .session = f->result->session[0] ? f->result->session : NULL,
                                 .language = req->kind == FLOW_EXEC ? NULL : "python",
                                 .profile = req->profile ? req->profile->name : NULL,

@@ -196,7 +196,9 @@ static int run(void)
     py_hook_arm(job.rules, job.name, py_event, NULL);
     execute(tree);
     Py_DECREF(tree);
-    int status = PyErr_Occurred() ? py_fault_report(job.name) : 0;
+    bool guarded = check_ruleset_profile(job.rules)->guards;
+    int status =
+        PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
     if (job.kind == JOB_RUN)
         py_interp_finish();
     else
