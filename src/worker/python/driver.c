@@ -291,7 +291,7 @@ static int take_source(struct wire_reader *r)
  * was copied. */
 static int branch(void)
 {
-    if (job.state == COLLECTING || !job.globals)
+    if (job.state == COLLECTING)
         return -1;
     int r = jail_branch_here();
     if (r == 1)
@@ -318,10 +318,10 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_FORK:
         return branch() == 0 ? 1 : -1;
     case WIRE_GO:
-        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK)
+        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK || job.kind == JOB_LINE)
             return -1;
         *ret_status = run();
-        return *ret_status < 0 ? -1 : job.kind >= JOB_CELL;
+        return *ret_status < 0 ? -1 : job.kind == JOB_CELL;
     default:
         return -1;
     }
