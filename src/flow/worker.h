@@ -69,6 +69,6 @@ ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
 bool flow_worker_read(struct flow_worker *w);
 
 /* What its end says about the result, on top of the jail's word. */
-void flow_worker_explain(const struct flow_worker *w);
+void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits);
 
 #endif

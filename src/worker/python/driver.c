@@ -19,6 +19,7 @@
 #include "hook.h"
 #include "host.h"
 #include "interp.h"
+#include "jail/template.h"
 #include "judge.h"
 
 #include <stdlib.h>
@@ -82,16 +83,6 @@ static int judge(void)
 
 /* ---- running ---- */
 
-static PyObject *compile_tree(PyObject *tree, const char *mode)
-{
-    PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *code = builtins ? PyObject_CallMethod(builtins, "compile", "Ossii", tree, job.name,
-                                                    mode, 0, 1 /* inherit no flags of ours */)
-                              : NULL;
-    Py_XDECREF(builtins);
-    return code;
-}
-
 /* Takes the last statement off TREE if it is an expression, and gives it as a tree of its own. */
 static PyObject *take_last_expression(PyObject *tree)
 {
@@ -115,7 +106,7 @@ static PyObject *take_last_expression(PyObject *tree)
 
 static PyObject *evaluate(PyObject *tree, const char *mode)
 {
-    PyObject *code = compile_tree(tree, mode);
+    PyObject *code = py_guard_compile(tree, job.name, mode);
     PyObject *value = code ? PyEval_EvalCode(code, job.globals, job.globals) : NULL;
     Py_XDECREF(code);
     return value;
@@ -184,7 +175,9 @@ static int run(void)
     py_hook_arm(job.rules, job.name, py_event, NULL);
     execute(tree);
     Py_DECREF(tree);
-    int status = PyErr_Occurred() ? py_fault_report(job.name) : 0;
+    bool guarded = check_ruleset_profile(job.rules)->guards;
+    int status =
+        PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
     if (job.kind == JOB_RUN)
         py_interp_finish();
     else
@@ -273,6 +266,18 @@ static int take_source(struct wire_reader *r)
     return job.have == job.want ? judge() : 0;
 }
 
+/* Asked to branch. What the branch is and has is the jail's business; here it only is an interpreter that
+ * was copied. */
+static int branch(void)
+{
+    if (job.state == COLLECTING || !job.globals)
+        return -1;
+    int r = jail_branch_here();
+    if (r == 1)
+        py_interp_after_fork();
+    return 0; /* a refusal is told by the jail */
+}
+
 /* One message. 1: go on; 0: the process is done, *ret_status tells; -1: the supervisor lost its way. */
 static int handle(struct wire_reader *r, int *ret_status)
 {
@@ -285,6 +290,8 @@ static int handle(struct wire_reader *r, int *ret_status)
         return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:
         return job.state == COLLECTING && take_source(r) == 0 ? 1 : -1;
+    case WIRE_FORK:
+        return branch() == 0 ? 1 : -1;
     case WIRE_GO:
         if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK)
             return -1;
@@ -293,6 +300,19 @@ static int handle(struct wire_reader *r, int *ret_status)
     default:
         return -1;
     }
+}
+
+int py_driver_profile(const char *name, struct err *err)
+{
+    const struct policy_profile *profile = policy_profile_find(name);
+    if (!profile)
+        return err_set(err, ERR_USAGE, "there is no profile '%.40s'", name);
+    return check_ruleset_new(profile, &job.rules, err);
+}
+
+const struct check_ruleset *py_driver_rules(void)
+{
+    return job.rules;
 }
 
 int py_driver_serve(void)
