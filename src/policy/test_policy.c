@@ -305,9 +305,12 @@ static void all_at_once(void)
         if (buf_str(&many, "a, ") < 0)
             abort();
     policy_problems_init(&p);
-    tap_ok(policy_check_bytes("f.yaml", many.data, many.len, &p) == 0 && p.errors >= 1 &&
-               strstr(p.items[0].text, "more values than any policy needs"),
-           "too many values are refused");
+    bool told = false;
+    if (policy_check_bytes("f.yaml", many.data, many.len, &p) < 0)
+        abort();
+    for (size_t i = 0; i < p.count; i++)
+        told = told || strstr(p.items[i].text, "more values than any policy needs");
+    tap_ok(told, "too many values are refused");
     policy_problems_done(&p);
     buf_done(&many);
     char *big = calloc(1, POLICY_FILE_MAX + 1);

@@ -177,8 +177,8 @@ static int take(struct builder *b, const yaml_event_t *e)
         complain(b, &e->start_mark, "nested deeper than any key of a policy");
         return 1;
     }
-    bool is_key =
-        b->depth && b->stack[b->depth - 1].node->kind == POLICY_MAP && !b->stack[b->depth - 1].key;
+    const struct policy_node *parent = b->depth ? b->stack[b->depth - 1].node : NULL;
+    bool is_key = parent && parent->kind == POLICY_MAP && !b->stack[b->depth - 1].key;
     if (is_key && kind != POLICY_SCALAR) {
         complain(b, &e->start_mark, "a key that is no word");
         return 1;
