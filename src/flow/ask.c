@@ -15,6 +15,11 @@ const char *flow_tool_name(const struct flow *f)
     return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CELL ? "session" : "run";
 }
 
+bool flow_only_judges(const struct flow *f)
+{
+    return f->req->kind == FLOW_CHECK || f->req->kind == FLOW_LINE;
+}
+
 static int deny(struct flow *f, const struct gate_refusal *no)
 {
     struct flow_violation v = {.layer = GATE_LAYER};
@@ -90,7 +95,7 @@ int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct gate_refusal no = {0};
-    if (req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,
                                    .role = req->role,
@@ -132,14 +137,15 @@ static int judge_again(struct flow *f, struct err *err)
 int flow_decide(struct flow *f, struct err *err)
 {
     struct gate_refusal no = {0};
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     struct gate_ticket *ticket = f->ticket;
     bool judged = f->req->kind != FLOW_EXEC;
     uint64_t asked = clock_now_ns();
     f->ticket = NULL;
     int r = gate_decide(ticket, judged ? &f->worker.report : NULL, &f->plan, &no, err);
-    if (r == 1 && judged && clock_now_ns() - asked > CHILD_WAITS_NS)
+    /* a session is not thrown away; the clocks of its call begin later */
+    if (r == 1 && judged && f->req->kind != FLOW_CELL && clock_now_ns() - asked > CHILD_WAITS_NS)
         return judge_again(f, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
@@ -162,7 +168,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
 int flow_record(struct flow *f, struct err *err)
 {
     struct audit_facts now;
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     facts(f, &now);
     if (audit_begin_run(f->req->house->audit, &now, &f->begun, err) < 0)
@@ -211,7 +217,7 @@ int flow_settle(struct flow *f, struct err *err)
     struct audit_facts now;
     struct err why = ERR_INIT;
     struct flow_result *r = f->result;
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     if (err->code < 0 && err->code != ERR_USAGE && r->status == FLOW_OK)
         flow_result_refuse(r, err);

@@ -8,6 +8,7 @@
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -191,14 +192,40 @@ static int build_one(struct flow *f, struct err *err)
     return r < 0 ? r : start(f, err);
 }
 
+static bool in_session(const struct flow *f)
+{
+    return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
+}
+
+/* A session's process began long ago: input and variables of this call come to it by the channel. */
+static int enter_session(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    const struct jail_spec *s = &req->spec;
+    FD_AUTO theirs = -1;
+    int r = 0, ends[2];
+    if (req->input >= 0) {
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return err_sys(err, "pipe");
+        theirs = ends[0];
+        fd_close(req->child->in);
+        req->child->in = ends[1];
+    }
+    r = take_over(f, req->child, req->child_fresh, err);
+    if (r == 0 && s->envc)
+        r = flow_worker_environ(&f->worker, s->env, s->envc, err);
+    if (r == 0 && theirs >= 0)
+        r = flow_worker_input(&f->worker, theirs, err);
+    return r;
+}
+
 int flow_child_open(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
     f->spec = f->req->spec;
-    int r = f->req->kind == FLOW_CELL ? take_over(f, f->req->child, f->req->child_fresh, err)
-                                      : lease(f, err);
-    if (r == 0 && f->req->kind != FLOW_CELL)
+    int r = in_session(f) ? enter_session(f, err) : lease(f, err);
+    if (r == 0 && !in_session(f))
         r = build_one(f, err);
     if (r < 0)
         return r;
@@ -271,6 +298,7 @@ int flow_check(struct flow *f, struct err *err)
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
                 : f->req->kind == FLOW_CELL ? FLOW_JOB_CELL
+                : f->req->kind == FLOW_LINE ? FLOW_JOB_LINE
                                             : FLOW_JOB_RUN,
         .profile = f->req->profile,
         .name = f->req->name,
@@ -296,7 +324,7 @@ int flow_check(struct flow *f, struct err *err)
         report_findings(f);
         return FLOW_STOP;
     }
-    return f->req->kind == FLOW_CHECK ? FLOW_STOP : FLOW_GO_ON;
+    return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
 }
 
 int flow_execute(struct flow *f, struct err *err)
@@ -318,13 +346,27 @@ int flow_execute(struct flow *f, struct err *err)
     return FLOW_GO_ON;
 }
 
+/* A session that was asked and not told to go is as it was. */
+static void leave_session(struct flow *f)
+{
+    bool unharmed = f->worker.state == FLOW_WORKER_READY || f->worker.state == FLOW_WORKER_JUDGED;
+    if (!f->run)
+        f->result->alive = true;
+    else if (unharmed) {
+        jail_run_release(f->run, 0);
+        f->result->alive = jail_run_step(f->run, 0);
+    }
+}
+
 void flow_child_close(struct flow *f)
 {
+    if (in_session(f))
+        leave_session(f);
     jail_run_free(f->run);
     f->run = NULL;
     if (f->req->kind == FLOW_EXEC)
         return;
-    if (f->req->kind != FLOW_CELL)
+    if (!in_session(f))
         fd_close(f->worker.fd);
     fd_close(f->channel[1]);
     f->channel[0] = f->channel[1] = f->worker.fd = -1;

@@ -19,6 +19,7 @@ enum flow_kind {
     FLOW_CHECK, /* judged, not run */
     FLOW_RUN,   /* judged, then run */
     FLOW_CELL,  /* judged, then run in a session, which goes on afterwards */
+    FLOW_LINE,  /* the same, not run: whether the lines so far are whole, and what the judge says */
 };
 
 struct flow_request {
@@ -42,8 +43,9 @@ struct flow_request {
     int stop;           /* readable: stop the run (a signalfd); -1: none */
     bool pool;          /* FLOW_RUN: take a warm child where the holder has one */
 
-    /* FLOW_CELL: the session's process. Its descriptors but the channel are taken; `alive` in the result
-     * tells whether it still is one. */
+    /* FLOW_CELL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
+     * the result tells whether it still is one. Of SPEC its limits bound the call, and its variables are
+     * set on top of what the session has. */
     struct jail_child *child;
     bool child_fresh; /* nothing was heard from it yet: it says READY first */
     const char *session;

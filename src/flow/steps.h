@@ -39,6 +39,7 @@ struct flow {
 
 /* ask.c: the gate and the audit. */
 const char *flow_tool_name(const struct flow *f); /* run, exec, session */
+bool flow_only_judges(const struct flow *f);
 int flow_prepare(struct flow *f, struct err *err);
 int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);

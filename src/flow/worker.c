@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "check/ruleset.h"
 #include "jail/child.h"
+#include "sys/fd.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -102,6 +103,27 @@ static int give_source(const struct flow_worker *w, struct buf *b, struct err *e
         left -= n;
     }
     return r;
+}
+
+int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t count,
+                        struct err *err)
+{
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_ENVIRON);
+    wire_put_strings(&m, env, count);
+    return send_frame(w, &m, 0, err);
+}
+
+int flow_worker_input(struct flow_worker *w, int fd, struct err *err)
+{
+    char frame[16];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_INPUT);
+    int r = wire_end(&m);
+    struct fd_packet p = {.data = frame, .len = b.len, .fds = &fd, .nfds = 1};
+    return r < 0 || fd_send(w->fd, &p) < 0 ? err_sys(err, "send to the worker") : 0;
 }
 
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)

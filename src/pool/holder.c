@@ -176,9 +176,11 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
         tell(start->ready, "R");
         fd_close(start->ready);
         loop(h);
-        pool_place_leave(start->dir, lock);
     }
+    if (lock >= 0)
+        pool_place_hide(start->dir);
     end_all(h);
+    fd_close(lock);
     free(h);
     return r;
 }

@@ -94,7 +94,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
     s->limits = child->limits;
     s->generation = child->generation;
     snprintf(s->profile, sizeof s->profile, "%s", w->profile);
-    if (pool_holder_watch(h, child->init, POOL_EVENT_SESSION, (size_t)(s - h->sessions.session),
+    if (pool_holder_watch(h, child->guest, POOL_EVENT_SESSION, (size_t)(s - h->sessions.session),
                           &err) < 0)
         s->died_ns = h->now; /* not to be watched, not to be kept */
     return s;
@@ -152,7 +152,7 @@ void pool_session_end(struct pool_holder *h, struct pool_session *s, const char 
         seat->session = NULL;
         pool_seat_state(h, seat, POOL_SEAT_IDLE);
     }
-    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.init, NULL);
+    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
     jail_child_kill(&held->child);
     jail_child_close(&held->child);
     base_assert(held->from->sessions > 0);
@@ -167,7 +167,7 @@ void pool_session_event(struct pool_holder *h, struct pool_session *s)
     const struct pool_held *held = s->child;
     if (!held)
         return;
-    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.init, NULL);
+    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
     s->died_ns = h->now;
 }
 

@@ -151,12 +151,11 @@ void pool_place_listening(int lock)
     (void)set_lock(lock, F_UNLCK, STARTING, 1, F_SETLK);
 }
 
-void pool_place_leave(int dir, int lock)
+void pool_place_hide(int dir)
 {
     char name[32];
     socket_name(name, sizeof name, "sock");
     (void)unlinkat(dir, name, 0); /* while the lock is still ours: it can be nobody else's socket */
-    fd_close(lock);
 }
 
 bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
@@ -177,8 +176,11 @@ int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *er
         return 0;
     FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un a = address(p->dir);
+    struct timeval patience = {.tv_sec =
+                                   FD_PATIENCE_MS / 1000}; /* a full queue is no place to sleep */
     if (sock < 0)
         return err_sys(err, "a socket to the holder");
+    (void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (connect(sock, (struct sockaddr *)&a, sizeof a) < 0)
         return errno == ENOENT || errno == ECONNREFUSED
                    ? 0
@@ -189,13 +191,24 @@ int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *er
     return 0;
 }
 
-void pool_place_wait(const struct pool_place *p)
+/* Closing the file again lets go of what was waited for. */
+static void wait_for(const struct pool_place *p, off_t byte)
 {
     char name[32];
     socket_name(name, sizeof name, "lock");
     FD_AUTO lock = openat(p->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock >= 0)
-        (void)set_lock(lock, F_RDLCK, STARTING, 1, F_SETLKW);
+        (void)set_lock(lock, F_RDLCK, byte, 1, F_SETLKW);
+}
+
+void pool_place_wait(const struct pool_place *p)
+{
+    wait_for(p, STARTING);
+}
+
+void pool_place_gone(const struct pool_place *p)
+{
+    wait_for(p, ALIVE);
 }
 
 size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room)

@@ -29,13 +29,16 @@ void pool_place_done(struct pool_place *p);
 /* The holder's side. Takes the lock; the socket that a dead holder left is removed. *ret_sock is -1
  * when another holder has the lock: that is no error. */
 ERR_MUST_USE int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err);
-void pool_place_listening(int lock);      /* from now on a connection is answered */
-void pool_place_leave(int dir, int lock); /* removes the socket and lets the lock go */
+void pool_place_listening(int lock); /* from now on a connection is answered */
+void pool_place_hide(int dir);       /* before the end: no new client; the lock goes last */
 
 /* The client's side. *ret_sock is -1 when no holder is there: that is no error. */
 ERR_MUST_USE int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err);
 /* Sleeps until the holder that has the lock listens, or is gone. */
 void pool_place_wait(const struct pool_place *p);
+
+/* Sleeps until no holder of this version has the lock. */
+void pool_place_gone(const struct pool_place *p);
 
 /* The pids of holders that live here, also of other versions (their sockets are not ours to speak
  * on). Returns how many, at most ROOM. */

@@ -74,7 +74,6 @@
 /* ... and for a template. */
 #define POOL_TEMPLATE_NUMBERS(X)                                                                   \
     X(serial)                                                                                      \
-    X(pid)                                                                                         \
     X(age_ms)                                                                                      \
     X(warm)    /* how many are to wait */                                                          \
     X(ready)   /* how many do */                                                                   \

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
@@ -79,17 +80,22 @@ static int spawn(const char *holder, int dir, struct err *err)
 int pool_client_start(struct pool_client *ret, const char *holder, struct err *err)
 {
     struct pool_place place = {.dir = -1};
+    char path[PATH_MAX]; /* whole: it is executed in another folder */
     *ret = (struct pool_client){.sock = -1};
+    if (!realpath(holder, path))
+        return err_sys(err, "%.160s", holder);
     int r = pool_place_open(&place, true, err);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
         r = pool_place_connect(&place, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
-        r = spawn(holder, place.dir, err);
-        if (r == 0) {
-            pool_place_wait(&place);
-            r = pool_place_connect(&place, &ret->sock, err);
-        }
+        r = spawn(path, place.dir, err);
+        if (r < 0)
+            break;
+        pool_place_wait(&place);
+        r = pool_place_connect(&place, &ret->sock, err);
+        if (r == 0 && ret->sock < 0) /* the one that has the lock is about to end */
+            pool_place_gone(&place);
     }
     if (r == 0 && ret->sock < 0)
         r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");

@@ -21,6 +21,8 @@
     X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
     X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \
     X(FORK, "", "-> worker: branch this session")                                                  \
+    X(ENVIRON, "B", "-> worker: K=V, each set before the next program")                            \
+    X(INPUT, "", "-> worker: the read end of its standard input from now on rides along")          \
     X(READY, "", "worker -> it is locked, warm and waits")                                         \
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
