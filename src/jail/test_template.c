@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -79,8 +80,8 @@ static long fill_up(void)
 static long grow(void)
 {
     for (int i = 0; i < 4096; i++) {
-        char *p = malloc(1 << 20);
-        if (!p)
+        char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
             return -errno;
         memset(p, 1, 1 << 20);
     }
@@ -355,7 +356,7 @@ static bool has_rule(const struct jail_run *run, const char *rule)
 
 static void honest(struct jail_template *tpl)
 {
-    struct jail_child c;
+    struct jail_child c = JAIL_CHILD_NONE;
     struct talk t;
     if (!fresh(tpl, "python", false, &c, &t, NULL))
         return;
@@ -384,7 +385,7 @@ static void honest(struct jail_template *tpl)
 
 static void ends(struct jail_template *tpl)
 {
-    struct jail_child c;
+    struct jail_child c = JAIL_CHILD_NONE;
     struct talk t;
     struct jail_limits short_wall = {.wall_ms = 60}, short_cpu = {.cpu_ms = 60};
     if (fresh(tpl, "python", false, &c, &t, NULL)) {
@@ -463,7 +464,7 @@ static void attacks(struct jail_template *tpl)
         {"save /x", -EROFS, NULL},
         {"stat /guest", 0, NULL},
     };
-    struct jail_child c;
+    struct jail_child c = JAIL_CHILD_NONE;
     struct talk t;
     if (!fresh(tpl, "python", false, &c, &t, NULL))
         return;
@@ -485,8 +486,8 @@ static void attacks(struct jail_template *tpl)
 
 static void siblings(struct jail_template *tpl)
 {
-    struct jail_child a, b;
-    struct talk ta, tb;
+    struct jail_child a = JAIL_CHILD_NONE, b = JAIL_CHILD_NONE;
+    struct talk ta = {0}, tb = {0};
     if (!fresh(tpl, "python", false, &a, &ta, NULL) || !fresh(tpl, "python", false, &b, &tb, NULL))
         return;
     tap_eq_int(ask(&ta, "save /workspace/mine"), 5, "a child writes a file");
@@ -505,7 +506,7 @@ static void siblings(struct jail_template *tpl)
 static void leash(struct jail_template *tpl)
 {
     struct jail_child_plan plan = plan_of("python", false);
-    struct jail_child c;
+    struct jail_child c = JAIL_CHILD_NONE;
     struct err err = ERR_INIT;
     int sv[2];
     if (!order(tpl, &plan, &c) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
@@ -534,7 +535,7 @@ static void leash(struct jail_template *tpl)
 
 static void session(struct jail_template *tpl)
 {
-    struct jail_child c, lease;
+    struct jail_child c = JAIL_CHILD_NONE, lease = JAIL_CHILD_NONE;
     struct talk t;
     struct err err = ERR_INIT;
     struct jail_child_plan plan = plan_of("python", true);
@@ -620,7 +621,7 @@ static struct count look(void)
 
 static bool one_of_many(struct jail_template *tpl)
 {
-    struct jail_child c;
+    struct jail_child c = JAIL_CHILD_NONE;
     struct talk t;
     if (!fresh(tpl, "python", false, &c, &t, NULL))
         return false;

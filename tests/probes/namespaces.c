@@ -133,7 +133,8 @@ static void remount(int argc, char **argv)
 {
     (void)argc, (void)argv;
     tried("remount /tmp larger", mount(NULL, "/tmp", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
-    tried("remount /live/own larger", mount(NULL, "/live/own", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
+    tried("remount /live/own larger",
+          mount(NULL, "/live/own", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
     tried("remount / rw", mount(NULL, "/", NULL, MS_REMOUNT, NULL));
     tried("remount /usr rw", mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL));
     none_may_have_succeeded();
