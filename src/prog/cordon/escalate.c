@@ -74,7 +74,7 @@ int cmd_escalate(int argc, char **argv)
         {"json", OPTION_FLAG, &o.json, NULL, "one JSON object"},
         {"help", OPTION_FLAG, &o.help, NULL, "this text"},
     };
-    struct gate_failure_report f;
+    struct gate_failure_report f = {0};
     struct gate_advice a;
     struct err err = ERR_INIT;
     int next = 0, r = options_parse(argc, argv, rows, sizeof rows / sizeof *rows, &next, &err);

@@ -32,8 +32,8 @@ int programs_find(const char *name, char *path, size_t size, struct err *err)
                 access(path, X_OK) == 0)
                 return 0;
     }
-    err_set(err, ERR_MISSING,
-            "%s is neither in %.80s nor in its ../libexec/cordon; reinstall", name, self);
+    err_set(err, ERR_MISSING, "%s is neither in %.80s nor in its ../libexec/cordon; reinstall",
+            name, self);
     return err_layer(err, "process");
 }
 
