@@ -64,7 +64,7 @@ static void unknown_key(struct policy_loader *l, const struct policy_node *n, co
     char all[300] = "";
     for (size_t i = 0; i < nkeys && strlen(all) < sizeof all - 70; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", keys[i]);
-    policy_load_problem(l, n->key, "unknown key '%.64s'%s%s%s; %s%s has %s", n->key->text,
+    policy_load_problem(l, n->key, "unknown key '%.64s'%s%s%s (%s%s has %s)", n->key->text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
                         *what ? "" : "a policy", what, all);
 }
