@@ -350,6 +350,20 @@ static bool back(struct pool_client *c, bool alive, const char *reason, const ch
            !a.declined;
 }
 
+static bool is_stopped(uint64_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    for (int i = 0; i < 1000; i++) {
+        const char *paren =
+            fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+        if (paren && paren[2] == 'T')
+            return true;
+        usleep(2000);
+    }
+    return false;
+}
+
 static void life(void)
 {
     struct pool_client c = client(), d = client();
@@ -383,12 +397,7 @@ static void life(void)
                strcmp(a.reply.state, "idle") == 0 && a.reply.session.calls == 2 &&
                a.reply.session.pid > 0,
            "it is in the list");
-    char path[64], stat[512] = "";
-    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)a.reply.session.pid);
-    (void)fd_read_file(AT_FDCWD, path, stat, sizeof stat);
-    const char *paren = strrchr(stat, ')');
-    tap_ok(paren && paren[2] == 'T', "between two calls it is stopped (%c)",
-           paren ? paren[2] : '?');
+    tap_ok(is_stopped(a.reply.session.pid), "between two calls it is stopped");
 
     tap_ok(call(&d, "one", false, &x, &a), "a call");
     pool_client_close(&d);
