@@ -4,6 +4,8 @@
 
 #include "base/limits.h"
 
+#include <stdio.h>
+
 static int clean_streams(struct flow *f, struct err *err)
 {
     (void)err;
@@ -23,8 +25,18 @@ static const struct {
     int (*run)(struct flow *f, struct err *err);
     bool always; /* also when an earlier step ended the run */
 } steps[] = {
-    {"child", flow_child_open, false}, {"check", flow_check, false},   {"run", flow_execute, false},
-    {"collect", flow_collect, false},  {"clean", clean_streams, true},
+    /* clang-format off */
+    {"prepare", flow_prepare,    false}, /* the request as data: what is asked, shown and recorded */
+    {"admit",   flow_admit,      false}, /* stop flag, role, breaker, rate, place: cheap */
+    {"child",   flow_child_open, false}, /* a locked child that waits */
+    {"check",   flow_check,      false}, /* it judges what it would run */
+    {"decide",  flow_decide,     false}, /* people and arena; the plan */
+    {"record",  flow_record,     false}, /* durable before the first guest byte */
+    {"run",     flow_execute,    false}, /* the first guest byte, and the last */
+    {"collect", flow_collect,    false}, /* files */
+    {"clean",   clean_streams,   true},  /* output */
+    {"settle",  flow_settle,     true},  /* the record of the end; the place is free */
+    /* clang-format on */
 };
 
 int flow_run(const struct flow_request *req, struct flow_result *result, struct err *err)
@@ -32,6 +44,9 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
     struct flow f = {.req = req, .result = result, .spec = req->spec, .channel = {-1, -1}};
     int r = FLOW_GO_ON;
     flow_result_init(result);
+    f.pool.sock = -1;
+    if (req->session)
+        snprintf(result->session, sizeof result->session, "%s", req->session);
     f.worker.fd = -1;
     f.cleaning = !req->live.bytes;
     for (int i = 0; i < 2 && f.cleaning; i++)
@@ -44,9 +59,10 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
             r = now;
     }
     flow_child_close(&f);
+    buf_done(&f.arguments);
     for (int i = 0; i < 2 && f.cleaning; i++)
         output_clean_done(&f.clean[i]);
-    if (r < 0 && r != ERR_USAGE)
+    if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)
         flow_result_refuse(result, err);
     return r == ERR_USAGE ? r : 0;
 }

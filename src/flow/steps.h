@@ -9,23 +9,42 @@
 #define FLOW_STEPS_H
 
 #include "flow/flow.h"
+#include "pool/pool_client.h"
 
 enum flow_next { FLOW_GO_ON, FLOW_STOP }; /* or a negative error: the request made no sense */
 
 struct flow {
     const struct flow_request *req;
     struct flow_result *result;
-    struct jail_spec spec; /* the plan for the jail */
-    const char *worker_argv[8];
+    struct jail_spec spec; /* what the jail is built by */
+    struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
+    const char *writes[LIMIT_BINDS + 1];
+    size_t nwrites;
+    struct audit_arg args[4];
+    size_t nargs;
+    struct gate_request ask;
+    struct gate_ticket *ticket;
+    struct gate_plan *plan;
+    struct audit_ticket begun;
+    const char *worker_argv[10];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;
-    int channel[2]; /* ours, the worker's */
+    int channel[2];          /* ours, the worker's */
+    struct pool_client pool; /* the leash of a warm child */
     struct flow_worker worker;
     struct flow_job job;
     struct output_clean clean[2];
     bool cleaning;
-    bool released; /* guest code may have run */
 };
+
+/* ask.c: the gate and the audit. */
+const char *flow_tool_name(const struct flow *f); /* run, exec, session */
+bool flow_only_judges(const struct flow *f);
+int flow_prepare(struct flow *f, struct err *err);
+int flow_admit(struct flow *f, struct err *err);
+int flow_decide(struct flow *f, struct err *err);
+int flow_record(struct flow *f, struct err *err);
+int flow_settle(struct flow *f, struct err *err);
 
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_child_open(struct flow *f, struct err *err);

@@ -8,7 +8,12 @@
 #ifndef WORKER_PYTHON_DRIVER_H
 #define WORKER_PYTHON_DRIVER_H
 
-#include <stddef.h>
+#include "base/err.h"
+#include "check/ruleset.h"
+
+/* The rules of a built-in profile, so that none have to come on the channel. ERR_USAGE: no such profile. */
+ERR_MUST_USE int py_driver_profile(const char *name, struct err *err);
+const struct check_ruleset *py_driver_rules(void); /* NULL: none yet */
 
 /* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
  * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */

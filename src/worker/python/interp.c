@@ -66,6 +66,30 @@ static int add_quitters(void)
     return r;
 }
 
+int py_interp_import(const char *module, struct err *err)
+{
+    PyObject *m = PyImport_ImportModule(module);
+    if (!m) {
+        PyErr_Print();
+        return err_set(err, ERR_MISSING, "the module %.60s cannot be imported", module);
+    }
+    Py_DECREF(m);
+    return 0;
+}
+
+int py_interp_freeze(struct err *err)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *a = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
+    PyObject *b = a ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+    int r = b ? 0 : err_set(err, ERR_MISSING, "the garbage collector cannot be frozen");
+    PyErr_Clear();
+    Py_XDECREF(gc);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return r;
+}
+
 static int preload(const char *names, struct err *err)
 {
     char name[128];
@@ -75,12 +99,9 @@ static int preload(const char *names, struct err *err)
             return err_set(err, ERR_USAGE, "--preload: not a list of modules");
         memcpy(name, names, n);
         name[n] = 0;
-        PyObject *m = PyImport_ImportModule(name);
-        if (!m) {
-            PyErr_Print();
-            return err_set(err, ERR_MISSING, "the module %.60s cannot be imported", name);
-        }
-        Py_DECREF(m);
+        int r = py_interp_import(name, err);
+        if (r < 0)
+            return r;
         names += n + (names[n] == ',');
     }
     return 0;

@@ -8,6 +8,8 @@
 #ifndef WORKER_PYTHON_INTERP_H
 #define WORKER_PYTHON_INTERP_H
 
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "base/err.h"
@@ -21,6 +23,10 @@ struct py_start {
 };
 
 ERR_MUST_USE int py_interp_start(const struct py_start *start, struct err *err);
+
+ERR_MUST_USE int py_interp_import(const char *module, struct err *err);
+/* Before the first fork: what is loaded stays where it is, so that no child copies it to count it. */
+ERR_MUST_USE int py_interp_freeze(struct err *err);
 
 /* In a forked child, before its first guest byte: Python's own after-fork work, fresh random numbers. */
 void py_interp_after_fork(void);
