@@ -9,15 +9,19 @@
 
 /* Taken as they are: they compute, and read attributes only by Python's own protocols. */
 static const char *const plain[] = {
-    "None",      "True",    "False",      "Ellipsis",  "NotImplemented", "__debug__", "abs",
-    "aiter",     "all",     "anext",      "any",       "ascii",          "bin",       "bool",
-    "bytearray", "bytes",   "callable",   "chr",       "classmethod",    "complex",   "dict",
-    "divmod",    "enumerate", "exit",     "filter",    "float",          "format",    "frozenset",
-    "hash",      "hex",     "id",         "input",     "int",            "isinstance", "issubclass",
-    "iter",      "len",     "list",       "map",       "max",            "memoryview", "min",
-    "next",      "object",  "oct",        "open",      "ord",            "pow",       "property",
-    "quit",      "range",   "repr",       "reversed",  "round",          "set",       "slice",
-    "sorted",    "staticmethod", "str",   "sum",       "super",          "tuple",     "zip",
+    "None",       "True",     "False",        "Ellipsis",    "NotImplemented",
+    "__debug__",  "abs",      "aiter",        "all",         "anext",
+    "any",        "ascii",    "bin",          "bool",        "bytearray",
+    "bytes",      "callable", "chr",          "classmethod", "complex",
+    "dict",       "divmod",   "enumerate",    "exit",        "filter",
+    "float",      "format",   "frozenset",    "hash",        "hex",
+    "id",         "input",    "int",          "isinstance",  "issubclass",
+    "iter",       "len",      "list",         "map",         "max",
+    "memoryview", "min",      "next",         "object",      "oct",
+    "open",       "ord",      "pow",          "property",    "quit",
+    "range",      "repr",     "reversed",     "round",       "set",
+    "slice",      "sorted",   "staticmethod", "str",         "sum",
+    "super",      "tuple",    "zip",
 };
 
 /* ---- attributes by string ---- */
@@ -131,7 +135,8 @@ static PyObject *type_call(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!guard_closed(x))
         return NULL;
     PyObject *type = (PyObject *)Py_TYPE(x);
-    return Py_NewRef(type == (PyObject *)&PyType_Type || type == (PyObject *)&type_type ? self : type);
+    return Py_NewRef(type == (PyObject *)&PyType_Type || type == (PyObject *)&type_type ? self
+                                                                                        : type);
 }
 
 static PyObject *type_is_instance(PyObject *self, PyObject *x)
@@ -238,7 +243,8 @@ static int add_guarded(PyObject *dict)
     }
     if (is_removed("type"))
         return 0;
-    if (!the_type && (PyType_Ready(&type_type) < 0 || !(the_type = PyObject_New(PyObject, &type_type))))
+    if (!the_type &&
+        (PyType_Ready(&type_type) < 0 || !(the_type = PyObject_New(PyObject, &type_type))))
         return -1;
     return PyDict_SetItemString(dict, "type", the_type);
 }

@@ -63,8 +63,9 @@ static bool has_listed_members(const char *module, size_t len)
 {
     const struct policy_profile *p = check_ruleset_profile(guard.rules);
     for (size_t i = 0; i < p->rule_count; i++)
-        if (p->rules[i].kind == POLICY_MEMBER_ALLOW && strncmp(p->rules[i].name, module, len) == 0 &&
-            p->rules[i].name[len] == '.' && !strchr(p->rules[i].name + len + 1, '.'))
+        if (p->rules[i].kind == POLICY_MEMBER_ALLOW &&
+            strncmp(p->rules[i].name, module, len) == 0 && p->rules[i].name[len] == '.' &&
+            !strchr(p->rules[i].name + len + 1, '.'))
             return true;
     return false;
 }
@@ -93,7 +94,8 @@ static PyObject *facade_of(PyObject *module, PyObject *name, bool bare);
 static bool may_import(PyObject *name, bool quiet);
 
 /* A module that hangs in another is shown only if it is its own sub-module and may be imported. */
-static PyObject *show_module(struct facade *f, PyObject *value, PyObject *attribute, const char *member)
+static PyObject *show_module(struct facade *f, PyObject *value, PyObject *attribute,
+                             const char *member)
 {
     PyObject *full = PyUnicode_FromFormat("%U.%U", f->name, attribute);
     PyObject *loaded = full ? PyDict_GetItemWithError(PyImport_GetModuleDict(), full) : NULL;
@@ -102,7 +104,8 @@ static PyObject *show_module(struct facade *f, PyObject *value, PyObject *attrib
         if (may_import(full, false))
             shown = facade_of(value, full, false);
     } else if (!PyErr_Occurred()) {
-        guard_refuse_own("py.guard.module", member, "import the module itself, if the profile lists it");
+        guard_refuse_own("py.guard.module", member,
+                         "import the module itself, if the profile lists it");
     }
     Py_XDECREF(full);
     return shown;
@@ -326,10 +329,13 @@ static PyObject *import_real(PyObject *name)
 {
     Py_ssize_t before = PyDict_Size(PyImport_GetModuleDict());
     int building = guard.building;
+    if (!PyDict_Contains(PyImport_GetModuleDict(), name))
+        guard_lock_classes(false);
     guard.building = 0; /* classes that it makes meanwhile are not the guest's */
     PyObject *module = PyImport_ImportModuleLevelObject(name, NULL, NULL, NULL, 0);
-    if (module && PyDict_Size(PyImport_GetModuleDict()) != before && guard_learn_classes() < 0)
+    if (PyDict_Size(PyImport_GetModuleDict()) != before && guard_learn_classes() < 0)
         Py_CLEAR(module);
+    guard_lock_classes(true);
     guard.building = building;
     return module;
 }
@@ -358,14 +364,26 @@ static PyObject *import_guarded(PyObject *name, PyObject *parts)
     return shown;
 }
 
+/* C code of the interpreter imports through the __import__ of whoever called it (datetime.strptime loads
+ * _strptime), always with these arguments; the answer is thrown away and taken from sys.modules instead.
+ * A guest cannot make that call, since it never holds its own namespace; and would get nothing. */
+static bool asked_by_interpreter(PyObject *args)
+{
+    return PyTuple_GET_SIZE(args) == 5 && PyTuple_GET_ITEM(args, 1) == guard.globals &&
+           PyTuple_GET_ITEM(args, 2) == guard.globals &&
+           PyList_CheckExact(PyTuple_GET_ITEM(args, 3)) &&
+           PyList_GET_SIZE(PyTuple_GET_ITEM(args, 3)) == 0;
+}
+
 PyObject *facade_import(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *words[] = {"name", "globals", "locals", "fromlist", "level", NULL};
+    static char *words[] = {(char *)"name",     (char *)"globals", (char *)"locals",
+                            (char *)"fromlist", (char *)"level",   NULL};
     PyObject *name, *globals = NULL, *locals = NULL, *parts = NULL;
     int level = 0;
     (void)self;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|OOOi:__import__", words, &name, &globals, &locals,
-                                     &parts, &level))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|OOOi:__import__", words, &name, &globals,
+                                     &locals, &parts, &level))
         return NULL;
     if (level != 0) {
         const struct policy_rule *rule =
@@ -373,6 +391,11 @@ PyObject *facade_import(PyObject *self, PyObject *args, PyObject *kwargs)
         return rule ? guard_refuse(rule, "relative import")
                     : guard_refuse_own("py.guard.relative", "relative import",
                                        "a program of one file is in no package");
+    }
+    if (asked_by_interpreter(args)) {
+        PyObject *real = import_real(name);
+        Py_XDECREF(real);
+        return real ? Py_NewRef(Py_None) : NULL;
     }
     PyObject *exact = PyUnicode_FromObject(name);
     PyObject *module = exact && may_import(exact, false) ? import_guarded(exact, parts) : NULL;

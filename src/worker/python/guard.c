@@ -22,7 +22,9 @@ struct guard_state guard;
 static void raise_refusal(const char *id, const char *detail, const char *hint)
 {
     py_hook_report("input", id, detail, hint);
-    PyErr_Format(guard.security_error, hint[0] ? "%.200s: refused by the rule %s; %s" : "%.200s: refused by the rule %s%s",
+    PyErr_Format(guard.security_error,
+                 hint[0] ? "%.200s: refused by the rule %s; %s"
+                         : "%.200s: refused by the rule %s%s",
                  detail, id, hint);
 }
 
@@ -42,19 +44,19 @@ PyObject *guard_refuse_own(const char *id, const char *detail, const char *hint)
 
 /* What leads from any value to the interpreter; refused whatever a profile with guards forgets. */
 static const char *const always[] = {
-    "__builtins__",  "__closure__",  "__code__",         "__dict__",      "__func__",
-    "__globals__",   "__loader__",   "__getattribute__", "__reduce__",    "__reduce_ex__",
-    "__self__",      "__spec__",     "__subclasses__",   "__traceback__", "__wrapped__",
-    "__base__",      "__bases__",    "__mro__",          "__class__",     "__setstate__",
-    "__objclass__",  "__import__",   "ag_await",         "ag_code",       "ag_frame",
-    "cell_contents", "co_consts",    "co_code",          "cr_await",      "cr_code",
-    "cr_frame",      "cr_origin",    "f_back",           "f_builtins",    "f_code",
-    "f_globals",     "f_locals",     "f_trace",          "gi_code",       "gi_frame",
-    "gi_yieldfrom",  "tb_frame",     "tb_next",
+    "__builtins__",  "__closure__", "__code__",         "__dict__",      "__func__",
+    "__globals__",   "__loader__",  "__getattribute__", "__reduce__",    "__reduce_ex__",
+    "__self__",      "__spec__",    "__subclasses__",   "__traceback__", "__wrapped__",
+    "__base__",      "__bases__",   "__mro__",          "__class__",     "__setstate__",
+    "__objclass__",  "__import__",  "ag_await",         "ag_code",       "ag_frame",
+    "cell_contents", "co_consts",   "co_code",          "cr_await",      "cr_code",
+    "cr_frame",      "cr_origin",   "f_back",           "f_builtins",    "f_code",
+    "f_globals",     "f_locals",    "f_trace",          "gi_code",       "gi_frame",
+    "gi_yieldfrom",  "tb_frame",    "tb_next",
 };
-static const struct policy_rule interpreter = {
-    POLICY_ATTRIBUTE_DENY, "", "py.guard.interpreter",
-    "leads from a value to the interpreter", "use the value itself"};
+static const struct policy_rule interpreter = {POLICY_ATTRIBUTE_DENY, "", "py.guard.interpreter",
+                                               "leads from a value to the interpreter",
+                                               "use the value itself"};
 
 bool guard_is_dunder(const char *name, size_t len)
 {
@@ -101,7 +103,8 @@ int guard_name_for(PyObject *object, PyObject *name, PyObject **ret_name)
     }
     PyUnicode_InternInPlace(&exact);
     enum guard_name kind = guard_name(text, (size_t)len, &rule);
-    if (kind == GUARD_NAME_FREE || (kind == GUARD_NAME_PRIVATE && object && guard_owns(object, exact))) {
+    if (kind == GUARD_NAME_FREE ||
+        (kind == GUARD_NAME_PRIVATE && object && guard_owns(object, exact))) {
         *ret_name = exact;
         return 0;
     }
@@ -131,7 +134,8 @@ int py_guard_init(struct err *err)
         "cordon.SecurityError", "The program reached for something that its profile refuses.", NULL,
         NULL);
     if (!guard.security_error || make_marks() < 0 || guard_ops_init() < 0 ||
-        guard_code_init() < 0 || guard_iter_init() < 0 || guard_class_init() < 0 || facade_init() < 0 || print_init() < 0) {
+        guard_code_init() < 0 || guard_iter_init() < 0 || guard_class_init() < 0 ||
+        facade_init() < 0 || print_init() < 0) {
         PyErr_Clear();
         return err_set(err, ERR_MEMORY, "no memory for the guards");
     }

@@ -52,9 +52,31 @@ static int add_library(PyTypeObject *type)
     size_t i = place(libraries.slots, libraries.room, type);
     if (libraries.slots[i])
         return 0;
-    libraries.slots[i] = (PyTypeObject *)Py_NewRef((PyObject *)type); /* never freed: never reused */
+    libraries.slots[i] =
+        (PyTypeObject *)Py_NewRef((PyObject *)type); /* never freed: never reused */
     libraries.count++;
     return 1;
+}
+
+/* From 3.10 on a class can be made immutable, also for libraries' own code: a guest could get that to set
+ * what it is told (functools.update_wrapper). Modules change each other's classes only while they are
+ * loaded. Those that are immutable by birth are left alone, and so is the parser's tree: `ast` is loaded
+ * late, by traceback, and adds to it. */
+void guard_lock_classes(bool lock)
+{
+#if PY_VERSION_HEX >= 0x030A0000
+    for (size_t i = 0; i < libraries.room; i++) {
+        PyTypeObject *type = libraries.slots[i];
+        if (!type || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+            strncmp(type->tp_name, "ast.", 4) == 0)
+            continue;
+        bool locked = (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0;
+        if (lock && !locked)
+            type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE | GUARD_LOCKED;
+        else if (!lock && (type->tp_flags & GUARD_LOCKED))
+            type->tp_flags &= ~(Py_TPFLAGS_IMMUTABLETYPE | GUARD_LOCKED);
+    }
+#endif
 }
 
 static PyObject *subclasses; /* type.__subclasses__ as it was before the veil */
@@ -149,11 +171,12 @@ static PyObject *names_of(PyTypeObject *type)
 static bool enum_offers(PyTypeObject *type, PyObject *name)
 {
     Py_ssize_t len = PyUnicode_GET_LENGTH(name);
-    if (len < 3 || PyUnicode_READ_CHAR(name, 1) == '_' || PyUnicode_READ_CHAR(name, len - 1) != '_' ||
-        PyUnicode_READ_CHAR(name, len - 2) == '_')
+    if (len < 3 || PyUnicode_READ_CHAR(name, 1) == '_' ||
+        PyUnicode_READ_CHAR(name, len - 1) != '_' || PyUnicode_READ_CHAR(name, len - 2) == '_')
         return false;
     PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
-    return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "enum") == 0;
+    return module && PyUnicode_Check(module) &&
+           PyUnicode_CompareWithASCIIString(module, "enum") == 0;
 }
 
 /* Does a library class among TYPE's bases use NAME itself? Not knowing counts as yes. */
@@ -184,7 +207,8 @@ bool guard_owns(PyObject *x, PyObject *name)
         return owns_on(Py_TYPE(x), name);
     if (PyType_Check(x)) { /* its metaclass has a say in what the name means */
         PyTypeObject *meta = Py_TYPE(x);
-        return owns_on((PyTypeObject *)x, name) && meta->tp_mro && !library_uses(meta->tp_mro, name);
+        return owns_on((PyTypeObject *)x, name) && meta->tp_mro &&
+               !library_uses(meta->tp_mro, name);
     }
     if (PyMethod_Check(x))
         x = PyMethod_GET_FUNCTION(x);
@@ -279,7 +303,8 @@ static PyObject *guarded_type_new(PyTypeObject *meta, PyObject *args, PyObject *
 
 static PyObject *build_class; /* builtins.__build_class__ */
 
-PyObject *guard_build_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+PyObject *guard_build_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *kwnames)
 {
     (void)self;
     guard.building++;
@@ -297,25 +322,6 @@ void guard_mark_own(PyObject *type)
         ((PyTypeObject *)type)->tp_flags |= GUARD_OWN;
 }
 
-/* ---- changing classes: a library's stay as they are, whoever asks ---- */
-
-static setattrofunc plain_type_setattr;
-static setattrofunc python_setattr; /* of metaclasses that define __setattr__, such as enum's */
-
-static int guarded_type_setattr(PyObject *type, PyObject *name, PyObject *value)
-{
-    if (!guard_is_own_type((PyTypeObject *)type) && guard_is_library_type((PyTypeObject *)type))
-        return guard_may_set(type, name);
-    return plain_type_setattr(type, name, value);
-}
-
-static int guarded_python_setattr(PyObject *type, PyObject *name, PyObject *value)
-{
-    if (!guard_is_own_type((PyTypeObject *)type) && guard_is_library_type((PyTypeObject *)type))
-        return guard_may_set(type, name);
-    return python_setattr(type, name, value);
-}
-
 int guard_class_init(void)
 {
     PyObject *builtins = PyImport_ImportModule("builtins");
@@ -326,23 +332,18 @@ int guard_class_init(void)
     return build_class && subclasses && used_names ? guard_learn_classes() : -1;
 }
 
-/* Library metaclasses have copies of type's slots. */
+/* From now on libraries' classes stay as they are, whoever asks; those that are loaded later too. */
 int guard_class_close(void)
 {
     plain_type_new = PyType_Type.tp_new;
-    plain_type_setattr = PyType_Type.tp_setattro;
+    if (guard_learn_classes() < 0)
+        return -1;
+    guard_lock_classes(true);
     for (size_t i = 0; i < libraries.room; i++) {
         PyTypeObject *type = libraries.slots[i];
-        if (!type || !PyType_IsSubtype(type, &PyType_Type))
-            continue;
-        if (type->tp_new == plain_type_new)
+        /* metaclasses have copies of type's slots */
+        if (type && PyType_IsSubtype(type, &PyType_Type) && type->tp_new == plain_type_new)
             type->tp_new = guarded_type_new;
-        if (type->tp_setattro == plain_type_setattr) {
-            type->tp_setattro = guarded_type_setattr;
-        } else if (!python_setattr || type->tp_setattro == python_setattr) {
-            python_setattr = type->tp_setattro;
-            type->tp_setattro = guarded_python_setattr;
-        }
     }
-    return guard_learn_classes();
+    return 0;
 }

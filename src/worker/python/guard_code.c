@@ -46,8 +46,8 @@ static int fill_marks(PyObject *code)
 PyObject *py_guard_compile(PyObject *tree, const char *file, const char *mode)
 {
     PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *code = builtins ? PyObject_CallMethod(builtins, "compile", "Ossii", tree, file, mode, 0,
-                                                    1 /* inherit no flags of ours */)
+    PyObject *code = builtins ? PyObject_CallMethod(builtins, "compile", "Ossii", tree, file, mode,
+                                                    0, 1 /* inherit no flags of ours */)
                               : NULL;
     Py_XDECREF(builtins);
     if (code && guard.rules && (!PyCode_Check(code) || fill_marks(code) < 0))
@@ -67,11 +67,22 @@ static bool among(PyObject *name, const char *const *list)
 
 static bool name_is_plain(PyObject *name)
 {
-    static const char *const special[] = {
-        "__create_fn__", "__class__", "__qualname__",  "__setattr__", "__delattr__",
-        "__init__",      "__repr__",  "__post_init__", "__eq__",      "__lt__",
-        "__le__",        "__gt__",    "__ge__",        "__hash__",    "__dataclass_builtins_object__",
-        NULL};
+    static const char *const special[] = {"__create_fn__",
+                                          "__class__",
+                                          "__qualname__",
+                                          "__setattr__",
+                                          "__delattr__",
+                                          "__init__",
+                                          "__repr__",
+                                          "__post_init__",
+                                          "__eq__",
+                                          "__lt__",
+                                          "__le__",
+                                          "__gt__",
+                                          "__ge__",
+                                          "__hash__",
+                                          "__dataclass_builtins_object__",
+                                          NULL};
     Py_ssize_t len;
     const char *text = PyUnicode_AsUTF8AndSize(name, &len);
     if (!text)
@@ -98,8 +109,8 @@ static size_t refused_count;
 
 int guard_code_init(void)
 {
-    static const char *const never[] = {"IMPORT_NAME",   "IMPORT_FROM",      "IMPORT_STAR",
-                                        "STORE_GLOBAL",  "DELETE_GLOBAL",    "LOAD_BUILD_CLASS",
+    static const char *const never[] = {"IMPORT_NAME",     "IMPORT_FROM",   "IMPORT_STAR",
+                                        "STORE_GLOBAL",    "DELETE_GLOBAL", "LOAD_BUILD_CLASS",
                                         "LOAD_CLASSDEREF", "DELETE_NAME"};
     load_global = number_of("LOAD_GLOBAL");
     load_name = number_of("LOAD_NAME");
@@ -114,7 +125,7 @@ int guard_code_init(void)
 
 static bool global_is_plain(PyObject *names, unsigned index)
 {
-    static const char *const known[] = {"NotImplemented", "type",        "super", "hash",
+    static const char *const known[] = {"NotImplemented", "type",       "super", "hash",
                                         "object",         "_tuple_new", NULL};
     return index < (size_t)PyTuple_GET_SIZE(names) && among(PyTuple_GET_ITEM(names, index), known);
 }

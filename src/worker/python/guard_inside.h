@@ -19,9 +19,11 @@ static inline PyObject *Py_NewRef(PyObject *x)
 #endif
 #include "facade.h"
 
-/* Two bits of tp_flags that CPython reserves for Stackless and never sets; they are not inherited. */
-#define GUARD_OWN    (1UL << 15) /* a class statement of the guest made this type */
-#define GUARD_CLOSED (1UL << 16) /* guest code has no business with values of this type */
+/* Bits of tp_flags that CPython does not use (it ends at 31); they are not inherited. */
+#define GUARD_OWN    (1UL << 48) /* a class statement of the guest made this type */
+#define GUARD_CLOSED (1UL << 49) /* guest code has no business with values of this type */
+#define GUARD_LOCKED (1UL << 50) /* a library's class, immutable by our doing */
+_Static_assert(sizeof(unsigned long) == 8, "tp_flags has room for marks of our own");
 
 /* The guarded operations. A rewritten tree names them by placeholder constants, and py_guard_compile
  * puts the functions in their place: they are constants of the code, which no name can shadow. */
@@ -48,13 +50,13 @@ enum guard_op {
 
 struct guard_state {
     const struct check_ruleset *rules; /* of the profile in force; NULL: not guarding */
-    PyObject *globals;                 /* the guest's namespace; borrowed from sys.modules['__main__'] */
-    PyObject *builtins;                /* its builtins: a dict of ours */
-    PyObject *security_error;          /* what a refusal raises */
-    PyObject *ops[GUARD_OP_COUNT];     /* the functions */
-    PyObject *marks[GUARD_OP_COUNT];   /* their placeholders: bytes that nobody can guess */
-    int building;                      /* class statements of the guest that are under way */
-    bool veiled;                       /* the interpreter has been closed */
+    PyObject *globals;        /* the guest's namespace; borrowed from sys.modules['__main__'] */
+    PyObject *builtins;       /* its builtins: a dict of ours */
+    PyObject *security_error; /* what a refusal raises */
+    PyObject *ops[GUARD_OP_COUNT];   /* the functions */
+    PyObject *marks[GUARD_OP_COUNT]; /* their placeholders: bytes that nobody can guess */
+    int building;                    /* class statements of the guest that are under way */
+    bool veiled;                     /* the interpreter has been closed */
 };
 extern struct guard_state guard;
 
@@ -111,16 +113,17 @@ bool guard_runs_in(const char *module);
 
 void guard_use_rules(const struct check_ruleset *rules);
 
-int guard_ops_init(void);     /* guard_ops.c */
+int guard_ops_init(void);             /* guard_ops.c */
 int guard_tree_init(struct err *err); /* guard_tree.c */
-int guard_class_init(void);   /* guard_class.c */
-int guard_code_init(void);    /* guard_code.c */
-int guard_class_close(void);  /* from now on libraries' classes stay as they are */
-int guard_learn_classes(void); /* what an import has loaded is a library's */
+int guard_class_init(void);           /* guard_class.c */
+int guard_code_init(void);            /* guard_code.c */
+int guard_class_close(void);          /* from now on libraries' classes stay as they are */
+int guard_learn_classes(void);        /* what an import has loaded is a library's */
+void guard_lock_classes(bool lock);   /* unlocked while a library is loaded */
 bool guard_is_library_type(PyTypeObject *type);
 void guard_mark_own(PyObject *type);
-int guard_iter_init(void);    /* guard_iter.c */
-int guard_veil(void);         /* guard_veil.c: 0, or -1 with a Python exception */
+int guard_iter_init(void); /* guard_iter.c */
+int guard_veil(void);      /* guard_veil.c: 0, or -1 with a Python exception */
 /* guard_library.c: closes the ways round the guards that MODULE offers, before a guest sees it */
 int guard_library(PyObject *module, const char *name);
 int guard_check_format(PyObject *format); /* the fields of a str: 0, or -1 after refusing */

@@ -21,7 +21,8 @@ static bool passes(PyObject *x)
 static PyObject *wrap(PyObject *x, bool tuples)
 {
     PyObject *inner = PyObject_GetIter(x);
-    struct guarded_iterator *it = inner ? PyObject_GC_New(struct guarded_iterator, &iterator_type) : NULL;
+    struct guarded_iterator *it =
+        inner ? PyObject_GC_New(struct guarded_iterator, &iterator_type) : NULL;
     if (!it) {
         Py_XDECREF(inner);
         return NULL;

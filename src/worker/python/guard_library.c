@@ -59,7 +59,7 @@ static newfunc plain_getter_new, plain_caller_new;
 
 static PyObject *getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *checked = PyTuple_New(PyTuple_GET_SIZE(args)), *getter = NULL;
+    PyObject *checked = PyTuple_New(PyTuple_GET_SIZE(args)), *made = NULL;
     bool good = checked != NULL;
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(args); i++) {
         PyObject *name;
@@ -68,9 +68,9 @@ static PyObject *getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
             PyTuple_SET_ITEM(checked, i, name);
     }
     if (good)
-        getter = plain_getter_new(type, checked, kwargs);
+        made = plain_getter_new(type, checked, kwargs);
     Py_XDECREF(checked);
-    return getter;
+    return made;
 }
 
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -127,7 +127,8 @@ static PyObject *get_field(PyObject *self, PyObject *args)
     PyObject *field = exact ? PyUnicode_FromFormat("{%U}", exact) : NULL;
     PyObject *found = NULL;
     if (field && guard_check_format(field) == 0)
-        found = PyObject_CallFunctionObjArgs(plain_get_field, formatter, exact, values, words, NULL);
+        found =
+            PyObject_CallFunctionObjArgs(plain_get_field, formatter, exact, values, words, NULL);
     Py_XDECREF(exact);
     Py_XDECREF(field);
     return found;
@@ -143,8 +144,9 @@ static int close_string(PyObject *module)
     if (r == 0 && method) {
         plain_get_field = PyObject_GetAttrString(type, "get_field");
         /* past the guard on libraries' classes: this is us */
-        r = plain_get_field ? PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, "get_field", method)
-                            : -1;
+        r = plain_get_field
+                ? PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, "get_field", method)
+                : -1;
         PyType_Modified((PyTypeObject *)type);
     }
     Py_XDECREF(type);
@@ -196,20 +198,24 @@ static bool is_library_object(PyObject *x)
 
 static PyObject *update_wrapper(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *words[] = {"wrapper", "wrapped", "assigned", "updated", NULL};
+    static char *words[] = {(char *)"wrapper", (char *)"wrapped", (char *)"assigned",
+                            (char *)"updated", NULL};
     PyObject *wrapper, *wrapped, *assigned = NULL, *updated = NULL;
     (void)self;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:update_wrapper", words, &wrapper, &wrapped,
-                                     &assigned, &updated))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:update_wrapper", words, &wrapper,
+                                     &wrapped, &assigned, &updated))
         return NULL;
-    if (is_library_object(wrapper) || (PyType_Check(wrapper) && !guard_is_own_type((PyTypeObject *)wrapper)))
-        return guard_refuse_own("py.guard.write", "update_wrapper of an object that is not the program's own",
+    if (is_library_object(wrapper) ||
+        (PyType_Check(wrapper) && !guard_is_own_type((PyTypeObject *)wrapper)))
+        return guard_refuse_own("py.guard.write",
+                                "update_wrapper of an object that is not the program's own",
                                 "wrap a function or an object of your own");
-    PyObject *left = assigned ? check_names(assigned) : NULL, *right = updated ? check_names(updated) : NULL;
+    PyObject *left = assigned ? check_names(assigned) : NULL,
+             *right = updated ? check_names(updated) : NULL;
     PyObject *more = PyDict_New(), *result = NULL;
     if (more && (!assigned || left) && (!updated || right) &&
-        (!left || PyDict_SetItemString(more, "assigned", left) == 0) &&
-        (!right || PyDict_SetItemString(more, "updated", right) == 0)) {
+        (!left || PyDict_SetItemString(more, (char *)"assigned", left) == 0) &&
+        (!right || PyDict_SetItemString(more, (char *)"updated", right) == 0)) {
         PyObject *both = PyTuple_Pack(2, wrapper, wrapped);
         result = both ? PyObject_Call(plain_update_wrapper, both, more) : NULL;
         Py_XDECREF(both);
@@ -222,7 +228,7 @@ static PyObject *update_wrapper(PyObject *self, PyObject *args, PyObject *kwargs
 
 static int close_functools(PyObject *module)
 {
-    static PyMethodDef def = {"update_wrapper", (PyCFunction)(void (*)(void))update_wrapper,
+    static PyMethodDef def = {(char *)"update_wrapper", (PyCFunction)(void (*)(void))update_wrapper,
                               METH_VARARGS | METH_KEYWORDS, NULL};
     return plain_update_wrapper ? 0 : exchange(module, &def, &plain_update_wrapper);
 }
@@ -255,8 +261,9 @@ static PyObject *plain_main;
 /* What a program may ask about its tests afterwards. */
 static PyObject *told_result(PyObject *program)
 {
-    static const char *const words[] = {"testsRun",          "failures", "errors",      "skipped",
-                                        "unexpectedSuccesses", "wasSuccessful", "expectedFailures"};
+    static const char *const words[] = {
+        "testsRun",      "failures",        "errors", "skipped", "unexpectedSuccesses",
+        "wasSuccessful", "expectedFailures"};
     PyObject *types = PyImport_ImportModule("types");
     PyObject *told = types ? PyObject_CallMethod(types, "SimpleNamespace", NULL) : NULL;
     PyObject *outer = types ? PyObject_CallMethod(types, "SimpleNamespace", NULL) : NULL;
@@ -314,7 +321,8 @@ static PyObject *unittest_main(PyObject *self, PyObject *args, PyObject *kwargs)
         r = value ? PyDict_SetItemString(call, passed[i], value) : 0;
     }
     if (r == 0 && wanted && wanted != Py_None)
-        r = check_dotted(wanted, &exact) < 0 ? -1 : PyDict_SetItemString(call, "defaultTest", exact);
+        r = check_dotted(wanted, &exact) < 0 ? -1
+                                             : PyDict_SetItemString(call, "defaultTest", exact);
     if (r == 0)
         program = PyObject_Call(plain_main, none, call);
     if (program)

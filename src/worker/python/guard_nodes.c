@@ -7,7 +7,7 @@
 struct node_words word;
 
 static PyTypeObject *types[NODE_KIND_COUNT];
-static PyObject *load, *store, *del, *or, *none_list;
+static PyObject *load, *store, *del, * or, *none_list;
 static PyTypeObject *base; /* ast.AST */
 
 #define SLOTS 256 /* a power of two, several times the number of kinds */
@@ -88,8 +88,9 @@ int node_init(struct err *err)
         r = -1;
     NODE_FIELDS(NODE_INTERN)
 #undef NODE_INTERN
-    if (r == 0 && (!(load = bare(NODE_Load)) || !(store = bare(NODE_Store)) ||
-                   !(del = bare(NODE_Del)) || !(or = bare(NODE_Or)) || !(none_list = PyList_New(0))))
+    if (r == 0 &&
+        (!(load = bare(NODE_Load)) || !(store = bare(NODE_Store)) || !(del = bare(NODE_Del)) ||
+         !(or = bare(NODE_Or)) || !(none_list = PyList_New(0))))
         r = -1;
     if (r < 0) {
         PyErr_Clear();
@@ -231,7 +232,8 @@ PyObject *node_assign(PyObject *target, PyObject *value, PyObject *at)
 PyObject *node_delete(PyObject *target, PyObject *at)
 {
     PyObject *targets = list_of(target, NULL);
-    PyObject *node = targets ? with(new_node(NODE_Delete, at), word.targets, targets, NULL, NULL) : NULL;
+    PyObject *node =
+        targets ? with(new_node(NODE_Delete, at), word.targets, targets, NULL, NULL) : NULL;
     Py_XDECREF(targets);
     return node;
 }

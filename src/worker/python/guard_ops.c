@@ -142,7 +142,8 @@ static PyObject *op_own_aug(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static const struct policy_rule *bad_key(PyObject *key)
 {
     Py_ssize_t len;
-    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) < 5 || PyUnicode_READ_CHAR(key, 0) != '_')
+    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) < 5 ||
+        PyUnicode_READ_CHAR(key, 0) != '_')
         return NULL;
     const char *text = PyUnicode_AsUTF8AndSize(key, &len);
     if (!text) {

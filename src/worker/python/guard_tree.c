@@ -67,7 +67,8 @@ static void push_value(struct walk *w, PyObject *value, PyObject *holder, PyObje
     if (PyList_Check(value)) {
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++)
             if (node_kind(PyList_GET_ITEM(value, i)) != NODE_NONE)
-                push(w, (struct waiting){PyList_GET_ITEM(value, i), value, NULL, i, class_name, false});
+                push(w, (struct waiting){PyList_GET_ITEM(value, i), value, NULL, i, class_name,
+                                         false});
     } else if (field != word.ctx && field != word.op && node_kind(value) != NODE_NONE) {
         push(w, (struct waiting){value, holder, field, 0, class_name, false});
     }
@@ -189,8 +190,9 @@ static void visit_attribute(struct walk *w, const struct waiting *item)
         return;
     }
     PyObject *text = name ? node_constant(name, node) : NULL;
-    PyObject *call = text ? node_guard(attribute_op(ctx, item->augmented, kind), value, text, node, &args)
-                          : NULL;
+    PyObject *call =
+        text ? node_guard(attribute_op(ctx, item->augmented, kind), value, text, node, &args)
+             : NULL;
     Py_XDECREF(name);
     Py_XDECREF(text);
     if (!call) {
@@ -224,7 +226,8 @@ static bool plain_text(PyObject *key, bool *ret_refused)
 {
     PyObject *value = node_kind(key) == NODE_Constant ? node_get(key, word.value) : NULL;
     Py_ssize_t len;
-    const char *text = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &len) : NULL;
+    const char *text =
+        value && PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &len) : NULL;
     if (!text) {
         PyErr_Clear();
         return false;
@@ -446,7 +449,8 @@ static PyObject *refused_in_pattern(struct walk *w, PyObject *pattern)
     push(w, (struct waiting){pattern, NULL, NULL, 0, NULL, false});
     while (!w->error && w->count > floor) {
         PyObject *node = w->stack[--w->count].node;
-        PyObject *names = node_kind(node) == NODE_MatchClass ? node_get(node, word.kwd_attrs) : NULL;
+        PyObject *names =
+            node_kind(node) == NODE_MatchClass ? node_get(node, word.kwd_attrs) : NULL;
         for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names) && !bad; i++)
             if (class_of(PyList_GET_ITEM(names, i)) != GUARD_NAME_FREE)
                 bad = PyList_GET_ITEM(names, i);

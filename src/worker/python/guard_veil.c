@@ -46,7 +46,6 @@ static struct veiled veil[] = {
     {&PyFrame_Type, "f_builtins", GONE},
     {&PyFrame_Type, "f_trace", GONE},
     {&PyFrame_Type, "f_lineno", READ_ONLY},
-    {&PyTraceBack_Type, "tb_next", READ_ONLY},
     {&PyGen_Type, "gi_frame", GONE},
     {&PyGen_Type, "gi_code", GONE},
     {&PyGen_Type, "gi_yieldfrom", GONE},
@@ -137,8 +136,8 @@ static int set(PyObject *x, PyObject *value, void *closure)
     const struct veiled *v = closure;
     if (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x)))
         return Py_TYPE(v->before)->tp_descr_set(v->before, x, value);
-    PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable", v->name,
-                 Py_TYPE(x)->tp_name);
+    PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable",
+                 v->name, Py_TYPE(x)->tp_name);
     return -1;
 }
 

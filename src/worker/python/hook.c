@@ -73,7 +73,8 @@ void py_hook_report(const char *layer, const char *rule, const char *detail, con
 static int refuse(const char *event, const char *id, const char *detail, const char *hint)
 {
     py_hook_report(hook_layer(event), id, detail, hint);
-    PyErr_Format(PyExc_PermissionError, hint[0] ? "%s: refused by the rule %s; %s" : "%s: refused by the rule %s%s",
+    PyErr_Format(PyExc_PermissionError,
+                 hint[0] ? "%s: refused by the rule %s; %s" : "%s: refused by the rule %s%s",
                  detail, id, hint);
     return -1;
 }
@@ -103,9 +104,15 @@ static struct verdict judge(const char *event)
         const char *event;
         int (*special)(const char *event, PyObject *args, const struct verdict *v);
     } specials[] = {
-        {"open", on_open},         {"import", on_import},         {"compile", on_code},
-        {"exec", on_code},         {"marshal.loads", on_loading}, {"marshal.load", on_loading},
-        {"code.__new__", on_loading}, {"os.listdir", on_loading}, {"sys.addaudithook", on_hook},
+        {"open", on_open},
+        {"import", on_import},
+        {"compile", on_code},
+        {"exec", on_code},
+        {"marshal.loads", on_loading},
+        {"marshal.load", on_loading},
+        {"code.__new__", on_loading},
+        {"os.listdir", on_loading},
+        {"sys.addaudithook", on_hook},
     };
     size_t len = strlen(event);
     struct verdict v = {check_ruleset_match(hook.rules, POLICY_EVENT_DENY, event, len),
@@ -168,7 +175,14 @@ static int on_open(const char *event, PyObject *args, const struct verdict *v)
 }
 
 /* What the guest's own code loads is held against the import rules once more: a name that is put together
- * at run time passed the judge. What libraries load in turn is their affair. */
+ * at run time passed the judge. What libraries load in turn is their affair, also when they are written
+ * in C and have no frame of their own. Where guards are on, their __import__ has decided already. */
+static bool loaded_by_c(const char *module)
+{
+    return strcmp(module, "_strptime") == 0 || strcmp(module, "encodings") == 0 ||
+           strncmp(module, "encodings.", 10) == 0;
+}
+
 static int on_import(const char *event, PyObject *args, const struct verdict *v)
 {
     PyObject *name = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
@@ -178,7 +192,7 @@ static int on_import(const char *event, PyObject *args, const struct verdict *v)
         PyErr_Clear();
         return by_rule(event, args, v);
     }
-    if (!guard.globals || PyEval_GetGlobals() != guard.globals)
+    if (guard.veiled || !guard.globals || PyEval_GetGlobals() != guard.globals || loaded_by_c(text))
         return 0;
     const struct policy_rule *rule = check_ruleset_import(hook.rules, text, (size_t)len, NULL);
     char detail[HOOK_DETAIL];

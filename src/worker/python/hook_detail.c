@@ -18,17 +18,17 @@ const char *hook_layer(const char *event)
     static const struct {
         const char *begins, *layer;
     } table[] = {
-        {"open", "filesystem"},       {"socket.", "network"},       {"ssl.", "network"},
-        {"http.", "network"},         {"urllib.", "network"},       {"ftplib.", "network"},
-        {"smtplib.", "network"},      {"poplib.", "network"},       {"imaplib.", "network"},
-        {"nntplib.", "network"},      {"telnetlib.", "network"},    {"webbrowser.", "network"},
-        {"subprocess.", "process"},   {"os.system", "process"},     {"os.exec", "process"},
-        {"os.fork", "process"},       {"os.posix_spawn", "process"}, {"os.spawn", "process"},
-        {"os.kill", "process"},       {"os.startfile", "process"},  {"signal.", "process"},
-        {"pty.", "process"},          {"ctypes.", "process"},       {"_thread.", "process"},
-        {"mmap.", "process"},         {"resource.", "resources"},   {"os.", "filesystem"},
-        {"shutil.", "filesystem"},    {"tempfile.", "filesystem"},  {"glob.", "filesystem"},
-        {"pathlib.", "filesystem"},   {"sqlite3.", "filesystem"},   {"fcntl.", "filesystem"},
+        {"open", "filesystem"},     {"socket.", "network"},        {"ssl.", "network"},
+        {"http.", "network"},       {"urllib.", "network"},        {"ftplib.", "network"},
+        {"smtplib.", "network"},    {"poplib.", "network"},        {"imaplib.", "network"},
+        {"nntplib.", "network"},    {"telnetlib.", "network"},     {"webbrowser.", "network"},
+        {"subprocess.", "process"}, {"os.system", "process"},      {"os.exec", "process"},
+        {"os.fork", "process"},     {"os.posix_spawn", "process"}, {"os.spawn", "process"},
+        {"os.kill", "process"},     {"os.startfile", "process"},   {"signal.", "process"},
+        {"pty.", "process"},        {"ctypes.", "process"},        {"_thread.", "process"},
+        {"mmap.", "process"},       {"resource.", "resources"},    {"os.", "filesystem"},
+        {"shutil.", "filesystem"},  {"tempfile.", "filesystem"},   {"glob.", "filesystem"},
+        {"pathlib.", "filesystem"}, {"sqlite3.", "filesystem"},    {"fcntl.", "filesystem"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strncmp(event, table[i].begins, strlen(table[i].begins)) == 0)
@@ -183,11 +183,21 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
 {
     static const char *const own[] = {"/workspace", "/tmp", "/live", "/dev", NULL};
     /* libraries look for these and do without */
-    static const char *const probed[] = {"/etc/os-release", "/usr/lib/os-release", "/etc/localtime",
-                                         "/etc/timezone",   "/etc/mime.types",     "/etc/fonts",
-                                         "/usr/share",      "/usr/lib",            "/usr/local",
-                                         "/etc/ssl",        "/proc/cpuinfo",       "/proc/meminfo",
-                                         "/sys/devices",    "/etc/matplotlibrc",   NULL};
+    static const char *const probed[] = {"/etc/os-release",
+                                         "/usr/lib/os-release",
+                                         "/etc/localtime",
+                                         "/etc/timezone",
+                                         "/etc/mime.types",
+                                         "/etc/fonts",
+                                         "/usr/share",
+                                         "/usr/lib",
+                                         "/usr/local",
+                                         "/etc/ssl",
+                                         "/proc/cpuinfo",
+                                         "/proc/meminfo",
+                                         "/sys/devices",
+                                         "/etc/matplotlibrc",
+                                         NULL};
     PyObject *path = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
     PyObject *number = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : NULL;
     const char *text = path ? text_of(path) : NULL;

@@ -141,20 +141,17 @@ static PyObject *stream_closed(PyObject *self, void *closure)
 }
 
 static PyMethodDef stream_methods[] = {
-    {"write", stream_write, METH_O, NULL},
-    {"writelines", stream_writelines, METH_O, NULL},
-    {"flush", stream_nothing, METH_NOARGS, NULL},
-    {"close", stream_nothing, METH_NOARGS, NULL},
-    {"isatty", stream_no, METH_NOARGS, NULL},
-    {"readable", stream_no, METH_NOARGS, NULL},
-    {"seekable", stream_no, METH_NOARGS, NULL},
-    {"writable", stream_yes, METH_NOARGS, NULL},
-    {"fileno", stream_fileno, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"write", stream_write, METH_O, NULL},        {"writelines", stream_writelines, METH_O, NULL},
+    {"flush", stream_nothing, METH_NOARGS, NULL}, {"close", stream_nothing, METH_NOARGS, NULL},
+    {"isatty", stream_no, METH_NOARGS, NULL},     {"readable", stream_no, METH_NOARGS, NULL},
+    {"seekable", stream_no, METH_NOARGS, NULL},   {"writable", stream_yes, METH_NOARGS, NULL},
+    {"fileno", stream_fileno, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef stream_words[] = {
-    {"encoding", stream_encoding, NULL, NULL, NULL}, {"errors", stream_errors, NULL, NULL, NULL},
-    {"name", stream_name, NULL, NULL, NULL},         {"closed", stream_closed, NULL, NULL, NULL},
+    {"encoding", stream_encoding, NULL, NULL, NULL},
+    {"errors", stream_errors, NULL, NULL, NULL},
+    {"name", stream_name, NULL, NULL, NULL},
+    {"closed", stream_closed, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject stream_type = {
@@ -326,14 +323,14 @@ static PyTypeObject redirect_types[2];
 
 static PyObject *redirect_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *words[] = {"new_target", NULL};
+    static char *words[] = {(char *)"new_target", NULL};
     PyObject *target;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", words, &target))
         return NULL;
     struct redirect *r = (struct redirect *)type->tp_alloc(type, 0);
     if (!r)
         return NULL;
-    r->stream = type == &redirect_types[0] ? "stdout" : "stderr";
+    r->stream = type == &redirect_types[0] ? (char *)"stdout" : (char *)"stderr";
     r->target = Py_NewRef(target);
     r->before = PyList_New(0);
     if (!r->before)
@@ -391,22 +388,19 @@ static void redirect_dealloc(PyObject *self)
 }
 
 static PyMethodDef redirect_methods[] = {
-    {"__enter__", redirect_enter, METH_NOARGS, NULL},
-    {"__exit__", redirect_exit, METH_VARARGS, NULL},
+    {(char *)"__enter__", redirect_enter, METH_NOARGS, NULL},
+    {(char *)"__exit__", redirect_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 #define REDIRECT(name)                                                                             \
     {                                                                                              \
-        PyVarObject_HEAD_INIT(NULL, 0).tp_name = name,                                             \
-        .tp_basicsize = sizeof(struct redirect),                                                   \
-        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,                                       \
-        .tp_dealloc = redirect_dealloc,                                                            \
-        .tp_traverse = redirect_traverse,                                                          \
-        .tp_clear = redirect_clear,                                                                \
-        .tp_methods = redirect_methods,                                                            \
-        .tp_new = redirect_new,                                                                    \
-        .tp_getattro = PyObject_GenericGetAttr,                                                    \
+        PyVarObject_HEAD_INIT(NULL, 0).tp_name = name, .tp_basicsize = sizeof(struct redirect),    \
+                                    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,           \
+                                    .tp_dealloc = redirect_dealloc,                                \
+                                    .tp_traverse = redirect_traverse, .tp_clear = redirect_clear,  \
+                                    .tp_methods = redirect_methods, .tp_new = redirect_new,        \
+                                    .tp_getattro = PyObject_GenericGetAttr,                        \
     }
 static PyTypeObject redirect_types[2] = {REDIRECT("redirect_stdout"), REDIRECT("redirect_stderr")};
 
@@ -435,7 +429,8 @@ int print_streams(void)
     static PyObject *kept[2];
     for (int i = 0; i < 2; i++) {
         PyObject *before = PySys_GetObject(names[i][0]);
-        PyObject *done = before && before != Py_None ? PyObject_CallMethod(before, "flush", NULL) : NULL;
+        PyObject *done =
+            before && before != Py_None ? PyObject_CallMethod(before, "flush", NULL) : NULL;
         if (!done)
             PyErr_Clear();
         Py_XDECREF(done);
