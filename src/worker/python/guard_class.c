@@ -39,7 +39,7 @@ static int add_library(PyTypeObject *type)
 {
     if (2 * libraries.count + 2 > libraries.room) {
         size_t room = libraries.room ? 2 * libraries.room : 4096;
-        PyTypeObject **slots = calloc(room, sizeof *slots);
+        PyTypeObject **slots = calloc(room, sizeof(void *));
         if (!slots)
             return -1;
         for (size_t i = 0; i < libraries.room; i++)

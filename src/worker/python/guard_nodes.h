@@ -11,15 +11,14 @@
 #include "guard_inside.h"
 
 /* Those that the rewriter tells apart; all other nodes are gone through as they come. */
-#define NODE_KINDS(X)                                                                              \
-    X(AnnAssign)                                                                                   \
-    X(Assign)                                                                                      \
-    X(AsyncFor)                                                                                    \
-    X(AsyncFunctionDef) X(AsyncWith) X(Attribute) X(AugAssign) X(BoolOp) X(Call) X(ClassDef)       \
-        X(Constant) X(Del) X(Delete) X(Dict) X(Expr) X(For) X(FunctionDef) X(ImportFrom)           \
-            X(JoinedStr) X(Lambda) X(List) X(ListComp) X(Load) X(Match) X(MatchClass) X(Name)      \
-                X(Or) X(Slice) X(Starred) X(Store) X(Subscript) X(Tuple) X(UnaryOp) X(With) X(arg) \
-                    X(comprehension) X(withitem)
+/* clang-format off */
+#define NODE_KINDS(X) \
+    X(AnnAssign) X(Assign) X(AsyncFor) X(AsyncFunctionDef) X(AsyncWith) X(Attribute) \
+    X(AugAssign) X(BoolOp) X(Call) X(ClassDef) X(Constant) X(Del) X(Delete) X(Dict) X(Expr) \
+    X(For) X(FunctionDef) X(ImportFrom) X(JoinedStr) X(Lambda) X(List) X(ListComp) X(Load) \
+    X(Match) X(MatchClass) X(Name) X(Or) X(Slice) X(Starred) X(Store) X(Subscript) X(Tuple) \
+    X(UnaryOp) X(With) X(arg) X(comprehension) X(withitem)
+/* clang-format on */
 
 enum node_kind {
     NODE_OTHER = 0, /* a node of the tree that is none of those below */
@@ -30,15 +29,14 @@ enum node_kind {
     NODE_KIND_COUNT
 };
 
-#define NODE_FIELDS(X)                                                                             \
-    X(annotation)                                                                                  \
-    X(args)                                                                                        \
-    X(asname)                                                                                      \
-    X(attr) X(bases) X(body) X(cases) X(cls) X(col_offset) X(ctx) X(decorator_list) X(elts)        \
-        X(end_col_offset) X(end_lineno) X(func) X(guard) X(id) X(is_async) X(items) X(iter)        \
-            X(keywords) X(kind) X(kwd_attrs) X(lineno) X(module) X(name) X(names) X(op) X(operand) \
-                X(optional_vars) X(pattern) X(returns) X(slice) X(subject) X(target) X(targets)    \
-                    X(type_comment) X(value) X(values)
+/* clang-format off */
+#define NODE_FIELDS(X) \
+    X(annotation) X(args) X(asname) X(attr) X(bases) X(body) X(cases) X(cls) X(col_offset) \
+    X(ctx) X(decorator_list) X(elts) X(end_col_offset) X(end_lineno) X(func) X(guard) X(id) \
+    X(is_async) X(items) X(iter) X(keywords) X(kind) X(kwd_attrs) X(lineno) X(module) X(name) \
+    X(names) X(op) X(operand) X(optional_vars) X(pattern) X(returns) X(slice) X(subject) \
+    X(target) X(targets) X(type_comment) X(value) X(values)
+/* clang-format on */
 
 struct node_words { /* interned field names */
 #define NODE_WORD(name) PyObject *name;

@@ -302,9 +302,10 @@ static PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void close_types(void)
 {
-    static PyTypeObject *const closed[] = {&PyModule_Type,    &PyFrame_Type, &PyCode_Type,
-                                           &PyTraceBack_Type, &PyCell_Type,  &PyCapsule_Type};
-    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
+    static PyTypeObject *const closed[] = {
+        &PyModule_Type, &PyFrame_Type,   &PyCode_Type, &PyTraceBack_Type,
+        &PyCell_Type,   &PyCapsule_Type, NULL};
+    for (size_t i = 0; closed[i]; i++) {
         closed[i]->tp_flags |= GUARD_CLOSED;
         PyType_Modified(closed[i]);
     }
