@@ -42,10 +42,10 @@ uint32_t py_judge_scope_new(struct judge *j, uint32_t parent, enum judge_scope_k
 static const char *ruled(const struct judge *j, PyObject *name)
 {
     struct text_piece word = py_judge_text(name);
-    const struct policy_rule *const *row =
-        word.at ? check_ruleset_row(j->rules, word.at, word.len) : NULL;
-    const struct policy_rule *rule =
-        row ? row[POLICY_CALL_DENY] ? row[POLICY_CALL_DENY] : row[POLICY_CALL_WORD_DENY] : NULL;
+    check_row row = word.at ? check_ruleset_row(j->rules, word.at, word.len) : 0;
+    const struct policy_rule *rule = check_at(j->rules, row, POLICY_CALL_DENY);
+    if (!rule)
+        rule = check_at(j->rules, row, POLICY_CALL_WORD_DENY);
     return rule ? rule->name : NULL;
 }
 
