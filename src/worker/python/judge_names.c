@@ -345,7 +345,8 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
     PyUnicode_InternInPlace(&bound);
     py_judge_identifier(j, bound, node);
     py_judge_bind(j, e, bound, true);
-    remember(j, bound, renamed ? module : first, true);
+    if (!rule) /* what hangs on a module that is refused anyway needs no second finding */
+        remember(j, bound, renamed ? module : first, true);
     Py_DECREF(bound);
 }
 
