@@ -86,7 +86,8 @@ static int order(const void *a, const void *b)
 static double median_us(uint64_t *t)
 {
     qsort(t, ROUNDS, sizeof *t, order);
-    return (double)t[ROUNDS / 2] / 1e3;
+    const size_t middle = ROUNDS / 2;
+    return (double)t[middle] / 1e3;
 }
 
 static PyObject *parse(const char *text, PyObject *name)

@@ -1,6 +1,6 @@
 /* The judge against what a hostile source and a hostile session can do to it. What it finds in ordinary
  * programs is in tests/cases/python/judge. */
-#include "judge.h"
+#include "test_start.h"
 
 #include "base/clock.h"
 #include "base/tap.h"
@@ -295,13 +295,8 @@ static void tamper(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
     base_assert(PySys_AddAuditHook(hook, NULL) == 0);
-    PyStatus status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (!tap_ok(!PyStatus_Exception(status) && py_judge_init(&err) == 0, "started %s", err.msg))
+    if (!tap_ok(test_start(&err) == 0, "started %s", err.msg))
         return tap_done();
     tap_eq_int(py_judge_init(&err), 0, "started once is enough");
     struct policy_profile p = *policy_profile_find("strict");
