@@ -605,7 +605,7 @@ static void many_leases(int rounds)
     after = own_memory(holder, &fds_after);
     printf("#= %d leases: %.0f a second; holder: descriptors %u -> %u, memory %lu -> %lu KB\n",
            rounds, rounds / ((double)took / 1e9), fds_before, fds_after, before, after);
-    tap_ok(fds_before == fds_after && after <= before + 256, "nothing stays in the holder");
+    tap_ok(fds_after <= fds_before && after <= before + 256, "nothing stays in the holder");
 }
 
 static void stops(void)
