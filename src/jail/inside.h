@@ -31,7 +31,7 @@ struct jail_stage {
     int proc;                  /* /proc of the supervisor's world */
     int nest;                  /* cordon-nest, to be executed */
     int control[2];            /* supervisor's end, cordon-nest's end */
-    int net;                   /* set by the builder: where its network comes from */
+    int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int stdio[3];              /* the guest's streams */
     int channel;               /* and what it finds as descriptor 3; -1: none */
     const int *binds;          /* one for each of the plan's */
