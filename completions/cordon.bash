@@ -2,12 +2,13 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='exec eval check doctor'
+    local commands='exec eval check policy doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local check='--lang --schema --expr --json --help'
+    local policy='--policy --yaml --json --origin --help'
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
@@ -31,6 +32,11 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
+    policypolicy) COMPREPLY=($(compgen -W 'show check' -- "$cur")) ;;
+    policy--policy)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W 'max-safety production' -- "$cur") $(compgen -f -- "$cur"))
+        ;;
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
@@ -42,6 +48,10 @@ _cordon()
     check*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$check -e" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    policy*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$policy" -- "$cur") $(compgen -f -- "$cur"))
         ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac

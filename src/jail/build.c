@@ -39,8 +39,11 @@ static void second_locks(const struct jail_spec *spec, int proc)
 {
     if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
         (void)!sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1);
-    if (!jail_off(spec, pid)) /* the guest is pid 2: the maker of the network had it and is gone */
-        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid", "1");
+    /* The guest is pid 2: the maker of the network had it and is gone. A template is not: its children are,
+     * and what it loaded may tell a fork by its pid. */
+    if (!jail_off(spec, pid))
+        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
+                             spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
 }
 
 static int build_room(struct jail_stage *st)
@@ -72,7 +75,7 @@ static int furnish(struct jail_stage *st)
     struct err *err = &st->err;
     if (pipe2(st->ready, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
-    int r = jail_fds_stdio(st->stdio, err);
+    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
     if (r == 0 && st->spec->mode == JAIL_FULL) {
         r = jail_net_enter(st, err);
         if (r < 0)
@@ -154,7 +157,9 @@ static int hand_over(struct jail_stage *st, pid_t guest)
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct buf watch = {.data = word, .cap = sizeof word, .max = sizeof word - 1};
     struct wire_writer w;
-    uint64_t deadline = clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
+                            ? UINT64_MAX
+                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
     wire_begin(&w, &frame, WIRE_LISTENER);
     int r = wire_end(&w);
     wire_begin(&w, &watch, WIRE_WATCH);

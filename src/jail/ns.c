@@ -48,8 +48,9 @@ uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
 {
     if (spec->mode != JAIL_FULL)
         return 0;
-    /* The cgroup namespace comes last: its root is the cgroup that one is in when it is made. */
-    return (jail_off(spec, user) ? 0ULL : CLONE_NEWUSER) |
+    /* A template stays root of the outer one: each of its children gets two of its own.
+     * The cgroup namespace comes last: its root is the cgroup that one is in when it is made. */
+    return (jail_off(spec, user) || spec->kind == JAIL_KIND_TEMPLATE ? 0ULL : CLONE_NEWUSER) |
            (jail_off(spec, cgroupns) ? 0ULL : CLONE_NEWCGROUP);
 }
 

@@ -118,7 +118,7 @@ static int pieces(int root, struct err *err)
         if (r < 0)
             return r;
     }
-    if (symlinkat("../live/tmp", root, "dev/shm") < 0 ||
+    if (symlinkat(".." JAIL_OWN "/tmp", root, "dev/shm") < 0 ||
         symlinkat("urandom", root, "dev/random") < 0)
         return err_sys(err, "link /dev/shm, /dev/random");
     int r = small_file(root, "etc/passwd",
@@ -133,13 +133,15 @@ static int pieces(int root, struct err *err)
 }
 
 /* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are
- * folders of it, not mounts of their own: each further mount would cost its removal, too. */
+ * folders of it, not mounts of their own: each further mount would cost its removal, too. It lies below /live,
+ * not on it: Landlock looks at the folders above a mount, never at the one that it hides. */
 static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
 {
     char options[96];
-    if (mkdirat(root, "live", 0755) < 0 || symlinkat("live/workspace", root, "workspace") < 0 ||
-        symlinkat("live/tmp", root, "tmp") < 0)
-        return err_sys(err, "mkdir /live");
+    if (mkdirat(root, "live", 0755) < 0 || mkdirat(root, &JAIL_OWN[1], 0755) < 0 ||
+        symlinkat(&(JAIL_OWN "/workspace")[1], root, "workspace") < 0 ||
+        symlinkat(&(JAIL_OWN "/tmp")[1], root, "tmp") < 0)
+        return err_sys(err, "mkdir " JAIL_OWN);
     snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
              (unsigned long long)spec->limits.disk,
              /* the root and the two folders are ours */
@@ -149,9 +151,9 @@ static int writable(const struct jail_spec *spec, int root, int *ret_quota, stru
         snprintf(options, sizeof options, "mode=0755");
 #endif
     unsigned long flags = MS_NOSUID | MS_NODEV | (spec->run_written ? 0 : MS_NOEXEC);
-    if (mount("cordon", STAGE "/live", "tmpfs", flags, options) < 0)
+    if (mount("cordon", STAGE JAIL_OWN, "tmpfs", flags, options) < 0)
         return err_sys(err, "mount the quota'd tmpfs");
-    FD_AUTO quota = openat(root, "live", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD_AUTO quota = openat(root, &JAIL_OWN[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (quota < 0 || mkdirat(quota, "workspace", 0755) < 0 || mkdirat(quota, "tmp", 01777) < 0 ||
         fchmodat(quota, "tmp", 01777, 0) < 0)
         return err_sys(err, "mkdir in the quota'd tmpfs");

@@ -64,6 +64,13 @@
     X(FILES, "", "builder -> supervisor: the folder that the guest may write rides along")         \
     X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
     X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
+    X(ORDER, "utuU", "holder -> template: number, system call table, session or not, limits")      \
+    X(LOCKED, "ittuT", "new child -> template: error, layer, message; layers, notes")              \
+    X(CHILD, "uutuuUuT",                                                                           \
+      "template -> holder -> client: descriptors that ride along, number, "                        \
+      "table, session, generation, limits, layers, notes")                                         \
+    X(NOCHILD, "uitt", "template -> holder: number, error, layer, message")                        \
+    X(MEMBER, "", "holder -> init of a session: a branch; its pidfd and control ride along")       \
     WIRE_WORKER_MESSAGES(X)                                                                        \
     WIRE_HOLDER_MESSAGES(X)
 

@@ -251,7 +251,7 @@ for who in tapsys.users():
            ["A=x y\n", "B=2", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: --env adds and replaces", r.story())
     r = ex("/bin/sh", "-c", "pwd; id -u; id -g; echo $$; echo $PPID; umask; ls -a / /dev; echo ~")
     out = (r["stdout"] or "").splitlines()
-    tap.ok(out[:1] in (["/workspace"], ["/live/workspace"]), f"{who}: the working folder is /workspace", out)
+    tap.ok(out[:1] in (["/workspace"], ["/live/own/workspace"]), f"{who}: the working folder is /workspace", out)
     tap.ok(len(out) > 2 and "0" not in out[1:3], f"{who}: not root inside", out[:3])
     tap.ok(len(out) > 4 and out[3:5] == ["2", "1"], f"{who}: pid 2 under an init", out[:5])
     tap.ok("proc" not in out and "sys" not in out, f"{who}: no /proc and no /sys unless asked", out)

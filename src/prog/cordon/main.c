@@ -17,6 +17,7 @@ static const struct {
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
+    {"policy", cmd_policy, "show what is in force, check a policy file"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 
