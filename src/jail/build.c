@@ -7,7 +7,7 @@
  *   1  network          started first, since it takes longest, and joined at 5
  *   2  namespaces       and the id map: nothing can be mounted before it
  *   3  private root     from descriptors
- *   4  second locks     switches of the namespaces themselves; streams in their places
+ *   4  second locks     switches of the namespaces themselves; streams, session, Landlock's rules
  *   5  network joined
  *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes
  *   7  exec let pass    on registers alone, before any guest byte
@@ -44,6 +44,10 @@ static void second_locks(const struct jail_spec *spec, int proc)
     if (!jail_off(spec, pid))
         (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
                              spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
+    /* One user namespace below this one, the guest's, and none below that: behind seccomp's clone and
+     * unshare. */
+    if (spec->kind == JAIL_KIND_PROGRAM && !jail_off(spec, user))
+        (void)!fd_write_file(proc, "sys/user/max_user_namespaces", "1");
 }
 
 static int build_room(struct jail_stage *st)
@@ -55,6 +59,7 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "network");
         return r;
     }
+    jail_attest_own_rest(st->own_rest, st->proc);
     if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
         jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
@@ -69,14 +74,24 @@ static int build_room(struct jail_stage *st)
     return r;
 }
 
-/* What the launcher finds, and last what is waited for. */
+/* What the launcher finds ready, and last what is waited for. */
 static int furnish(struct jail_stage *st)
 {
     struct err *err = &st->err;
     if (pipe2(st->ready, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
     int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
-    if (r == 0 && st->spec->mode == JAIL_FULL) {
+    if (r < 0)
+        return r;
+    jail_apply_session(st->spec);
+    if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
+        r = jail_landlock_make(st->spec, &st->ruleset, err);
+        if (r < 0) {
+            err_layer(err, "filesystem");
+            return r;
+        }
+    }
+    if (st->spec->mode == JAIL_FULL) {
         r = jail_net_enter(st, err);
         if (r < 0)
             err_layer(err, "network");
