@@ -129,8 +129,6 @@ int gate_config_check(const struct gate_config *c, struct err *err)
         if (r < 0)
             return r;
     }
-    if (c->approvals_program && c->approvals_program[0] != '/')
-        return err_set(err, ERR_USAGE, "cordon-approvals is not named by an absolute path");
     if (!gate_role_find(c, c->role))
         return err_set(err, ERR_USAGE, "there is no role '%.40s'", c->role);
     return c->arena.on ? check_judges(c, err) : 0;

@@ -93,11 +93,12 @@ struct gate_request {
     X(BREAKER_OPEN, "gate.breaker.open") /* seconds: until the next probe */                       \
     X(BREAKER_HALF_OPEN, "gate.breaker.half-open")                                                 \
     X(BREAKER_CLOSE, "gate.breaker.close")                                                         \
-    X(APPROVAL_ASKED, "gate.approval.asked")   /* subject: approval id */                          \
-    X(APPROVAL_USED, "gate.approval.used")     /* detail: who said yes and why */                  \
-    X(APPROVAL_DENIED, "gate.approval.denied") /* by a person, or expired */                       \
-    X(ARENA_VERDICT, "gate.arena.verdict")     /* one a judge; subject: the judge */               \
-    X(ARENA, "gate.arena")                     /* the arena's decision */                          \
+    X(APPROVAL_ASKED, "gate.approval.asked")       /* subject: approval id */                      \
+    X(APPROVAL_ANSWERED, "gate.approval.answered") /* detail: yes or no, who and why */            \
+    X(APPROVAL_USED, "gate.approval.used")         /* detail: who said yes and why */              \
+    X(APPROVAL_DENIED, "gate.approval.denied")     /* by a person, or expired */                   \
+    X(ARENA_VERDICT, "gate.arena.verdict")         /* one a judge; subject: the judge */           \
+    X(ARENA, "gate.arena")                         /* the arena's decision */                      \
     X(STOP, "gate.stop")                                                                           \
     X(STOPPED_RUN, "gate.stop.run") /* one an execution; subject: its id */                        \
     X(RESUME, "gate.resume")

@@ -176,3 +176,13 @@ bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate
     }
     return true;
 }
+
+void gate_lineage_name(const struct gate_lineage *l, char *out, size_t size)
+{
+    const struct gate_process *p = &l->items[0];
+    unsigned tty = (unsigned)p->tty;
+    int n = snprintf(out, size, "uid %u, pid %d", (unsigned)p->uid, (int)p->pid);
+    if (p->tty && n > 0 && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, ", terminal %u:%u", tty >> 8 & 0xfff,
+                 (tty & 0xff) | (tty >> 12 & 0xfff00));
+}

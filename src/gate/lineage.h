@@ -39,6 +39,9 @@ ERR_MUST_USE int gate_lineage_parse(struct gate_lineage *l, const char *text, si
 bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate_lineage *answerer,
                              bool other_user, char *why, size_t size);
 
+/* The process in words: uid 1000, pid 4242, terminal 136:3. */
+void gate_lineage_name(const struct gate_lineage *l, char *out, size_t size);
+
 /* Ticks since boot at which PID started; 0: it is gone. */
 unsigned long long gate_process_start(pid_t pid);
 

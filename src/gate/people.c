@@ -10,11 +10,10 @@
 
 #include "base/clock.h"
 
-#include <fcntl.h>
-#include <nettle/sha2.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +29,10 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
         return err_set(err, ERR_MISSING, "no cordon-approvals: nobody can be asked");
     if (gate_record_end(request) < 0)
         return err_set(err, ERR_LIMIT, "the question is too long");
-    const char *const argv[] = {program, NULL}, *const env[] = {"LANG=C.UTF-8", NULL};
+    char path[PATH_MAX]; /* it starts in the root folder */
+    if (!realpath(program, path))
+        return err_sys(err, "find %.120s", program);
+    const char *const argv[] = {path, NULL}, *const env[] = {"LANG=C.UTF-8", NULL};
     struct gate_child c;
     uint64_t deadline = clock_now_ns() + KEEPER_PATIENCE;
     int r = gate_child_start(&c, argv, env, request->data, request->len, g->map.dir,

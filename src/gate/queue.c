@@ -127,18 +127,6 @@ int gate_approval_show(struct gate *g, const char *id, struct arena *mem, struct
     return r;
 }
 
-/* The answerer as the kernel knows him. */
-static void name_self(const struct gate_lineage *self, char *out, size_t size)
-{
-    const struct gate_process *p = &self->items[0];
-    unsigned tty = (unsigned)p->tty;
-    if (p->tty)
-        snprintf(out, size, "uid %u, pid %d, terminal %u:%u", (unsigned)p->uid, (int)p->pid,
-                 tty >> 8 & 0xfff, (tty & 0xff) | (tty >> 12 & 0xfff00));
-    else
-        snprintf(out, size, "uid %u, pid %d", (unsigned)p->uid, (int)p->pid);
-}
-
 static int record_answer(struct gate *g, const char *id, bool yes, const char *by, const char *why,
                          struct gate_refusal *r, struct err *err)
 {
@@ -167,6 +155,10 @@ static int record_answer(struct gate *g, const char *id, bool yes, const char *b
         return gate_refuse(r, GATE_RULE_APPROVAL, 0, "see `cordon approve show`",
                            "approval %.20s is answered already, or its time is over", id);
     gate_bell_ring(&g->map.at->answers);
+    char detail[320];
+    snprintf(detail, sizeof detail, "%s by %s: %.200s", yes ? "yes" : "no", by, why);
+    gate_note(g, GATE_EVENT_APPROVAL_ANSWERED, NULL, id, detail, 0);
+    gate_tell(g);
     return 1;
 }
 
@@ -198,6 +190,6 @@ int gate_approval_answer(struct gate *g, const char *id, const struct gate_linea
                            "answer from another terminal that did not start the run, or as another "
                            "user",
                            "who asks does not answer: %s", obstacle);
-    name_self(self, by, sizeof by);
+    gate_lineage_name(self, by, sizeof by);
     return record_answer(g, full, yes, by, why, r, err);
 }

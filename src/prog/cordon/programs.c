@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int programs_find_nest(char *path, size_t size, struct err *err)
+int programs_find(const char *name, char *path, size_t size, struct err *err)
 {
-    static const char *const places[] = {"cordon-nest", "../libexec/cordon/cordon-nest"};
-    size_t len = 0; /* of the folder */
+    static const char *const places[] = {"", "../libexec/cordon/"};
+    size_t len = 0;                                 /* of the folder */
     for (int by_link = 0; by_link < 2; by_link++) { /* as we were called; then where that leads */
         const char *called = (const char *)getauxval(AT_EXECFN);
         if (!by_link && called)
@@ -28,12 +28,11 @@ int programs_find_nest(char *path, size_t size, struct err *err)
             continue;
         len = (size_t)(slash - path);
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-            if (snprintf(path + len, size - len, "/%s", places[i]) < (int)(size - len) &&
+            if (snprintf(path + len, size - len, "/%s%s", places[i], name) < (int)(size - len) &&
                 access(path, X_OK) == 0)
                 return 0;
     }
-    err_set(err, ERR_MISSING,
-            "cordon-nest is neither in %.*s nor in its ../libexec/cordon; reinstall",
+    err_set(err, ERR_MISSING, "%s is neither in %.*s nor in its ../libexec/cordon; reinstall", name,
             len < 80 ? (int)len : 80, path);
     return err_layer(err, "process");
 }
