@@ -140,9 +140,9 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
 
 static int open_audit(struct flow_house *h, struct err *err)
 {
-    static const enum audit_sync syncs[] = {[POLICY_SYNC_ON] = AUDIT_SYNC_ON,
+    static const enum audit_sync syncs[] = {[POLICY_SYNC_OFF] = AUDIT_SYNC_OFF,
                                             [POLICY_SYNC_BEGIN] = AUDIT_SYNC_BEGIN,
-                                            [POLICY_SYNC_OFF] = AUDIT_SYNC_OFF};
+                                            [POLICY_SYNC_ON] = AUDIT_SYNC_ON};
     const struct policy *p = h->policy;
     struct audit_config c;
     audit_config_init(&c);
@@ -155,7 +155,7 @@ static int open_audit(struct flow_house *h, struct err *err)
     c.long_floor_ms = p->audit.slow_floor_ms;
     c.duplicates = (unsigned)p->audit.duplicates;
     c.max_violations = (unsigned)p->audit.violations;
-    c.alert_file = p->audit.alert_file && p->audit.alert_file[0] ? p->audit.alert_file : NULL;
+    c.alert_file = p->audit.alert_file[0] ? p->audit.alert_file : NULL;
     c.alert_command = p->audit.alert_command.count ? p->audit.alert_command.items : NULL;
     return audit_open(&c, &h->audit, err);
 }
