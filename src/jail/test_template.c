@@ -3,13 +3,16 @@
  * Usage: test_template CORDON-NEST [ROUNDS] */
 #include "base/clock.h"
 #include "base/tap.h"
+#include "jail/branch.h"
 #include "jail/child.h"
 #include "jail/template.h"
 #include "sys/fd.h"
+#include "wire/msg.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +31,8 @@
 /* ---- the guest ---- */
 
 static int kept = 1; /* a variable of the session */
+static int last_branch;
+static char cheat[16]; /* how a hostile guest forks */
 
 static long result(long r)
 {
@@ -38,6 +43,13 @@ static void *in_thread(void *p)
 {
     *(pid_t *)p = gettid();
     return NULL;
+}
+
+static void *asleep(void *p)
+{
+    for (;;)
+        pause();
+    return p;
 }
 
 static long open_fds(void)
@@ -105,6 +117,43 @@ static long tid_is_right(void) /* what the C library thinks is its number, and w
     return kept_tid && *kept_tid == gettid();
 }
 
+/* As jail_branch_here, but keeping what a branch must not keep. */
+static int cheating_branch(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}}, all[2] = {{~0U, ~0U, 0}, {0x1ff, 0x1ff, 0}};
+    int old = -1;
+    long pid = syscall(SYS_clone, JAIL_BRANCH_FLAGS, NULL, NULL, NULL, NULL);
+    if (pid != 0)
+        return pid < 0 ? -errno : 0;
+    if (strcmp(cheat, "fd") == 0)
+        old = dup(3);
+    if (strcmp(cheat, "pipe") == 0)
+        old = dup(1);
+    if (strcmp(cheat, "file") == 0)
+        old = open("keep", O_RDONLY | O_CLOEXEC);
+    if (strcmp(cheat, "silent") == 0)
+        for (;;)
+            pause();
+    syscall(SYS_capset, &head, strcmp(cheat, "caps") == 0 ? all : none);
+    if (strcmp(cheat, "cwd") != 0 && chdir("/workspace") < 0)
+        _exit(1);
+    syscall(SYS_capset, &head, none);
+    return old >= 0 ? 2 : 1;
+}
+
+static long shared_map(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? -errno : 0;
+}
+
+static long sleeping_thread(void)
+{
+    pthread_t t;
+    return -pthread_create(&t, NULL, asleep, NULL);
+}
+
 static long act(const char *what, const char *arg)
 {
     static const char *none[] = {NULL};
@@ -159,6 +208,30 @@ static long act(const char *what, const char *arg)
         return kept = (int)strtol(arg, NULL, 10);
     if (strcmp(what, "get") == 0)
         return kept;
+    if (strcmp(what, "cheat") == 0)
+        return snprintf(cheat, sizeof cheat, "%s", arg);
+    if (strcmp(what, "branched") == 0)
+        return last_branch;
+    if (strcmp(what, "share") == 0)
+        return shared_map();
+    if (strcmp(what, "stay") == 0)
+        return sleeping_thread();
+    if (strcmp(what, "keep-open") == 0)
+        return open(arg, O_RDONLY | O_CLOEXEC) < 0 ? -errno : 0;
+    if (strcmp(what, "close") == 0)
+        return result(close(4));
+    if (strcmp(what, "mkdir") == 0)
+        return result(mkdir(arg, 0750));
+    if (strcmp(what, "chdir") == 0)
+        return result(chdir(arg));
+    if (strcmp(what, "link") == 0)
+        return result(symlink("/etc/passwd", arg));
+    if (strcmp(what, "mode") == 0)
+        return stat(arg, &st) < 0 ? -errno : (long)(st.st_mode & 07777);
+    if (strcmp(what, "islink") == 0)
+        return lstat(arg, &st) < 0 ? -errno : S_ISLNK(st.st_mode);
+    if (strcmp(what, "chmod") == 0)
+        return result(chmod(arg, 0));
     if (strcmp(what, "abort") == 0)
         abort();
     if (strcmp(what, "exit") == 0)
@@ -178,6 +251,13 @@ static int guest(void *ctx)
         return 1;
     for (ssize_t n; (n = read(3, word, sizeof word - 1)) > 0;) {
         word[n] = 0;
+        struct wire_reader r;
+        if (wire_open(&r, word, (size_t)n, NULL) == 0 && r.type == WIRE_FORK) {
+            last_branch = cheat[0] ? cheating_branch() : jail_branch_here();
+            if (last_branch > 0 && write(3, "ready", 5) != 5)
+                return 1;
+            continue;
+        }
         char *arg = strchr(word, ' ');
         if (arg)
             *arg++ = 0;
@@ -567,6 +647,175 @@ static void session(struct jail_template *tpl)
     fd_close(sv[1]);
 }
 
+/* ---- branches ---- */
+
+/* What a client does with a session that it was lent: one call, and gives it back. */
+static long call(const struct jail_child *c, const char *word, bool first)
+{
+    struct jail_child lease = JAIL_CHILD_NONE;
+    struct talk t;
+    struct err err = ERR_INIT;
+    int sv[2];
+    long r = -9998;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+        return r;
+    if (jail_child_send(sv[0], c, &err) == 0 && jail_child_receive(sv[1], &lease, &err) == 0 &&
+        talk_start(&t, &lease, NULL, -1)) {
+        if (!first || hear(&t))
+            r = ask(&t, word);
+        jail_run_release(t.run, 0);
+        wait_end(&t);
+        talk_end(&t, &lease);
+    }
+    fd_close(sv[0]);
+    fd_close(sv[1]);
+    return r;
+}
+
+static bool new_session(struct jail_template *tpl, const char *filter, struct jail_child *c)
+{
+    struct jail_child_plan plan = plan_of(filter, true);
+    return order(tpl, &plan, c) && call(c, "set 5", true) == 5;
+}
+
+static void branches(struct jail_template *tpl)
+{
+    struct jail_child s = JAIL_CHILD_NONE, b = JAIL_CHILD_NONE;
+    struct err err = ERR_INIT;
+    if (!new_session(tpl, "python", &s))
+        return;
+    call(&s, "save /workspace/a", false);
+    call(&s, "mkdir /workspace/d", false);
+    call(&s, "save /workspace/d/deep", false);
+    call(&s, "link /workspace/l", false);
+    call(&s, "save /workspace/shut", false);
+    call(&s, "chmod /workspace/shut", false);
+    call(&s, "chdir /workspace/d", false);
+    int r = jail_branch(&s, &b, &err);
+    if (!tap_ok(r == 0, "a session is forked%s%s", r ? ": " : "", r ? err.msg : ""))
+        return;
+    tap_eq_int(call(&b, "get", true), 5, "its variables are in the branch");
+    tap_eq_int(b.generation, 1, "which is the first generation");
+    tap_eq_int(call(&b, "stat /workspace/a", false), 0, "so are its files");
+    tap_eq_int(call(&b, "stat deep", false), 0, "it stands in the same folder");
+    tap_eq_int(call(&b, "mode /workspace/d", false), 0750, "folders have their modes");
+    tap_eq_int(call(&b, "mode /workspace/shut", false), 0, "files too, even unreadable ones");
+    tap_eq_int(call(&b, "islink /workspace/l", false), 1, "a link is a link");
+    tap_eq_int(call(&b, "fds", false), 15, "it has streams and a channel of its own, no more");
+    tap_eq_int(call(&b, "uid", false), 1000, "it is user 1000");
+    tap_eq_int(call(&b, "tid", false), 1, "its C library knows its number");
+    tap_eq_int(call(&b, "set 6", false), 6, "a variable changes in the branch");
+    tap_eq_int(call(&s, "get", false), 5, "and not in the session");
+    call(&b, "save /workspace/b", false);
+    call(&s, "save /workspace/s", false);
+    tap_eq_int(call(&s, "stat /workspace/b", false), -ENOENT, "nor does a file");
+    tap_eq_int(call(&b, "stat /workspace/s", false), -ENOENT, "and the other way round");
+    tap_eq_int(call(&b, "signal", false), 0, "the branch cannot signal the session");
+    tap_eq_int(call(&s, "signal", false), 0, "nor the session the branch");
+    tap_eq_int(call(&b, "socket", false), -EPERM, "the branch is locked as the session is");
+    tap_eq_int(call(&b, "mount", false), -EPERM, "it cannot mount");
+    tap_eq_int(call(&b, "save /x", false), -EROFS, "nor write the root");
+    tap_eq_int(call(&b, "open /.sealed", false), -EACCES, "and Landlock came along");
+    tap_eq_int(call(&s, "branch", false), -EPERM, "a fork that nobody asked for is refused");
+    jail_child_kill(&s);
+    tap_ok(gone(s.guest), "the session is closed");
+    jail_child_close(&s);
+    tap_eq_int(call(&b, "get", false), 6, "the branch lives on");
+    struct talk t;
+    int init_fd = fcntl(b.init, F_DUPFD_CLOEXEC, 0);
+    if (talk_start(&t, &b, NULL, -1)) {
+        tap_ok(write(t.channel, "exit 9", 6) == 6, "the branch is told to exit");
+        wait_end(&t);
+        tap_ok(jail_run_outcome(t.run)->end == JAIL_END_EXIT &&
+                   jail_run_outcome(t.run)->exit_code == 9,
+               "its init tells how it ended");
+        talk_end(&t, &b);
+    }
+    tap_ok(gone(init_fd), "and goes with the last of the family");
+    fd_close(init_fd);
+}
+
+static void refusals(struct jail_template *tpl)
+{
+    static const struct {
+        const char *word, *why, *undo;
+    } rows[] = {
+        {"keep-open /workspace", "open", "close"},
+        {"share", "shared memory", NULL},
+        {"stay", "threads", NULL},
+    };
+    struct jail_child s = JAIL_CHILD_NONE, b = JAIL_CHILD_NONE;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!new_session(tpl, "python-threads", &s))
+            return;
+        tap_eq_int(call(&s, rows[i].word, false), 0, "%s", rows[i].word);
+        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE && strstr(err.msg, rows[i].why),
+               "then a fork is refused by name: %s", err.msg);
+        tap_eq_int(call(&s, "branched", false), -EBUSY, "the session hears of it, and lives");
+        if (rows[i].undo && call(&s, rows[i].undo, false) == 0) {
+            tap_eq_int(jail_branch(&s, &b, &err), 0, "when it is undone, it works");
+            jail_child_close(&b);
+        }
+        jail_child_kill(&s);
+        jail_child_close(&s);
+    }
+    struct jail_child_plan plan = plan_of("python", false);
+    if (order(tpl, &plan, &s)) {
+        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE, "what is no session is not forked: %s",
+               err.msg);
+        jail_child_close(&s);
+    }
+}
+
+static void cheats(struct jail_template *tpl)
+{
+    static const char *const ways[] = {"fd", "pipe", "file", "cwd", "caps", "silent"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct jail_child s = JAIL_CHILD_NONE, b = JAIL_CHILD_NONE;
+        struct err err = ERR_INIT;
+        char word[32];
+        if (!new_session(tpl, "python", &s))
+            return;
+        snprintf(word, sizeof word, "cheat %s", ways[i]);
+        call(&s, "save /workspace/keep", false);
+        call(&s, "chdir /workspace", false);
+        call(&s, word, false);
+        tap_ok(jail_branch(&s, &b, &err) == ERR_MISSING, "a branch that cheats (%s) is seen: %s",
+               ways[i], err.msg);
+        tap_ok(gone(s.init) && gone(s.guest), "and all of it is dead");
+        jail_child_close(&s);
+    }
+}
+
+static void generations(struct jail_template *tpl)
+{
+    struct jail_child c = JAIL_CHILD_NONE, next = JAIL_CHILD_NONE;
+    struct err err = ERR_INIT;
+    uint64_t made = 0, ns = 0;
+    if (!new_session(tpl, "python", &c))
+        return;
+    for (int i = 0; i < JAIL_GENERATIONS; i++) {
+        uint64_t start = clock_now_ns();
+        if (jail_branch(&c, &next, &err) < 0) {
+            printf("# generation %d: %s\n", i + 1, err.msg);
+            break;
+        }
+        ns += clock_now_ns() - start;
+        made++;
+        jail_child_kill(&c);
+        jail_child_close(&c);
+        c = next;
+    }
+    tap_eq_int(made, JAIL_GENERATIONS, "a fork of a fork, %d deep", JAIL_GENERATIONS);
+    tap_eq_int(call(&c, "get", true), 5, "still knows its variable");
+    tap_ok(jail_branch(&c, &next, &err) == ERR_STATE && strstr(err.msg, "deep"),
+           "one more is refused: %s", err.msg);
+    printf("#= fork of a session: %.0f us\n", made ? (double)ns / 1e3 / (double)made : 0.0);
+    jail_child_kill(&c);
+    jail_child_close(&c);
+}
+
 /* ---- nothing is left ---- */
 
 struct count {
@@ -686,6 +935,10 @@ int main(int argc, char **argv)
     siblings(tpl);
     leash(tpl);
     session(tpl);
+    branches(tpl);
+    refusals(tpl);
+    cheats(tpl);
+    generations(tpl);
     many(tpl, argc > 2 ? strtol(argv[2], NULL, 10) : 1000);
     jail_template_free(tpl);
     struct count last;
