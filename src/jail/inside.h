@@ -52,7 +52,8 @@ struct jail_namespace {
 };
 extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder's */
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder is born with these */
+uint64_t jail_ns_later_flags(const struct jail_spec *spec); /* and makes these itself */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
  * without CAP_SETGID outside. */
@@ -69,9 +70,11 @@ ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);
 ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
- * counts the guest's bytes and inodes. */
+ * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
+ * negative errno; it touches no memory), which must be over before the guest runs. */
 ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
                                  struct err *err);
+ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_caps_of_template(struct err *err);

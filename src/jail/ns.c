@@ -22,7 +22,7 @@ const struct jail_namespace jail_namespaces[] = {
 };
 const size_t jail_namespace_count = sizeof jail_namespaces / sizeof *jail_namespaces;
 
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
+static uint64_t outer(const struct jail_spec *spec)
 {
     uint64_t flags = 0;
     if (spec->mode != JAIL_FULL)
@@ -31,8 +31,19 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
         if (!(spec->switches >> jail_namespaces[i].off & 1) ||
             jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
             flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
+    return flags;
+}
+
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
+{
+    return outer(spec) &
+           (CLONE_NEWUSER | CLONE_NEWPID); /* the rest delays whoever makes the network */
+}
+
+uint64_t jail_ns_later_flags(const struct jail_spec *spec)
+{
     /* net: made aside (net.c); cgroup: made last, with the guest. */
-    return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
+    return outer(spec) & (CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS);
 }
 
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
