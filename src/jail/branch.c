@@ -350,7 +350,7 @@ static int ask_to_fork(const struct branching *b, struct err *err)
 
 static int hold_clone(struct branching *b, struct err *err)
 {
-    union notice in;
+    union notice in = {0};
     for (;;) {
         int r = wait_call(b, SYS_clone, b->guest, &in, err);
         if (r < 0)
@@ -408,7 +408,7 @@ static bool is_sibling(const struct branching *b, pid_t pid)
 
 static int hold_first(struct branching *b, struct err *err)
 {
-    union notice in;
+    union notice in = {0};
     int r = wait_call(b, SYS_capset, 0, &in, err);
     if (r < 0)
         return r;
@@ -428,7 +428,7 @@ static int hold_first(struct branching *b, struct err *err)
 
 static int hold_second(const struct branching *b, struct err *err)
 {
-    union notice in;
+    union notice in = {0};
     int r = wait_call(b, SYS_capset, b->branch, &in, err);
     if (r == 0)
         r = has_let_go(b, err);
