@@ -165,7 +165,13 @@ static PyObject *judge_text(struct judge *j)
 int py_judge(const struct check_ruleset *rules, const void *source, size_t len,
              struct check_report *report, PyObject **ret_tree, struct err *err)
 {
-    struct judge j = {.rules = rules, .report = report};
+    return py_judge_cell(rules, NULL, source, len, report, ret_tree, err);
+}
+
+int py_judge_cell(const struct check_ruleset *rules, PyObject *globals, const void *source,
+                  size_t len, struct check_report *report, PyObject **ret_tree, struct err *err)
+{
+    struct judge j = {.rules = rules, .report = report, .globals = globals};
     PyObject *tree = NULL;
     char *copy = NULL;
     arena_init(&j.arena, 1 << 20);
