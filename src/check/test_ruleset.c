@@ -155,6 +155,12 @@ static void wire(const struct policy_profile *p)
            "%s: every switch arrives", p->name);
     if (p == &listed)
         questions(set);
+    tap_ok(check_ruleset_is(set, b.data, b.len), "%s: it knows its own bytes", p->name);
+    tap_ok(!check_ruleset_is(set, b.data, b.len - 1) && !check_ruleset_is(NULL, b.data, b.len),
+           "%s: and no others", p->name);
+    b.data[b.len - 1] ^= 1;
+    tap_ok(!check_ruleset_is(set, b.data, b.len), "%s: nor with one bit changed", p->name);
+    b.data[b.len - 1] ^= 1;
     check_ruleset_free(set);
 
     size_t accepted = 0;
@@ -229,7 +235,7 @@ int main(void)
     check_ruleset_free(NULL);
     tables();
     wire(&listed);
-    for (const struct policy_profile *const *p = policy_profiles; *p; p++)
+    for (const struct policy_profile *const *p = policy_profiles(); *p; p++)
         wire(*p);
     limits();
     return tap_done();
