@@ -192,7 +192,11 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
         if (!*out[i].end)
             out[i].end =
                 wait_for(g, &seen[i], clock_now_ns() + CLOCK_NS_PER_S) ? "killed" : "still running";
-        gate_note(g, GATE_EVENT_STOPPED_RUN, NULL, out[i].run, out[i].end, out[i].ms / 1000);
+        struct gate_noted *n =
+            gate_note(g, GATE_EVENT_STOPPED_RUN, NULL, out[i].run, out[i].end, out[i].ms / 1000);
+        memcpy(n->run, out[i].run, sizeof n->run);
+        memcpy(n->client, out[i].client, sizeof n->client);
+        memcpy(n->tool, out[i].tool, sizeof n->tool);
         gate_tell(g);
     }
     *ret_count = count;

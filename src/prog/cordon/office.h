@@ -8,18 +8,21 @@
 #ifndef PROG_CORDON_OFFICE_H
 #define PROG_CORDON_OFFICE_H
 
-#include "gate/gate.h"
+#include "flow/house.h"
 #include "gate/lineage.h"
 
 struct office {
-    struct gate *gate;
-    struct gate_config config;
+    struct flow_house house;
+    struct gate *gate; /* the house's, or our own where the house could not be had */
+    struct gate_config bare;
     struct gate_lineage self;
-    char who[96]; /* uid 1000, pid 4242, terminal 136:3 */
-    char approvals[4096];
+    char who[96];          /* uid 1000, pid 4242, terminal 136:3 */
+    struct err unrecorded; /* why nothing is recorded; code 0: it is */
 };
 
-ERR_MUST_USE int office_open(struct office *o, struct err *err);
-void office_close(struct office *o);
+/* EMERGENCY: works also where policy or audit are broken, and then says in `unrecorded` why. */
+ERR_MUST_USE int office_open(struct office *o, bool emergency, struct err *err);
+/* ERR_STATE: something that happened could not be recorded. */
+ERR_MUST_USE int office_close(struct office *o, struct err *err);
 
 #endif

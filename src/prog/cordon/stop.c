@@ -153,7 +153,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
         options_print(all, count);
         return EXIT_DONE;
     }
-    r = office_open(&office, &err);
+    r = office_open(&office, !resume, &err);
     if (r == 0 && resume) {
         r = gate_resume(office.gate, office.who, o.why, &err);
         if (r == 0)
@@ -161,12 +161,14 @@ static int run(const char *who, bool resume, int argc, char **argv)
     } else if (r == 0) {
         r = o.list ? list(&office, &o) : stop(&office, &o, &err);
     }
-    office_close(&office);
-    if (r < 0) {
+    struct err closing = ERR_INIT;
+    if (r < 0)
         result_complain(who, err.msg);
-        r = EXIT_FAILED;
+    if (office_close(&office, &closing) < 0 && r >= 0) {
+        result_complain(who, closing.msg);
+        r = ERR_STATE;
     }
-    return r;
+    return r < 0 ? EXIT_FAILED : r;
 }
 
 int cmd_stop(int argc, char **argv)
