@@ -230,7 +230,7 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
         return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
     struct office office;
     struct err closing = ERR_INIT;
-    int r = office_open(&office, false, err);
+    int r = office_open(&office, err);
     if (r == 0)
         r = verb == 0   ? list(&office, o, mem, err)
             : verb == 1 ? show(&office, o, mem, err)
