@@ -105,6 +105,11 @@ static void utf8(void)
         {"a\xe2\x82", 3, 1},
         {"\xff", 1, 0},
         {"\xe0\x80\x80", 3, 0},
+        {"eight by", 8, 8},
+        {"eight by eight b", 16, 16},
+        {"eight by \xc3\xa9 eight by eight", 25, 25},
+        {"seven b\xff more text here", 20, 7},
+        {"eight by\xff", 9, 8},
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         tap_eq_int(utf8_valid_prefix(t[i].s, t[i].len), t[i].good, "utf-8 row %zu", i);

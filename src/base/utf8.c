@@ -1,6 +1,8 @@
 /* The second byte's range depends on the first (Unicode 15, table 3-7); the rest are 80..BF. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp)
 {
     unsigned char c = s[0], lo = 0x80, hi = 0xbf;
@@ -76,6 +78,15 @@ size_t utf8_valid_prefix(const void *p, size_t len)
     const unsigned char *s = p;
     size_t i = 0;
     while (i < len) {
+        uint64_t eight; /* most text is ASCII: eight bytes at a time while none has its top bit */
+        while (len - i >= sizeof eight) {
+            memcpy(&eight, s + i, sizeof eight);
+            if (eight & 0x8080808080808080ULL)
+                break;
+            i += sizeof eight;
+        }
+        if (i == len)
+            break;
         uint32_t cp;
         int n = utf8_decode(s + i, len - i, &cp);
         if (n <= 0)

@@ -48,7 +48,8 @@ struct jail_proof {
 
 /* Who and where the caller is. While /proc can still be opened. */
 void jail_attest_before(struct jail_proof *proof, int proc);
-void jail_attest_network(struct jail_proof *proof); /* while a socket can still be made */
+void jail_attest_unfiltered(
+    struct jail_proof *proof); /* while a socket can still be made, a signal still be sent */
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
 void jail_attest_descriptors(struct jail_proof *proof, const struct jail_spec *spec);
 

@@ -117,6 +117,19 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     return st->err.code;
 }
 
+/* The file system stays readable by this descriptor after every process and mount of the run is gone. */
+static int hand_over_files(struct jail_stage *st)
+{
+    char room[16];
+    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &frame, WIRE_FILES);
+    struct fd_packet p = {.data = room, .fds = &st->quota, .nfds = 1};
+    int r = wire_end(&w);
+    p.len = frame.len;
+    return r < 0 || fd_send(st->control[1], &p) < 0 ? err_sys(&st->err, "hand over the files") : 0;
+}
+
 static int hand_over(struct jail_stage *st, pid_t guest)
 {
     char room[64], word[64];
@@ -138,7 +151,7 @@ static int hand_over(struct jail_stage *st, pid_t guest)
     if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 ||
         fd_send(st->control[0], &to_nest) < 0)
         return err_sys(&st->err, "hand over to cordon-nest");
-    return 0;
+    return st->spec->keep_files && st->quota >= 0 ? hand_over_files(st) : 0;
 }
 
 /* Everything cordon-nest needs is in its place before the supervisor is told that the program runs. From

@@ -2,6 +2,7 @@
  * which only load filters do not carry the other one's arrays. */
 #include "jail/filter.h"
 
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -34,4 +35,12 @@ const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr)
             high = mid;
     }
     return NULL;
+}
+
+bool jail_filter_notifies(const struct jail_filter *f)
+{
+    for (unsigned i = 0; i < f->len; i++)
+        if (f->insns[i].code == (BPF_RET | BPF_K) && f->insns[i].k == SECCOMP_RET_USER_NOTIF)
+            return true;
+    return false;
 }

@@ -1,7 +1,7 @@
 /* The precompiled seccomp filters, one for each worker kind, and what they say of a denied call.
  *
- * Takes:   the name of a filter: exec, exec-procs, and each with -memfd (memfd_create allowed: only
- *          where a cgroup counts memory).
+ * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, template, and
+ *          each with -memfd (memfd_create allowed: only where a cgroup counts memory).
  * Gives:   constant arrays to load, and name, layer and reason of the calls they deny.
  * Never:   allocates, or needs libseccomp: the build did the work.
  * Runs in: the launcher, which loads it; the supervisor, which names violations; tests.
@@ -10,6 +10,7 @@
 #define JAIL_FILTER_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 
 /* What the table says of a denied call. */
 struct jail_call {
@@ -35,5 +36,8 @@ const struct jail_filter *jail_filter_find_arch(const char *name, unsigned audit
 
 /* NULL for calls that the table allows always or does not list. */
 const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr);
+
+/* Whether some call is notified: only then a listener is asked for. */
+bool jail_filter_notifies(const struct jail_filter *f);
 
 #endif

@@ -82,7 +82,8 @@ ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
 ERR_MUST_USE int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_fds_channel(int channel, int *const *keep, size_t count, struct err *err);
 
-/* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor. */
+/* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor, or -1 if
+ * the table notifies nothing. */
 ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener,
                                     struct err *err);
 /* Lets the caller's one exec, which is pending on LISTENER, continue. */

@@ -1,7 +1,7 @@
 /* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
  * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
- * but a wrong line in its own report. One call is let continue, decided on its number alone:
- * exit_group, where we take a last look at what the process holds. One notification is handled per
+ * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
+ * where we take a last look at what the process holds, and a signal of the caller to itself. One notification is handled per
  * call, so a guest that floods us waits its turn behind its own output and our timers. */
 #include "jail/outside.h"
 
@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,9 @@ static const struct {
     {"process_vm_readv", "no process may look into another; print what is to be seen"},
     {"process_vm_writev", "no process may look into another; print what is to be seen"},
     {"memfd_create", "memory that no limit counts; use a file in /tmp"},
+    {"kill", "a program may signal itself only"},
+    {"tgkill", "a program may signal itself only"},
+    {"tkill", "a program may signal itself only"},
 };
 
 static const char *hint_for(const char *layer)
@@ -187,7 +191,39 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     for (size_t i = 0; i < sizeof own_hints / sizeof *own_hints; i++)
         if (strcmp(own_hints[i].call, call->name) == 0)
             hint = own_hints[i].hint;
+    if (n->data.nr == SYS_clone && n->data.args[0] & CLONE_THREAD)
+        hint = "there are no threads here; do one thing after another";
     jail_violation_add(w->out, call->layer, rule, detail, hint, 0);
+}
+
+/* The last number of the line is what the process calls itself: it may be deep in pid namespaces. */
+static long own_pid(pid_t pid)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nNStgid:") : NULL;
+    long last = -1;
+    if (at)
+        at += strlen("\nNStgid:");
+    while (at && *at && *at != '\n') {
+        char *end;
+        last = strtol(at, &end, 10);
+        at = end + strspn(end, " \t");
+    }
+    return last;
+}
+
+/* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
+ * a process keeps its number, so nothing can change between our look and the call. */
+static bool signals_itself(const struct jail_watch *w, const struct seccomp_notif *n)
+{
+    if (n->data.nr != SYS_kill && n->data.nr != SYS_tgkill)
+        return false;
+    long pid = own_pid((pid_t)n->pid);
+    uint64_t id = n->id;
+    return pid > 0 && (int)n->data.args[0] == pid &&
+           ioctl(w->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 void jail_notify_handle(struct jail_watch *w)
@@ -207,8 +243,10 @@ void jail_notify_handle(struct jail_watch *w)
         return; /* the caller was killed meanwhile */
     out.resp.id = in.notif.id;
     out.resp.error = -EPERM;
-    if (in.notif.data.nr == SYS_exit_group) {
+    bool ends = in.notif.data.nr == SYS_exit_group;
+    if (ends)
         jail_notify_last_look(w, (pid_t)in.notif.pid);
+    if (ends || signals_itself(w, &in.notif)) {
         out.resp.error = 0;
         out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     } else {

@@ -228,7 +228,7 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     run->sink = start->sink;
     run->cgroup = (struct jail_cgroup)JAIL_CGROUP_NONE;
     run->epoll = -1;
-    run->channel = run->feed.to = -1;
+    run->channel = run->feed.to = run->files = -1;
     for (int s = 0; s < SOURCES; s++)
         run->fd[s] = -1;
     run->watch = (struct jail_watch){.listener = -1,
@@ -254,6 +254,7 @@ void jail_run_free(struct jail_run *run)
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
+    fd_close(run->files);
     jail_run_clean_up(run);
     if (run->env) {
         free(run->env);
@@ -327,6 +328,8 @@ static void on_control(struct jail_run *run)
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
         if (fd >= 0)
             take_listener(run, fd_take(&fd));
+    } else if (good && r.type == WIRE_FILES && run->files < 0) {
+        run->files = fd_take(&fd);
     } else if (good && r.type == WIRE_EXITED) {
         take_exit(run, &r);
     } else {
@@ -411,6 +414,11 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
 int jail_run_fd(const struct jail_run *run)
 {
     return run->epoll;
+}
+
+int jail_run_files(const struct jail_run *run)
+{
+    return run->files;
 }
 
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run)

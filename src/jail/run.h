@@ -91,6 +91,9 @@ void jail_run_end_now(struct jail_run *run, int exit_code);
 /* Adds what the worker itself saw and refused. LINE 0: not known. */
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line);
+/* The file system with the guest's `workspace` and `tmp`, or -1: readable also after the end, as the
+ * guest left it. Everything in it is hostile. Borrowed. */
+int jail_run_files(const struct jail_run *run);
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run);
 
 #endif

@@ -27,6 +27,7 @@ struct jail_run {
     char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
     const char **env;
     int epoll, fd[SOURCES];
+    int files;   /* what the guest may write, if the plan keeps it; -1 */
     int channel; /* the caller's; -1: none */
     pid_t nest, guest;
     void *spawn_memory;

@@ -18,6 +18,12 @@ int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct e
     if (!f)
         return err_set(err, ERR_STATE, "there is no system call table '%s'", spec->filter);
     struct sock_fprog prog = {f->len, (struct sock_filter *)f->insns};
+    *ret_listener = -1;
+    if (!jail_filter_notifies(f)) { /* one listener per chain: this one leaves it to its children */
+        return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0
+                   ? err_sys(err, "load the system call table '%s'", spec->filter)
+                   : 0;
+    }
     unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 #ifdef CORDON_LAYER_SWITCHES
     if (spec->switches >> JAIL_SWITCH_COUNT & 1) /* simulates a kernel before 5.19 */

@@ -19,6 +19,11 @@ enum jail_mode {
     JAIL_LANDLOCK, /* the weaker mode: no namespaces; chosen by name, never by itself */
 };
 
+enum jail_kind {
+    JAIL_KIND_PROGRAM,  /* the guest: every lock closed before its first instruction */
+    JAIL_KIND_TEMPLATE, /* ours: same room, but it keeps what forking locked children needs */
+};
+
 enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT };
 
 /* A folder or file of the host that the guest sees. */
@@ -55,10 +60,12 @@ enum jail_switch {
 };
 
 struct jail_spec {
+    enum jail_kind kind;
     enum jail_mode mode;
     bool proc;             /* mount a masked /proc */
     bool memory_by_rlimit; /* address space is what bounds memory */
     bool run_written;      /* files that the guest wrote may be executed */
+    bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */

@@ -4,7 +4,8 @@
  *
  * A row:  ARCH FILTER CALL [ARG...] = ACTION
  *   ARCH     x86_64, aarch64, both; x86_64@i386: the filter of the first, a call of the second
- *   FILTER   a name, `each` for exec and exec-procs, `all` for the -memfd ones too
+ *   FILTER   a name, `each` for exec and exec-procs, `all` for the -memfd ones too, `pythons` for those of
+ *            the Python worker, `guests` for all of them
  *   CALL     several joined by commas, or #NUMBER
  *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
  *   ACTION   allow, notify, kill, or an errno's name; `free` is allow without looking at arguments
@@ -33,6 +34,13 @@ static const struct {
 static const char *const filters_each[] = {"exec", "exec-procs", NULL};
 static const char *const filters_all[] = {"exec", "exec-memfd", "exec-procs", "exec-procs-memfd",
                                           NULL};
+
+static const char *const filters_python[] = {"python", "python-memfd", "python-threads",
+                                             "python-threads-memfd", NULL};
+static const char *const filters_guests[] = {
+    "exec",   "exec-memfd",   "exec-procs",     "exec-procs-memfd",
+    "python", "python-memfd", "python-threads", "python-threads-memfd",
+    NULL};
 
 static const char *where;
 static int line, rows;
@@ -135,9 +143,11 @@ static void one_call(char **w, unsigned n, char *call, int own, int calling, boo
         return;
     }
     const char *single[] = {w[1], NULL};
-    const char *const *names = strcmp(w[1], "each") == 0  ? filters_each
-                               : strcmp(w[1], "all") == 0 ? filters_all
-                                                          : single;
+    const char *const *names = strcmp(w[1], "each") == 0      ? filters_each
+                               : strcmp(w[1], "all") == 0     ? filters_all
+                               : strcmp(w[1], "pythons") == 0 ? filters_python
+                               : strcmp(w[1], "guests") == 0  ? filters_guests
+                                                              : single;
     for (; *names; names++)
         judge(*names, own, calling, call, d, w[n - 1]);
 }
@@ -209,7 +219,7 @@ static void run_folder(const char *folder)
 static void wholes(void)
 {
     for (int a = 0; a < 2; a++) {
-        for (const char *const *name = filters_all; *name; name++) {
+        for (const char *const *name = filters_guests; *name; name++) {
             const struct jail_filter *f = jail_filter_find_arch(*name, arches[a].audit);
             tap_ok(f != NULL, "%s %s exists", arches[a].name, *name);
             if (!f)
@@ -249,6 +259,36 @@ static void wholes(void)
            "numbers outside the table have no entry");
 }
 
+/* A template's table lies below its children's. What theirs allow or notify must pass here; and where
+ * nobody listens, nothing may be notified: it would say ENOSYS to everybody. */
+static void below(void)
+{
+    for (int a = 0; a < 2; a++) {
+        const struct jail_filter *t = jail_filter_find_arch("template", arches[a].audit);
+        unsigned hidden = 0, notified = 0, looked = 0;
+        for (const char *const *name = filters_python; t && *name; name++) {
+            const struct jail_filter *f = jail_filter_find_arch(*name, arches[a].audit);
+            /* the first argument of most calls that look at one: flags, options, families */
+            for (int nr = 0; f && nr < 512; nr++)
+                for (uint64_t arg = 0; arg < 70; arg++) {
+                    struct seccomp_data d = {
+                        .nr = nr, .arch = f->arch, .args = {arg, arg, arg, arg, arg, arg}};
+                    uint32_t above = bpf_sim_run(f->insns, &d).action;
+                    uint32_t under = bpf_sim_run(t->insns, &d).action;
+                    looked++;
+                    notified += under == SECCOMP_RET_USER_NOTIF;
+                    hidden += (above == SECCOMP_RET_USER_NOTIF || above == SECCOMP_RET_ALLOW) &&
+                              under != SECCOMP_RET_ALLOW;
+                }
+        }
+        tap_ok(looked && !hidden, "%s template: hides nothing that a child's table shows",
+               arches[a].name);
+        tap_ok(looked && !notified, "%s template: notifies nobody", arches[a].name);
+        tap_ok(t && !jail_filter_notifies(t) && jail_filter_notifies(jail_filter_find("python")),
+               "%s template: is known to need no listener", arches[a].name);
+    }
+}
+
 /* The simulator's own refusals. */
 static void simulator(void)
 {
@@ -270,6 +310,7 @@ int main(int argc, char **argv)
     }
     simulator();
     wholes();
+    below();
     run_folder(argv[1]);
     tap_ok(rows > 300, "%d rows of tests/filter were run", rows);
     return tap_done();

@@ -1,10 +1,9 @@
 /* The head is most of the cap, because that is what streams to the reader as it comes; the tail is
  * what a reader needs of the end (an error is there). The ring costs nothing until the head is
- * full. */
+ * full. A cap in characters counts the bytes that begin one: its ring has room for the longest. */
 #include "output/capture.h"
 
 #include "base/limits.h"
-#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,16 @@
 void output_capture_init(struct output_capture *c, size_t cap)
 {
     size_t tail = cap / 4 < 64 * KIB ? cap / 4 : 64 * KIB;
-    *c = (struct output_capture){.head_room = cap - tail, .tail_room = tail};
+    *c = (struct output_capture){.head_room = cap - tail, .tail_room = tail, .tail_units = tail};
     buf_init(&c->head, c->head_room);
+}
+
+void output_capture_init_characters(struct output_capture *c, size_t cap)
+{
+    output_capture_init(c, cap);
+    c->characters = true;
+    c->tail_room = 4 * c->tail_units;
+    buf_init(&c->head, 4 * c->head_room);
 }
 
 void output_capture_done(struct output_capture *c)
@@ -41,43 +48,110 @@ static void ring_add(struct output_capture *c, const char *p, size_t len)
     }
 }
 
+static bool begins_one(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+static size_t count_characters(const char *p, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += begins_one(p[i]);
+    return n;
+}
+
+/* How many of the bytes still go into the head; counts them. */
+static size_t head_share(struct output_capture *c, const char *p, size_t len)
+{
+    size_t room = c->head_room - c->head_units, n = 0, units = 0;
+    if (!c->characters) {
+        n = units = len < room ? len : room;
+    } else if (len <= room) { /* it fits whatever it is made of */
+        n = len;
+        units = count_characters(p, len);
+    } else {
+        for (; n < len && (units < room || !begins_one(p[n])); n++)
+            units += begins_one(p[n]);
+    }
+    c->head_units += units;
+    return n;
+}
+
 size_t output_capture_add(struct output_capture *c, const void *data, size_t len)
 {
-    size_t room = c->head_room - c->head.len, first = len < room ? len : room;
-    c->total += len;
-    if (c->tail_len || c->failed)
-        first = 0; /* the head is closed: order matters more than a full head */
-    if (first && buf_add(&c->head, data, first) < 0) {
+    const char *p = data;
+    size_t first = 0;
+    if (!c->tail_len && !c->failed && !c->closed) /* order matters more than a full head */
+        first = head_share(c, p, len);
+    c->total += c->characters ? count_characters(p, len) : len;
+    if (first && buf_add(&c->head, p, first) < 0) {
         c->failed = true;
         first = 0;
     }
-    if (first < len && c->tail_room && !c->failed) {
-        if (!c->tail)
-            c->tail = malloc(c->tail_room);
-        if (c->tail)
-            ring_add(c, (const char *)data + first, len - first);
-        else
-            c->failed = true;
-    }
+    if (first == len || c->failed)
+        return first;
+    c->closed = true;
+    if (!c->tail && c->tail_room)
+        c->tail = malloc(c->tail_room);
+    if (c->tail)
+        ring_add(c, p + first, len - first);
+    else
+        c->failed = c->tail_room > 0;
     return first;
 }
 
 bool output_capture_truncated(const struct output_capture *c)
 {
-    return c->total > c->head.len + c->tail_len;
+    return c->failed || c->total > c->head_room + c->tail_units;
+}
+
+static char ring_at(const struct output_capture *c, size_t i)
+{
+    size_t at = c->tail_len < c->tail_room ? i : c->tail_at + i;
+    return c->tail[at < c->tail_room ? at : at - c->tail_room];
+}
+
+/* The bytes of the ring that are shown are its last ones: returns where they begin. */
+static size_t tail_start(const struct output_capture *c)
+{
+    size_t i = 0;
+    if (!output_capture_truncated(c))
+        return 0;
+    if (c->characters) {
+        size_t units = 0;
+        for (i = c->tail_len; i > 0 && units < c->tail_units; i--)
+            units += begins_one(ring_at(c, i - 1));
+    }
+    for (size_t n = 0; n < 3 && i < c->tail_len && !begins_one(ring_at(c, i)); n++)
+        i++; /* bytes whose beginning was cut away */
+    return i;
+}
+
+uint64_t output_capture_tail(const struct output_capture *c)
+{
+    uint64_t units = 0;
+    size_t i = tail_start(c);
+    if (!c->characters)
+        return c->tail_len - i;
+    for (; i < c->tail_len; i++)
+        units += begins_one(ring_at(c, i));
+    return units;
 }
 
 int output_capture_rest(const struct output_capture *c, struct buf *out)
 {
-    size_t start = c->tail_len < c->tail_room ? 0 : c->tail_at;
-    size_t first = c->tail_len < c->tail_room - start ? c->tail_len : c->tail_room - start;
-    bool cut = output_capture_truncated(c);
-    int r = cut ? buf_str(out, OUTPUT_MARKER) : 0;
-    if (r < 0 || !c->tail_len)
+    int r = output_capture_truncated(c) ? buf_str(out, OUTPUT_MARKER) : 0;
+    if (r < 0 || !c->tail_len || !c->tail_room)
         return r;
-    size_t skip = 0; /* continuation bytes whose beginning was cut away */
-    while (cut && skip < 3 && skip < first && (c->tail[start + skip] & 0xc0) == 0x80)
-        skip++;
-    r = buf_add(out, c->tail + start + skip, first - skip);
-    return r < 0 ? r : buf_add(out, c->tail, c->tail_len - first);
+    size_t skip = tail_start(c), start = c->tail_len < c->tail_room ? 0 : c->tail_at;
+    size_t from = (start + skip) % c->tail_room, len = c->tail_len - skip;
+    size_t first = len < c->tail_room - from ? len : c->tail_room - from;
+    r = buf_add(out, c->tail + from, first);
+    return r < 0 ? r : buf_add(out, c->tail, len - first);
+}
+
+size_t output_capture_rest_max(const struct output_capture *c)
+{
+    return c->tail_room + 2 * sizeof OUTPUT_MARKER;
 }

@@ -51,7 +51,8 @@ struct output_known {
     bool secret;
 };
 
-#define OUTPUT_KNOWN_MAX 512 /* strings that one set of rules knows */
+#define OUTPUT_KNOWN_MAX  512 /* strings that one set of rules knows */
+#define OUTPUT_SECRET_MIN 8   /* bytes: a shorter value is not looked for */
 
 struct output_rules; /* compiled once, then only read: many streams share them */
 
@@ -63,17 +64,27 @@ void output_rules_free(struct output_rules *rules);
 
 /* The values in ENV (environ's form) whose names look like a secret's: *_KEY, *TOKEN*, *SECRET*,
  * *PASSWORD*, ...; 8 bytes and more. Fills OUT, returns how many; label points into static text. */
-size_t output_env_secrets(char *const *env, struct output_known *out, size_t max);
+size_t output_env_secrets(const char *const *env, struct output_known *out, size_t max);
 
-struct output_known_state { /* of output/known.c */
-    uint32_t node;
-    unsigned char before; /* the byte before what is held */
-    struct buf held;
-    uint32_t spans[3 * 8], nspans; /* start, end, string of each match in what is held */
+bool output_secret_name(const char *name, size_t len);
+
+struct output_span {
+    size_t start, end; /* in what is held */
+    uint32_t string;
 };
-struct output_pattern_state { /* of output/patterns.c */
-    int swallow, step;
-    unsigned char before;
+#define OUTPUT_SPANS 8
+struct output_known_state { /* of known.c */
+    uint32_t node;
+    int before;      /* the byte before what is held; -1: the beginning */
+    struct buf held; /* looked at, not yet passed on; what lies before `from` was */
+    size_t from;
+    struct output_span spans[OUTPUT_SPANS];
+    size_t nspans;
+};
+struct output_pattern_state { /* of patterns.c */
+    int swallow;              /* the class that is being swallowed; 0: none */
+    unsigned step;            /* how far into the end of a private key */
+    int before;
     struct buf held;
 };
 
@@ -83,12 +94,12 @@ struct output_clean {
     struct output_pattern_state pattern;
     struct output_capture kept;
     struct output_visible visible;
-    unsigned char cut[4]; /* the beginning of a UTF-8 sequence */
-    size_t ncut, shown;
-    enum output_unit unit;
-    bool binary, ended, told_binary;
+    unsigned char part[4]; /* the beginning of a UTF-8 sequence that a chunk cut */
+    size_t npart;
+    size_t shown; /* of the head */
+    bool binary, ended, told;
+    bool lost;                   /* no memory: nothing more is shown */
     uint64_t bytes_in;           /* all that came, as it came */
-    uint64_t clean_in;           /* units that reached the cut */
     uint64_t scrubbed, redacted; /* replacements made */
 };
 

@@ -15,6 +15,7 @@
  * bounded and typed here, and nothing is decided on it but what the guest may decide for itself. */
 #define WIRE_WORKER_MESSAGES(X)                                                                    \
     X(RULES, "b", "-> worker: the profile's rule set")                                             \
+    X(TOOLS, "T", "-> worker: names of the host functions that the program may call")              \
     X(JOB, "uuutu", "-> worker: kind, cpu ms, memory (0: as locked), file name, source bytes")     \
     X(SOURCE, "b", "-> worker: the next piece of the source")                                      \
     X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
@@ -22,7 +23,7 @@
     X(FORK, "", "-> worker: branch this session")                                                  \
     X(READY, "", "worker -> it is locked, warm and waits")                                         \
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
-    X(REPORT, "utt", "worker -> safe, risk level, message: the judge is done")                     \
+    X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
     X(EVENT, "ttttu", "worker -> layer, rule, detail, hint, line: refused while it ran")           \
     X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
     X(VALUE, "b", "worker -> repr of the last expression")                                         \
@@ -35,6 +36,7 @@
 #define WIRE_MESSAGES(X)                                                                           \
     X(STARTED, "it", "launcher -> supervisor: it is locked, and this is its own status")           \
     X(LISTENER, "", "builder -> supervisor: the filter's listener rides along; the program runs")  \
+    X(FILES, "", "builder -> supervisor: the folder that the guest may write rides along")         \
     X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
     X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
     WIRE_WORKER_MESSAGES(X)

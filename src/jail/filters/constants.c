@@ -215,6 +215,7 @@ static const struct {
     C(SOCK_DGRAM),
     C(SOCK_CLOEXEC),
     C(SOCK_NONBLOCK),
+    V(SOCK_TYPE, 0xf), /* the kernel's SOCK_TYPE_MASK */
     C(SOL_SOCKET),
     V(IPPROTO_TCP, 6),
     C(SO_SNDBUF),

@@ -21,6 +21,7 @@ struct reader {
     const char *file;
     int line;
     int depth;
+    bool below; /* what is notified is allowed: another table, above this one, does it */
 };
 
 static const char *const layers[] = {"process", "syscalls", "resources", "network", "filesystem"};
@@ -180,7 +181,7 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
     if (n && strcmp(w[0], "allow") == 0) {
         rule.action = SECCOMP_RET_ALLOW;
     } else if (n && strcmp(w[0], "notify") == 0) {
-        rule.action = SECCOMP_RET_USER_NOTIF;
+        rule.action = r->below ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF;
     } else if (n && strcmp(w[0], "kill") == 0) {
         rule.action = SECCOMP_RET_KILL_PROCESS;
     } else if (n > 1 && strcmp(w[0], "errno") == 0) {
@@ -223,10 +224,12 @@ static void line_of(struct reader *r, char *text)
     text = trim(text);
     if (!*text)
         return;
-    if (strncmp(text, "include ", 8) == 0) {
+    bool below = strncmp(text, "below ", 6) == 0;
+    if (below || strncmp(text, "include ", 8) == 0) {
         char path[4096], *copy = keep(r->file);
-        snprintf(path, sizeof path, "%s/%s", dirname(copy), trim(text + 8));
+        snprintf(path, sizeof path, "%s/%s", dirname(copy), trim(text + (below ? 6 : 8)));
         struct reader inner = *r;
+        inner.below = below || r->below;
         inner.depth++;
         if (inner.depth > 4)
             fail(r, "includes too deep");

@@ -1,0 +1,229 @@
+/* A report keeps what it can and counts the rest: a program of a thousand wrong lines must not make a
+ * thousand messages, and it is refused all the same. The first hundred in the order of the source are
+ * kept, whatever the order they were found in. The sentences are the seeds'. */
+#include "check/report.h"
+
+#include "base/jsonw.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX 1024 /* of any string in a finding */
+
+void check_report_init(struct check_report *report)
+{
+    *report = (struct check_report){0};
+    /* twice what the kept ones can need: one that is pushed out leaves its strings behind */
+    arena_init(&report->arena, 2ULL * CHECK_FINDINGS_MAX * 5 * TEXT_MAX);
+}
+
+void check_report_done(struct check_report *report)
+{
+    arena_done(&report->arena);
+    *report = (struct check_report){0};
+}
+
+static int order(const void *a, const void *b)
+{
+    const struct check_finding *x = a, *y = b;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    if (x->column != y->column)
+        return x->column < y->column ? -1 : 1;
+    int r = strcmp(x->rule, y->rule);
+    return r ? r : strcmp(x->operand, y->operand);
+}
+
+static const char *said(const char *s)
+{
+    return s ? s : "";
+}
+
+/* What does not fit is cut at a whole character. */
+static const char *keep(struct check_report *report, const char *s, bool *bad)
+{
+    size_t len = strnlen(s, TEXT_MAX);
+    const char *copy = arena_memdup(&report->arena, s, utf8_valid_prefix(s, len));
+    *bad |= copy == NULL;
+    return copy;
+}
+
+int check_report_add(struct check_report *report, const struct check_finding *finding)
+{
+    base_assert(!report->ended);
+    struct check_finding f = {said(finding->rule),    said(finding->layer), said(finding->operand),
+                              said(finding->message), said(finding->hint),  finding->line,
+                              finding->column};
+    if (!report->findings) {
+        report->findings =
+            arena_alloc(&report->arena, CHECK_FINDINGS_MAX * sizeof *report->findings);
+        if (!report->findings)
+            return ERR_MEMORY;
+    }
+    struct check_finding *place = &report->findings[report->count];
+    if (report->count == CHECK_FINDINGS_MAX) { /* the one furthest down gives way */
+        place = &report->findings[0];
+        for (size_t i = 1; i < report->count; i++)
+            if (order(&report->findings[i], place) > 0)
+                place = &report->findings[i];
+        report->dropped++;
+        if (report->arena.max - report->arena.used < 6UL * TEXT_MAX || order(&f, place) > 0)
+            return 0;
+    }
+    bool bad = false;
+    f.rule = keep(report, f.rule, &bad);
+    f.layer = keep(report, f.layer, &bad);
+    f.operand = keep(report, f.operand, &bad);
+    f.message = keep(report, f.message, &bad);
+    f.hint = keep(report, f.hint, &bad);
+    if (bad)
+        return ERR_MEMORY;
+    if (report->count < CHECK_FINDINGS_MAX)
+        report->count++;
+    *place = f;
+    return 0;
+}
+
+void check_report_end(struct check_report *report)
+{
+    report->ended = true;
+    if (!report->count)
+        return;
+    qsort(report->findings, report->count, sizeof *report->findings, order);
+    size_t kept = 1;
+    for (size_t i = 1; i < report->count; i++)
+        if (order(&report->findings[kept - 1], &report->findings[i]) != 0)
+            report->findings[kept++] = report->findings[i];
+    report->count = kept;
+}
+
+bool check_report_safe(const struct check_report *report)
+{
+    base_assert(report->ended);
+    return report->count + report->dropped == 0;
+}
+
+/* The source is no program: the seed stops there and says only that. */
+static bool is_syntax(const struct check_finding *f)
+{
+    static const char *const rules[] = {CHECK_RULE_SYNTAX, CHECK_RULE_ENCODING, CHECK_RULE_NUL};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(f->rule, rules[i]) == 0)
+            return true;
+    return false;
+}
+
+static const struct check_finding *find_syntax(const struct check_report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (is_syntax(&report->findings[i]))
+            return &report->findings[i];
+    return NULL;
+}
+
+/* Matters of form that the seeds do not name: nothing that runs gets further by them. */
+static bool is_form(const struct check_finding *f)
+{
+    static const char *const rules[] = {
+        "py.attr.private",           "py.key.private",  "py.form.star-import",
+        "py.form.relative-import",   "py.form.bare-cr", "py.form.encoding-cookie",
+        "py.form.string-annotation",
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(f->rule, rules[i]) == 0)
+            return true;
+    return false;
+}
+
+const char *check_report_risk(const struct check_report *report)
+{
+    if (check_report_safe(report))
+        return "safe";
+    for (size_t i = 0; i < report->count; i++)
+        if (!is_form(&report->findings[i]))
+            return "high";
+    return report->dropped ? "high" : "medium";
+}
+
+int check_report_message(const struct check_report *report, struct buf *out)
+{
+    if (check_report_safe(report))
+        return buf_str(out, "Code passed validation");
+    const struct check_finding *syntax = find_syntax(report);
+    if (syntax)
+        return buf_str(out, syntax->message);
+    int r = buf_str(out, "Security violations: ");
+    for (size_t i = 0; r == 0 && i < report->count; i++)
+        r = buf_printf(out, "%s%s", i ? ", " : "", report->findings[i].message);
+    if (r == 0 && report->dropped)
+        r = buf_printf(out, ", and %zu more", report->dropped);
+    return r;
+}
+
+int check_report_print_json(const struct check_report *report, struct buf *out)
+{
+    struct buf message;
+    buf_init(&message, 2 * CHECK_FINDINGS_MAX * TEXT_MAX);
+    int r = check_report_message(report, &message);
+    struct jsonw j = {.out = out, .bad = r};
+    jsonw_open(&j, NULL, '{');
+    jsonw_bool(&j, "is_safe", check_report_safe(report));
+    jsonw_string(&j, "risk_level", check_report_risk(report));
+    jsonw_open(&j, "blocked_operations", '[');
+    if (find_syntax(report))
+        jsonw_string(&j, NULL, "syntax_error");
+    else
+        for (size_t i = 0; i < report->count; i++)
+            jsonw_string(&j, NULL, report->findings[i].message);
+    jsonw_close(&j, ']');
+    jsonw_string(&j, "message", message.data ? message.data : "");
+    jsonw_open(&j, "violations", '[');
+    for (size_t i = 0; i < report->count; i++) {
+        const struct check_finding *f = &report->findings[i];
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "layer", f->layer);
+        jsonw_string(&j, "rule", f->rule);
+        jsonw_string(&j, "detail", f->message);
+        jsonw_string(&j, "operand", f->operand);
+        if (f->line)
+            jsonw_int(&j, "line", f->line);
+        else
+            jsonw_null(&j, "line");
+        if (f->column)
+            jsonw_int(&j, "column", f->column);
+        else
+            jsonw_null(&j, "column");
+        jsonw_string(&j, "hint", f->hint[0] ? f->hint : NULL);
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    buf_done(&message);
+    return j.bad;
+}
+
+int check_report_print_text(const struct check_report *report, const char *file, struct buf *out)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < report->count; i++) {
+        const struct check_finding *f = &report->findings[i];
+        r = buf_str(out, file);
+        if (r == 0 && f->line)
+            r = buf_printf(out, ":%u", f->line);
+        if (r == 0 && f->line && f->column)
+            r = buf_printf(out, ":%u", f->column);
+        if (r == 0)
+            r = buf_printf(out, ": %s [%s]\n", f->message, f->rule);
+        if (r == 0 && f->hint[0])
+            r = buf_printf(out, "    %s\n", f->hint);
+    }
+    if (r == 0 && report->dropped)
+        r = buf_printf(out, "%s: %zu more\n", file, report->dropped);
+    if (r == 0 && check_report_safe(report))
+        r = buf_str(out, "Code passed validation\n");
+    else if (r == 0)
+        r = buf_printf(out, "%zu findings, risk %s\n", report->count + report->dropped,
+                       check_report_risk(report));
+    return r;
+}

@@ -1,0 +1,132 @@
+/* Reports: order, ceilings, and the seeds' sentences. */
+#include "base/tap.h"
+#include "check/report.h"
+
+static void add(struct check_report *r, const char *rule, const char *message, uint32_t line,
+                uint32_t column)
+{
+    const struct check_finding f = {rule, "input", "x", message, "do y", line, column};
+    tap_eq_int(check_report_add(r, &f), 0, "added: %s", message);
+}
+
+static void say(const struct check_report *r, const char *want_risk, const char *want_message,
+                const char *want_json)
+{
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    tap_eq_str(check_report_risk(r), want_risk, "risk");
+    tap_eq_int(check_report_message(r, &b), 0, "message made");
+    tap_eq_str(b.data, want_message, "message");
+    buf_reset(&b);
+    tap_eq_int(check_report_print_json(r, &b), 0, "JSON made");
+    if (want_json)
+        tap_eq_str(b.data, want_json, "JSON");
+    buf_done(&b);
+}
+
+static void verdicts(void)
+{
+    struct check_report r;
+    check_report_init(&r);
+    check_report_end(&r);
+    tap_ok(check_report_safe(&r), "nothing found is safe");
+    say(&r, "safe", "Code passed validation",
+        "{\"is_safe\": true, \"risk_level\": \"safe\", \"blocked_operations\": [], \"message\": "
+        "\"Code passed validation\", \"violations\": []}");
+    check_report_done(&r);
+
+    check_report_init(&r);
+    add(&r, "py.module.os", "Blocked import: os", 2, 1);
+    add(&r, "py.call.eval", "Blocked function: eval", 1, 5);
+    add(&r, "py.call.eval", "Blocked function: eval", 1, 5);
+    add(&r, "py.call.eval", "Blocked function: eval", 1, 9);
+    check_report_end(&r);
+    tap_eq_int(r.count, 3, "an exact repetition is one");
+    tap_eq_int(r.findings[0].column, 5, "sorted by line and column");
+    say(&r, "high",
+        "Security violations: Blocked function: eval, Blocked function: eval, Blocked import: os",
+        NULL);
+    struct buf b;
+    buf_init(&b, 4096);
+    tap_eq_int(check_report_print_text(&r, "a.py", &b), 0, "text made");
+    tap_eq_str(b.data,
+               "a.py:1:5: Blocked function: eval [py.call.eval]\n    do y\n"
+               "a.py:1:9: Blocked function: eval [py.call.eval]\n    do y\n"
+               "a.py:2:1: Blocked import: os [py.module.os]\n    do y\n3 findings, risk high\n",
+               "text");
+    buf_done(&b);
+    check_report_done(&r);
+
+    check_report_init(&r);
+    add(&r, "syntax", "Syntax error: invalid syntax (<unknown>, line 1)", 1, 3);
+    check_report_end(&r);
+    say(&r, "high", "Syntax error: invalid syntax (<unknown>, line 1)",
+        "{\"is_safe\": false, \"risk_level\": \"high\", \"blocked_operations\": "
+        "[\"syntax_error\"], \"message\": \"Syntax error: invalid syntax (<unknown>, line 1)\", "
+        "\"violations\": [{\"layer\": \"input\", \"rule\": \"syntax\", \"detail\": \"Syntax error: "
+        "invalid syntax (<unknown>, line 1)\", \"operand\": \"x\", \"line\": 1, \"column\": 3, "
+        "\"hint\": \"do y\"}]}");
+    check_report_done(&r);
+
+    check_report_init(&r);
+    add(&r, "py.form.star-import", "Blocked: star import", 1, 1);
+    check_report_end(&r);
+    say(&r, "medium", "Security violations: Blocked: star import", NULL);
+    check_report_done(&r);
+
+    check_report_init(&r);
+    add(&r, "size", "Code exceeds size limit (50KB)", 0, 0);
+    check_report_end(&r);
+    say(&r, "high", "Security violations: Code exceeds size limit (50KB)",
+        "{\"is_safe\": false, \"risk_level\": \"high\", \"blocked_operations\": [\"Code exceeds "
+        "size limit (50KB)\"], \"message\": \"Security violations: Code exceeds size limit "
+        "(50KB)\", \"violations\": [{\"layer\": \"input\", \"rule\": \"size\", \"detail\": \"Code "
+        "exceeds size limit (50KB)\", \"operand\": \"x\", \"line\": null, \"column\": null, "
+        "\"hint\": \"do y\"}]}");
+    check_report_done(&r);
+}
+
+static void ceilings(void)
+{
+    static char longest[1 << 16];
+    memset(longest, 'e', sizeof longest - 1);
+    memcpy(longest + 1023, "\xc3\xa9", 2); /* a character that the cut would halve */
+    struct check_report r;
+    check_report_init(&r);
+    int bad = 0;
+    for (uint32_t i = 0; i < 5000; i++) { /* from the end of the source to its beginning */
+        const struct check_finding f = {"py.call.eval", "input",  longest, longest,
+                                        longest,        5000 - i, 1};
+        bad |= check_report_add(&r, &f);
+    }
+    check_report_end(&r);
+    tap_eq_int(bad, 0, "five thousand findings of 64 KB");
+    tap_eq_int(r.count, CHECK_FINDINGS_MAX, "a hundred are kept");
+    tap_eq_int(r.dropped, 4900, "the others are counted");
+    tap_eq_int(strlen(r.findings[0].operand), 1023, "long text is cut at a whole character");
+    tap_ok(!check_report_safe(&r), "and it is not safe");
+    check_report_done(&r);
+
+    check_report_init(&r);
+    for (uint32_t i = 0; i < 150; i++) {
+        const struct check_finding f = {"py.call.eval", "input", "eval", "m", "", 150 - i, 1};
+        bad |= check_report_add(&r, &f);
+    }
+    check_report_end(&r);
+    tap_ok(bad == 0 && r.findings[0].line == 1 && r.findings[99].line == 100,
+           "the first hundred of the source are the ones kept");
+    const struct check_finding nothing = {0};
+    check_report_done(&r);
+    check_report_init(&r);
+    tap_eq_int(check_report_add(&r, &nothing), 0, "a finding of NULLs");
+    check_report_end(&r);
+    tap_eq_str(r.findings[0].rule, "", "has empty words");
+    check_report_done(&r);
+}
+
+int main(void)
+{
+    verdicts();
+    ceilings();
+    return tap_done();
+}

@@ -1,0 +1,232 @@
+/* The steps that ask and record: admitted before anything costs much, decided after the check, written down
+ * before the first guest byte and after the last one. */
+#include "flow/steps.h"
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *tool_name(const struct flow *f)
+{
+    return f->req->kind == FLOW_EXEC ? "exec" : "run";
+}
+
+static int deny(struct flow *f, const struct gate_refusal *no)
+{
+    struct flow_violation v = {.layer = GATE_LAYER};
+    snprintf(v.rule, sizeof v.rule, "%s", no->word);
+    snprintf(v.detail, sizeof v.detail, "%s", no->reason);
+    snprintf(v.hint, sizeof v.hint, "%s", no->hint);
+    flow_result_violation(f->result, &v);
+    flow_result_say(f->result, FLOW_DENIED, "gate", "CODE", "GateError", no->reason);
+    f->result->retry_after_s = (int)((no->retry_after_ms + 999) / 1000);
+    return FLOW_STOP;
+}
+
+/* An error of the gate or the audit is a refusal: nothing runs past it. */
+static int fail_closed(struct flow *f, const char *layer, const struct err *err)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%s: %s", layer, err->msg);
+    flow_result_say(f->result, FLOW_REFUSED, NULL, "CODE",
+                    strcmp(layer, "audit") == 0 ? "AuditError" : "GateError", text);
+    return FLOW_STOP;
+}
+
+/* One text of all that decides what happens besides the code: limits, profile, folders, environment. The
+ * same request gives the same text. */
+int flow_prepare(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    const struct jail_spec *s = &req->spec;
+    struct jsonw j = {.out = &f->arguments};
+    buf_init(&f->arguments, MIB);
+    jsonw_open(&j, NULL, '{');
+    jsonw_string(&j, "tool", tool_name(f));
+    jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
+    jsonw_open(&j, "argv", '[');
+    for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
+        jsonw_string(&j, NULL, s->argv[i]);
+    jsonw_close(&j, ']');
+    jsonw_open(&j, "binds", '[');
+    for (size_t i = 0; i < s->nbinds; i++) {
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "source", s->binds[i].source);
+        jsonw_string(&j, "dest", s->binds[i].dest);
+        jsonw_bool(&j, "writable", s->binds[i].writable);
+        jsonw_close(&j, '}');
+        if (s->binds[i].writable)
+            f->writes[f->nwrites++] = s->binds[i].dest;
+    }
+    jsonw_close(&j, ']');
+    jsonw_open(&j, "env", '[');
+    for (size_t i = 0; i < s->envc; i++)
+        jsonw_string(&j, NULL, s->env[i]);
+    jsonw_close(&j, ']');
+    jsonw_open(&j, "limits", '{');
+#define X(name) jsonw_int(&j, #name, (int64_t)s->limits.name);
+    JAIL_LIMITS(X)
+#undef X
+    jsonw_close(&j, '}');
+    jsonw_close(&j, '}');
+    if (j.bad < 0)
+        return err_set(err, ERR_USAGE, "the request is too long to be shown to anybody");
+    if (req->kind == FLOW_EXEC)
+        f->args[f->nargs++] = (struct audit_arg){
+            .name = "argv", .kind = AUDIT_ARG_LIST, .list = s->argv, .count = s->argc};
+    else
+        f->args[f->nargs++] =
+            (struct audit_arg){.name = "name", .kind = AUDIT_ARG_TEXT, .text = req->name};
+    f->args[f->nargs++] = (struct audit_arg){
+        .name = "writes", .kind = AUDIT_ARG_LIST, .list = f->writes, .count = f->nwrites};
+    return FLOW_GO_ON;
+}
+
+int flow_admit(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    struct gate_refusal no = {0};
+    if (req->kind == FLOW_CHECK)
+        return FLOW_GO_ON;
+    f->ask = (struct gate_request){.run = f->result->id,
+                                   .role = req->role,
+                                   .tool = tool_name(f),
+                                   .task = req->task,
+                                   .code = req->source,
+                                   .code_len = req->source_len,
+                                   .arguments = f->arguments.data,
+                                   .writes = f->writes,
+                                   .nwrites = f->nwrites,
+                                   .wait_ms = req->wait_ms,
+                                   .approval_wait_ms = req->approval_wait_ms};
+    if (req->kind == FLOW_EXEC) { /* the command line is the code */
+        f->ask.code = f->arguments.data;
+        f->ask.code_len = f->arguments.len;
+    }
+    gate_client_uid(&f->ask.client, getuid());
+    int r = gate_admit(req->house->gate, &f->ask, &f->ticket, &no, err);
+    return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
+}
+
+#define CHILD_WAITS_NS                                                                             \
+    (2 * CLOCK_NS_PER_S) /* its own clock runs: after that a fresh one is taken */
+
+/* The decision took long. The child is thrown away; the one that runs the code judges it again, and both
+ * verdicts must agree. */
+static int judge_again(struct flow *f, struct err *err)
+{
+    struct gate_refusal no = {0};
+    flow_child_close(f);
+    int r = flow_child_open(f, err);
+    if (r == FLOW_GO_ON)
+        r = flow_check(f, err);
+    if (r != FLOW_GO_ON)
+        return r;
+    return gate_plan_confirm(f->plan, &f->worker.report, &no) == 1 ? FLOW_GO_ON : deny(f, &no);
+}
+
+int flow_decide(struct flow *f, struct err *err)
+{
+    struct gate_refusal no = {0};
+    if (f->req->kind == FLOW_CHECK)
+        return FLOW_GO_ON;
+    struct gate_ticket *ticket = f->ticket;
+    bool judged = f->req->kind != FLOW_EXEC;
+    uint64_t asked = clock_now_ns();
+    f->ticket = NULL;
+    int r = gate_decide(ticket, judged ? &f->worker.report : NULL, &f->plan, &no, err);
+    if (r == 1 && judged && clock_now_ns() - asked > CHILD_WAITS_NS)
+        return judge_again(f, err);
+    return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
+}
+
+static void facts(const struct flow *f, struct audit_facts *ret)
+{
+    const struct flow_request *req = f->req;
+    *ret = (struct audit_facts){.execution_id = f->result->id,
+                                .client_id = f->ask.client.id,
+                                .tool = tool_name(f),
+                                .session = f->result->session[0] ? f->result->session : NULL,
+                                .language = req->kind == FLOW_EXEC ? NULL : "python",
+                                .profile = req->profile ? req->profile->name : NULL,
+                                .code = f->ask.code,
+                                .code_len = f->ask.code_len,
+                                .args = f->args,
+                                .nargs = f->nargs};
+}
+
+int flow_record(struct flow *f, struct err *err)
+{
+    struct audit_facts now;
+    if (f->req->kind == FLOW_CHECK)
+        return FLOW_GO_ON;
+    facts(f, &now);
+    if (audit_begin_run(f->req->house->audit, &now, &f->begun, err) < 0)
+        return fail_closed(f, "audit", err);
+    f->result->recorded = true;
+    return FLOW_GO_ON;
+}
+
+#define LINES 32 /* violations that a record quotes; all are counted */
+
+static void outcome(const struct flow *f, char text[LINES][420], const char **lines,
+                    struct audit_outcome *ret)
+{
+    const struct flow_result *r = f->result;
+    size_t n = r->violation_count < LINES ? r->violation_count : LINES;
+    for (size_t i = 0; i < n; i++) {
+        snprintf(text[i], 420, "%s: %s", r->violations[i].rule, r->violations[i].detail);
+        lines[i] = text[i];
+    }
+    *ret = (struct audit_outcome){
+        .status = flow_status_name(r->status),
+        .layer = r->layer,
+        .reason = r->reason[0] ? r->reason : NULL,
+        .error_type = r->status == FLOW_OK ? NULL : r->type,
+        .validation = r->status == FLOW_BLOCKED ? AUDIT_BLOCKED
+                      : r->judged               ? AUDIT_PASSED
+                                                : AUDIT_NOT_VALIDATED,
+        .wall_us = r->wall_us,
+        .has_exit_code = r->ran,
+        .exit_code = r->exit_code,
+        .signal = r->signal,
+        .memory_bytes = r->memory,
+        .output_bytes = r->bytes[0] + r->bytes[1],
+        .violations = lines,
+        .nviolations = n,
+        .violations_total = r->violations_total,
+    };
+}
+
+/* Always: the end of what began, or the one record of what never did; then the place is free. */
+int flow_settle(struct flow *f, struct err *err)
+{
+    char text[LINES][420];
+    const char *lines[LINES];
+    struct audit_outcome end;
+    struct audit_facts now;
+    struct err why = ERR_INIT;
+    struct flow_result *r = f->result;
+    if (f->req->kind == FLOW_CHECK)
+        return FLOW_GO_ON;
+    if (err->code < 0 && err->code != ERR_USAGE && r->status == FLOW_OK)
+        flow_result_refuse(r, err);
+    facts(f, &now);
+    outcome(f, text, lines, &end);
+    now.outcome = &end;
+    int e = err->code == ERR_USAGE && !f->begun.open ? 0
+            : f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
+                            : audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why);
+    r->recorded = e == 0;
+    if (f->ticket)
+        gate_abandon(f->ticket);
+    struct gate_outcome told = {
+        .status = end.status, .type = end.error_type, .message = r->message};
+    if (f->plan)
+        gate_release(f->plan, &told);
+    return FLOW_GO_ON;
+}

@@ -1,0 +1,63 @@
+/* The steps of one run, in their order. Each leaves the run where the next can take it up, or ends it with
+ * a word in the result; what was opened is closed in any case. */
+#include "flow/steps.h"
+
+#include "base/limits.h"
+
+static int clean_streams(struct flow *f, struct err *err)
+{
+    (void)err;
+    for (int i = 0; i < 2 && f->cleaning; i++) {
+        output_clean_end(&f->clean[i]);
+        if (output_clean_text(&f->clean[i], f->req->escape, &f->result->streams[i]) < 0)
+            f->result->truncated = true;
+        if (output_clean_truncated(&f->clean[i]))
+            f->result->truncated = true;
+    }
+    f->result->cleaned = f->result->ran;
+    return FLOW_GO_ON;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct flow *f, struct err *err);
+    bool always; /* also when an earlier step ended the run */
+} steps[] = {
+    /* clang-format off */
+    {"prepare", flow_prepare,    false}, /* the request as data: what is asked, shown and recorded */
+    {"admit",   flow_admit,      false}, /* stop flag, role, breaker, rate, place: cheap */
+    {"child",   flow_child_open, false}, /* a locked child that waits */
+    {"check",   flow_check,      false}, /* it judges what it would run */
+    {"decide",  flow_decide,     false}, /* people and arena; the plan */
+    {"record",  flow_record,     false}, /* durable before the first guest byte */
+    {"run",     flow_execute,    false}, /* the first guest byte, and the last */
+    {"collect", flow_collect,    false}, /* files */
+    {"clean",   clean_streams,   true},  /* output */
+    {"settle",  flow_settle,     true},  /* the record of the end; the place is free */
+    /* clang-format on */
+};
+
+int flow_run(const struct flow_request *req, struct flow_result *result, struct err *err)
+{
+    struct flow f = {.req = req, .result = result, .spec = req->spec, .channel = {-1, -1}};
+    int r = FLOW_GO_ON;
+    flow_result_init(result);
+    f.worker.fd = -1;
+    f.cleaning = !req->live.bytes;
+    for (int i = 0; i < 2 && f.cleaning; i++)
+        output_clean_init(&f.clean[i], req->rules, req->spec.limits.output, OUTPUT_BYTES);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (r != FLOW_GO_ON && !steps[i].always)
+            continue;
+        int now = steps[i].run(&f, err);
+        if (now != FLOW_GO_ON)
+            r = now;
+    }
+    flow_child_close(&f);
+    buf_done(&f.arguments);
+    for (int i = 0; i < 2 && f.cleaning; i++)
+        output_clean_done(&f.clean[i]);
+    if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)
+        flow_result_refuse(result, err);
+    return r == ERR_USAGE ? r : 0;
+}

@@ -1,0 +1,60 @@
+/* One run from request to result: the only place that knows the order of the steps.
+ *
+ * Takes:   a request: what to run, under which profile and limits, where its output goes.
+ * Gives:   a result, always: what could not run is refused, blocked or denied in it, by name.
+ * Never:   starts guest code that was not judged, gated and recorded.
+ * Runs in: the supervisor (`cordon`).
+ */
+#ifndef FLOW_FLOW_H
+#define FLOW_FLOW_H
+
+#include "flow/house.h"
+#include "flow/result.h"
+#include "flow/worker.h"
+#include "jail/run.h"
+#include "output/clean.h"
+
+enum flow_kind {
+    FLOW_EXEC,  /* any program: nothing to judge */
+    FLOW_CHECK, /* judged, not run */
+    FLOW_RUN,   /* judged, then run */
+};
+
+struct flow_request {
+    enum flow_kind kind;
+    struct flow_house *house;
+    const struct policy_profile *profile; /* not for FLOW_EXEC */
+    const char *name;                     /* of the source: a file's name, or <stdin> */
+    const void *source;
+    size_t source_len;
+    const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
+    const char *role;                     /* NULL: the policy's */
+    const char *task;                     /* what iterations are counted by; NULL: not counted */
+    uint64_t wait_ms, approval_wait_ms;   /* for a place; for a person */
+
+    struct jail_spec
+        spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */
+    enum jail_memory_by memory_by;
+    int input;          /* the guest's stdin, stays the caller's; -1: none */
+    const char *nest;   /* path of cordon-nest */
+    const char *python; /* path of cordon-python */
+    int stop;           /* readable: stop the run (a signalfd); -1: none */
+
+    /* Called once with the judge's report, refused or not; NULL: nobody asks. */
+    void (*report)(void *ctx, const struct check_report *report);
+    void *report_ctx;
+
+    /* A reader that takes the bytes as they come, raw; then streams in the result stay empty.
+     * bytes() NULL: they are cleaned into the result. */
+    struct jail_sink live;
+    const bool *live_gone; /* nobody reads them any more: stop */
+    enum output_escape escape;
+    const struct output_rules *rules; /* what is scrubbed and redacted; NULL: nothing */
+};
+
+/* Whoever stands in the way names itself in the result. ERR_USAGE alone comes back as an error: the
+ * request made no sense. */
+ERR_MUST_USE int flow_run(const struct flow_request *request, struct flow_result *result,
+                          struct err *err);
+
+#endif

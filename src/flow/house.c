@@ -1,0 +1,180 @@
+/* The policy's words become the plain structs that gate and audit take; the rooms do not know each other,
+ * so the copying is here. */
+#include "flow/house.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
+{
+    *h = (struct flow_house){0};
+    int r = policy_open(policy, &h->store, err);
+    if (r < 0)
+        return r;
+    h->policy = policy_now(h->store);
+    return 0;
+}
+
+/* ---- gate ---- */
+
+static void gate_happened(void *ctx, const struct gate_event *e)
+{
+    static const struct {
+        enum gate_event_kind event;
+        enum audit_kind kind;
+    } table[] = {
+        {GATE_EVENT_BREAKER_OPEN, AUDIT_BREAKER},
+        {GATE_EVENT_BREAKER_HALF_OPEN, AUDIT_BREAKER},
+        {GATE_EVENT_BREAKER_CLOSE, AUDIT_BREAKER},
+        {GATE_EVENT_APPROVAL_ASKED, AUDIT_APPROVAL},
+        {GATE_EVENT_APPROVAL_USED, AUDIT_APPROVAL},
+        {GATE_EVENT_APPROVAL_DENIED, AUDIT_APPROVAL},
+        {GATE_EVENT_ARENA_VERDICT, AUDIT_APPROVAL},
+        {GATE_EVENT_ARENA, AUDIT_APPROVAL},
+        {GATE_EVENT_STOP, AUDIT_STOP},
+        {GATE_EVENT_STOPPED_RUN, AUDIT_STOP},
+        {GATE_EVENT_RESUME, AUDIT_RESUME},
+    };
+    struct flow_house *h = ctx;
+    struct err err = ERR_INIT;
+    if (h->notice)
+        h->notice(e);
+    const struct audit_arg args[] = {
+        {.name = "event", .kind = AUDIT_ARG_TEXT, .text = e->name},
+        {.name = "subject", .kind = AUDIT_ARG_TEXT, .text = e->subject ? e->subject : ""},
+        {.name = "detail", .kind = AUDIT_ARG_TEXT, .text = e->detail ? e->detail : ""},
+        {.name = "seconds", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)e->seconds},
+    };
+    struct audit_facts f = {.execution_id = e->run,
+                            .client_id = e->client,
+                            .tool = e->tool,
+                            .args = args,
+                            .nargs = sizeof args / sizeof *args};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].event == e->kind && h->audit &&
+            audit_event(h->audit, table[i].kind, &f, &err) < 0)
+            h->audit_failed = err.code;
+}
+
+static int fill_tables(struct flow_house *h, struct err *err)
+{
+    const struct policy *p = h->policy;
+    h->roles = calloc(p->nroles + 1, sizeof *h->roles);
+    h->tools = calloc(p->ntools + 1, sizeof *h->tools);
+    h->judges = calloc(p->arena.njudges + 1, sizeof *h->judges);
+    if (!h->roles || !h->tools || !h->judges)
+        return err_set(err, ERR_MEMORY, "no memory");
+    for (size_t i = 0; i < p->nroles; i++)
+        h->roles[i] = (struct gate_role){.name = p->roles[i].name,
+                                         .tools = p->roles[i].tools.items,
+                                         .ntools = p->roles[i].tools.count};
+    for (size_t i = 0; i < p->ntools; i++)
+        h->tools[i] = (struct gate_tool_rule){.name = p->tools[i].name,
+                                              .risk = (enum gate_risk)p->tools[i].risk};
+    for (size_t i = 0; i < p->arena.njudges; i++) {
+        const struct policy_judge *from = &p->arena.judges[i];
+        h->judges[i] = (struct gate_judge){
+            .name = from->name,
+            .kind = from->command.count ? GATE_JUDGE_COMMAND : GATE_JUDGE_MODEL,
+            .argv = from->command.items,
+            .url = from->url,
+            .model = from->model,
+            .timeout_ms = from->timeout_ms,
+        };
+    }
+    return 0;
+}
+
+static int open_gate(struct flow_house *h, const char *approvals, struct err *err)
+{
+    const struct policy *p = h->policy;
+    struct gate_config *c = &h->gate_config;
+    int r = fill_tables(h, err);
+    if (r < 0)
+        return r;
+    gate_config_init(c);
+    c->role = p->run.role;
+    c->roles = h->roles;
+    c->nroles = p->nroles;
+    c->tools = h->tools;
+    c->ntools = p->ntools;
+    c->rates.executions = p->rates.executions;
+    c->rates.window_ms = p->rates.window_ms;
+    c->rates.concurrent = p->rates.concurrent;
+    c->rates.concurrent_per_client = p->rates.concurrent_per_client;
+    c->rates.model_calls = p->rates.model_calls;
+    c->rates.model_window_ms = p->rates.model_window_ms;
+    c->rates.model_burst = p->rates.model_burst;
+    c->breaker.failures = p->breakers.failures;
+    c->breaker.cooldown_ms = p->breakers.cooldown_ms;
+    c->breaker.counts = 0;
+    for (size_t i = 0; i < p->breakers.counts.count; i++) {
+        int bit = gate_failure_find(p->breakers.counts.items[i]);
+        if (bit >= 0)
+            c->breaker.counts |= UINT64_C(1) << bit;
+    }
+    c->approval.mode = (enum gate_mode)p->approval.mode;
+    c->approval.every_n = p->approval.every_n;
+    c->approval.expiry_ms = p->approval.expiry_ms;
+    c->iterations = p->approval.iterations;
+    c->arena.on = p->arena.enabled;
+    c->arena.judges = h->judges;
+    c->arena.njudges = p->arena.njudges;
+    c->arena.quorum = p->arena.quorum;
+    c->arena.timeout_ms = p->arena.timeout_ms;
+    c->arena.risk = (enum gate_risk)p->arena.risk;
+    c->arena.paths = p->arena.paths.items;
+    c->arena.npaths = p->arena.paths.count;
+    if (approvals) {
+        snprintf(h->approvals, sizeof h->approvals, "%s", approvals);
+        c->approvals_program = h->approvals;
+    }
+    c->on_event = gate_happened;
+    c->ctx = h;
+    return gate_open(c, -1, &h->gate, err);
+}
+
+/* ---- audit ---- */
+
+static int open_audit(struct flow_house *h, struct err *err)
+{
+    static const enum audit_sync syncs[] = {[POLICY_FSYNC_ALWAYS] = AUDIT_SYNC_ON,
+                                            [POLICY_FSYNC_BATCH] = AUDIT_SYNC_BEGIN,
+                                            [POLICY_FSYNC_OFF] = AUDIT_SYNC_OFF};
+    const struct policy *p = h->policy;
+    struct audit_config c;
+    audit_config_init(&c);
+    c.sync = syncs[p->audit.fsync];
+    c.retention_days = (unsigned)p->audit.retention_days;
+    c.window_ms = p->audit.window_ms;
+    c.max_failures = (unsigned)p->audit.failures;
+    c.long_factor = (unsigned)p->audit.slow_factor;
+    c.long_min_records = (unsigned)p->audit.slow_records;
+    c.duplicates = p->audit.duplicates ? c.duplicates : 0;
+    c.max_violations = (unsigned)p->audit.violations;
+    c.alert_file = p->audit.alert_file && p->audit.alert_file[0] ? p->audit.alert_file : NULL;
+    c.alert_command = p->audit.alert_command.count ? p->audit.alert_command.items : NULL;
+    return audit_open(&c, &h->audit, err);
+}
+
+int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err)
+{
+    int r = open_audit(h, err);
+    if (r == 0)
+        r = open_gate(h, approvals, err);
+    return r;
+}
+
+void flow_house_close(struct flow_house *h)
+{
+    if (h->gate)
+        gate_close(h->gate);
+    if (h->audit)
+        audit_close(h->audit);
+    policy_close(h->store);
+    free(h->roles);
+    free(h->tools);
+    free(h->judges);
+    *h = (struct flow_house){0};
+}

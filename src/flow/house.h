@@ -1,0 +1,36 @@
+/* What stands behind every run of a process: the policy in force, the gate and the audit.
+ *
+ * Takes:   --policy, or nothing.
+ * Gives:   the three, opened once; the gate's events end up in the audit.
+ * Never:   lets anything run while one of them cannot be had.
+ * Runs in: the supervisor.
+ */
+#ifndef FLOW_HOUSE_H
+#define FLOW_HOUSE_H
+
+#include "audit/audit.h"
+#include "gate/gate.h"
+#include "policy/policy.h"
+
+struct flow_house {
+    struct policy_store *store;
+    const struct policy *policy; /* in force, borrowed from the store */
+    struct gate *gate;           /* NULL until flow_house_staff */
+    struct audit *audit;
+    struct gate_config gate_config;
+    struct gate_role *roles;
+    struct gate_tool_rule *tools;
+    struct gate_judge *judges;
+    char approvals[4096]; /* path of cordon-approvals */
+    int audit_failed;     /* an event of the gate could not be recorded: the error */
+    void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
+};
+
+/* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
+ERR_MUST_USE int flow_house_open(struct flow_house *h, const char *policy, struct err *err);
+
+/* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
+ERR_MUST_USE int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err);
+void flow_house_close(struct flow_house *h);
+
+#endif

@@ -1,0 +1,164 @@
+/* One table from how it ended to what is said about it. */
+#include "flow/result.h"
+
+#include "base/limits.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const char *const names[] = {"ok",     "error",  "blocked", "denied", "timeout",
+                                    "memory", "output", "crashed", "refused"};
+
+const char *flow_status_name(enum flow_status s)
+{
+    return names[s];
+}
+
+void flow_result_init(struct flow_result *r)
+{
+    unsigned char random[8];
+    *r = (struct flow_result){.category = "CODE"};
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        memset(random, 0, sizeof random);
+    snprintf(r->id, sizeof r->id, "run-");
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(r->id + 4 + 2 * i, sizeof r->id - 4 - 2 * i, "%02x", random[i]);
+    for (int i = 0; i < 2; i++)
+        buf_init(&r->streams[i], 8 * LIMIT_OUTPUT_MAX);
+    buf_init(&r->value, LIMIT_VALUE + 1);
+    buf_init(&r->final, LIMIT_VALUE + 1);
+}
+
+void flow_result_done(struct flow_result *r)
+{
+    for (int i = 0; i < 2; i++)
+        buf_done(&r->streams[i]);
+    buf_done(&r->value);
+    buf_done(&r->final);
+    for (size_t i = 0; i < r->file_count; i++)
+        free(r->files[i].path);
+    free(r->files);
+    free(r->violations);
+}
+
+void flow_result_violation(struct flow_result *r, const struct flow_violation *v)
+{
+    r->violations_total += v->times ? v->times : 1;
+    if (r->violation_count == r->violation_room) {
+        size_t room = r->violation_room ? r->violation_room * 2 : 8;
+        struct flow_violation *more =
+            room > 2 * LIMIT_VIOLATIONS ? NULL : realloc(r->violations, room * sizeof *more);
+        if (!more)
+            return;
+        r->violations = more;
+        r->violation_room = room;
+    }
+    r->violations[r->violation_count] = *v;
+    if (!v->times)
+        r->violations[r->violation_count].times = 1;
+    r->violation_count++;
+}
+
+void flow_result_say(struct flow_result *r, enum flow_status status, const char *layer,
+                     const char *category, const char *type, const char *reason)
+{
+    r->status = status;
+    r->layer = layer;
+    r->category = category;
+    snprintf(r->type, sizeof r->type, "%s", type);
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    snprintf(r->message, sizeof r->message, "%s", reason);
+}
+
+static void seconds(uint64_t ms, char *out, size_t size)
+{
+    if (ms % 1000)
+        snprintf(out, size, "%llu.%03llus", (unsigned long long)ms / 1000,
+                 (unsigned long long)ms % 1000);
+    else
+        snprintf(out, size, "%llus", (unsigned long long)ms / 1000);
+}
+
+static void take_figures(struct flow_result *r, const struct jail_outcome *o)
+{
+    r->ran = true;
+    r->exit_code = o->exit_code;
+    r->signal = o->signal;
+    r->wall_us = o->wall_us;
+    r->cpu_us = o->cpu_us;
+    r->memory = o->memory;
+    r->memory_by = o->memory_enforced_by;
+    r->layers = o->layers;
+    for (int i = 0; i < 2; i++)
+        r->bytes[i] = o->bytes[i];
+    for (size_t i = 0; i < o->violation_count; i++) {
+        const struct jail_violation *from = &o->violations[i];
+        struct flow_violation v = {.times = from->times, .line = (unsigned)from->line};
+        snprintf(v.layer, sizeof v.layer, "%s", from->layer);
+        snprintf(v.rule, sizeof v.rule, "%s", from->rule);
+        snprintf(v.detail, sizeof v.detail, "%s", from->detail);
+        snprintf(v.hint, sizeof v.hint, "%s", from->hint);
+        r->violations_total -= from->times; /* counted below, with those that were not kept */
+        flow_result_violation(r, &v);
+    }
+    r->violations_total += o->violations_total;
+}
+
+void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
+                         const struct jail_limits *l)
+{
+    char time[32], text[256];
+    take_figures(r, o);
+    switch (o->end) {
+    case JAIL_END_EXIT:
+        if (o->exit_code == 0)
+            return;
+        snprintf(text, sizeof text, "exited with status %d", o->exit_code);
+        flow_result_say(r, FLOW_ERROR, NULL, "CODE", "ExitStatus", text);
+        return;
+    case JAIL_END_SIGNAL:
+        snprintf(text, sizeof text, "killed by signal %d (%s)", o->signal,
+                 sigabbrev_np(o->signal) ? sigabbrev_np(o->signal) : "?");
+        flow_result_say(r, FLOW_CRASHED, NULL, "CODE", "Signal", text);
+        return;
+    case JAIL_END_WALL:
+    case JAIL_END_CPU:
+        seconds(o->end == JAIL_END_WALL ? l->wall_ms : l->cpu_ms, time, sizeof time);
+        snprintf(text, sizeof text, "%s time limit of %s", o->end == JAIL_END_WALL ? "wall" : "CPU",
+                 time);
+        flow_result_say(r, FLOW_TIMEOUT, "resources", "TIMEOUT", "TimeoutError", text);
+        snprintf(r->message, sizeof r->message, "Execution timeout exceeded (%s)", time);
+        return;
+    case JAIL_END_MEMORY:
+        snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
+                 (unsigned long long)(l->memory / MIB), o->memory_enforced_by);
+        flow_result_say(r, FLOW_MEMORY, "resources", "CODE", "MemoryError", text);
+        return;
+    case JAIL_END_FLOOD:
+        snprintf(text, sizeof text, "more than %llu bytes of output", (unsigned long long)l->flood);
+        flow_result_say(r, FLOW_OUTPUT, "output", "CODE", "OutputError", text);
+        return;
+    case JAIL_END_STOPPED:
+        flow_result_say(r, FLOW_ERROR, NULL, "EARLY_ABORT", "Stopped", "stopped from outside");
+        return;
+    case JAIL_END_LOST:
+    case JAIL_END_NONE:
+        flow_result_say(r, FLOW_CRASHED, "process", "CODE", "JailLost",
+                        "the jail was killed from outside");
+        return;
+    }
+}
+
+void flow_result_refuse(struct flow_result *r, const struct err *why)
+{
+    const char *layer = NULL;
+    char text[400];
+    for (size_t i = 0; i < JAIL_LAYER_COUNT; i++)
+        if (strcmp(jail_layer_names[i], why->layer) == 0)
+            layer = jail_layer_names[i];
+    snprintf(text, sizeof text, "%s%s%s", layer ? layer : "", layer ? ": " : "", why->msg);
+    flow_result_say(r, FLOW_REFUSED, layer, "CODE", "JailError", text);
+}

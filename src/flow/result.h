@@ -1,0 +1,93 @@
+/* What came of a request, whole: the one object that the command line prints and clients get.
+ *
+ * Takes:   a verdict, an outcome of the jail, captured streams, what the worker said.
+ * Gives:   status, reason, violations, streams, value, and the JSON object of the contract.
+ * Never:   leaves a key out: a reader never has to ask whether one is there.
+ * Runs in: the supervisor.
+ */
+#ifndef FLOW_RESULT_H
+#define FLOW_RESULT_H
+
+#include "base/buf.h"
+#include "jail/run.h"
+
+#include <stdbool.h>
+
+enum flow_status {
+    FLOW_OK,
+    FLOW_ERROR,
+    FLOW_BLOCKED,
+    FLOW_DENIED,
+    FLOW_TIMEOUT,
+    FLOW_MEMORY,
+    FLOW_OUTPUT,
+    FLOW_CRASHED,
+    FLOW_REFUSED,
+};
+const char *flow_status_name(enum flow_status s);
+
+struct flow_violation {
+    char layer[16], rule[64], detail[320], hint[240];
+    unsigned line, column;
+    uint64_t times;
+};
+
+struct flow_file {
+    char *path; /* as the guest sees it */
+    uint64_t bytes;
+};
+
+struct flow_result {
+    char id[40];
+    enum flow_status status;
+    const char *layer; /* the one that ended it, or NULL */
+    char reason[400];  /* empty when it ran to its end */
+    /* error: empty type when there is none */
+    const char *category;
+    char type[80], message[1100];
+    unsigned line;
+    int retry_after_s; /* the gate's word; 0: none */
+
+    struct flow_violation *violations;
+    size_t violation_count, violation_room;
+    uint64_t violations_total;
+
+    bool ran; /* the program was started: what follows is filled in */
+    int exit_code, signal;
+    uint64_t wall_us, cpu_us, memory;
+    const char *memory_by;
+    struct jail_layers layers;
+    bool judged, cleaned, recorded; /* layers input, output, audit */
+
+    struct buf streams[2]; /* capped and cleaned */
+    uint64_t bytes[2];     /* by stream, all that was written */
+    bool truncated;
+    struct buf value, final;
+    bool has_value, is_final;
+    struct flow_file *files;
+    size_t file_count;
+    bool files_cut; /* there were more */
+    char session[64];
+};
+
+void flow_result_init(struct flow_result *r); /* a new id, status ok */
+void flow_result_done(struct flow_result *r);
+
+/* Past LIMIT_VIOLATIONS they are counted, not kept. */
+void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
+
+/* From how the jail saw it end. */
+void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
+                         const struct jail_limits *limits);
+
+/* It never ran: the jail could not be built. */
+void flow_result_refuse(struct flow_result *r, const struct err *why);
+
+/* Sets the status and what is said about it, in one place. TYPE: the class name of the seeds. */
+void flow_result_say(struct flow_result *r, enum flow_status status, const char *layer,
+                     const char *category, const char *type, const char *reason);
+
+/* The object of the contract, one line with its newline. */
+ERR_MUST_USE int flow_result_json(const struct flow_result *r, struct buf *out);
+
+#endif

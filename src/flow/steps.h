@@ -1,0 +1,54 @@
+/* The state of one run between its steps.
+ *
+ * Takes:   what flow.c hands from step to step.
+ * Gives:   the steps' functions, one file for each group.
+ * Never:   is included outside src/flow.
+ * Runs in: the supervisor.
+ */
+#ifndef FLOW_STEPS_H
+#define FLOW_STEPS_H
+
+#include "flow/flow.h"
+
+enum flow_next { FLOW_GO_ON, FLOW_STOP }; /* or a negative error: the request made no sense */
+
+struct flow {
+    const struct flow_request *req;
+    struct flow_result *result;
+    struct jail_spec spec; /* what the jail is built by */
+    struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
+    const char *writes[LIMIT_BINDS + 1];
+    size_t nwrites;
+    struct audit_arg args[4];
+    size_t nargs;
+    struct gate_request ask;
+    struct gate_ticket *ticket;
+    struct gate_plan *plan;
+    struct audit_ticket begun;
+    const char *worker_argv[10];
+    struct jail_bind binds[LIMIT_BINDS + 1];
+    struct jail_run *run;
+    int channel[2]; /* ours, the worker's */
+    struct flow_worker worker;
+    struct flow_job job;
+    struct output_clean clean[2];
+    bool cleaning;
+};
+
+/* ask.c: the gate and the audit. */
+int flow_prepare(struct flow *f, struct err *err);
+int flow_admit(struct flow *f, struct err *err);
+int flow_decide(struct flow *f, struct err *err);
+int flow_record(struct flow *f, struct err *err);
+int flow_settle(struct flow *f, struct err *err);
+
+/* child.c: a locked child that waits, and everything about its life. */
+int flow_child_open(struct flow *f, struct err *err);
+int flow_check(struct flow *f, struct err *err);
+int flow_execute(struct flow *f, struct err *err);
+void flow_child_close(struct flow *f);
+
+/* files.c: what is left in /workspace. */
+int flow_collect(struct flow *f, struct err *err);
+
+#endif

@@ -1,0 +1,349 @@
+/* One table says which message may come in which state; everything else is a broken channel, and the run
+ * is stopped. Answers to the guest never wait: a guest that calls and does not read has broken it, too. */
+#include "flow/worker.h"
+
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "check/ruleset.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define FRAMES_AT_ONCE 64 /* then the clock and the pipes get their turn */
+#define PIECE          (64 * KIB)
+
+static char room[LIMIT_FRAME]; /* one supervisor handles one frame at a time */
+
+void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result)
+{
+    *w = (struct flow_worker){.fd = fd, .result = result};
+    check_report_init(&w->report);
+}
+
+void flow_worker_done(struct flow_worker *w)
+{
+    check_report_done(&w->report);
+}
+
+/* ---- to the worker ---- */
+
+static int send_frame(const struct flow_worker *w, struct wire_writer *m, int flags,
+                      struct err *err)
+{
+    if (wire_end(m) < 0)
+        return err_set(err, ERR_LIMIT, "a message to the worker is too long");
+    ssize_t n;
+    do
+        n = send(w->fd, m->out->data, m->out->len, MSG_NOSIGNAL | flags);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)m->out->len ? 0 : err_sys(err, "send to the worker");
+}
+
+static int give_rules(const struct flow_worker *w, struct buf *b, struct err *err)
+{
+    struct wire_writer m;
+    struct buf rules;
+    buf_init(&rules, CHECK_RULESET_MAX);
+    int r = check_ruleset_encode(w->job->profile, &rules, err);
+    if (r == 0) {
+        buf_reset(b);
+        wire_begin(&m, b, WIRE_RULES);
+        wire_put_bytes(&m, rules.data, rules.len);
+        r = send_frame(w, &m, 0, err);
+    }
+    buf_done(&rules);
+    return r;
+}
+
+static int give_tools(const struct flow_worker *w, struct buf *b, struct err *err)
+{
+    const char *names[LIMIT_HOST_TOOLS];
+    struct wire_writer m;
+    size_t count = 0;
+    for (; w->job->tools && w->job->tools[count]; count++) {
+        if (count == LIMIT_HOST_TOOLS)
+            return err_set(err, ERR_LIMIT, "more than %d host functions", LIMIT_HOST_TOOLS);
+        names[count] = w->job->tools[count]->name;
+    }
+    if (count == 0)
+        return 0;
+    buf_reset(b);
+    wire_begin(&m, b, WIRE_TOOLS);
+    wire_put_strings(&m, names, count);
+    return send_frame(w, &m, 0, err);
+}
+
+static int give_source(const struct flow_worker *w, struct buf *b, struct err *err)
+{
+    const char *at = w->job->source;
+    size_t left = w->job->len;
+    int r = 0;
+    while (left && r == 0) {
+        struct wire_writer m;
+        size_t n = left < PIECE ? left : PIECE;
+        buf_reset(b);
+        wire_begin(&m, b, WIRE_SOURCE);
+        wire_put_bytes(&m, at, n);
+        r = send_frame(w, &m, 0, err);
+        at += n;
+        left -= n;
+    }
+    return r;
+}
+
+int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
+{
+    struct timeval patience = {.tv_sec = 5};
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer m;
+    if (w->state != FLOW_WORKER_READY || job->len > LIMIT_SOURCE)
+        return err_set(err, ERR_STATE, "the worker is not ready for this job");
+    setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    w->job = job;
+    w->state = FLOW_WORKER_JUDGING;
+    int r = w->has_rules ? 0 : give_rules(w, &b, err);
+    if (r == 0)
+        r = give_tools(w, &b, err);
+    if (r < 0)
+        return r;
+    w->has_rules = true;
+    buf_reset(&b);
+    wire_begin(&m, &b, WIRE_JOB);
+    wire_put_uint(&m, (uint64_t)job->kind);
+    wire_put_uint(&m, job->limits ? job->limits->cpu_ms : 0);
+    wire_put_uint(&m, job->limits ? job->limits->memory : 0);
+    wire_put_text(&m, job->name);
+    wire_put_uint(&m, job->len);
+    r = send_frame(w, &m, 0, err);
+    return r < 0 ? r : give_source(w, &b, err);
+}
+
+int flow_worker_go(struct flow_worker *w, struct err *err)
+{
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer m;
+    if (w->state != FLOW_WORKER_JUDGED || !w->safe)
+        return err_set(err, ERR_STATE, "nothing was judged clean");
+    w->state = FLOW_WORKER_RUNNING;
+    wire_begin(&m, &b, WIRE_GO);
+    return send_frame(w, &m, 0, err);
+}
+
+/* ---- from the worker ---- */
+
+static bool take_ready(struct flow_worker *w, struct wire_reader *r)
+{
+    (void)r;
+    w->state = FLOW_WORKER_READY;
+    return true;
+}
+
+static bool take_finding(struct flow_worker *w, struct wire_reader *r)
+{
+    char text[5][1024];
+    for (int i = 0; i < 5; i++)
+        wire_get_text(r, text[i], sizeof text[i]);
+    struct check_finding f = {
+        .rule = text[0], .layer = text[1], .operand = text[2], .message = text[3], .hint = text[4]};
+    f.line = (uint32_t)wire_get_uint(r);
+    f.column = (uint32_t)wire_get_uint(r);
+    return check_report_add(&w->report, &f) == 0;
+}
+
+static bool take_report(struct flow_worker *w, struct wire_reader *r)
+{
+    bool safe = wire_get_uint(r) == 1;
+    w->report.dropped += wire_get_uint(r);
+    check_report_end(&w->report);
+    w->safe = safe && check_report_safe(&w->report); /* both must say so */
+    w->state = FLOW_WORKER_JUDGED;
+    return safe == w->safe;
+}
+
+static bool take_event(struct flow_worker *w, struct wire_reader *r)
+{
+    char layer[16], rule[48], detail[320], hint[160];
+    wire_get_text(r, layer, sizeof layer);
+    wire_get_text(r, rule, sizeof rule);
+    wire_get_text(r, detail, sizeof detail);
+    wire_get_text(r, hint, sizeof hint);
+    jail_run_violation(w->run, layer, rule, detail, hint, wire_get_uint(r));
+    return true;
+}
+
+static bool keep(struct wire_reader *r, struct buf *into)
+{
+    size_t len;
+    const void *bytes = wire_get_bytes(r, &len);
+    buf_reset(into);
+    return len <= LIMIT_VALUE && buf_add(into, bytes, len) == 0;
+}
+
+static bool take_value(struct flow_worker *w, struct wire_reader *r)
+{
+    w->result->has_value = true;
+    return keep(r, &w->result->value);
+}
+
+static bool take_final(struct flow_worker *w, struct wire_reader *r)
+{
+    w->result->is_final = true;
+    return keep(r, &w->result->final);
+}
+
+static bool take_fault(struct flow_worker *w, struct wire_reader *r)
+{
+    wire_get_text(r, w->fault_type, sizeof w->fault_type);
+    wire_get_text(r, w->fault, sizeof w->fault);
+    w->fault_line = (unsigned)wire_get_uint(r);
+    return true;
+}
+
+static bool take_done(struct flow_worker *w, struct wire_reader *r)
+{
+    w->exit_code = (int)(wire_get_int(r) & 0xff);
+    w->state = FLOW_WORKER_DONE;
+    return true;
+}
+
+/* ---- host functions ---- */
+
+static bool refuse_call(struct buf *answer, const char *text)
+{
+    struct jsonw j = {.out = answer};
+    jsonw_string(&j, NULL, text);
+    return false;
+}
+
+static bool answer_call(struct flow_worker *w, const char *name, const char *args, size_t len,
+                        struct buf *answer)
+{
+    char text[160];
+    if (w->calls >= w->job->calls_max) {
+        snprintf(text, sizeof text, "limit of %llu calls of host functions",
+                 (unsigned long long)w->job->calls_max);
+        jail_run_violation(w->run, "resources", "limit.calls", text,
+                           "do more with each call, or ask the operator for sessions.tool_calls",
+                           0);
+        return refuse_call(answer, text);
+    }
+    w->calls++;
+    for (size_t i = 0; w->job->tools && w->job->tools[i]; i++)
+        if (strcmp(w->job->tools[i]->name, name) == 0)
+            return w->job->tools[i]->call(args, len, answer);
+    snprintf(text, sizeof text, "there is no host function '%.60s'", name);
+    return refuse_call(answer, text);
+}
+
+static bool take_call(struct flow_worker *w, struct wire_reader *r)
+{
+    char name[64];
+    size_t len;
+    struct wire_writer m;
+    struct err err = ERR_INIT;
+    struct buf answer, b;
+    uint64_t id = wire_get_uint(r);
+    wire_get_text(r, name, sizeof name);
+    const char *args = wire_get_bytes(r, &len);
+    if (len > LIMIT_CALL)
+        return false;
+    buf_init(&answer, LIMIT_CALL);
+    buf_init(&b, LIMIT_CALL + 64);
+    bool ok = answer_call(w, name, args, len, &answer);
+    if (!answer.len) {
+        buf_reset(&answer);
+        ok = refuse_call(&answer, "the host function's answer is too long");
+    }
+    wire_begin(&m, &b, WIRE_ANSWER);
+    wire_put_uint(&m, id);
+    wire_put_uint(&m, ok);
+    wire_put_bytes(&m, answer.data, answer.len);
+    bool sent = send_frame(w, &m, MSG_DONTWAIT, &err) == 0;
+    buf_done(&answer);
+    buf_done(&b);
+    return sent;
+}
+
+static const struct {
+    enum wire_type type;
+    enum flow_worker_state when;
+    bool (*take)(struct flow_worker *w, struct wire_reader *r);
+} table[] = {
+    {WIRE_READY, FLOW_WORKER_STARTING, take_ready},
+    {WIRE_FINDING, FLOW_WORKER_JUDGING, take_finding},
+    {WIRE_REPORT, FLOW_WORKER_JUDGING, take_report},
+    {WIRE_EVENT, FLOW_WORKER_RUNNING, take_event},
+    {WIRE_CALL, FLOW_WORKER_RUNNING, take_call},
+    {WIRE_VALUE, FLOW_WORKER_RUNNING, take_value},
+    {WIRE_FINAL, FLOW_WORKER_RUNNING, take_final},
+    {WIRE_FAULT, FLOW_WORKER_RUNNING, take_fault},
+    {WIRE_DONE, FLOW_WORKER_RUNNING, take_done},
+};
+
+static bool take(struct flow_worker *w, struct wire_reader *r)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].type == r->type)
+            return table[i].when == w->state && table[i].take(w, r);
+    return false;
+}
+
+static bool broken(struct flow_worker *w)
+{
+    w->state = FLOW_WORKER_BROKEN;
+    if (w->run) {
+        jail_run_violation(w->run, "process", "channel.garbage",
+                           "what came on descriptor 3 is no message of a worker",
+                           "leave descriptor 3 alone; call the functions that are given", 0);
+        jail_run_stop(w->run);
+    }
+    return false;
+}
+
+bool flow_worker_read(struct flow_worker *w)
+{
+    for (int i = 0; i < FRAMES_AT_ONCE; i++) {
+        struct wire_reader r;
+        struct err err = ERR_INIT;
+        ssize_t n = recv(w->fd, room, sizeof room, MSG_DONTWAIT | MSG_TRUNC);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return true;
+        if (n <= 0) {
+            if (w->state != FLOW_WORKER_DONE)
+                w->state = FLOW_WORKER_GONE; /* its exit tells why */
+            return false;
+        }
+        if ((size_t)n > sizeof room || wire_open(&r, room, (size_t)n, &err) < 0 || !take(w, &r))
+            return broken(w);
+        if (w->state == FLOW_WORKER_DONE && w->run && w->job->kind != FLOW_JOB_CELL) {
+            jail_run_end_now(w->run, w->exit_code);
+            return false;
+        }
+    }
+    return true;
+}
+
+void flow_worker_explain(const struct flow_worker *w)
+{
+    struct flow_result *r = w->result;
+    char text[400];
+    if (w->state == FLOW_WORKER_BROKEN) {
+        flow_result_say(r, FLOW_ERROR, "process", "CODE", "ProtocolError",
+                        "the program wrote garbage to its channel and was stopped");
+        return;
+    }
+    if (r->status != FLOW_ERROR || !w->fault_type[0] || r->category[0] == 'E')
+        return;
+    snprintf(text, sizeof text, "%s%s%.300s", w->fault_type, w->fault[0] ? ": " : "", w->fault);
+    bool memory = strcmp(w->fault_type, "MemoryError") == 0;
+    flow_result_say(r, memory ? FLOW_MEMORY : FLOW_ERROR, memory ? "resources" : NULL, "CODE",
+                    w->fault_type, text);
+    snprintf(r->message, sizeof r->message, "%s", w->fault);
+    r->line = w->fault_line;
+}

@@ -1,0 +1,74 @@
+/* The supervisor's side of a language worker's channel.
+ *
+ * Takes:   a program, the rules it is judged by, the host functions it may call.
+ * Gives:   the judge's report; after the word to go: value, answer, fault, exit status.
+ * Never:   believes a worker more than the state allows: before GO it is pristine, after it everything is
+ *          the guest's word, bounded by the wire's table, and decides only the guest's own fate.
+ * Runs in: the supervisor.
+ */
+#ifndef FLOW_WORKER_H
+#define FLOW_WORKER_H
+
+#include "check/report.h"
+#include "flow/result.h"
+#include "jail/run.h"
+
+enum flow_worker_state {
+    FLOW_WORKER_STARTING, /* READY has not come */
+    FLOW_WORKER_READY,
+    FLOW_WORKER_JUDGING,
+    FLOW_WORKER_JUDGED,
+    FLOW_WORKER_RUNNING,
+    FLOW_WORKER_DONE,   /* the program is at its end, and said so */
+    FLOW_WORKER_GONE,   /* it closed its end without a word */
+    FLOW_WORKER_BROKEN, /* it said what is no message, or not now */
+};
+
+/* A function of the host that guest code may call. Writes JSON to ANSWER; false: it failed, and the
+ * answer says why. ARGS is the guest's: `{"args": [...], "kwargs": {...}}`, unchecked. */
+struct flow_tool {
+    const char *name;
+    bool (*call)(const char *args, size_t len, struct buf *answer);
+};
+
+struct flow_job {
+    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CELL } kind;
+    const struct policy_profile *profile;
+    const char *name; /* of the source, in tracebacks */
+    const void *source;
+    size_t len;
+    const struct jail_limits *limits;     /* NULL: as it was locked */
+    const struct flow_tool *const *tools; /* ended by NULL; NULL: none */
+    uint64_t calls_max;
+};
+
+struct flow_worker {
+    int fd; /* our end; stays the caller's */
+    enum flow_worker_state state;
+    bool has_rules; /* it was forked with this profile's */
+    const struct flow_job *job;
+    struct check_report report;
+    bool safe;
+    struct flow_result *result;       /* value and final */
+    char fault_type[80], fault[1100]; /* the exception that ended the program, as it told */
+    unsigned fault_line;
+    struct jail_run *run;
+    uint64_t calls;
+    int exit_code;
+};
+
+void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result);
+void flow_worker_done(struct flow_worker *w);
+
+/* Gives it the job; it must be READY. Sleeps at most a few seconds if it does not read. */
+ERR_MUST_USE int flow_worker_give(struct flow_worker *w, const struct flow_job *job,
+                                  struct err *err);
+ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
+
+/* Handles what is there; for jail_sink.channel. False: nothing more will come. */
+bool flow_worker_read(struct flow_worker *w);
+
+/* What its end says about the result, on top of the jail's word. */
+void flow_worker_explain(const struct flow_worker *w);
+
+#endif

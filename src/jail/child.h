@@ -1,0 +1,123 @@
+/* Locked children from outside: a template makes them, a supervisor adopts them for a run, a session
+ * is branched.
+ *
+ * Takes:   the plan of a template; orders for children.
+ * Gives:   children as sets of descriptors that travel between our processes; runs over them.
+ * Never:   reads what a guest wrote, except in an adopted run (run.h), which only carries it.
+ * Runs in: the holder (`cordon-holder`); the supervisor that leases a child from it.
+ */
+#ifndef JAIL_CHILD_H
+#define JAIL_CHILD_H
+
+#include "base/err.h"
+#include "jail/attest.h"
+#include "jail/run.h"
+#include "jail/spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One child. Every descriptor is the holder's of this struct; -1: not there. */
+#define JAIL_CHILD_FDS(X)                                                                          \
+    X(channel) /* to the worker, SOCK_SEQPACKET */                                                 \
+    X(in)      /* write end of its stdin */                                                        \
+    X(out)     /* read ends, non-blocking */                                                       \
+    X(err)                                                                                         \
+    X(control)  /* to the init above it. The leash: when no copy is open any more, it is killed */ \
+    X(listener) /* its denied calls */                                                             \
+    X(init)     /* pidfd of the pid 1 above it */                                                  \
+    X(guest)    /* pidfd of itself */                                                              \
+    X(files)    /* the folder /live of its own file system */
+
+struct jail_child {
+#define X(name) int name;
+    JAIL_CHILD_FDS(X)
+#undef X
+    uint64_t tag;
+    char filter[24];
+    bool session;              /* may be branched, and lives for many runs */
+    uint64_t generation;       /* 0: from the template; a branch is one more */
+    struct jail_limits limits; /* what it is locked with */
+    struct jail_layers layers; /* what it proved */
+};
+#define JAIL_CHILD_NONE                                                                            \
+    {                                                                                              \
+        .channel = -1, .in = -1, .out = -1, .err = -1, .control = -1, .listener = -1, .init = -1,  \
+        .guest = -1, .files = -1                                                                   \
+    }
+void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else has it, it dies */
+void jail_child_kill(const struct jail_child *c);
+bool jail_child_alive(const struct jail_child *c);
+
+/* One packet on a SOCK_SEQPACKET socket; both ends keep, or get, descriptors of their own. The receiver
+ * trusts the sender: check who it is (SO_PEERCRED) first. */
+ERR_MUST_USE int jail_child_send(int sock, const struct jail_child *c, struct err *err);
+ERR_MUST_USE int jail_child_receive(int sock, struct jail_child *ret_child, struct err *err);
+
+/* ---- templates, in the holder ---- */
+
+struct jail_template;
+
+/* SPEC: kind JAIL_KIND_TEMPLATE, filter "template", program and argv of the worker, binds as for a run.
+ * Its limits are not used, except memory (0: none). SINK takes what it prints. Sleeps while the room is built,
+ * not while the program starts: orders may be given at once. */
+ERR_MUST_USE int jail_template_new(const struct jail_spec *spec, const char *nest,
+                                   const struct jail_sink *sink, struct jail_template **ret,
+                                   struct err *err);
+void jail_template_free(struct jail_template *t);    /* it, its children and their branches die */
+int jail_template_fd(const struct jail_template *t); /* readable when a step has work */
+
+struct jail_child_plan {
+    uint64_t tag;              /* comes back with the child */
+    const char *filter;        /* "python", or "python-threads" where limits.threads is not 0 */
+    struct jail_limits limits; /* wall_ms and output are the supervisor's business */
+    bool session;
+};
+/* Asks for one child. Answers come in the order of the orders. */
+ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_plan *plan,
+                                     struct err *err);
+
+enum jail_template_event {
+    JAIL_TEMPLATE_NOTHING, /* yet */
+    JAIL_TEMPLATE_CHILD,   /* RET_CHILD is yours; it is locked, its worker warms itself up */
+    JAIL_TEMPLATE_REFUSED, /* this one could not be made; ERR tells why, RET_CHILD.tag which */
+    JAIL_TEMPLATE_GONE,    /* the template is dead, with all its children; ERR tells how */
+};
+/* Handles what is there without waiting (TIMEOUT_MS 0) or waits for the next event at most so long. */
+enum jail_template_event jail_template_step(struct jail_template *t, int timeout_ms,
+                                            struct jail_child *ret_child, struct err *err);
+
+/* ---- runs over a child ---- */
+
+struct jail_adopt {
+    struct jail_limits limits; /* 0 in a field: as the child is locked. Never more than that */
+    int input;                 /* pumped to stdin, stays the caller's; -1: stdin is at its end */
+    struct jail_sink sink;     /* `channel` tells of child->channel, which stays the caller's */
+};
+/* Takes over CHILD (its descriptors but the channel are the run's when it returns 0) and watches it with the same
+ * jail_run_step, jail_run_stop, jail_run_end_now and jail_run_free as a run of one's own. For a
+ * session the end is jail_run_release; everything else ends the session. Nothing waits for the
+ * dead: the template does. */
+ERR_MUST_USE int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a,
+                                struct jail_run **ret_run, struct err *err);
+
+/* The clocks of the run (wall, CPU) start anew: the worker is about to be told GO. */
+void jail_run_clock(struct jail_run *run);
+
+/* The worker said that this call is done; the session lives on. The outcome is as with
+ * jail_run_end_now, the next step returns true, and nothing is killed. */
+void jail_run_release(struct jail_run *run, int exit_code);
+
+/* ---- session fork, in the holder ---- */
+
+#define JAIL_GENERATIONS 24
+
+/* Branches an idle session (no run has it, its worker waits on the channel): variables and files as they are.
+ * Sends FORK on its channel, lets the one clone pass, gives the branch files, streams and channel of its own, and
+ * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
+ * files of the workspace, too many generations); the session goes on. ERR_MISSING: it did not
+ * play by the rules, and session and branch are dead. Sleeps, at most about a second. */
+ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
+                             struct err *err);
+
+#endif

@@ -1,0 +1,73 @@
+/* The tables themselves are made by the build of policies/: here are only the words for their numbers
+ * and the look-up by name. */
+#include "policy/profile.h"
+
+#include <string.h>
+
+static const char *const kind_words[] = {
+#define WORD(name, word, text) [POLICY_##name] = word,
+    POLICY_RULE_KINDS(WORD)
+#undef WORD
+};
+
+static const char *const construct_words[] = {
+#define WORD(name, word) [POLICY_CONSTRUCT_##name] = word,
+    POLICY_CONSTRUCTS(WORD)
+#undef WORD
+};
+
+static const char *const mode_words[] = {
+    [POLICY_IMPORTS_LISTED] = "listed",
+    [POLICY_IMPORTS_ANY] = "any",
+};
+
+static int find(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return (int)i;
+    return -1;
+}
+
+static const char *name(const char *const *words, size_t count, size_t i)
+{
+    return i < count ? words[i] : "unknown";
+}
+
+const char *policy_rule_kind_name(enum policy_rule_kind kind)
+{
+    return name(kind_words, POLICY_RULE_KIND_COUNT, kind);
+}
+
+int policy_rule_kind_find(const char *word)
+{
+    return find(kind_words, POLICY_RULE_KIND_COUNT, word);
+}
+
+const char *policy_construct_name(enum policy_construct construct)
+{
+    return name(construct_words, POLICY_CONSTRUCT_COUNT, construct);
+}
+
+int policy_construct_find(const char *word)
+{
+    return find(construct_words, POLICY_CONSTRUCT_COUNT, word);
+}
+
+const char *policy_import_mode_name(enum policy_import_mode mode)
+{
+    return name(mode_words, POLICY_IMPORT_MODE_COUNT, mode);
+}
+
+int policy_import_mode_find(const char *word)
+{
+    return find(mode_words, POLICY_IMPORT_MODE_COUNT, word);
+}
+
+const struct policy_profile *policy_profile_find(const char *word)
+{
+    for (const struct policy_profile *const *p = policy_profiles; *p; p++)
+        if (strcmp((*p)->name, word) == 0)
+            return *p;
+    return NULL;
+}

@@ -1,0 +1,135 @@
+/* The built-in tables against the seeds' lists, word for word: a rule that gets lost is a test that
+ * fails. */
+#include "base/tap.h"
+#include "policy/profile.h"
+
+static const struct policy_rule *rule(const struct policy_profile *p, const char *kind,
+                                      const char *name)
+{
+    for (size_t i = 0; i < p->rule_count; i++)
+        if ((int)p->rules[i].kind == policy_rule_kind_find(kind) &&
+            strcmp(p->rules[i].name, name) == 0)
+            return &p->rules[i];
+    return NULL;
+}
+
+static size_t count(const struct policy_profile *p, const char *kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->rule_count; i++)
+        n += (int)p->rules[i].kind == policy_rule_kind_find(kind);
+    return n;
+}
+
+static void all(const struct policy_profile *p, const char *kind, const char *const *names,
+                size_t want)
+{
+    size_t n = 0;
+    for (; names[n]; n++)
+        tap_ok(rule(p, kind, names[n]) != NULL, "%s: %s %s", p->name, kind, names[n]);
+    tap_eq_int(n, want, "%s: the seed's %zu of %s", p->name, want, kind);
+}
+
+static const char *const modules[] = {
+    "os",       "sys",   "subprocess",      "socket",    "shutil",  "pathlib",
+    "tempfile", "code",  "multiprocessing", "threading", "ctypes",  "pickle",
+    "codeop",   "runpy", "importlib",       "builtins",  "pkgutil", NULL};
+static const char *const calls[] = {"__import__", "eval",    "exec",    "compile", "open",
+                                    "getattr",    "setattr", "delattr", "hasattr", "globals",
+                                    "locals",     "vars",    "dir",     "input",   "breakpoint",
+                                    "memoryview", NULL};
+static const char *const attributes[] = {
+    "__class__",   "__bases__",     "__subclasses__", "__mro__",      "__dict__",
+    "__globals__", "__locals__",    "__code__",       "__builtins__", "__closure__",
+    "__func__",    "__self__",      "__module__",     "__qualname__", "__annotations__",
+    "__reduce__",  "__reduce_ex__", "__getstate__",   "__setstate__", NULL};
+static const char *const imports[] = {"json",
+                                      "math",
+                                      "datetime",
+                                      "itertools",
+                                      "functools",
+                                      "collections",
+                                      "re",
+                                      "typing",
+                                      "enum",
+                                      "dataclasses",
+                                      "statistics",
+                                      "random",
+                                      "string",
+                                      "textwrap",
+                                      "code_api.search",
+                                      "code_api.reranking",
+                                      "code_api.filtering",
+                                      NULL};
+static const char *const patterns[] = {"metaclass", "descriptor", "file", "raw_input", NULL};
+static const char *const names[] = {"__loader__", "__spec__", "__cached__", NULL};
+static const char *const methods[] = {"__get__", "__set__", "__delete__", NULL};
+static const char *const forms[] = {"metaclass",       "unlisted-import", "star-import",
+                                    "relative-import", "format-field",    "string-annotation",
+                                    "encoding-cookie", "bare-cr",         NULL};
+
+static void seeds(void)
+{
+    const struct policy_profile *strict = policy_profile_find("strict");
+    tap_ok(strict == policy_profiles[0], "strict is the default");
+    tap_ok(strict->guards && !strict->threads && strict->imports == POLICY_IMPORTS_LISTED,
+           "strict: guards on, no threads, listed imports only");
+    tap_eq_int(strict->source_max, 50000, "strict: the seed's 50 KB");
+    all(strict, "module-deny", modules, 17);
+    all(strict, "call-deny", calls, 16);
+    all(strict, "attribute-deny", attributes, 19);
+    all(strict, "import-allow", imports, 17);
+    all(strict, "call-word-deny", patterns, 4);
+    all(strict, "name-deny", names, 3);
+    all(strict, "descriptor-method", methods, 3);
+    all(strict, "construct-deny", forms, POLICY_CONSTRUCT_COUNT);
+    tap_ok(rule(strict, "call-deny", "type") != NULL, "strict: the pattern `type`");
+    for (size_t i = 0; calls[i]; i++)
+        tap_ok(rule(strict, "builtin-remove", calls[i]) != NULL,
+               "strict: %s is not there at run time either", calls[i]);
+    tap_eq_int(count(strict, "module-deny"), 17, "strict: no forbidden module beyond the seed's");
+}
+
+static void others(void)
+{
+    const struct policy_profile *standard = policy_profile_find("standard");
+    const struct policy_profile *open = policy_profile_find("open");
+    tap_ok(!standard->guards && standard->imports == POLICY_IMPORTS_ANY, "standard: imports any");
+    tap_eq_int(count(standard, "module-deny"), 0, "standard: the kernel contains modules");
+    tap_eq_int(count(standard, "call-deny"), 0, "standard: open, input and type work");
+    tap_ok(rule(standard, "attribute-deny", "__subclasses__") != NULL, "standard: introspection");
+    tap_ok(!rule(standard, "attribute-deny", "__class__"), "standard: __class__ passes");
+    tap_eq_int(count(open, "event-deny") + count(open, "event-report"), open->rule_count,
+               "open: nothing but events");
+    tap_ok(policy_profile_find("loose") == NULL, "no other profile");
+}
+
+static void every_line(void)
+{
+    for (const struct policy_profile *const *p = policy_profiles; *p; p++) {
+        size_t silent = 0;
+        for (size_t i = 0; i < (*p)->rule_count; i++)
+            silent += !(*p)->rules[i].id[0] || !(*p)->rules[i].reason[0];
+        tap_eq_int(silent, 0, "%s: every rule has an id and a reason", (*p)->name);
+        tap_ok(rule(*p, "event-deny", "sys.addaudithook") != NULL, "%s: one audit hook",
+               (*p)->name);
+    }
+    for (int k = 0; k < POLICY_RULE_KIND_COUNT; k++)
+        tap_eq_int(policy_rule_kind_find(policy_rule_kind_name((enum policy_rule_kind)k)), k,
+                   "kind %d has a word", k);
+    for (int k = 0; k < POLICY_CONSTRUCT_COUNT; k++)
+        tap_eq_int(policy_construct_find(policy_construct_name((enum policy_construct)k)), k,
+                   "construct %d has a word", k);
+    tap_eq_int(policy_import_mode_find("listed"), POLICY_IMPORTS_LISTED, "import mode by word");
+    tap_eq_int(policy_rule_kind_find("call-denied"), -1, "an unknown kind");
+    tap_eq_int(policy_construct_find(""), -1, "an unknown construct");
+    tap_eq_str(policy_rule_kind_name(POLICY_RULE_KIND_COUNT), "unknown", "a kind out of range");
+}
+
+int main(void)
+{
+    seeds();
+    others();
+    every_line();
+    return tap_done();
+}

@@ -1,0 +1,87 @@
+/* Plain blocking calls on a SOCK_SEQPACKET socket: a packet is a frame, so nothing has to be put
+ * together again, and a frame that is too long is refused by its length alone. The supervisor sets the
+ * pace before GO; after it the guest runs and only sends. */
+#include "channel.h"
+
+#include "base/limits.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static char in_room[LIMIT_FRAME], out_room[LIMIT_FRAME];
+static struct buf out = {.data = out_room, .cap = sizeof out_room, .max = sizeof out_room - 1};
+
+int py_channel_next(struct wire_reader *r)
+{
+    ssize_t n;
+    do
+        n = recv(PY_CHANNEL, in_room, sizeof in_room, MSG_TRUNC);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return 0;
+    if ((size_t)n > sizeof in_room)
+        return -1;
+    struct err err = ERR_INIT;
+    return wire_open(r, in_room, (size_t)n, &err) < 0 ? -1 : 1;
+}
+
+void py_channel_begin(struct wire_writer *w, enum wire_type type)
+{
+    buf_reset(&out);
+    wire_begin(w, &out, type);
+}
+
+int py_channel_send(struct wire_writer *w)
+{
+    if (wire_end(w) < 0)
+        return -1;
+    ssize_t n;
+    do
+        n = send(PY_CHANNEL, out.data, out.len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)out.len ? 0 : -1;
+}
+
+void py_channel_say(enum wire_type type)
+{
+    struct wire_writer w;
+    py_channel_begin(&w, type);
+    (void)!py_channel_send(&w);
+}
+
+void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t room)
+{
+    char clean[4096];
+    size_t at = 0, to = 0;
+    if (room > sizeof clean)
+        room = sizeof clean;
+    while (at < len) {
+        uint32_t c;
+        int n = utf8_decode((const unsigned char *)text + at, len - at, &c);
+        bool good = n > 0 && c != 0;
+        size_t size = good ? (size_t)n : 1;
+        if (to + size >= room)
+            break;
+        memcpy(clean + to, good ? text + at : "?", size);
+        to += size;
+        at += size;
+    }
+    clean[to] = 0;
+    wire_put_text(w, clean);
+}
+
+void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
+              unsigned line)
+{
+    struct wire_writer w;
+    (void)ctx;
+    py_channel_begin(&w, WIRE_EVENT);
+    py_channel_text(&w, layer, strlen(layer), 16);
+    py_channel_text(&w, rule, strlen(rule), 48);
+    py_channel_text(&w, detail, strlen(detail), 320);
+    py_channel_text(&w, hint, strlen(hint), 160);
+    wire_put_uint(&w, line);
+    (void)!py_channel_send(&w);
+}

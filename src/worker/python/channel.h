@@ -1,0 +1,33 @@
+/* The one descriptor between a worker and its supervisor: frames of wire/msg.h, one packet each.
+ *
+ * Takes:   fields of a message, or waits for the next one.
+ * Gives:   a frame that was checked against the table.
+ * Never:   blocks the guest's other threads while it waits; keeps anything of a frame.
+ * Runs in: cordon-python, before and while guest code runs.
+ */
+#ifndef WORKER_PYTHON_CHANNEL_H
+#define WORKER_PYTHON_CHANNEL_H
+
+#include "wire/msg.h"
+
+#define PY_CHANNEL 3 /* where the jail puts it */
+
+/* 1: *r is open on the next message; 0: the supervisor is gone; -1: not a message. The frame stays
+ * valid until the next call. */
+int py_channel_next(struct wire_reader *r);
+
+/* Begins a frame in the one buffer for sending; finish it with py_channel_send. */
+void py_channel_begin(struct wire_writer *w, enum wire_type type);
+int py_channel_send(
+    struct wire_writer *w); /* 0, or -1: the supervisor is gone or it was too long */
+
+void py_channel_say(
+    enum wire_type type); /* a message without fields; failing is the next read's end */
+
+/* TEXT as the table wants it: strict UTF-8 without NUL, cut at a character to fit ROOM bytes. */
+void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t room);
+
+void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
+              unsigned line);
+
+#endif

@@ -1,0 +1,350 @@
+/* The states of a worker, and what it may be told in each:
+ *
+ *   waiting   RULES, TOOLS, JOB         -> collecting
+ *   collecting SOURCE until complete    -> judged: FINDING*, REPORT
+ *   judged    GO                        -> running, if the report was clean; JOB: another one
+ *   running   ANSWER, to the guest's own calls (host.c)
+ *   done      DONE said; a session waits again, a run ends the process
+ *
+ * Anything else is a supervisor that has lost its way, and the end of the process. The source is judged
+ * as a tree, and that very tree is compiled: there is no second parser to differ from the first. */
+#include "driver.h"
+
+#include "base/limits.h"
+#include "channel.h"
+#include "check/report.h"
+#include "check/ruleset.h"
+#include "fault.h"
+#include "guard.h"
+#include "hook.h"
+#include "host.h"
+#include "interp.h"
+#include "jail/template.h"
+#include "judge.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum job_kind { JOB_CHECK, JOB_RUN, JOB_CELL };
+enum state { WAITING, COLLECTING, JUDGED };
+
+static struct {
+    enum state state;
+    enum job_kind kind;
+    struct check_ruleset *rules;
+    char name[256]; /* what the source is called in a traceback */
+    char *source;   /* as it came */
+    size_t have, want;
+    PyObject *tree;    /* what was judged; NULL unless the report was clean */
+    PyObject *globals; /* the program's namespace; a session keeps it */
+} job;
+
+/* ---- judging ---- */
+
+static void send_finding(const struct check_finding *f)
+{
+    struct wire_writer w;
+    py_channel_begin(&w, WIRE_FINDING);
+    py_channel_text(&w, f->rule, strlen(f->rule), 64);
+    py_channel_text(&w, f->layer, strlen(f->layer), 16);
+    py_channel_text(&w, f->operand, strlen(f->operand), 200);
+    py_channel_text(&w, f->message, strlen(f->message), 320);
+    py_channel_text(&w, f->hint, strlen(f->hint), 240);
+    wire_put_uint(&w, f->line);
+    wire_put_uint(&w, f->column);
+    (void)!py_channel_send(&w);
+}
+
+static int judge(void)
+{
+    struct check_report report;
+    struct wire_writer w;
+    struct err err = ERR_INIT;
+    Py_CLEAR(job.tree);
+    check_report_init(&report);
+    int r = py_judge(job.rules, job.source, job.have, &report, &job.tree, &err);
+    if (r == 0) {
+        for (size_t i = 0; i < report.count; i++)
+            send_finding(&report.findings[i]);
+        bool safe = check_report_safe(&report);
+        if (!safe)
+            Py_CLEAR(job.tree);
+        py_channel_begin(&w, WIRE_REPORT);
+        wire_put_uint(&w, safe);
+        wire_put_uint(&w, report.dropped);
+        r = py_channel_send(&w);
+        job.state = JUDGED;
+    }
+    check_report_done(&report);
+    return r; /* without a verdict our death is the refusal */
+}
+
+/* ---- running ---- */
+
+/* Takes the last statement off TREE if it is an expression, and gives it as a tree of its own. */
+static PyObject *take_last_expression(PyObject *tree)
+{
+    PyObject *ast = PyImport_ImportModule("_ast");
+    PyObject *body = PyObject_GetAttrString(tree, "body");
+    Py_ssize_t n = body && PyList_Check(body) ? PyList_Size(body) : 0;
+    PyObject *last = n ? PyList_GetItem(body, n - 1) : NULL; /* borrowed */
+    PyObject *kind = ast ? PyObject_GetAttrString(ast, "Expr") : NULL, *expression = NULL;
+    if (last && kind && PyObject_IsInstance(last, kind) == 1) {
+        PyObject *value = PyObject_GetAttrString(last, "value");
+        expression = value ? PyObject_CallMethod(ast, "Expression", "O", value) : NULL;
+        Py_XDECREF(value);
+        if (expression && PyList_SetSlice(body, n - 1, n, NULL) < 0)
+            Py_CLEAR(expression);
+    }
+    Py_XDECREF(ast);
+    Py_XDECREF(body);
+    Py_XDECREF(kind);
+    return expression;
+}
+
+static PyObject *evaluate(PyObject *tree, const char *mode)
+{
+    PyObject *code = py_guard_compile(tree, job.name, mode);
+    PyObject *value = code ? PyEval_EvalCode(code, job.globals, job.globals) : NULL;
+    Py_XDECREF(code);
+    return value;
+}
+
+static void send_value(PyObject *value)
+{
+    PyObject *text = value == Py_None ? NULL : PyObject_Repr(value);
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    if (bytes) {
+        struct wire_writer w;
+        size_t len = (size_t)PyBytes_Size(bytes);
+        py_channel_begin(&w, WIRE_VALUE);
+        wire_put_bytes(&w, PyBytes_AsString(bytes), len < LIMIT_VALUE ? len : LIMIT_VALUE);
+        (void)!py_channel_send(&w);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+}
+
+/* The whole program. On return a Python exception may be pending. */
+static void execute(PyObject *tree)
+{
+    struct err err = ERR_INIT;
+    PyObject *last = take_last_expression(tree);
+    if (PyErr_Occurred())
+        return;
+    if (py_guard_rewrite(tree, job.rules, &err) < 0 ||
+        (last && py_guard_rewrite(last, job.rules, &err) < 0)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, err.msg);
+        Py_XDECREF(last);
+        return;
+    }
+    PyObject *done = evaluate(tree, "exec");
+    PyObject *value = done && last ? evaluate(last, "eval") : NULL;
+    if (value)
+        send_value(value);
+    Py_XDECREF(done);
+    Py_XDECREF(value);
+    Py_XDECREF(last);
+}
+
+static int fresh_globals(void)
+{
+    Py_CLEAR(job.globals);
+    job.globals = py_guard_globals(job.rules);
+    return job.globals && py_host_bind(job.globals) == 0 ? 0 : -1;
+}
+
+static void say_done(int status)
+{
+    struct wire_writer w;
+    py_channel_begin(&w, WIRE_DONE);
+    wire_put_int(&w, status);
+    (void)!py_channel_send(&w);
+}
+
+static int run(void)
+{
+    PyObject *tree = job.tree;
+    job.tree = NULL;
+    job.state = WAITING;
+    if ((job.kind == JOB_RUN || !job.globals) && fresh_globals() < 0)
+        return -1;
+    py_hook_arm(job.rules, job.name, py_event, NULL);
+    execute(tree);
+    Py_DECREF(tree);
+    int status = PyErr_Occurred() ? py_fault_report(job.name) : 0;
+    if (job.kind == JOB_RUN)
+        py_interp_finish();
+    else
+        py_interp_flush();
+    say_done(status);
+    return status;
+}
+
+/* ---- messages ---- */
+
+/* Limits only ever get tighter: the hard ones stand since the lock. */
+static int tighten(uint64_t cpu_ms, uint64_t memory)
+{
+    struct rlimit now;
+    if (cpu_ms && getrlimit(RLIMIT_CPU, &now) == 0) {
+        rlim_t s = (cpu_ms + 999) / 1000 + 1;
+        if (s < now.rlim_cur) {
+            now.rlim_cur = s;
+            if (setrlimit(RLIMIT_CPU, &now) < 0)
+                return -1;
+        }
+    }
+    if (memory && getrlimit(RLIMIT_AS, &now) == 0 && memory < now.rlim_cur) {
+        now.rlim_cur = now.rlim_max = memory;
+        return setrlimit(RLIMIT_AS, &now);
+    }
+    return 0;
+}
+
+static int take_rules(struct wire_reader *r)
+{
+    struct err err = ERR_INIT;
+    size_t len;
+    const void *bytes = wire_get_bytes(r, &len);
+    check_ruleset_free(job.rules);
+    job.rules = NULL;
+    return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
+}
+
+static int take_tools(struct wire_reader *r)
+{
+    char names[LIMIT_HOST_TOOLS][64];
+    const char *list[LIMIT_HOST_TOOLS];
+    struct err err = ERR_INIT;
+    size_t count = wire_get_list(r);
+    if (count > LIMIT_HOST_TOOLS)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        size_t len;
+        const char *name = wire_next(r, &len);
+        if (len >= sizeof names[i])
+            return -1;
+        memcpy(names[i], name, len);
+        names[i][len] = 0;
+        list[i] = names[i];
+    }
+    return py_host_tools(list, count, &err);
+}
+
+static int take_job(struct wire_reader *r)
+{
+    uint64_t kind = wire_get_uint(r), cpu_ms = wire_get_uint(r), memory = wire_get_uint(r);
+    wire_get_text(r, job.name, sizeof job.name);
+    uint64_t want = wire_get_uint(r);
+    if (kind > JOB_CELL || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
+        return -1;
+    free(job.source);
+    job.source = malloc((size_t)want + 1);
+    job.kind = (enum job_kind)kind;
+    job.want = (size_t)want;
+    job.have = 0;
+    job.state = COLLECTING;
+    if (!job.source)
+        return -1;
+    return want ? 0 : judge();
+}
+
+static int take_source(struct wire_reader *r)
+{
+    size_t len;
+    const void *bytes = wire_get_bytes(r, &len);
+    if (len > job.want - job.have)
+        return -1;
+    memcpy(job.source + job.have, bytes, len);
+    job.have += len;
+    return job.have == job.want ? judge() : 0;
+}
+
+/* Asked to branch. What the branch is and has is the jail's business; here it only is an interpreter that
+ * was copied. */
+static int branch(void)
+{
+    if (job.state == COLLECTING || !job.globals)
+        return -1;
+    int r = jail_branch_here();
+    if (r == 1)
+        py_interp_after_fork();
+    return 0; /* a refusal is told by the jail */
+}
+
+/* One message. 1: go on; 0: the process is done, *ret_status tells; -1: the supervisor lost its way. */
+static int handle(struct wire_reader *r, int *ret_status)
+{
+    switch (r->type) {
+    case WIRE_RULES:
+        return job.state != COLLECTING && take_rules(r) == 0 ? 1 : -1;
+    case WIRE_TOOLS:
+        return job.state != COLLECTING && take_tools(r) == 0 ? 1 : -1;
+    case WIRE_JOB:
+        return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
+    case WIRE_SOURCE:
+        return job.state == COLLECTING && take_source(r) == 0 ? 1 : -1;
+    case WIRE_FORK:
+        return branch() == 0 ? 1 : -1;
+    case WIRE_GO:
+        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK)
+            return -1;
+        *ret_status = run();
+        return *ret_status < 0 ? -1 : job.kind == JOB_CELL;
+    default:
+        return -1;
+    }
+}
+
+int py_driver_profile(const char *name, struct err *err)
+{
+    const struct policy_profile *profile = policy_profile_find(name);
+    if (!profile)
+        return err_set(err, ERR_USAGE, "there is no profile '%.40s'", name);
+    return check_ruleset_new(profile, &job.rules, err);
+}
+
+const struct check_ruleset *py_driver_rules(void)
+{
+    return job.rules;
+}
+
+int py_driver_serve(void)
+{
+    struct wire_reader r;
+    int status = 0, go_on = 1;
+    py_channel_say(WIRE_READY);
+    while (go_on > 0) {
+        int got = py_channel_next(&r);
+        if (got <= 0)
+            return got < 0;
+        go_on = handle(&r, &status);
+    }
+    return go_on < 0 ? 70 : status;
+}
+
+int py_driver_warm(void)
+{
+    static const char program[] = "x = 1\n"
+                                  "class A:\n"
+                                  "    def f(self):\n"
+                                  "        return [str(i) for i in range(3)]\n"
+                                  "A().f()\n"
+                                  "print('', end='')\n";
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    PyObject *globals = PyDict_New(), *code = NULL, *done = NULL;
+    if (builtins && globals && PyDict_SetItemString(globals, "__builtins__", builtins) == 0)
+        code = PyObject_CallMethod(builtins, "compile", "sss", program, "<warm>", "exec");
+    done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    int r = done ? 0 : -1;
+    PyErr_Clear();
+    Py_XDECREF(done);
+    Py_XDECREF(code);
+    Py_XDECREF(globals);
+    Py_XDECREF(builtins);
+    return r;
+}

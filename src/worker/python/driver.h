@@ -1,0 +1,25 @@
+/* The worker's part of a run: reads the job, judges it, waits for the word, runs the tree that was judged.
+ *
+ * Takes:   messages of the supervisor, in the order that driver.c states.
+ * Gives:   the report before any guest code runs; value, fault and exit status after it.
+ * Never:   runs what it has not judged, or judges one text and runs another.
+ * Runs in: cordon-python, in the jail, behind all its locks.
+ */
+#ifndef WORKER_PYTHON_DRIVER_H
+#define WORKER_PYTHON_DRIVER_H
+
+#include "base/err.h"
+#include "check/ruleset.h"
+
+/* The rules of a built-in profile, so that none have to come on the channel. ERR_USAGE: no such profile. */
+ERR_MUST_USE int py_driver_profile(const char *name, struct err *err);
+const struct check_ruleset *py_driver_rules(void); /* NULL: none yet */
+
+/* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
+ * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
+int py_driver_warm(void);
+
+/* Serves until the supervisor is gone or a job ended the process. Returns the exit status. */
+int py_driver_serve(void);
+
+#endif

@@ -1,0 +1,100 @@
+/* Exceptions are the guest's objects: their `__str__` is guest code and may raise, loop or lie. It runs
+ * here as the rest of the program did, under the same limits; what comes of it is text. */
+#include "fault.h"
+
+#include "channel.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* The line in the guest's own file that is nearest to where it was raised. */
+static unsigned own_line(PyObject *traceback, const char *file)
+{
+    unsigned line = 0;
+    Py_XINCREF(traceback);
+    while (traceback && traceback != Py_None) {
+        PyObject *frame = PyObject_GetAttrString(traceback, "tb_frame");
+        PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
+        PyObject *name = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+        PyObject *at = PyObject_GetAttrString(traceback, "tb_lineno");
+        const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+        long n = at && PyLong_Check(at) ? PyLong_AsLong(at) : 0;
+        if (text && strcmp(text, file) == 0 && n > 0 && n < INT_MAX)
+            line = (unsigned)n;
+        PyObject *next = PyObject_GetAttrString(traceback, "tb_next");
+        Py_XDECREF(frame);
+        Py_XDECREF(code);
+        Py_XDECREF(name);
+        Py_XDECREF(at);
+        Py_DECREF(traceback);
+        traceback = next;
+        PyErr_Clear();
+    }
+    Py_XDECREF(traceback);
+    return line;
+}
+
+static void tell(PyObject *type, PyObject *value, unsigned line)
+{
+    struct wire_writer w;
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    if (!text)
+        PyErr_Clear();
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    if (!bytes)
+        PyErr_Clear();
+    const char *name = PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "?";
+    const char *dot = strrchr(name, '.');
+    name = dot ? dot + 1 : name;
+    py_channel_begin(&w, WIRE_FAULT);
+    py_channel_text(&w, name, strlen(name), 80);
+    py_channel_text(&w, bytes ? PyBytes_AsString(bytes) : "",
+                    bytes ? (size_t)PyBytes_Size(bytes) : 0, 1000);
+    wire_put_uint(&w, line);
+    (void)!py_channel_send(&w);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+}
+
+/* sys.exit(): None is 0, a number is itself, anything else is said on stderr and is 1. */
+static int exit_code(PyObject *value)
+{
+    PyObject *code = value ? PyObject_GetAttrString(value, "code") : NULL;
+    int status = 1;
+    if (!code)
+        PyErr_Clear();
+    if (!code || code == Py_None) {
+        status = 0;
+    } else if (PyLong_Check(code)) {
+        status = (int)(PyLong_AsLong(code) & 0xff);
+        PyErr_Clear();
+    } else {
+        PyObject *err = PySys_GetObject("stderr");
+        if (!err || err == Py_None || PyFile_WriteObject(code, err, Py_PRINT_RAW) < 0 ||
+            PyFile_WriteString("\n", err) < 0)
+            PyErr_Clear();
+    }
+    Py_XDECREF(code);
+    return status;
+}
+
+int py_fault_report(const char *file)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    int status = 1;
+    if (type && PyErr_GivenExceptionMatches(type, PyExc_SystemExit)) {
+        status = exit_code(value);
+    } else if (type) {
+        if (traceback)
+            PyException_SetTraceback(value, traceback);
+        tell(type, value, own_line(traceback, file));
+        PyErr_Display(type, value, traceback);
+        PyErr_Clear();
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* How a program ended, said as Python would: exit status, traceback on stderr, type, message, line.
+ *
+ * Takes:   the pending exception.
+ * Gives:   an exit status; a FAULT message when it was an error.
+ * Never:   lets what the guest put in an exception reach the channel unbounded or unclean.
+ * Runs in: cordon-python, after guest code.
+ */
+#ifndef WORKER_PYTHON_FAULT_H
+#define WORKER_PYTHON_FAULT_H
+
+#include <Python.h>
+
+/* Takes the pending exception away. FILE: the name the source was compiled under. */
+int py_fault_report(const char *file);
+
+#endif

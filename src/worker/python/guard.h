@@ -1,0 +1,43 @@
+/* The guards: a judged tree rewritten so that every access goes through a C function of ours, and an
+ * interpreter in which the ways round them lead nowhere.
+ *
+ * Takes:   the tree that was judged, and the rule set that it was judged by.
+ * Gives:   the same program with guarded access; a namespace with restricted builtins and facades.
+ * Never:   leaves a guard where guest code can name, replace or shadow it; calls guest code while it
+ *          rewrites; decides anything that the rule set does not say, but for the few names (guard.c)
+ *          that lead from any value to the interpreter.
+ * Runs in: cordon-python, in the jail.
+ *
+ * The guards are a layer before the kernel's, not instead of it.
+ */
+#ifndef WORKER_PYTHON_GUARD_H
+#define WORKER_PYTHON_GUARD_H
+
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "base/err.h"
+#include "check/ruleset.h"
+
+/* Once, after Py_Initialize and after the modules to load ahead; in a template: before the fork.
+ * Changes nothing that a program could see. ERR_MISSING: this Python lacks what the guards need. */
+ERR_MUST_USE int py_guard_init(struct err *err);
+
+/* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
+ * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
+ * on, the first call also closes the interpreter itself (guard_veil.c), for as long as it lives: an
+ * interpreter that has been guarded serves no other profile. */
+PyObject *py_guard_globals(const struct check_ruleset *rules);
+
+/* Rewrites TREE (Module or Expression) in place; nothing to do where the profile has guards off.
+ * Negative, with ERR filled and perhaps a Python exception set: it must not run. */
+ERR_MUST_USE int py_guard_rewrite(PyObject *tree, const struct check_ruleset *rules,
+                                  struct err *err);
+
+/* compile(TREE, FILE, MODE) in every profile; a rewritten tree gets its guards here, so only code that
+ * comes from here runs guarded (code from elsewhere fails on its first access). New reference, or NULL
+ * with a Python exception. */
+PyObject *py_guard_compile(PyObject *tree, const char *file, const char *mode);
+
+#endif

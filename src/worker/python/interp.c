@@ -1,0 +1,195 @@
+/* PyConfig is the one part of the start that is not in the stable ABI; it is confined to this file.
+ * Paths are given, not searched: the search costs a third of the start and looks at the environment.
+ * Output is not buffered, as the seed's `-u`: what was printed before a kill has left the process. */
+#include "interp.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if PY_VERSION_HEX < 0x03090000
+#error "Cordon needs CPython 3.9 or newer"
+#endif
+
+static PyStatus add_path(PyConfig *c, const char *path)
+{
+    wchar_t *wide = Py_DecodeLocale(path, NULL);
+    if (!wide)
+        return PyStatus_NoMemory();
+    PyStatus s = PyWideStringList_Append(&c->module_search_paths, wide);
+    PyMem_RawFree(wide);
+    return s;
+}
+
+static PyStatus configure(PyConfig *c, const struct py_start *start)
+{
+    static const char *const paths[] = {CORDON_PYTHON_STDLIB, CORDON_PYTHON_STDLIB "/lib-dynload"};
+    PyStatus s = PyConfig_SetString(c, &c->program_name, L"/usr/bin/python3");
+    if (!PyStatus_Exception(s))
+        s = PyConfig_SetString(c, &c->executable, L"/usr/bin/python3");
+    if (!PyStatus_Exception(s))
+        s = PyConfig_SetString(c, &c->prefix, L"/usr");
+    if (!PyStatus_Exception(s))
+        s = PyConfig_SetString(c, &c->exec_prefix, L"/usr");
+    if (!PyStatus_Exception(s))
+        s = PyConfig_SetString(c, &c->base_prefix, L"/usr");
+    if (!PyStatus_Exception(s))
+        s = PyConfig_SetString(c, &c->base_exec_prefix, L"/usr");
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !PyStatus_Exception(s); i++)
+        s = add_path(c, paths[i]);
+    if (!PyStatus_Exception(s) && start->packages)
+        s = add_path(c, start->env ? start->env : "/usr/lib/python3/dist-packages");
+    c->module_search_paths_set = 1;
+    c->site_import = 0;
+    c->write_bytecode = 0;
+    c->buffered_stdio = 0;
+    c->install_signal_handlers = 0;
+    c->parse_argv = 0;
+    return s;
+}
+
+/* `exit` and `quit` come from site, which is not loaded; programs use them. */
+static int add_quitters(void)
+{
+    PyObject *site = PyImport_ImportModule("_sitebuiltins");
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    int r = site && builtins ? 0 : -1;
+    static const char *const names[] = {"exit", "quit"};
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        PyObject *q = PyObject_CallMethod(site, "Quitter", "ss", names[i], "Ctrl-D (end of input)");
+        r = q ? PyObject_SetAttrString(builtins, names[i], q) : -1;
+        Py_XDECREF(q);
+    }
+    Py_XDECREF(site);
+    Py_XDECREF(builtins);
+    return r;
+}
+
+int py_interp_import(const char *module, struct err *err)
+{
+    PyObject *m = PyImport_ImportModule(module);
+    if (!m) {
+        PyErr_Print();
+        return err_set(err, ERR_MISSING, "the module %.60s cannot be imported", module);
+    }
+    Py_DECREF(m);
+    return 0;
+}
+
+int py_interp_freeze(struct err *err)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *a = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
+    PyObject *b = a ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+    int r = b ? 0 : err_set(err, ERR_MISSING, "the garbage collector cannot be frozen");
+    PyErr_Clear();
+    Py_XDECREF(gc);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return r;
+}
+
+static int preload(const char *names, struct err *err)
+{
+    char name[128];
+    while (names && *names) {
+        size_t n = strcspn(names, ",");
+        if (n == 0 || n >= sizeof name)
+            return err_set(err, ERR_USAGE, "--preload: not a list of modules");
+        memcpy(name, names, n);
+        name[n] = 0;
+        int r = py_interp_import(name, err);
+        if (r < 0)
+            return r;
+        names += n + (names[n] == ',');
+    }
+    return 0;
+}
+
+int py_interp_start(const struct py_start *start, struct err *err)
+{
+    PyConfig config;
+    PyPreConfig pre;
+    PyPreConfig_InitIsolatedConfig(&pre);
+    pre.utf8_mode = 1;
+    if (strncmp(Py_GetVersion(), PY_VERSION, strcspn(PY_VERSION, ".") + 3) != 0)
+        return err_set(err, ERR_MISSING, "built for Python %s, but libpython is %.20s; rebuild",
+                       PY_VERSION, Py_GetVersion());
+    PyStatus s = Py_PreInitialize(&pre);
+    PyConfig_InitIsolatedConfig(&config);
+    if (!PyStatus_Exception(s))
+        s = configure(&config, start);
+    if (!PyStatus_Exception(s))
+        s = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    if (PyStatus_Exception(s))
+        return err_set(err, ERR_MISSING, "libpython does not start: %.160s",
+                       s.err_msg ? s.err_msg : "unknown reason");
+    signal(SIGPIPE, SIG_IGN); /* as python3 does: a closed stream is an exception, not a death */
+    if (add_quitters() < 0)
+        return err_set(err, ERR_MISSING, "_sitebuiltins is missing from the standard library");
+    return preload(start->preload, err);
+}
+
+/* The forked interpreters would all draw the same numbers: Python's own hooks see to `random`, numpy
+ * has none. */
+static void reseed_numpy(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *random = PyDict_GetItemString(modules, "numpy.random");
+    PyObject *r = random ? PyObject_CallMethod(random, "seed", NULL) : NULL;
+    if (random && !r)
+        PyErr_Clear();
+    Py_XDECREF(r);
+}
+
+void py_interp_after_fork(void)
+{
+    PyOS_AfterFork_Child();
+    reseed_numpy();
+}
+
+/* Calls MODULE.NAME() if MODULE is loaded. What it raises is the guest's affair and goes to stderr. */
+static void call_if_loaded(const char *module, const char *name)
+{
+    PyObject *m = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+    PyObject *r = m ? PyObject_CallMethod(m, name, NULL) : NULL;
+    if (m && !r)
+        PyErr_WriteUnraisable(m);
+    Py_XDECREF(r);
+}
+
+static void flush(const char *name)
+{
+    PyObject *f = PySys_GetObject(name); /* borrowed; may be anything by now */
+    PyObject *r = f && f != Py_None ? PyObject_CallMethod(f, "flush", NULL) : NULL;
+    if (!r)
+        PyErr_Clear(); /* a closed stream has nothing left to give */
+    Py_XDECREF(r);
+}
+
+void py_interp_flush(void)
+{
+    flush("stdout");
+    flush("stderr");
+}
+
+void py_interp_finish(void)
+{
+    call_if_loaded("threading", "_shutdown");
+    call_if_loaded("atexit", "_run_exitfuncs");
+    py_interp_flush();
+}
+
+int py_interp_threads(void)
+{
+    int count = 0;
+    DIR *d = opendir("/proc/self/task");
+    if (!d)
+        return -1;
+    for (struct dirent *e; (e = readdir(d));)
+        count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}

@@ -1,0 +1,39 @@
+/* The interpreter: started isolated, without site, with the paths that were known at build time.
+ *
+ * Takes:   what the profile lets it see (packages, modules to load ahead).
+ * Gives:   a started CPython with one thread and nothing of ours in its object graph.
+ * Never:   reads the caller's environment, user site folders or .pth files.
+ * Runs in: cordon-python, template and child.
+ */
+#ifndef WORKER_PYTHON_INTERP_H
+#define WORKER_PYTHON_INTERP_H
+
+#include <Python.h>
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+struct py_start {
+    bool packages;   /* Debian's packages (numpy, pandas, ...) or those of the environment below */
+    const char *env; /* a virtual environment's site-packages folder; NULL: Debian's */
+    const char *preload; /* modules to import now, separated by commas; NULL: none */
+};
+
+ERR_MUST_USE int py_interp_start(const struct py_start *start, struct err *err);
+
+ERR_MUST_USE int py_interp_import(const char *module, struct err *err);
+/* Before the first fork: what is loaded stays where it is, so that no child copies it to count it. */
+ERR_MUST_USE int py_interp_freeze(struct err *err);
+
+/* In a forked child, before its first guest byte: Python's own after-fork work, fresh random numbers. */
+void py_interp_after_fork(void);
+
+/* Runs what Python runs at the end of a program: waits for its threads, calls exit functions, flushes. */
+void py_interp_finish(void);
+void py_interp_flush(void); /* its streams alone */
+
+/* The number of threads of this process, by the kernel's word. */
+int py_interp_threads(void);
+
+#endif

@@ -1,0 +1,106 @@
+/* cordon-python: an interpreter that lives in a jail. --child: one worker, started behind all its locks.
+ * --template: a pristine interpreter that forks locked workers until its holder is gone. It is never
+ * started by hand; what it needs comes by descriptor. */
+#include "interp.h"
+
+#include "channel.h"
+#include "driver.h"
+#include "guard.h"
+#include "hook.h"
+#include "jail/template.h"
+#include "judge.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct words {
+    bool template;
+    const char *profile;
+    struct py_start start;
+};
+
+static int complain(const char *text)
+{
+    fprintf(stderr, "cordon-python: %s\n", text);
+    return 70;
+}
+
+/* argv: --child | --template, [--profile NAME] [--packages] [--env FOLDER] [--preload a,b] */
+static int parse(int argc, char **argv, struct words *w)
+{
+    if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
+        return -1;
+    w->template = strcmp(argv[1], "--template") == 0;
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--packages") == 0)
+            w->start.packages = true;
+        else if (strcmp(argv[i], "--preload") == 0 && i + 1 < argc)
+            w->start.preload = argv[++i];
+        else if (strcmp(argv[i], "--env") == 0 && i + 1 < argc)
+            w->start.env = argv[++i];
+        else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
+            w->profile = argv[++i];
+        else
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- template ---- */
+
+static void before_fork(void *ctx)
+{
+    (void)ctx;
+    PyOS_BeforeFork();
+}
+
+static void after_fork(void *ctx)
+{
+    (void)ctx;
+    PyOS_AfterFork_Parent();
+}
+
+static int entry(void *ctx)
+{
+    (void)ctx;
+    py_interp_after_fork();
+    return py_driver_warm() < 0 ? 70 : py_driver_serve();
+}
+
+/* The profile's own list of modules that its programs use: imported once, shared by every child. */
+static int preload(struct err *err)
+{
+    const struct policy_profile *p = check_ruleset_profile(py_driver_rules());
+    for (size_t i = 0; i < p->rule_count; i++)
+        if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
+            return -1;
+    return py_interp_freeze(err);
+}
+
+static int serve_template(struct err *err)
+{
+    const struct jail_template_hooks hooks = {
+        .before_fork = before_fork, .after_fork = after_fork, .entry = entry};
+    if (!py_driver_rules())
+        return err_set(err, ERR_USAGE, "a template needs a profile");
+    int r = preload(err);
+    if (r == 0 && py_interp_threads() > 1)
+        r = err_set(err, ERR_STATE, "a module that was loaded ahead has started a thread");
+    return r == 0 ? jail_template_serve(&hooks, err) : r;
+}
+
+int main(int argc, char **argv)
+{
+    struct words w = {0};
+    struct err err = ERR_INIT;
+    if (parse(argc, argv, &w) < 0 || fcntl(PY_CHANNEL, F_GETFD) < 0)
+        return complain("started by cordon, not by hand; see `cordon run --help`");
+    if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
+        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0))
+        return complain(err.msg);
+    if (!w.template)
+        _exit(py_driver_serve());
+    return serve_template(&err) < 0 ? complain(err.msg) : 0;
+}
