@@ -113,9 +113,9 @@ static int read_on(struct audit *a, struct audit_head *h, struct finding *f, str
     if (r == -2)
         return err->code;
     /* A line of ours is written with its newline last and is not that long: what is whole, or longer, and not ours is
-     * somebody else's. Only after a power cut can the file system have left anything at all. */
+     * somebody else's. Only after a power cut can the file system have left more, and then without a newline. */
     if (f->bytes)
-        f->what = (r == 1 || f->bytes >= AUDIT_RECORD_MAX) && !f->rebooted ? FOREIGN : TORN;
+        f->what = r == 1 || (f->bytes >= AUDIT_RECORD_MAX && !f->rebooted) ? FOREIGN : TORN;
     return 0;
 }
 
