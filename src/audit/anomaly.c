@@ -116,11 +116,6 @@ static void judge(struct audit *a, struct client *c, const struct tally *t,
         alert(a, "Excessive violations: %llu in %.64s", (unsigned long long)s->violations, id);
 }
 
-static void forget(ssize_t n)
-{
-    (void)n;
-}
-
 void audit_window_feed(struct audit *a, const struct audit_sample *s)
 {
     struct client all[CLIENTS] = {0};
@@ -146,6 +141,8 @@ void audit_window_feed(struct audit *a, const struct audit_sample *s)
     c->next = (c->next + 1) % ENTRIES;
     c->count = c->count < ENTRIES ? c->count + 1 : ENTRIES;
     /* the entry first: a client whose count is one too small forgets one execution. So does a full disk */
-    if (pwrite(a->window_fd, &e, sizeof e, at) == sizeof e)
-        forget(pwrite(a->window_fd, c, sizeof *c, (off_t)(i * sizeof *c)));
+    struct err err = ERR_INIT;
+    int r = audit_pwrite(a->window_fd, &e, sizeof e, at, "the window", &err);
+    if (r == 0)
+        r = audit_pwrite(a->window_fd, c, sizeof *c, (off_t)(i * sizeof *c), "the window", &err);
 }

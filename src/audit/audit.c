@@ -194,8 +194,10 @@ static int put_begin(struct audit *a, struct audit_ticket *t, struct err *err)
         return r;
     audit_retain(a);
     r = audit_append(a, &w, err);
-    if (r < 0 && ctx.slot >= 0)
-        audit_runs_free(a, ctx.slot);
+    if (r < 0 &&
+        ctx.slot >=
+            0) /* settled at the next start: if the record is there after all, it gets an end */
+        audit_runs_park(a, ctx.slot, &(struct audit_late){.status = "refused", .ended_ms = a->now});
     t->slot = ctx.slot;
     t->seq = a->last_seq;
     t->begun_ms = a->now;
@@ -264,7 +266,7 @@ static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint6
 
 static void park(struct audit *a, const struct audit_ticket *t, const struct audit_outcome *o)
 {
-    struct audit_late late = {.known = true, .ended_ms = audit_now(a)};
+    struct audit_late late = {.ended_ms = audit_now(a)};
     copy(late.status, sizeof late.status, "error");
     if (o) {
         late.has_exit_code = o->has_exit_code;

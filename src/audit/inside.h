@@ -110,6 +110,9 @@ enum { AUDIT_HEAD_NOW, AUDIT_HEAD_DISK, AUDIT_HEAD_SETS };
 #define AUDIT_HEAD_SLOT 512
 #define AUDIT_HEAD_SET  (2 * AUDIT_HEAD_SLOT)
 
+/* All of it, or an error. 0, or ERR_SYS. */
+ERR_MUST_USE int audit_pwrite(int fd, const void *data, size_t len, off_t at, const char *what,
+                              struct err *err);
 ERR_MUST_USE int audit_key_load(int seal, bool make, struct hmac_sha256_ctx *ret, struct err *err);
 void audit_head_encode(const struct audit_head *h, struct hmac_sha256_ctx *key,
                        uint8_t out[AUDIT_HEAD_SLOT]);

@@ -156,11 +156,10 @@ int audit_head_store(struct audit *a, int which, struct err *err)
     memcpy(h.boot, a->self.boot, AUDIT_BOOT);
     audit_head_encode(&h, &a->key, slot);
     size_t at = (h.generation & 1) * AUDIT_HEAD_SLOT;
-    ssize_t n = pwrite(a->head_fd, slot, sizeof slot, which * AUDIT_HEAD_SET + (off_t)at);
-    if (n != sizeof slot) {
-        errno = n < 0 ? errno : ENOSPC;
-        return err_sys(err, "write the audit's head");
-    }
+    int r = audit_pwrite(a->head_fd, slot, sizeof slot, which * AUDIT_HEAD_SET + (off_t)at,
+                         "the audit's head", err);
+    if (r < 0)
+        return r;
     if (which == AUDIT_HEAD_NOW) {
         memcpy(a->seen + at, slot, sizeof slot);
         a->head = h;
@@ -184,10 +183,14 @@ static int turn_the_page(struct audit *a, struct err *err)
                                                                           : errno == ENOENT;
         if (!fresh && a->head.day != 0)
             return 0;
-        if (a->head.day != 0 && a->head.end != 0 &&
-            (fdatasync(a->log_fd) < 0 ||
-             ftruncate(a->log_fd, (off_t)a->head.end) < 0)) /* what was set aside goes back */
-            return err_sys(err, "close the day's log");
+        if (a->head.end != 0) {
+            base_assert(a->log_day == a->head.day); /* the lock saw to it */
+            if (fdatasync(a->log_fd) < 0)
+                return err_sys(err, "close the day's log");
+            if (ftruncate(a->log_fd, (off_t)a->head.end) < 0)
+                a->head.reserved =
+                    0; /* what was set aside could not be given back: a little disk space */
+        }
         struct audit_head before = a->head;
         a->head.day = today;
         a->head.end = a->head.reserved = 0;
@@ -278,21 +281,24 @@ int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
         return r;
     struct audit_head before = a->head, h = a->head;
     r = put_lines(a, &h, w, err);
-    if (r == 0) {
-        if (w->open_runs > 0 && h.open_runs++ == 0)
-            h.oldest = h.last;
-        if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)
-            h.oldest = (struct audit_place){0};
-        if (w->unsynced)
-            h.unsynced = h.seq;
-        a->head = h;
-        r = audit_head_store(a, AUDIT_HEAD_NOW, err);
-    }
     if (r <
         0) { /* none of it is acknowledged: away with it. If that fails too, the next to lock the log does it */
-        a->head = before;
         if (ftruncate(a->log_fd, (off_t)before.end) < 0)
             memset(a->seen, 0, sizeof a->seen);
+        return r;
+    }
+    if (w->open_runs > 0 && h.open_runs++ == 0)
+        h.oldest = h.last;
+    if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)
+        h.oldest = (struct audit_place){0};
+    if (w->unsynced)
+        h.unsynced = h.seq;
+    a->head = h;
+    r = audit_head_store(a, AUDIT_HEAD_NOW, err);
+    if (r <
+        0) { /* nobody knows what reached the file, so the records stay: they fit the new head and the old one */
+        a->head = before;
+        memset(a->seen, 0, sizeof a->seen);
         return r;
     }
     a->last_seq = h.seq;

@@ -40,11 +40,7 @@ static int store(struct audit *a, int n, struct slot *s, struct err *err)
     s->magic = MAGIC;
     audit_sign(&a->key, 's', s, offsetof(struct slot, mac), s->mac);
     memcpy(raw, s, sizeof *s);
-    ssize_t got = pwrite(a->runs_fd, raw, sizeof raw, (off_t)n * SLOT);
-    if (got == sizeof raw)
-        return 0;
-    errno = got < 0 ? errno : ENOSPC;
-    return err_sys(err, "write the table of runs");
+    return audit_pwrite(a->runs_fd, raw, sizeof raw, (off_t)n * SLOT, "the table of runs", err);
 }
 
 static bool take(struct audit *a, const uint8_t raw[SLOT], struct slot *ret)
@@ -105,7 +101,9 @@ int audit_runs_end(struct audit *a, int n, const struct audit_place *end, struct
 void audit_runs_free(struct audit *a, int n)
 {
     static const uint8_t zeros[SLOT];
-    if (pwrite(a->runs_fd, zeros, sizeof zeros, (off_t)n * SLOT) == SLOT)
+    struct err err = ERR_INIT;
+    if (audit_pwrite(a->runs_fd, zeros, sizeof zeros, (off_t)n * SLOT, "the table of runs", &err) ==
+        0)
         a->slot_hint = n; /* otherwise the end's place in it says that it is over */
 }
 

@@ -22,6 +22,21 @@
 #define ANCHOR_NEW  "anchor.new"
 #define MAGIC       0x31646165486f4321ULL
 
+int audit_pwrite(int fd, const void *data, size_t len, off_t at, const char *what, struct err *err)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(fd, (const char *)data + done, len - done, at + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n < 0 ? errno : ENOSPC;
+            return err_sys(err, "write %s", what);
+        }
+        done += (size_t)n;
+    }
+    return 0;
+}
+
 static int write_new(int seal, const char *temporary, const char *name, const void *data,
                      size_t len, struct err *err)
 {
@@ -29,11 +44,9 @@ static int write_new(int seal, const char *temporary, const char *name, const vo
     int r = state_file(seal, temporary, O_WRONLY | O_CREAT | O_TRUNC, &fd, err);
     if (r < 0)
         return r;
-    ssize_t n = write(fd, data, len);
-    if (n != (ssize_t)len) {
-        errno = n < 0 ? errno : ENOSPC;
-        return err_sys(err, "write %s", name);
-    }
+    r = audit_pwrite(fd, data, len, 0, name, err);
+    if (r < 0)
+        return r;
     if (fsync(fd) < 0 || renameat(seal, temporary, seal, name) < 0 || fsync(seal) < 0)
         return err_sys(err, "write %s", name);
     return 0;
