@@ -2,12 +2,13 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='exec eval check doctor'
+    local commands='exec eval check audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local check='--lang --schema --expr --json --help'
+    local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
@@ -34,6 +35,12 @@ _cordon()
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
+    audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
+    audit--kind)
+        COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session tool alert repair tampered
+            retention' -- "$cur"))
+        ;;
+    audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
     check--lang) COMPREPLY=($(compgen -W 'expr' -- "$cur")) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
         exec--processes | exec--threads | exec--output) ;; # a value that only you know
@@ -42,6 +49,13 @@ _cordon()
     check*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$check -e" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    audit*)
+        if ((COMP_CWORD == 2)); then
+            COMPREPLY=($(compgen -W 'tail show verify export anomalies' -- "$cur"))
+        else
+            COMPREPLY=($(compgen -W "$audit" -- "$cur"))
+        fi
         ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac

@@ -229,7 +229,7 @@ int main(void)
     delivery();
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, &v, &err) == 0 && v.good, "verify passes");
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes");
     tap_ok(place_remove(&place), "cleared away");
     return tap_done();
 }

@@ -126,7 +126,7 @@ static pid_t start(const char *page)
 static bool verify(struct audit_verdict *v)
 {
     struct err err = ERR_INIT;
-    int r = audit_verify(state, v, &err);
+    int r = audit_verify(state, NULL, v, &err);
     if (r < 0 || !v->good)
         printf("# %s record %llu %s:%llu: %s\n", err.msg, (unsigned long long)v->bad_seq,
                v->bad_file, (unsigned long long)v->bad_line, v->why);

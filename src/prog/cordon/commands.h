@@ -21,6 +21,7 @@ enum {
 int cmd_exec(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@ static const struct {
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
+    {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 
