@@ -2,13 +2,25 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
+<<<<<<< HEAD
     local commands='exec eval check audit doctor'
+=======
+    local commands='exec eval check policy approve stop resume escalate doctor'
+>>>>>>> main
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local check='--lang --schema --expr --json --help'
+<<<<<<< HEAD
     local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
+=======
+    local policy='--policy --yaml --json --origin --help'
+    local approve='--why --all --json --help'
+    local stop='--why --patience --list --json --help'
+    local resume='--why --json --help'
+    local escalate='--category --attempt --tier --retries --optional --json --help'
+>>>>>>> main
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
@@ -32,6 +44,11 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
+    policypolicy) COMPREPLY=($(compgen -W 'show check' -- "$cur")) ;;
+    policy--policy)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W 'max-safety production' -- "$cur") $(compgen -f -- "$cur"))
+        ;;
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
@@ -50,6 +67,7 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$check -e" -- "$cur") $(compgen -f -- "$cur"))
         ;;
+<<<<<<< HEAD
     audit*)
         if ((COMP_CWORD == 2)); then
             COMPREPLY=($(compgen -W 'tail show verify export anomalies' -- "$cur"))
@@ -57,6 +75,22 @@ _cordon()
             COMPREPLY=($(compgen -W "$audit" -- "$cur"))
         fi
         ;;
+=======
+    policy*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$policy" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    escalate--category) COMPREPLY=($(compgen -W 'CODE LOGIC FORMAT SCHEMA TIMEOUT EARLY_ABORT' -- "$cur")) ;;
+    escalate--tier) COMPREPLY=($(compgen -W 'worker coder architect ingest' -- "$cur")) ;;
+    approve--why | stop--why | stop--patience | resume--why | escalate--attempt | escalate--retries) ;;
+    approveshow | approveyes | approveno)
+        COMPREPLY=($(compgen -W "$(cordon approve list 2>/dev/null | cut -d' ' -f1 | grep ^ap-)" -- "$cur"))
+        ;;
+    approve*) COMPREPLY=($(compgen -W "list show yes no $approve" -- "$cur")) ;;
+    stop*) COMPREPLY=($(compgen -W "$stop" -- "$cur")) ;;
+    resume*) COMPREPLY=($(compgen -W "$resume" -- "$cur")) ;;
+    escalate*) COMPREPLY=($(compgen -W "$escalate" -- "$cur")) ;;
+>>>>>>> main
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac
 }

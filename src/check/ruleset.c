@@ -33,22 +33,36 @@ const struct policy_rule *const *check_ruleset_row(const struct check_ruleset *s
     return NULL;
 }
 
-static int add_exact(struct check_ruleset *set, const struct policy_rule *rule, struct err *err)
+/* The row of NAME, made if there is none. */
+static const struct policy_rule **row_for(struct check_ruleset *set, const char *name, size_t len)
 {
-    size_t len = strlen(rule->name);
-    uint32_t h = hash(rule->name, len), i = h & set->slot_mask;
+    uint32_t h = hash(name, len), i = h & set->slot_mask;
     for (; set->slots[i].name; i = (i + 1) & set->slot_mask)
         if (set->slots[i].hash == h && set->slots[i].len == len &&
-            memcmp(set->slots[i].name, rule->name, len) == 0)
+            memcmp(set->slots[i].name, name, len) == 0)
             break;
     struct check_slot *s = &set->slots[i];
     if (!s->name)
-        *s = (struct check_slot){rule->name, (uint32_t)len, h, (uint32_t)set->row_count++};
-    const struct policy_rule **cell = &set->rows[s->row][rule->kind];
-    if (*cell)
+        *s = (struct check_slot){name, (uint32_t)len, h, (uint32_t)set->row_count++};
+    return set->rows[s->row];
+}
+
+static int add_exact(struct check_ruleset *set, const struct policy_rule *rule, struct err *err)
+{
+    const struct policy_rule **row = row_for(set, rule->name, strlen(rule->name));
+    if (row[rule->kind])
         return err_set(err, ERR_FORMAT, "%s %s is ruled twice", policy_rule_kind_name(rule->kind),
                        rule->name);
-    *cell = rule;
+    row[rule->kind] = rule;
+    if (rule->kind == POLICY_MEMBER_ALLOW || rule->kind == POLICY_MEMBER_DENY) {
+        const char *dot = strrchr(rule->name, '.');
+        if (!dot || dot == rule->name || !dot[1])
+            return err_set(err, ERR_FORMAT, "no module.member: %.60s", rule->name);
+        row = row_for(set, rule->name, (size_t)(dot - rule->name));
+        row[CHECK_ROW_MEMBERS] = rule;
+        if (rule->kind == POLICY_MEMBER_ALLOW)
+            row[CHECK_ROW_RESTRICTED] = rule;
+    }
     return 0;
 }
 
@@ -92,11 +106,11 @@ int check_ruleset_index(struct check_ruleset *set, struct err *err)
     size_t n = set->profile.rule_count, slots = 16;
     if (n > CHECK_RULES_MAX)
         return err_set(err, ERR_LIMIT, "%zu rules; at most %d", n, CHECK_RULES_MAX);
-    while (slots < 2 * n)
+    while (slots < 4 * n) /* a member has a row of its own and one of its module */
         slots *= 2;
     set->slot_mask = (uint32_t)slots - 1;
     set->slots = arena_alloc(&set->arena, slots * sizeof *set->slots);
-    set->rows = arena_alloc(&set->arena, (n + 1) * sizeof *set->rows);
+    set->rows = arena_alloc(&set->arena, (2 * n + 1) * sizeof *set->rows);
     set->patterns = arena_alloc(&set->arena, (n + 1) * sizeof(const struct policy_rule *));
     if (!set->slots || !set->rows || !set->patterns)
         return err_set(err, ERR_MEMORY, "no memory for %zu rules", n);
@@ -112,7 +126,7 @@ struct check_ruleset *check_ruleset_alloc(void)
 {
     struct check_ruleset *set = calloc(1, sizeof *set);
     if (set) /* rows are the largest part: a pointer for every kind */
-        arena_init(&set->arena, CHECK_RULESET_MAX + CHECK_RULES_MAX * 400UL);
+        arena_init(&set->arena, CHECK_RULESET_MAX + CHECK_RULES_MAX * 700UL);
     return set;
 }
 
@@ -163,6 +177,14 @@ static const struct policy_rule *pattern(const struct check_ruleset *set,
         }
     }
     return best;
+}
+
+const struct policy_rule *check_ruleset_pattern(const struct check_ruleset *set,
+                                                enum policy_rule_kind kind, const char *name,
+                                                size_t len)
+{
+    size_t n;
+    return pattern(set, kind, name, len, &n);
 }
 
 const struct policy_rule *check_ruleset_match(const struct check_ruleset *set,

@@ -1,6 +1,7 @@
 /* Reports: order, ceilings, and the seeds' sentences. */
 #include "base/tap.h"
 #include "check/report.h"
+#include "check/sentence.h"
 
 static void add(struct check_report *r, const char *rule, const char *message, uint32_t line,
                 uint32_t column)
@@ -124,8 +125,33 @@ static void ceilings(void)
     check_report_done(&r);
 }
 
+static void sentences(void)
+{
+    static const struct {
+        enum check_sentence what;
+        const char *operand, *want;
+    } t[] = {
+        {CHECK_SAY_FUNCTION, "eval", "Blocked function: eval"},
+        {CHECK_SAY_IMPORT, "os", "Blocked import: os"},
+        {CHECK_SAY_METACLASS, "metaclass", "Blocked: metaclass usage"},
+        {CHECK_SAY_METHOD, "__get__", "Blocked descriptor method: __get__"},
+        {CHECK_SAY_SIZE, "50KB", "Code exceeds size limit (50KB)"},
+        {CHECK_SAY_SYNTAX, "bad\ninput\x1b[31m", "Syntax error: bad input [31m"},
+    };
+    char out[64];
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        check_sentence(t[i].what, t[i].operand, out, sizeof out);
+        tap_eq_str(out, t[i].want, "sentence %zu", i);
+    }
+    check_operand("a\0b\xff\xe2\x80\xa8", 7, out, sizeof out);
+    tap_eq_str(out, "a b? ", "an operand of odd bytes");
+    check_operand("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 12, out, 12);
+    tap_eq_str(out, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9...", "an operand that is cut");
+}
+
 int main(void)
 {
+    sentences();
     verdicts();
     ceilings();
     return tap_done();

@@ -110,12 +110,14 @@ static void tables(void)
     const struct policy_rule star[] = {R(CALL_DENY, "e*l")};
     const struct policy_rule module_star[] = {R(MODULE_DENY, "os*")};
     const struct policy_rule empty[] = {R(CALL_DENY, "")};
+    const struct policy_rule member[] = {R(MEMBER_DENY, "path")};
     refuse_table(twice, 2, "ruled twice", "a rule twice");
     refuse_table(twice_pattern, 2, "ruled twice", "a pattern twice");
     refuse_table(construct, 1, "no such construct", "an unknown construct");
     refuse_table(star, 1, "no pattern", "a star in the middle");
     refuse_table(module_star, 1, "no pattern", "a pattern of modules");
     refuse_table(empty, 1, "a name", "a rule without a name");
+    refuse_table(member, 1, "no module.member", "a member without a module");
     refuse_table(some, CHECK_RULES_MAX + 1, "at most", "too many rules");
 }
 

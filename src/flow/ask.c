@@ -10,9 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *tool_name(const struct flow *f)
+const char *flow_tool_name(const struct flow *f)
 {
-    return f->req->kind == FLOW_EXEC ? "exec" : "run";
+    return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CELL ? "session" : "run";
+}
+
+bool flow_only_judges(const struct flow *f)
+{
+    return f->req->kind == FLOW_CHECK || f->req->kind == FLOW_LINE;
 }
 
 static int deny(struct flow *f, const struct gate_refusal *no)
@@ -46,7 +51,7 @@ int flow_prepare(struct flow *f, struct err *err)
     struct jsonw j = {.out = &f->arguments};
     buf_init(&f->arguments, MIB);
     jsonw_open(&j, NULL, '{');
-    jsonw_string(&j, "tool", tool_name(f));
+    jsonw_string(&j, "tool", flow_tool_name(f));
     jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
     jsonw_open(&j, "argv", '[');
     for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
@@ -90,11 +95,11 @@ int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct gate_refusal no = {0};
-    if (req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,
                                    .role = req->role,
-                                   .tool = tool_name(f),
+                                   .tool = flow_tool_name(f),
                                    .task = req->task,
                                    .code = req->source,
                                    .code_len = req->source_len,
@@ -132,14 +137,15 @@ static int judge_again(struct flow *f, struct err *err)
 int flow_decide(struct flow *f, struct err *err)
 {
     struct gate_refusal no = {0};
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     struct gate_ticket *ticket = f->ticket;
     bool judged = f->req->kind != FLOW_EXEC;
     uint64_t asked = clock_now_ns();
     f->ticket = NULL;
     int r = gate_decide(ticket, judged ? &f->worker.report : NULL, &f->plan, &no, err);
-    if (r == 1 && judged && clock_now_ns() - asked > CHILD_WAITS_NS)
+    /* a session is not thrown away; the clocks of its call begin later */
+    if (r == 1 && judged && f->req->kind != FLOW_CELL && clock_now_ns() - asked > CHILD_WAITS_NS)
         return judge_again(f, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
@@ -149,7 +155,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
     const struct flow_request *req = f->req;
     *ret = (struct audit_facts){.execution_id = f->result->id,
                                 .client_id = f->ask.client.id,
-                                .tool = tool_name(f),
+                                .tool = flow_tool_name(f),
                                 .session = f->result->session[0] ? f->result->session : NULL,
                                 .language = req->kind == FLOW_EXEC ? NULL : "python",
                                 .profile = req->profile ? req->profile->name : NULL,
@@ -162,7 +168,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
 int flow_record(struct flow *f, struct err *err)
 {
     struct audit_facts now;
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     facts(f, &now);
     if (audit_begin_run(f->req->house->audit, &now, &f->begun, err) < 0)
@@ -211,7 +217,7 @@ int flow_settle(struct flow *f, struct err *err)
     struct audit_facts now;
     struct err why = ERR_INIT;
     struct flow_result *r = f->result;
-    if (f->req->kind == FLOW_CHECK)
+    if (flow_only_judges(f))
         return FLOW_GO_ON;
     if (err->code < 0 && err->code != ERR_USAGE && r->status == FLOW_OK)
         flow_result_refuse(r, err);

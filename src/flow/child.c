@@ -8,10 +8,12 @@
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define JUDGE_MS 10000 /* a parser that takes longer is a refusal */
 
@@ -51,22 +53,40 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
     return false;
 }
 
+static int add_bind(struct flow *f, const char *source, const char *dest, struct err *err)
+{
+    if (f->spec.nbinds == LIMIT_BINDS)
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 2);
+    f->binds[f->spec.nbinds++] = (struct jail_bind){.source = source, .dest = dest, .moved = true};
+    return 0;
+}
+
+/* Debian keeps some packages' settings outside /usr. What is not there is not missed. */
+static int add_settings(struct flow *f, struct err *err)
+{
+    static const char *const files[] = {"/etc/matplotlibrc"};
+    int r = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files && r == 0; i++)
+        if (access(files[i], R_OK) == 0)
+            r = add_bind(f, files[i], files[i], err);
+    return r;
+}
+
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
 static int plan_worker(struct flow *f, struct err *err)
 {
     size_t n = 0;
-    f->spec = f->req->spec;
-    if (f->spec.nbinds >= LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 1);
     memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
-    f->binds[f->spec.nbinds] =
-        (struct jail_bind){.source = f->req->python, .dest = "/cordon-python", .moved = true};
     f->spec.binds = f->binds;
-    f->spec.nbinds++;
-    f->spec.filter = "python";
-    f->spec.program = "/cordon-python";
+    int r = add_bind(f, f->req->python, "/cordon-python", err);
+    if (r == 0 && !f->req->profile->guards)
+        r = add_settings(f, err);
+    if (r < 0)
+        return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
+    f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
+    f->spec.program = "/cordon-python";
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (!f->req->profile->guards)
@@ -118,19 +138,99 @@ static int died_early(struct flow *f, const char *what)
     return FLOW_STOP;
 }
 
-int flow_child_open(struct flow *f, struct err *err)
+/* ---- three ways to a locked child ---- */
+
+static int take_over(struct flow *f, struct jail_child *child, bool fresh, struct err *err)
 {
-    if (f->req->kind == FLOW_EXEC)
-        return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
+    struct jail_adopt a = {
+        .limits = f->spec.limits, .input = f->req->input, .sink = {f, take_bytes, take_channel}};
+    int channel = child->channel;
+    int r = jail_run_adopt(child, &a, &f->run, err);
+    if (r < 0)
+        return r;
+    flow_worker_init(&f->worker, channel, f->result);
+    f->channel[0] = channel;
+    f->worker.run = f->run;
+    f->worker.has_rules = true;
+    f->worker.state = fresh ? FLOW_WORKER_STARTING : FLOW_WORKER_READY;
+    return 0;
+}
+
+/* A warm one, if the holder has one that fits. 1: it is ours. 0: there is none. */
+static int lease(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer answer;
+    struct err why = ERR_INIT;
+    bool plain = req->spec.nbinds == 0 && req->spec.envc == FLOW_FIXED_ENV &&
+                 req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP;
+    if (!req->pool || !plain || policy_profile_find(req->profile->name) != req->profile)
+        return 0; /* children of the pool are all alike */
+    if (pool_client_open(&f->pool, &why) < 0 || f->pool.sock < 0)
+        return 0;
+    struct jail_limits limits = f->spec.limits;
+    limits.threads = req->profile->threads ? limits.threads : 0;
+    f->spec.limits = limits;
+    if (pool_client_lease(&f->pool, req->profile->name, !req->profile->guards, &limits, 0, &child,
+                          &answer, &why) < 0 ||
+        answer.declined)
+        return 0;
+    int r = take_over(f, &child, true, err);
+    if (r < 0)
+        jail_child_close(&child);
+    f->result->warm = r == 0;
+    return r < 0 ? r : 1;
+}
+
+static int build_one(struct flow *f, struct err *err)
+{
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->channel) < 0)
         return err_sys(err, "socketpair");
     flow_worker_init(&f->worker, f->channel[0], f->result);
     int r = plan_worker(f, err);
-    if (r == 0)
-        r = start(f, err);
+    return r < 0 ? r : start(f, err);
+}
+
+static bool in_session(const struct flow *f)
+{
+    return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
+}
+
+/* A session's process began long ago: input and variables of this call come to it by the channel. */
+static int enter_session(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    const struct jail_spec *s = &req->spec;
+    FD_AUTO theirs = -1;
+    int r = 0, ends[2];
+    if (req->input >= 0) {
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return err_sys(err, "pipe");
+        theirs = ends[0];
+        fd_close(req->child->in);
+        req->child->in = ends[1];
+    }
+    r = take_over(f, req->child, req->child_fresh, err);
+    if (r == 0 && s->envc)
+        r = flow_worker_environ(&f->worker, s->env, s->envc, err);
+    if (r == 0 && theirs >= 0)
+        r = flow_worker_input(&f->worker, theirs, err);
+    return r;
+}
+
+int flow_child_open(struct flow *f, struct err *err)
+{
+    if (f->req->kind == FLOW_EXEC)
+        return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
+    f->spec = f->req->spec;
+    int r = in_session(f) ? enter_session(f, err) : lease(f, err);
+    if (r == 0 && !in_session(f))
+        r = build_one(f, err);
     if (r < 0)
         return r;
-    if (carry(f, FLOW_WORKER_STARTING, JUDGE_MS) && f->worker.state == FLOW_WORKER_READY)
+    if (f->worker.state == FLOW_WORKER_READY ||
+        (carry(f, FLOW_WORKER_STARTING, JUDGE_MS) && f->worker.state == FLOW_WORKER_READY))
         return FLOW_GO_ON;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
@@ -158,7 +258,10 @@ static void report_findings(struct flow *f)
     buf_init(&text, 64 * KIB);
     if (check_report_message(report, &text) < 0)
         buf_reset(&text);
-    flow_result_say(r, FLOW_BLOCKED, "input", "CODE", rules ? "SecurityError" : "ValidationError",
+    flow_result_say(r, FLOW_BLOCKED, "input", "CODE",
+                    !rules                      ? "ValidationError"
+                    : f->req->kind == FLOW_CELL ? "REPLSecurityError"
+                                                : "SecurityError",
                     text.data ? text.data : "refused by the check");
     if (report->count)
         r->line = report->findings[0].line;
@@ -193,14 +296,20 @@ int flow_check(struct flow *f, struct err *err)
     if (f->req->source_len > LIMIT_SOURCE)
         return too_long(f);
     f->job = (struct flow_job){
-        .kind = f->req->kind == FLOW_CHECK ? FLOW_JOB_CHECK : FLOW_JOB_RUN,
+        .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
+                : f->req->kind == FLOW_CELL ? FLOW_JOB_CELL
+                : f->req->kind == FLOW_LINE ? FLOW_JOB_LINE
+                                            : FLOW_JOB_RUN,
         .profile = f->req->profile,
         .name = f->req->name,
         .source = f->req->source,
         .len = f->req->source_len,
         .tools = f->req->tools,
-        .calls_max = f->req->house->policy->sessions.tool_calls,
+        .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
+        .limits = f->result->warm ? &f->spec.limits : NULL,
     };
+    if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
+        f->job.calls_max = 0;
     int r = flow_worker_give(&f->worker, &f->job, err);
     if (r < 0)
         return r;
@@ -215,31 +324,53 @@ int flow_check(struct flow *f, struct err *err)
         report_findings(f);
         return FLOW_STOP;
     }
-    return f->req->kind == FLOW_CHECK ? FLOW_STOP : FLOW_GO_ON;
+    return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
 }
 
 int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
-    gate_plan_start(f->plan, exec ? "exec" : "run"); /* nothing starts without one */
+    gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
+    if (!exec)
+        jail_run_clock(f->run); /* what came before was our own time */
     int r = exec ? start(f, err) : flow_worker_go(&f->worker, err);
     if (r < 0)
         return r;
-    while (carry(f, FLOW_WORKER_RUNNING, -1) && f->run)
+    while (carry(f, FLOW_WORKER_RUNNING, -1))
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
+    f->result->host_calls = f->worker.calls;
+    f->result->alive = f->req->kind == FLOW_CELL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     if (f->req->kind != FLOW_EXEC)
-        flow_worker_explain(&f->worker);
+        flow_worker_explain(&f->worker, &f->spec.limits);
     return FLOW_GO_ON;
+}
+
+/* A session that was asked and not told to go is as it was. */
+static void leave_session(struct flow *f)
+{
+    bool unharmed = f->worker.state == FLOW_WORKER_READY || f->worker.state == FLOW_WORKER_JUDGED;
+    if (!f->run)
+        f->result->alive = true;
+    else if (unharmed) {
+        jail_run_release(f->run, 0);
+        f->result->alive = jail_run_step(f->run, 0);
+    }
 }
 
 void flow_child_close(struct flow *f)
 {
+    if (in_session(f))
+        leave_session(f);
     jail_run_free(f->run);
     f->run = NULL;
-    if (f->req->kind != FLOW_EXEC) {
+    if (f->req->kind == FLOW_EXEC)
+        return;
+    if (!in_session(f))
         fd_close(f->worker.fd);
-        fd_close(f->channel[1]);
-        flow_worker_done(&f->worker);
-    }
+    fd_close(f->channel[1]);
+    f->channel[0] = f->channel[1] = f->worker.fd = -1;
+    flow_worker_done(&f->worker);
+    if (f->result->warm)
+        pool_client_close(&f->pool);
 }

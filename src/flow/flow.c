@@ -4,6 +4,8 @@
 
 #include "base/limits.h"
 
+#include <stdio.h>
+
 static int clean_streams(struct flow *f, struct err *err)
 {
     (void)err;
@@ -42,6 +44,9 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
     struct flow f = {.req = req, .result = result, .spec = req->spec, .channel = {-1, -1}};
     int r = FLOW_GO_ON;
     flow_result_init(result);
+    f.pool.sock = -1;
+    if (req->session)
+        snprintf(result->session, sizeof result->session, "%s", req->session);
     f.worker.fd = -1;
     f.cleaning = !req->live.bytes;
     for (int i = 0; i < 2 && f.cleaning; i++)

@@ -11,13 +11,15 @@
 #include "flow/house.h"
 #include "flow/result.h"
 #include "flow/worker.h"
-#include "jail/run.h"
+#include "jail/child.h"
 #include "output/clean.h"
 
 enum flow_kind {
     FLOW_EXEC,  /* any program: nothing to judge */
     FLOW_CHECK, /* judged, not run */
     FLOW_RUN,   /* judged, then run */
+    FLOW_CELL,  /* judged, then run in a session, which goes on afterwards */
+    FLOW_LINE,  /* the same, not run: whether the lines so far are whole, and what the judge says */
 };
 
 struct flow_request {
@@ -39,6 +41,15 @@ struct flow_request {
     const char *nest;   /* path of cordon-nest */
     const char *python; /* path of cordon-python */
     int stop;           /* readable: stop the run (a signalfd); -1: none */
+    bool pool;          /* FLOW_RUN: take a warm child where the holder has one */
+
+    /* FLOW_CELL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
+     * the result tells whether it still is one. Of SPEC its limits bound the call, and its variables are
+     * set on top of what the session has. */
+    struct jail_child *child;
+    bool child_fresh; /* nothing was heard from it yet: it says READY first */
+    const char *session;
+    uint64_t calls_used; /* of host functions, by this session so far */
 
     /* Called once with the judge's report, refused or not; NULL: nobody asks. */
     void (*report)(void *ctx, const struct check_report *report);
@@ -51,6 +62,8 @@ struct flow_request {
     enum output_escape escape;
     const struct output_rules *rules; /* what is scrubbed and redacted; NULL: nothing */
 };
+
+#define FLOW_FIXED_ENV 4 /* variables that every program gets: more were asked for by --env */
 
 /* Whoever stands in the way names itself in the result. ERR_USAGE alone comes back as an error: the
  * request made no sense. */

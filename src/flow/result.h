@@ -68,6 +68,9 @@ struct flow_result {
     size_t file_count;
     bool files_cut; /* there were more */
     char session[64];
+    bool alive;          /* the session goes on */
+    bool warm;           /* a child of the pool ran it */
+    uint64_t host_calls; /* that it made */
 };
 
 void flow_result_init(struct flow_result *r); /* a new id, status ok */

@@ -9,6 +9,7 @@
 #define FLOW_STEPS_H
 
 #include "flow/flow.h"
+#include "pool/pool_client.h"
 
 enum flow_next { FLOW_GO_ON, FLOW_STOP }; /* or a negative error: the request made no sense */
 
@@ -28,7 +29,8 @@ struct flow {
     const char *worker_argv[10];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;
-    int channel[2]; /* ours, the worker's */
+    int channel[2];          /* ours, the worker's */
+    struct pool_client pool; /* the leash of a warm child */
     struct flow_worker worker;
     struct flow_job job;
     struct output_clean clean[2];
@@ -36,6 +38,8 @@ struct flow {
 };
 
 /* ask.c: the gate and the audit. */
+const char *flow_tool_name(const struct flow *f); /* run, exec, session */
+bool flow_only_judges(const struct flow *f);
 int flow_prepare(struct flow *f, struct err *err);
 int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);

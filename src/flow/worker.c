@@ -5,6 +5,8 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "check/ruleset.h"
+#include "jail/child.h"
+#include "sys/fd.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -27,6 +29,14 @@ void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result)
 void flow_worker_done(struct flow_worker *w)
 {
     check_report_done(&w->report);
+}
+
+/* RUN is NULL in the tests of this file alone. */
+static void violation(const struct flow_worker *w, const char *layer, const char *rule,
+                      const char *detail, const char *hint, uint64_t line)
+{
+    if (w->run)
+        jail_run_violation(w->run, layer, rule, detail, hint, line);
 }
 
 /* ---- to the worker ---- */
@@ -93,6 +103,27 @@ static int give_source(const struct flow_worker *w, struct buf *b, struct err *e
         left -= n;
     }
     return r;
+}
+
+int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t count,
+                        struct err *err)
+{
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_ENVIRON);
+    wire_put_strings(&m, env, count);
+    return send_frame(w, &m, 0, err);
+}
+
+int flow_worker_input(struct flow_worker *w, int fd, struct err *err)
+{
+    char frame[16];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_INPUT);
+    int r = wire_end(&m);
+    struct fd_packet p = {.data = frame, .len = b.len, .fds = &fd, .nfds = 1};
+    return r < 0 || fd_send(w->fd, &p) < 0 ? err_sys(err, "send to the worker") : 0;
 }
 
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
@@ -171,7 +202,7 @@ static bool take_event(struct flow_worker *w, struct wire_reader *r)
     wire_get_text(r, rule, sizeof rule);
     wire_get_text(r, detail, sizeof detail);
     wire_get_text(r, hint, sizeof hint);
-    jail_run_violation(w->run, layer, rule, detail, hint, wire_get_uint(r));
+    violation(w, layer, rule, detail, hint, wire_get_uint(r));
     return true;
 }
 
@@ -226,9 +257,8 @@ static bool answer_call(struct flow_worker *w, const char *name, const char *arg
     if (w->calls >= w->job->calls_max) {
         snprintf(text, sizeof text, "limit of %llu calls of host functions",
                  (unsigned long long)w->job->calls_max);
-        jail_run_violation(w->run, "resources", "limit.calls", text,
-                           "do more with each call, or ask the operator for sessions.tool_calls",
-                           0);
+        violation(w, "resources", "limit.calls", text,
+                  "do more with each call, or ask the operator for sessions.tool_calls", 0);
         return refuse_call(answer, text);
     }
     w->calls++;
@@ -295,12 +325,11 @@ static bool take(struct flow_worker *w, struct wire_reader *r)
 static bool broken(struct flow_worker *w)
 {
     w->state = FLOW_WORKER_BROKEN;
-    if (w->run) {
-        jail_run_violation(w->run, "process", "channel.garbage",
-                           "what came on descriptor 3 is no message of a worker",
-                           "leave descriptor 3 alone; call the functions that are given", 0);
+    violation(w, "process", "channel.garbage",
+              "what came on descriptor 3 is no message of a worker",
+              "leave descriptor 3 alone; call the functions that are given", 0);
+    if (w->run)
         jail_run_stop(w->run);
-    }
     return false;
 }
 
@@ -321,15 +350,18 @@ bool flow_worker_read(struct flow_worker *w)
         }
         if ((size_t)n > sizeof room || wire_open(&r, room, (size_t)n, &err) < 0 || !take(w, &r))
             return broken(w);
-        if (w->state == FLOW_WORKER_DONE && w->run && w->job->kind != FLOW_JOB_CELL) {
-            jail_run_end_now(w->run, w->exit_code);
+        if (w->state == FLOW_WORKER_DONE && w->run) {
+            if (w->job->kind == FLOW_JOB_CELL)
+                jail_run_release(w->run, w->exit_code);
+            else
+                jail_run_end_now(w->run, w->exit_code);
             return false;
         }
     }
     return true;
 }
 
-void flow_worker_explain(const struct flow_worker *w)
+void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
 {
     struct flow_result *r = w->result;
     char text[400];
@@ -340,10 +372,14 @@ void flow_worker_explain(const struct flow_worker *w)
     }
     if (r->status != FLOW_ERROR || !w->fault_type[0] || r->category[0] == 'E')
         return;
-    snprintf(text, sizeof text, "%s%s%.300s", w->fault_type, w->fault[0] ? ": " : "", w->fault);
-    bool memory = strcmp(w->fault_type, "MemoryError") == 0;
-    flow_result_say(r, memory ? FLOW_MEMORY : FLOW_ERROR, memory ? "resources" : NULL, "CODE",
-                    w->fault_type, text);
-    snprintf(r->message, sizeof r->message, "%s", w->fault);
+    if (strcmp(w->fault_type, "MemoryError") == 0) {
+        snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
+                 (unsigned long long)(limits->memory / MIB), r->memory_by);
+        flow_result_say(r, FLOW_MEMORY, "resources", "CODE", w->fault_type, text);
+    } else {
+        snprintf(text, sizeof text, "%s%s%.300s", w->fault_type, w->fault[0] ? ": " : "", w->fault);
+        flow_result_say(r, FLOW_ERROR, NULL, "CODE", w->fault_type, text);
+        snprintf(r->message, sizeof r->message, "%s", w->fault);
+    }
     r->line = w->fault_line;
 }

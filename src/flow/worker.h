@@ -32,7 +32,7 @@ struct flow_tool {
 };
 
 struct flow_job {
-    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CELL } kind;
+    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CELL, FLOW_JOB_LINE } kind;
     const struct policy_profile *profile;
     const char *name; /* of the source, in tracebacks */
     const void *source;
@@ -60,6 +60,12 @@ struct flow_worker {
 void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result);
 void flow_worker_done(struct flow_worker *w);
 
+/* Before a job, where the process began long before it: variables to set, K=V each; another standard
+ * input. FD stays the caller's. */
+ERR_MUST_USE int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t count,
+                                     struct err *err);
+ERR_MUST_USE int flow_worker_input(struct flow_worker *w, int fd, struct err *err);
+
 /* Gives it the job; it must be READY. Sleeps at most a few seconds if it does not read. */
 ERR_MUST_USE int flow_worker_give(struct flow_worker *w, const struct flow_job *job,
                                   struct err *err);
@@ -69,6 +75,6 @@ ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
 bool flow_worker_read(struct flow_worker *w);
 
 /* What its end says about the result, on top of the jail's word. */
-void flow_worker_explain(const struct flow_worker *w);
+void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits);
 
 #endif

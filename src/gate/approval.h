@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "gate/gate.h"
+#include "gate/lineage.h"
 
 enum gate_approval_state {
     GATE_ASKED,
@@ -41,9 +42,10 @@ ERR_MUST_USE int gate_approvals_list(struct gate *g, bool waiting_only, struct a
 ERR_MUST_USE int gate_approval_show(struct gate *g, const char *id, struct arena *mem,
                                     struct gate_approval *ret_approval, struct err *err);
 
-/* Answers for the calling process: who it is comes from the kernel. 1: recorded. 0: REFUSAL says why
- * this process may not, or why it is too late. */
-ERR_MUST_USE int gate_approval_answer(struct gate *g, const char *id, bool yes, const char *why,
+/* SELF is the answering process and its ancestors, read before it changed its user. 1: recorded. 0:
+ * REFUSAL says why it may not, or why it is too late. A no is anybody's to say. */
+ERR_MUST_USE int gate_approval_answer(struct gate *g, const char *id,
+                                      const struct gate_lineage *self, bool yes, const char *why,
                                       struct gate_refusal *ret_refusal, struct err *err);
 
 #endif

@@ -137,8 +137,7 @@ struct gate_config {
         size_t npaths;
     } arena;
 
-    const char
-        *approvals_program; /* absolute path of cordon-approvals; NULL: no approval possible */
+    const char *approvals_program; /* path of cordon-approvals; NULL: no approval possible */
 
     void (*on_event)(void *ctx, const struct gate_event *event); /* for the audit; may be NULL */
     void *ctx;

@@ -81,6 +81,7 @@ struct gate_request {
         *arguments; /* all else that decides what happens, one canonical JSON text; or NULL */
     const char *const *writes; /* paths that it may write, as the guest names them */
     size_t nwrites;
+    pid_t asker;               /* who stands behind it; 0: this process */
     uint64_t wait_ms;          /* for a place; 0: refuse at once */
     uint64_t approval_wait_ms; /* for a person; 0: refuse at once, the question stays */
 };
@@ -92,11 +93,12 @@ struct gate_request {
     X(BREAKER_OPEN, "gate.breaker.open") /* seconds: until the next probe */                       \
     X(BREAKER_HALF_OPEN, "gate.breaker.half-open")                                                 \
     X(BREAKER_CLOSE, "gate.breaker.close")                                                         \
-    X(APPROVAL_ASKED, "gate.approval.asked")   /* subject: approval id */                          \
-    X(APPROVAL_USED, "gate.approval.used")     /* detail: who said yes and why */                  \
-    X(APPROVAL_DENIED, "gate.approval.denied") /* by a person, or expired */                       \
-    X(ARENA_VERDICT, "gate.arena.verdict")     /* one a judge; subject: the judge */               \
-    X(ARENA, "gate.arena")                     /* the arena's decision */                          \
+    X(APPROVAL_ASKED, "gate.approval.asked")       /* subject: approval id */                      \
+    X(APPROVAL_ANSWERED, "gate.approval.answered") /* detail: yes or no, who and why */            \
+    X(APPROVAL_USED, "gate.approval.used")         /* detail: who said yes and why */              \
+    X(APPROVAL_DENIED, "gate.approval.denied")     /* by a person, or expired */                   \
+    X(ARENA_VERDICT, "gate.arena.verdict")         /* one a judge; subject: the judge */           \
+    X(ARENA, "gate.arena")                         /* the arena's decision */                      \
     X(STOP, "gate.stop")                                                                           \
     X(STOPPED_RUN, "gate.stop.run") /* one an execution; subject: its id */                        \
     X(RESUME, "gate.resume")
@@ -136,8 +138,10 @@ ERR_MUST_USE int gate_admit(struct gate *g, const struct gate_request *request,
 ERR_MUST_USE int gate_admit_start(struct gate *g, const struct gate_request *request,
                                   struct gate_ticket **ret_ticket, struct gate_refusal *ret_refusal,
                                   struct err *err);
-/* Sleeps at most WAIT_MS. 1: the place is yours; 2: still in line. */
-int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms);
+/* Sleeps at most WAIT_MS. 1: the place is yours; 2: still in line; 0: refused after all, and the
+ * ticket is gone; negative: an error, and it is gone too. */
+ERR_MUST_USE int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms,
+                                 struct gate_refusal *ret_refusal, struct err *err);
 
 /* Takes the ticket, whatever comes. REPORT may be NULL only for a tool that is not judged. The
  * place is given up while a person is waited for. 1, 0, negative: as above. */
@@ -199,18 +203,30 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
                                   uint64_t *ret_wait_ns, struct err *err);
 
 #define GATE_COUNTERS(X)                                                                           \
-    X(admitted)                                                                                    \
-    X(planned)                                                                                     \
-    X(released) X(refused) X(waited) X(lost) X(breaker_opened) X(breaker_probed) X(breaker_closed) \
-        X(asked) X(approved) X(denied) X(arena_passed) X(arena_blocked) X(stops) X(stopped_runs)
+    X(admitted, "executions that were given a place")                                              \
+    X(planned, "and a plan")                                                                       \
+    X(released, "and came to their end")                                                           \
+    X(refused, "requests that were refused, by any rule")                                          \
+    X(waited, "requests that stood in line")                                                       \
+    X(lost, "places whose owner was killed")                                                       \
+    X(breaker_opened, "breakers that opened")                                                      \
+    X(breaker_probed, "probes of half-open breakers")                                              \
+    X(breaker_closed, "breakers that closed")                                                      \
+    X(asked, "questions to people")                                                                \
+    X(approved, "answers that were yes, and used")                                                 \
+    X(denied, "answers that were no, or never came")                                               \
+    X(arena_passed, "decisions of the arena for it")                                               \
+    X(arena_blocked, "and against it")                                                             \
+    X(stops, "calls of cordon stop")                                                               \
+    X(stopped_runs, "executions that they ended")
 struct gate_counters {
-#define X(name) uint64_t name;
+#define X(name, text) uint64_t name;
     GATE_COUNTERS(X)
 #undef X
 };
 void gate_counters_read(const struct gate *g, struct gate_counters *ret);
 
 /* A session is closed: its count of iterations is needed no more. */
-void gate_task_forget(struct gate *g, const char *task);
+void gate_task_forget(struct gate *g, const struct gate_client *client, const char *task);
 
 #endif

@@ -19,6 +19,7 @@
  */
 #include "jail/inside.h"
 
+#include "jail/template.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
@@ -47,13 +48,16 @@ static void default_signals(void)
 static int own_identity(struct jail_stage *st, struct err *err)
 {
     const struct jail_spec *spec = st->spec;
-    if (spec->mode == JAIL_FULL && !jail_off(spec, user)) {
-        if (jail_ns_map_self(st->proc, spec->inner_id, 0, spec->inner_id, 0) < 0)
-            return err_sys(err, "map the guest's id");
-        /* no further user namespace below, behind seccomp's clone and unshare */
+    const bool inner =
+        spec->kind != JAIL_KIND_TEMPLATE && spec->mode == JAIL_FULL && !jail_off(spec, user);
+    if (inner && jail_ns_map_self(st->proc, spec->inner_id, 0, spec->inner_id, 0) < 0)
+        return err_sys(err, "map the guest's id");
+    if (inner && !spec->branches) /* no further one below, behind seccomp's clone and unshare */
         (void)!fd_write_file(st->proc, "sys/user/max_user_namespaces", "0");
-    }
-    syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); /* the caller's keys stay outside */
+    /* The caller's keys stay outside. A child has its template's session, which is as empty, and keys
+     * are counted per user. */
+    if (spec->kind != JAIL_KIND_CHILD)
+        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     setsid();
     umask(022);
     default_signals();
@@ -64,7 +68,20 @@ static int lock_process(const struct jail_spec *spec, struct err *err)
 {
     if (!jail_off(spec, nnp) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
+    if (spec->kind == JAIL_KIND_TEMPLATE)
+        return jail_caps_of_template(err);
     return jail_off(spec, caps) ? 0 : jail_caps_drop(spec, err);
+}
+
+/* A template's rules are for its children: it must mount, which Landlock would forbid it and them. */
+static int lock_paths(struct jail_stage *st, struct err *err)
+{
+    if (st->spec->kind == JAIL_KIND_TEMPLATE)
+        return jail_landlock_make(st->spec, &st->ruleset, err);
+    if (jail_off(st->spec, landlock))
+        return 0;
+    return st->ruleset >= 0 ? jail_landlock_enter(st->ruleset, err)
+                            : jail_landlock_apply(st->spec, err);
 }
 
 static int lock_calls(struct jail_stage *st, struct err *err)
@@ -91,49 +108,80 @@ static int fail(struct jail_stage *st, const char *layer)
     return 1; /* our death is the end of the pipe for the builder */
 }
 
+int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *ret_status)
+{
+    const struct jail_spec *spec = st->spec;
+    if (own_identity(st, &st->err) < 0)
+        return fail(st, "process");
+    jail_attest_before(proof, st->proc);
+    *ret_status = openat(st->proc, "self/status", O_RDONLY | O_CLOEXEC);
+    if (*ret_status < 0) {
+        err_sys(&st->err, "open the own status in /proc");
+        return fail(st, "process");
+    }
+    if (chdir(jail_off(spec, mount) ? "/mnt" : spec->cwd) < 0) {
+        err_sys(&st->err, "enter %s", spec->cwd);
+        return fail(st, "filesystem");
+    }
+    return 0;
+}
+
+int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof)
+{
+    const struct jail_spec *spec = st->spec;
+    struct err *err = &st->err;
+    if (!jail_off(spec, rlimits) && jail_rlimits_apply(spec, err) < 0)
+        return fail(st, "resources");
+    if (lock_process(spec, err) < 0)
+        return fail(st, "process");
+    if (lock_paths(st, err) < 0)
+        return fail(st, "filesystem");
+    jail_attest_unfiltered(proof);
+    return lock_calls(st, err) < 0 ? fail(st, "syscalls") : 0;
+}
+
+int jail_apply_last(struct jail_stage *st, struct jail_proof *proof)
+{
+    const struct jail_spec *spec = st->spec;
+    const bool guest = spec->kind != JAIL_KIND_TEMPLATE;
+    if (guest && !jail_off(spec, rlimits) && jail_rlimit_descriptors(spec, &st->err) < 0)
+        return fail(st, "resources");
+    jail_attest_descriptors(proof, spec);
+    /* it names the layer */
+    return jail_attest_judge(proof, spec, st->own, &st->layers, &st->err) < 0 ? 1 : 0;
+}
+
+/* The channel; a template finds two more (template.h). */
+static int leave_for_program(const struct jail_stage *st, int *const *keep, size_t keeps,
+                             struct err *err)
+{
+    const int fds[] = {st->channel, st->proc, st->ruleset};
+    size_t count = st->spec->kind == JAIL_KIND_TEMPLATE ? 3 : st->channel >= 0;
+    return count ? jail_fds_place(JAIL_FD_CHANNEL, fds, count, keep, keeps, err) : 0;
+}
+
 int jail_launch(void *p)
 {
     struct jail_stage *st = p;
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
     struct jail_proof proof;
-    int control = st->control[1], ready = st->ready[1]; /* ours may move, the builder's do not */
+    int status, control = st->control[1], ready = st->ready[1]; /* ours may move */
 
-    if (own_identity(st, err) < 0)
-        return fail(st, "process");
-    jail_attest_before(&proof, st->proc);
-    int status = openat(st->proc, "self/status", O_RDONLY | O_CLOEXEC);
-    if (status < 0) {
-        err_sys(err, "open the own status in /proc");
-        return fail(st, "process");
-    }
-    if (chdir(jail_off(spec, mount) ? "/mnt" : spec->cwd) < 0) {
-        err_sys(err, "enter %s", spec->cwd);
-        return fail(st, "filesystem");
-    }
-    if (!jail_off(spec, rlimits) && jail_rlimits_apply(spec, err) < 0)
-        return fail(st, "resources");
-    if (lock_process(spec, err) < 0)
-        return fail(st, "process");
-    if (!jail_off(spec, landlock) && jail_landlock_apply(spec, err) < 0)
-        return fail(st, "filesystem");
-    jail_attest_unfiltered(&proof);
-    if (lock_calls(st, err) < 0)
-        return fail(st, "syscalls");
-    int leftover = fcntl(0, F_DUPFD, 4); /* not close-on-exec, on purpose: step 9 must catch it */
+    if (jail_apply_identity(st, &proof, &status) || jail_apply_locks(st, &proof))
+        return 1;
+    /* not close-on-exec, on purpose: step 9 must catch it */
+    int leftover = fcntl(0, F_DUPFD, JAIL_FD_TEMPLATE_RULESET + 1);
     int *const keep[] = {&status, &control, &ready};
     if (jail_fds_leave_behind(spec, err) < 0 ||
-        jail_fds_channel(st->channel, keep, sizeof keep / sizeof *keep, err) < 0)
+        leave_for_program(st, keep, sizeof keep / sizeof *keep, err) < 0)
         return fail(st, "process");
 
     jail_attest_after(&proof, spec, status);
     proof.acts[JAIL_ACT_leftover] = fcntl(leftover, F_GETFD) & FD_CLOEXEC;
     fd_close(leftover);
-    if (!jail_off(spec, rlimits) && jail_rlimit_descriptors(spec, err) < 0)
-        return fail(st, "resources");
-    jail_attest_descriptors(&proof, spec);
-    if (jail_attest_judge(&proof, spec, st->own, &st->layers, err) < 0)
-        return 1; /* it has named the layer */
+    if (jail_apply_last(st, &proof))
+        return 1;
     if (tell_started(control, &proof) < 0 || write(ready, "R", 1) != 1)
         return 1; /* nobody is there any more */
     /* Where the table notifies exec, this one waits for the builder's word, and is the only one. */

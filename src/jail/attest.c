@@ -6,6 +6,7 @@
 
 #include "jail/inside.h"
 #include "sys/fd.h"
+#include "wire/msg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +103,7 @@ void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, i
     bool full = spec->mode == JAIL_FULL;
     struct statvfs fs;
     own_status(proof, status_fd);
-    proof->quota = statvfs("/live", &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+    proof->quota = statvfs(JAIL_OWN, &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
     a[JAIL_ACT_seal_open] = try_open(full ? "/.sealed" : "/etc/passwd", O_RDONLY);
     a[JAIL_ACT_root_write] = try_open("/.cordon-proof", O_WRONLY | O_CREAT | O_EXCL);
     a[JAIL_ACT_host_file] = try_open("/var", O_RDONLY | O_DIRECTORY);
@@ -148,31 +149,38 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
 {
     const uint64_t *a = p->acts;
     const bool full = spec->mode == JAIL_FULL;
+    /* A template is ours: what only a guest must not have is not asked of it. A child's root is its
+     * template's, which has proved that it is not the host's. */
+    const bool guest = spec->kind != JAIL_KIND_TEMPLATE, child = spec->kind == JAIL_KIND_CHILD;
     struct {
         enum jail_layer layer;
         bool good;
         const char *what;
     } rows[] = {
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "user"), "user namespace"},
-        {JAIL_LAYER_PROCESS, !full || p->uid == spec->inner_id, "inner user namespace"},
-        {JAIL_LAYER_PROCESS, !full || p->pid == 2 || p->pid == 3, "pid namespace"},
+        {JAIL_LAYER_PROCESS, !full || !guest || p->uid == spec->inner_id, "inner user namespace"},
+        {JAIL_LAYER_PROCESS, !full || p->pid == 2 || p->pid == 3 || (!guest && p->pid == 100),
+         "pid namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
         {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},
-        {JAIL_LAYER_PROCESS, no_capabilities(p, full), "capabilities dropped"},
+        {JAIL_LAYER_PROCESS, !guest || no_capabilities(p, full), "capabilities dropped"},
         {JAIL_LAYER_PROCESS, a[JAIL_ACT_leftover] != 0, "descriptors shut"},
         {JAIL_LAYER_PROCESS, status_is(p, "NoNewPrivs:", "1"), "no_new_privs"},
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},
-        {JAIL_LAYER_SYSCALLS, a[JAIL_ACT_denied_call] == EPERM, "a denied call"},
-        {JAIL_LAYER_RESOURCES, a[JAIL_ACT_high_dup] == EBADF, "descriptor limit"},
-        {JAIL_LAYER_RESOURCES, !full || (p->quota > 0 && p->quota <= spec->limits.disk + 65536),
-         "disk quota"},
+        {JAIL_LAYER_SYSCALLS, !guest || a[JAIL_ACT_denied_call] == EPERM, "a denied call"},
+        {JAIL_LAYER_RESOURCES, !guest || a[JAIL_ACT_high_dup] == EBADF, "descriptor limit"},
+        {JAIL_LAYER_RESOURCES,
+         !full || !guest || (p->quota > 0 && p->quota <= spec->limits.disk + 65536), "disk quota"},
         {JAIL_LAYER_NETWORK, !full || a[JAIL_ACT_udp] == ENETUNREACH, "empty network"},
-        {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_seal_open] == EACCES, "landlock"},
+        {JAIL_LAYER_FILESYSTEM, !guest || a[JAIL_ACT_seal_open] == EACCES, "landlock"},
         {JAIL_LAYER_FILESYSTEM, a[JAIL_ACT_root_write] == EROFS || a[JAIL_ACT_root_write] == EACCES,
          "read-only root"},
-        {JAIL_LAYER_FILESYSTEM, full ? p->root != own->root : a[JAIL_ACT_host_file] == EACCES,
+        {JAIL_LAYER_FILESYSTEM,
+         child  ? a[JAIL_ACT_host_file] != 0 && p->root == own->root
+         : full ? p->root != own->root
+                : a[JAIL_ACT_host_file] == EACCES,
          "private root"},
     };
     int r = 0;
@@ -202,4 +210,31 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
                  "weak: no private root, no quota; Landlock");
     }
     return r;
+}
+
+void jail_layers_write(struct wire_writer *w, const struct jail_layers *l)
+{
+    const char *notes[JAIL_LAYER_COUNT];
+    uint64_t on = 0;
+    for (size_t i = 0; i < JAIL_LAYER_COUNT; i++) {
+        notes[i] = l->note[i];
+        on |= (uint64_t)l->on[i] << i;
+    }
+    wire_put_uint(w, on);
+    wire_put_strings(w, notes, JAIL_LAYER_COUNT);
+}
+
+void jail_layers_read(struct wire_reader *r, struct jail_layers *ret)
+{
+    uint64_t on = wire_get_uint(r);
+    size_t notes = wire_get_list(r);
+    memset(ret, 0, sizeof *ret);
+    for (size_t i = 0; i < JAIL_LAYER_COUNT; i++)
+        ret->on[i] = on >> i & 1;
+    for (size_t i = 0; i < notes; i++) {
+        size_t len;
+        const char *text = wire_next(r, &len);
+        if (i < JAIL_LAYER_COUNT)
+            snprintf(ret->note[i], sizeof ret->note[i], "%.*s", (int)len, text);
+    }
 }

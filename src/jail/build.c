@@ -4,12 +4,12 @@
  * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
  * instruction.
  *
- *   1  id map           the namespaces are worth nothing before it
- *   2  network          started first, since it takes longest, and joined at 4
- *   3  private root     from descriptors; ends with the old root gone
+ *   1  network          started first, since it takes longest, and joined at 4
+ *   2  namespaces       and the id map: nothing can be mounted before it
+ *   3  private root     from descriptors
  *   4  network joined
  *   5  second locks     switches of the namespaces themselves
- *   6  launcher         locks itself, proves it, and waits in its exec
+ *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
  */
@@ -39,8 +39,11 @@ static void second_locks(const struct jail_spec *spec, int proc)
 {
     if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
         (void)!sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1);
-    if (!jail_off(spec, pid)) /* the guest is pid 2: the maker of the network had it and is gone */
-        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid", "1");
+    /* The guest is pid 2: the maker of the network had it and is gone. A template is not: its children are,
+     * and what it loaded may tell a fork by its pid. */
+    if (!jail_off(spec, pid))
+        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
+                             spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
 }
 
 static int build_room(struct jail_stage *st)
@@ -50,13 +53,14 @@ static int build_room(struct jail_stage *st)
     int r = 0;
     if (spec->mode != JAIL_FULL)
         return 0;
-    if (jail_ns_no_setgroups(st->proc) < 0 ||
-        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
-        r = err_sys(err, "map the id of the jail's user namespace");
+    r = jail_net_start(st, err);
+    if (r == 0 &&
+        (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
+         jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0)) {
+        r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
         err_layer(err, "process");
         return r;
     }
-    r = jail_net_start(st, err);
     if (r == 0) {
         r = jail_root_build(spec, st->binds, &st->quota, err);
         if (r < 0) {
@@ -90,11 +94,13 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
     struct err *err = &st->err;
-    int r = jail_fds_stdio(st->stdio, err);
+    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
     if (r < 0)
         return r;
     if (pipe2(st->ready, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
+    const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
+    int left = waits ? 0 : jail_root_leave_old(st->spec);
     int flags = CLONE_VM | CLONE_FILES | SIGCHLD | (int)jail_ns_inner_flags(st->spec);
     pid_t pid = clone(jail_launch, stack + sizeof stack, flags, st);
     if (pid < 0) {
@@ -103,11 +109,22 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
+    if (waits)
+        left = jail_root_leave_old(st->spec); /* with the launcher at work in our memory */
+    if (left < 0) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        *ret_pid = 0;
+        r = err_set(err, ERR_SYS, "leave the host's root: %s", strerror(-left));
+        err_layer(err, "filesystem");
+        return r;
+    }
     FD_AUTO alive = (int)syscall(SYS_pidfd_open, pid, 0);
     char word = next_word(st->ready[0], alive);
     fd_close(st->ready[1]); /* the launcher has its own table by now, or is dead */
     if (word == 'R') {
-        if (st->listener >= 0 && jail_seccomp_notifies_exec(st->spec))
+        if (waits)
             r = jail_seccomp_let_exec(st->listener, err);
         if (r == 0 && next_word(st->ready[0], -1) == 0)
             return 0;
@@ -136,7 +153,9 @@ static int hand_over(struct jail_stage *st, pid_t guest)
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct buf watch = {.data = word, .cap = sizeof word, .max = sizeof word - 1};
     struct wire_writer w;
-    uint64_t deadline = clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
+                            ? UINT64_MAX
+                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
     wire_begin(&w, &frame, WIRE_LISTENER);
     int r = wire_end(&w);
     wire_begin(&w, &watch, WIRE_WATCH);

@@ -9,6 +9,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* In its own namespaces alone: mounts are taken away (SYS_ADMIN), and a child's user namespace may map
+ * the id that is 0 here (SETFCAP). The exec that follows makes the bounding set the permitted one. */
+int jail_caps_of_template(struct err *err)
+{
+    for (int cap = 0;; cap++) {
+        if (cap == CAP_SYS_ADMIN || cap == CAP_SETFCAP)
+            continue;
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        return errno == EINVAL ? 0 : err_sys(err, "drop capability %d", cap);
+    }
+}
+
 int jail_caps_drop(const struct jail_spec *spec, struct err *err)
 {
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)

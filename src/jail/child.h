@@ -27,7 +27,7 @@
     X(listener) /* its denied calls */                                                             \
     X(init)     /* pidfd of the pid 1 above it */                                                  \
     X(guest)    /* pidfd of itself */                                                              \
-    X(files)    /* the folder /live of its own file system */
+    X(files)    /* the root of its own file system: `workspace` and `tmp` */
 
 struct jail_child {
 #define X(name) int name;

@@ -12,20 +12,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 void jail_run_forget(struct jail_run *run, enum source s)
 {
-    fd_close(run->fd[s]); /* epoll forgets a closed descriptor by itself */
+    /* epoll forgets a closed descriptor by itself, unless another process has it too */
+    if (run->adopted >= 0 && !run->ended && run->fd[s] >= 0)
+        epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->fd[s], NULL);
+    fd_close(run->fd[s]);
     run->fd[s] = -1;
 }
 
 void jail_run_reap(struct jail_run *run)
 {
     struct rusage used;
+    if (run->adopted >= 0 && !run->reaped) {
+        syscall(SYS_pidfd_send_signal, run->adopted, SIGKILL, NULL, 0);
+        run->reaped = true; /* by its template */
+    }
     if (run->reaped || run->nest <= 0)
         return;
     kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
@@ -57,7 +67,8 @@ uint64_t jail_run_cpu_us(const struct jail_run *run)
     if (run->guest <= 0 || clock_getcpuclockid(run->guest, &clock) != 0 ||
         clock_gettime(clock, &t) < 0)
         return 0;
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    uint64_t us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    return us > run->cpu_built_us ? us - run->cpu_built_us : 0;
 }
 
 static uint64_t peak_memory(pid_t pid)
@@ -90,10 +101,8 @@ void jail_run_stop(struct jail_run *run)
 
 /* What a guest that ends by itself tells through exit_group and cordon-nest is looked up before it is
  * killed. Killed, not asked: it may have lied, and may go on working. */
-void jail_run_end_now(struct jail_run *run, int exit_code)
+void jail_run_note_end(struct jail_run *run, int exit_code)
 {
-    if (run->ended)
-        return;
     run->end_ns = clock_now_ns();
     run->out.end = JAIL_END_EXIT;
     run->out.exit_code = exit_code & 0xff;
@@ -101,6 +110,13 @@ void jail_run_end_now(struct jail_run *run, int exit_code)
     run->out.cpu_us = jail_run_cpu_us(run);
     if (run->guest > 0)
         jail_notify_last_look(&run->watch, run->guest);
+}
+
+void jail_run_end_now(struct jail_run *run, int exit_code)
+{
+    if (run->ended)
+        return;
+    jail_run_note_end(run, exit_code);
     jail_run_reap(run);
     run->ended = true;
 }
@@ -184,6 +200,16 @@ void jail_run_clean_up(struct jail_run *run)
     jail_cgroup_close(&run->cgroup);
 }
 
+/* What cordon-nest tells of a run of our own. */
+static void look_at_files(struct jail_run *run)
+{
+    struct statvfs fs;
+    if (run->files < 0 || fstatvfs(run->files, &fs) < 0)
+        return;
+    jail_violation_quota(&run->out, &run->spec.limits, fs.f_blocks && fs.f_bfree == 0,
+                         fs.f_files && fs.f_ffree == 0);
+}
+
 void jail_run_finish(struct jail_run *run)
 {
     jail_feed_stop(&run->feed);
@@ -191,6 +217,8 @@ void jail_run_finish(struct jail_run *run)
         run->end_ns = clock_now_ns();
     jail_run_reap(run);
     drain(run);
+    if (run->adopted >= 0)
+        look_at_files(run);
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);
     jail_run_clean_up(run);

@@ -9,15 +9,21 @@
 #include <linux/close_range.h>
 #include <unistd.h>
 
-int jail_fds_stdio(const int fds[3], struct err *err)
+int jail_fds_place(int first, const int *fds, size_t count, int *const *keep, size_t keeps,
+                   struct err *err)
 {
-    int copies[3]; /* a source may sit on another one's place: copies first */
-    for (int i = 0; i < 3; i++)
-        if ((copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3)) < 0)
-            return err_sys(err, "the guest's streams");
-    for (int i = 0; i < 3; i++) {
-        if (dup2(copies[i], i) < 0) /* clears close-on-exec on the copy */
-            return err_sys(err, "the guest's streams");
+    int copies[JAIL_FDS_PLACES], end = first + (int)count;
+    base_assert(count <= JAIL_FDS_PLACES);
+    for (size_t i = 0; i < keeps; i++)
+        if (*keep[i] >= first && *keep[i] < end &&
+            (*keep[i] = fcntl(*keep[i], F_DUPFD_CLOEXEC, end)) < 0)
+            return err_sys(err, "make place for descriptors");
+    for (size_t i = 0; i < count; i++) /* a source may sit on another one's place: copies first */
+        if ((copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, end)) < 0)
+            return err_sys(err, "make place for descriptors");
+    for (size_t i = 0; i < count; i++) {
+        if (dup2(copies[i], first + (int)i) < 0) /* clears close-on-exec */
+            return err_sys(err, "put descriptors in their place");
         close(copies[i]);
     }
     return 0;
@@ -29,17 +35,4 @@ int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err)
     if (close_range(first, ~0U, CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) < 0)
         return err_sys(err, "close_range");
     return 0;
-}
-
-int jail_fds_channel(int channel, int *const *keep, size_t count, struct err *err)
-{
-    enum { PLACE = 3 };
-    if (channel < 0)
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        if (*keep[i] == PLACE && (*keep[i] = fcntl(PLACE, F_DUPFD_CLOEXEC, PLACE + 1)) < 0)
-            return err_sys(err, "make place for the channel");
-    /* dup2 onto itself would leave close-on-exec as it is */
-    int r = channel == PLACE ? fcntl(PLACE, F_SETFD, 0) : dup2(channel, PLACE);
-    return r < 0 ? err_sys(err, "the guest's channel") : 0;
 }

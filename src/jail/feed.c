@@ -10,15 +10,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag, int *ret_theirs,
-                    struct err *err)
+int jail_feed_join(struct jail_feed *f, int from, int to, int epoll, uint32_t tag, struct err *err)
 {
-    int p[2];
-    if (pipe2(p, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
-    *ret_theirs = p[0];
-    *f = (struct jail_feed){.from = from, .to = p[1], .epoll = epoll, .tag = tag};
-    if (fcntl(p[1], F_SETFL, O_NONBLOCK) < 0)
+    *f = (struct jail_feed){.from = from, .to = to, .epoll = epoll, .tag = tag};
+    if (fcntl(to, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(err, "pipe");
     struct epoll_event e = {.events = 0, .data.u32 = tag};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, f->to, &e) < 0)
@@ -30,6 +25,16 @@ int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag, int 
     if (f->always_ready)
         jail_feed_step(f);
     return 0;
+}
+
+int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag, int *ret_theirs,
+                    struct err *err)
+{
+    int p[2];
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    *ret_theirs = p[0];
+    return jail_feed_join(f, from, p[1], epoll, tag, err);
 }
 
 static void wait_for(struct jail_feed *f, bool reader)

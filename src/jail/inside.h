@@ -36,6 +36,7 @@ struct jail_stage {
     int channel;               /* and what it finds as descriptor 3; -1: none */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
+    int ruleset;               /* the Landlock rules, made ahead; -1: made by the launcher */
     int listener;              /* set by the launcher; -1: none */
     int started[2];            /* from the builder to the supervisor: the program runs */
     int ready[2];              /* from the launcher to the builder */
@@ -51,7 +52,8 @@ struct jail_namespace {
 };
 extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder's */
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder is born with these */
+uint64_t jail_ns_later_flags(const struct jail_spec *spec); /* and makes these itself */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
  * without CAP_SETGID outside. */
@@ -66,21 +68,30 @@ ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);
 ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
- * counts the guest's bytes and inodes. */
+ * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
+ * negative errno; it touches no memory), which must be over before the guest runs. */
 ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
                                  struct err *err);
+ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
+ERR_MUST_USE int jail_caps_of_template(struct err *err);
 ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
                                          struct err *err); /* the last */
-ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
 
-/* fds.c: streams onto 0, 1, 2; then a table of one's own in which nothing else survives an exec; in
- * that one the channel onto 3. KEEP are descriptors still needed: they move if they stand there. */
-ERR_MUST_USE int jail_fds_stdio(const int fds[3], struct err *err);
+/* landlock.c. A template makes the rules once; its children only enter them. */
+ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
+ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset,
+                                    struct err *err);
+ERR_MUST_USE int jail_landlock_enter(int ruleset, struct err *err);
+
+/* fds.c: FDS onto FIRST, FIRST + 1, ..., without close-on-exec. KEEP are descriptors still needed: they
+ * move if they stand there. And a table of one's own in which nothing from 3 on survives an exec. */
+#define JAIL_FDS_PLACES 12
+ERR_MUST_USE int jail_fds_place(int first, const int *fds, size_t count, int *const *keep,
+                                size_t keeps, struct err *err);
 ERR_MUST_USE int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err);
-ERR_MUST_USE int jail_fds_channel(int channel, int *const *keep, size_t count, struct err *err);
 
 /* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor, or -1 if
  * the table notifies nothing. */
@@ -92,5 +103,11 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec);
 
 int jail_build(void *stage);  /* build.c: the builder's body; returns only when it failed */
 int jail_launch(void *stage); /* apply.c: the launcher's body; returns only when it failed */
+
+/* The steps of apply.c that a child of a template takes too. */
+ERR_MUST_USE int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof,
+                                     int *ret_status);
+ERR_MUST_USE int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof);
+ERR_MUST_USE int jail_apply_last(struct jail_stage *st, struct jail_proof *proof);
 
 #endif

@@ -1,7 +1,7 @@
 /* Paths by Landlock, independent of the mount table: should the private root have a hole, the rules
  * here still name the only folders that open. Rules stick to inodes; the rule for what is writable
- * lies on /live, the parent of /workspace and /tmp, so that a mount laid over one of them is
- * covered too. */
+ * lies on /live, a folder of the read-only root above the mount that is written to: Landlock looks at the folders
+ * above a mount, so the rule holds for whatever is mounted there later. */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -89,7 +89,7 @@ static int allow(int ruleset, const char *path, uint64_t access, bool optional, 
     return 0;
 }
 
-int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
+int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset, struct err *err)
 {
     int abi = sys_landlock_abi();
     if (abi < 1)
@@ -126,9 +126,19 @@ int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
     for (size_t i = 0; i < spec->nbinds && r == 0; i++)
         r = allow(ruleset, own_root ? spec->binds[i].dest : spec->binds[i].source,
                   (spec->binds[i].writable ? written : RUN) & handled.fs, false, err);
-    if (r < 0)
-        return r;
-    if (sys_landlock_restrict(ruleset) < 0)
-        return err_sys(err, "restrict_self");
-    return 0;
+    if (r == 0)
+        *ret_ruleset = fd_take(&ruleset);
+    return r;
+}
+
+int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
+{
+    FD_AUTO ruleset = -1;
+    int r = jail_landlock_make(spec, &ruleset, err);
+    return r < 0 ? r : jail_landlock_enter(ruleset, err);
+}
+
+int jail_landlock_enter(int ruleset, struct err *err)
+{
+    return sys_landlock_restrict(ruleset) < 0 ? err_sys(err, "restrict_self") : 0;
 }

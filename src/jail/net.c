@@ -48,6 +48,20 @@ static int make_net(void *p)
     return raw_syscall(SYS_sendmsg, m->out, (long)&msg, MSG_NOSIGNAL, 0, 0) != 1;
 }
 
+/* A new process starts on the processor of its parent, and would wait there until the root is built.
+ * Moved to another one it runs at once. A hint: where there is no other nothing is lost. */
+static void start_elsewhere(pid_t pid)
+{
+    cpu_set_t all, others;
+    unsigned here;
+    if (sched_getaffinity(0, sizeof all, &all) < 0 || getcpu(&here, NULL) < 0)
+        return;
+    others = all;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(pid, sizeof others, &others) == 0)
+        (void)sched_setaffinity(pid, sizeof all, &all); /* it was moved; it is not bound */
+}
+
 int jail_net_start(struct jail_stage *st, struct err *err)
 {
     static char stack[16 * 1024] __attribute__((aligned(16)));
@@ -68,6 +82,8 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         if (pid < 0)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
+    if (pid > 0)
+        start_elsewhere(pid);
     fd_close(sv[1]); /* its own copy is all that keeps the socket open */
     st->net = sv[0];
     return pid < 0 ? err_sys(err, "a process that makes the network") : 0;

@@ -79,6 +79,24 @@ void jail_violation_add(struct jail_outcome *out, const char *layer, const char 
     v->times = 1;
 }
 
+void jail_violation_quota(struct jail_outcome *out, const struct jail_limits *limits, bool bytes,
+                          bool inodes)
+{
+    char detail[96];
+    if (bytes) {
+        snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
+                 (unsigned long long)limits->disk);
+        jail_violation_add(out, "resources", "limit.disk", detail,
+                           "write less, delete what is done with, or ask for --disk N", 0);
+    }
+    if (inodes) {
+        snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
+                 (unsigned long long)limits->inodes);
+        jail_violation_add(out, "resources", "limit.inodes", detail,
+                           "make fewer files, or ask for --inodes N", 0);
+    }
+}
+
 void jail_violation_processes(struct jail_outcome *out, uint64_t used, uint64_t most)
 {
     char detail[80];

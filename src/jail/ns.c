@@ -20,7 +20,7 @@ const struct jail_namespace jail_namespaces[] = {
 };
 const size_t jail_namespace_count = sizeof jail_namespaces / sizeof *jail_namespaces;
 
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
+static uint64_t outer(const struct jail_spec *spec)
 {
     uint64_t flags = 0;
     if (spec->mode != JAIL_FULL)
@@ -29,16 +29,28 @@ uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
         if (!(spec->switches >> jail_namespaces[i].off & 1) ||
             jail_namespaces[i].flag & (CLONE_NEWUSER | CLONE_NEWNS))
             flags |= jail_namespaces[i].flag; /* user and mnt: without them nothing can be built */
+    return flags;
+}
+
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
+{
+    return outer(spec) &
+           (CLONE_NEWUSER | CLONE_NEWPID); /* the rest delays whoever makes the network */
+}
+
+uint64_t jail_ns_later_flags(const struct jail_spec *spec)
+{
     /* net: made aside (net.c); cgroup: made last, with the guest. */
-    return flags & ~(uint64_t)(CLONE_NEWCGROUP | CLONE_NEWNET);
+    return outer(spec) & (CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS);
 }
 
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec)
 {
     if (spec->mode != JAIL_FULL)
         return 0;
-    /* The cgroup namespace comes last: its root is the cgroup that one is in when it is made. */
-    return (jail_off(spec, user) ? 0ULL : CLONE_NEWUSER) |
+    /* A template stays root of the outer one: each of its children gets two of its own.
+     * The cgroup namespace comes last: its root is the cgroup that one is in when it is made. */
+    return (jail_off(spec, user) || spec->kind == JAIL_KIND_TEMPLATE ? 0ULL : CLONE_NEWUSER) |
            (jail_off(spec, cgroupns) ? 0ULL : CLONE_NEWCGROUP);
 }
 

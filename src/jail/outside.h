@@ -101,6 +101,9 @@ struct jail_feed {
 };
 ERR_MUST_USE int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag,
                                  int *ret_theirs, struct err *err);
+/* The same into a pipe that is there, whose end TO is the feed's then. */
+ERR_MUST_USE int jail_feed_join(struct jail_feed *f, int from, int to, int epoll, uint32_t tag,
+                                struct err *err);
 void jail_feed_step(struct jail_feed *f);
 void jail_feed_stop(struct jail_feed *f);
 
@@ -118,6 +121,8 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid);
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line);
 
+void jail_violation_quota(struct jail_outcome *out, const struct jail_limits *limits, bool bytes,
+                          bool inodes);
 void jail_violation_processes(struct jail_outcome *out, uint64_t used,
                               uint64_t most); /* told once */
 

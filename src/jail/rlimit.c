@@ -23,9 +23,13 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
     /* Counted per user namespace: this run alone. Without one the count is the user's, and useless.
      */
     rlim_t tasks = 1 + l->threads + l->processes;
+    if (spec->branches) /* those that live are counted here too; threads are seccomp's business then */
+        tasks += JAIL_BRANCH_ROOM;
     if (!spec->memory_by_rlimit)
         tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
-    const bool exact_tasks = spec->mode == JAIL_FULL && !jail_off(spec, user);
+    /* What a template lowered its children could not have: it keeps what the caller had. */
+    const bool guest = spec->kind != JAIL_KIND_TEMPLATE;
+    const bool exact_tasks = guest && spec->mode == JAIL_FULL && !jail_off(spec, user);
     const struct {
         const char *name;
         int id;
@@ -34,15 +38,15 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
     } rows[] = {
         /* 1, not 0: a core_pattern that is a pipe ignores 0 and runs its handler on the host */
         {"RLIMIT_CORE", RLIMIT_CORE, true, 1, 1},
-        {"RLIMIT_AS", RLIMIT_AS, spec->memory_by_rlimit, l->memory, l->memory},
+        {"RLIMIT_AS", RLIMIT_AS, guest && spec->memory_by_rlimit, l->memory, l->memory},
         {"RLIMIT_NPROC", RLIMIT_NPROC, exact_tasks, tasks, tasks},
         /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
-        {"RLIMIT_CPU", RLIMIT_CPU, true, cpu_s + 1, cpu_s + 2},
+        {"RLIMIT_CPU", RLIMIT_CPU, guest, cpu_s + 1, cpu_s + 2},
         /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this
          */
-        {"RLIMIT_FSIZE", RLIMIT_FSIZE, true, l->disk + 4096, l->disk + 4096},
-        {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, true, 65536, 65536},
-        {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, true, 256, 256},
+        {"RLIMIT_FSIZE", RLIMIT_FSIZE, guest, l->disk + 4096, l->disk + 4096},
+        {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, guest, 65536, 65536},
+        {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, guest, 256, 256},
         {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, true, 0, 0},
         {"RLIMIT_NICE", RLIMIT_NICE, true, 0, 0},
         {"RLIMIT_RTPRIO", RLIMIT_RTPRIO, true, 0, 0},

@@ -1,12 +1,13 @@
 /* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and
  * one quota'd file system for /workspace and /tmp. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
- * attached, and the old root is gone before the guest exists. Places for the caller's own binds are
+ * attached, and the old root is gone before the guest runs. Places for the caller's own binds are
  * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
  */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
+#include "sys/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define STAGE "/tmp" /* where the new root is hung until the pivot; any folder would do */
+#define OLD   ".old" /* where the old root hangs after it; an empty folder when the guest comes */
 
 static int open_in(int root, const char *path, uint64_t flags)
 {
@@ -116,7 +118,7 @@ static int pieces(int root, struct err *err)
         if (r < 0)
             return r;
     }
-    if (symlinkat("../live/tmp", root, "dev/shm") < 0 ||
+    if (symlinkat(".." JAIL_OWN "/tmp", root, "dev/shm") < 0 ||
         symlinkat("urandom", root, "dev/random") < 0)
         return err_sys(err, "link /dev/shm, /dev/random");
     int r = small_file(root, "etc/passwd",
@@ -131,13 +133,15 @@ static int pieces(int root, struct err *err)
 }
 
 /* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are
- * folders of it, not mounts of their own: each further mount would cost its removal, too. */
+ * folders of it, not mounts of their own: each further mount would cost its removal, too. It lies below /live,
+ * not on it: Landlock looks at the folders above a mount, never at the one that it hides. */
 static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
 {
     char options[96];
-    if (mkdirat(root, "live", 0755) < 0 || symlinkat("live/workspace", root, "workspace") < 0 ||
-        symlinkat("live/tmp", root, "tmp") < 0)
-        return err_sys(err, "mkdir /live");
+    if (mkdirat(root, "live", 0755) < 0 || mkdirat(root, &JAIL_OWN[1], 0755) < 0 ||
+        symlinkat(&(JAIL_OWN "/workspace")[1], root, "workspace") < 0 ||
+        symlinkat(&(JAIL_OWN "/tmp")[1], root, "tmp") < 0)
+        return err_sys(err, "mkdir " JAIL_OWN);
     snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
              (unsigned long long)spec->limits.disk,
              /* the root and the two folders are ours */
@@ -147,9 +151,9 @@ static int writable(const struct jail_spec *spec, int root, int *ret_quota, stru
         snprintf(options, sizeof options, "mode=0755");
 #endif
     unsigned long flags = MS_NOSUID | MS_NODEV | (spec->run_written ? 0 : MS_NOEXEC);
-    if (mount("cordon", STAGE "/live", "tmpfs", flags, options) < 0)
+    if (mount("cordon", STAGE JAIL_OWN, "tmpfs", flags, options) < 0)
         return err_sys(err, "mount the quota'd tmpfs");
-    FD_AUTO quota = openat(root, "live", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD_AUTO quota = openat(root, &JAIL_OWN[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (quota < 0 || mkdirat(quota, "workspace", 0755) < 0 || mkdirat(quota, "tmp", 01777) < 0 ||
         fchmodat(quota, "tmp", 01777, 0) < 0)
         return err_sys(err, "mkdir in the quota'd tmpfs");
@@ -246,11 +250,20 @@ static int furnish(const struct jail_spec *spec, const int *own, int *ret_quota,
         r = at < 0 ? at : attach(own[i], at, "", err);
     }
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (r == 0 &&
-        (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 || fchdir(root) < 0 ||
-         syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+    if (r == 0 && (mkdirat(root, OLD, 0755) < 0 ||
+                   mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
+                   fchdir(root) < 0 || syscall(SYS_pivot_root, ".", OLD) < 0))
         r = err_sys(err, "enter the private root");
     return r;
+}
+
+/* Taking the old root off waits for the other processors: a time in which the launcher can work. Its
+ * memory is ours. */
+int jail_root_leave_old(const struct jail_spec *spec)
+{
+    if (spec->mode != JAIL_FULL || jail_off(spec, mount))
+        return 0;
+    return (int)raw_syscall(SYS_umount2, (long)("/" OLD), MNT_DETACH, 0, 0, 0);
 }
 
 int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,

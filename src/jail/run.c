@@ -30,27 +30,31 @@
 
 /* ---- preparing ---- */
 
-static int watch_fd(struct jail_run *run, enum source s, struct err *err)
+int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = s};
-    return epoll_ctl(run->epoll, EPOLL_CTL_ADD, run->fd[s], &e) < 0 ? err_sys(err, "epoll") : 0;
+    return epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? err_sys(err, "epoll") : 0;
 }
 
-/* The caller's end of the channel stays the caller's: it is only waited for here. */
-static int watch_channel(struct jail_run *run, int fd, struct err *err)
-{
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = CHANNEL};
-    run->channel = fd;
-    return fd >= 0 && epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0
-               ? err_sys(err, "watch the channel")
-               : 0;
-}
-
-static void arm(struct jail_run *run, uint64_t ns)
+void jail_run_arm(struct jail_run *run, uint64_t ns)
 {
     struct itimerspec t = {
         .it_value = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}};
     timerfd_settime(run->fd[TIMER], 0, &t, NULL);
+}
+
+void jail_run_empty(struct jail_run *run)
+{
+    *run =
+        (struct jail_run){.cgroup = JAIL_CGROUP_NONE,
+                          .feed.to = -1,
+                          .epoll = -1,
+                          .files = -1,
+                          .adopted = -1,
+                          .channel = -1,
+                          .watch = {.listener = -1, .limits = &run->spec.limits, .out = &run->out}};
+    for (int s = 0; s < SOURCES; s++)
+        run->fd[s] = -1;
 }
 
 /* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed
@@ -204,10 +208,12 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
         if (s != LISTENER)
-            r = watch_fd(run, s, err);
-    if (r == 0)
-        r = watch_channel(run, start->channel_ours, err);
-    arm(run, 1); /* the timer works out what comes first: wall or CPU time */
+            r = jail_run_watch(run, s, run->fd[s], err);
+    run->channel = start->channel_ours; /* the caller's: it is only waited for here */
+    if (r == 0 && run->channel >= 0)
+        r = jail_run_watch(run, CHANNEL, run->channel, err);
+    if (run->spec.kind != JAIL_KIND_TEMPLATE) /* those live until their holder is done with them */
+        jail_run_arm(run, 1); /* the timer works out what comes first: wall or CPU time */
     for (int i = 0; i < 3; i++)
         fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
@@ -224,17 +230,10 @@ int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
     struct jail_run *run = calloc(1, sizeof *run);
     if (!run)
         return err_set(err, ERR_MEMORY, "no memory");
+    jail_run_empty(run);
     run->spec = *spec;
     run->sink = start->sink;
-    run->cgroup = (struct jail_cgroup)JAIL_CGROUP_NONE;
-    run->epoll = -1;
-    run->channel = run->feed.to = run->files = -1;
-    for (int s = 0; s < SOURCES; s++)
-        run->fd[s] = -1;
-    run->watch = (struct jail_watch){.listener = -1,
-                                     .filter = jail_filter_find(spec->filter),
-                                     .limits = &run->spec.limits,
-                                     .out = &run->out};
+    run->watch.filter = jail_filter_find(spec->filter);
     r = run->watch.filter ? begin(run, start, err)
                           : err_set(err, ERR_STATE, "no system call table '%s'", spec->filter);
     if (r < 0) {
@@ -255,6 +254,7 @@ void jail_run_free(struct jail_run *run)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
     fd_close(run->files);
+    fd_close(run->adopted);
     jail_run_clean_up(run);
     if (run->env) {
         free(run->env);
@@ -271,7 +271,7 @@ static void take_listener(struct jail_run *run, int fd)
 {
     struct err why = ERR_INIT;
     run->fd[LISTENER] = run->watch.listener = fd;
-    if (watch_fd(run, LISTENER, &why) < 0)
+    if (jail_run_watch(run, LISTENER, fd, &why) < 0)
         jail_run_force(run, JAIL_END_LOST);
     /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
@@ -285,6 +285,8 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
     size_t quota = wire_get_uints(r, left, 4);
     struct jail_outcome *o = &run->out;
     o->cpu_us = usage[0] + usage[1];
+    if (run->adopted >= 0)
+        o->cpu_us -= o->cpu_us < run->cpu_built_us ? o->cpu_us : run->cpu_built_us;
     o->memory = usage[2];
     if (WIFSIGNALED(status)) {
         o->end = JAIL_END_SIGNAL;
@@ -294,22 +296,12 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
         o->end = JAIL_END_EXIT;
         o->exit_code = WEXITSTATUS(status);
     }
-    char detail[96];
     uint64_t most = run->spec.limits.processes;
     if (most && usage[3] >= most && !run->cgroup.version)
         jail_violation_processes(o, usage[3], most);
-    if (quota == 4 && left[0] && left[1] == 0) {
-        snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
-                 (unsigned long long)run->spec.limits.disk);
-        jail_violation_add(o, "resources", "limit.disk", detail,
-                           "write less, delete what is done with, or ask for --disk N", 0);
-    }
-    if (quota == 4 && left[2] && left[3] == 0) {
-        snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
-                 (unsigned long long)run->spec.limits.inodes);
-        jail_violation_add(o, "resources", "limit.inodes", detail,
-                           "make fewer files, or ask for --inodes N", 0);
-    }
+    if (quota == 4)
+        jail_violation_quota(o, &run->spec.limits, left[0] && left[1] == 0,
+                             left[2] && left[3] == 0);
     run->end_ns = clock_now_ns();
     run->exited = run->ended = true;
 }
@@ -360,7 +352,7 @@ static void on_timer(struct jail_run *run)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t to_cpu = (cpu_limit - used) / (uint64_t)(cores > 0 ? cores : 1) + CLOCK_NS_PER_MS;
     uint64_t to_wall = wall_end - now;
-    arm(run, to_cpu < to_wall ? to_cpu : to_wall);
+    jail_run_arm(run, to_cpu < to_wall ? to_cpu : to_wall);
 }
 
 enum { EVENTS = CHANNEL + 2 }; /* the feed has two */

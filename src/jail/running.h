@@ -28,11 +28,13 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     int files;   /* what the guest may write, if the plan keeps it; -1 */
+    int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
     int channel; /* the caller's; -1: none */
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
-    uint64_t cpu_built_us; /* what building the jail cost its cgroup: not the program's time */
+    uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
+                              process: not this program's time */
     bool ended;            /* EXITED came, or cordon-nest is dead */
     bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
     bool exited;           /* EXITED came: cordon-nest has waited for the guest */
@@ -40,9 +42,16 @@ struct jail_run {
     enum jail_end forced; /* why we killed it */
 };
 
+/* run.c */
+void jail_run_empty(struct jail_run *run); /* as a run that has nothing yet */
+ERR_MUST_USE int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err);
+void jail_run_arm(struct jail_run *run, uint64_t ns);
+
 /* end.c */
-void jail_run_forget(struct jail_run *run, enum source s); /* closes it, and so unwatches it */
-void jail_run_reap(struct jail_run *run);                  /* all of it is dead when this returns */
+void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
+void jail_run_reap(struct jail_run *run);                    /* all of it is dead when this returns,
+                                                              or dying if it was adopted */
+void jail_run_note_end(struct jail_run *run, int exit_code); /* by the caller's word */
 void jail_run_force(struct jail_run *run, enum jail_end why);
 uint64_t jail_run_cpu_us(const struct jail_run *run);
 bool jail_run_output(struct jail_run *run, enum source s); /* one read; true: there may be more */

@@ -156,6 +156,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
                                    .channel = s->channel,
                                    .binds = s->binds,
                                    .quota = -1,
+                                   .ruleset = -1,
                                    .listener = -1};
     int r =
         pipe2(h->stage.started, O_CLOEXEC) < 0 ? err_sys(&h->stage.err, "pipe") : run_builder(h);

@@ -22,6 +22,7 @@ enum jail_mode {
 enum jail_kind {
     JAIL_KIND_PROGRAM,  /* the guest: every lock closed before its first instruction */
     JAIL_KIND_TEMPLATE, /* ours: same room, but it keeps what forking locked children needs */
+    JAIL_KIND_CHILD, /* a guest forked from a template: no exec, and the room is the template's */
 };
 
 enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT };
@@ -43,6 +44,8 @@ struct jail_limits {
 #undef X
 };
 
+#define JAIL_LIMIT_COUNT (sizeof(struct jail_limits) / sizeof(uint64_t))
+
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
 #define JAIL_SWITCHES(X)                                                                           \
     X(user)                                                                                        \
@@ -59,6 +62,9 @@ enum jail_switch {
         JAIL_SWITCH_COUNT
 };
 
+#define JAIL_OWN         "/live/own" /* where what the guest may write is mounted */
+#define JAIL_BRANCH_ROOM 32          /* branches of a session that live at the same time */
+
 struct jail_spec {
     enum jail_kind kind;
     enum jail_mode mode;
@@ -67,6 +73,7 @@ struct jail_spec {
     bool run_written;      /* files that the guest wrote may be executed */
     bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
+    bool branches;         /* a child that may be forked while it lives */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
     const char *filter;    /* name of the system call table */

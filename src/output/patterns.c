@@ -379,7 +379,7 @@ static size_t pass(struct output_clean *c, const unsigned char *s, size_t n, boo
             continue;
         }
         struct text text = {s + i, n - i, end, i, &run};
-        struct hit h = {0};
+        struct hit h = {.label = ""};
         enum answer a = match(c->rules->what, &text, &h);
         if (a == MORE)
             break;

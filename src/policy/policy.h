@@ -27,36 +27,23 @@ struct policy_words {
 
 /* Where a value came from; file 0 is the built-in policy. */
 struct policy_origin {
-    uint16_t file;
+    uint16_t file, column;
     uint32_t line;
 };
 
+/* The words of each are in keys.inc, in this order. */
+enum policy_language { POLICY_PYTHON };
 enum policy_mode { POLICY_MODE_FULL, POLICY_MODE_LANDLOCK };
 enum policy_memory_by { POLICY_MEMORY_AUTO, POLICY_MEMORY_CGROUP, POLICY_MEMORY_RLIMIT };
 enum policy_risk { POLICY_RISK_LOW, POLICY_RISK_MEDIUM, POLICY_RISK_HIGH, POLICY_RISK_CRITICAL };
 enum policy_approval { POLICY_AUTONOMOUS, POLICY_HITL, POLICY_EVERY_N };
+enum policy_approvers { POLICY_OTHER_SESSION, POLICY_OTHER_USER };
 enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NONE };
-enum policy_fsync { POLICY_FSYNC_ALWAYS, POLICY_FSYNC_BATCH, POLICY_FSYNC_OFF };
-enum policy_step { /* what an error category does: seed 000, one row each */
-                   POLICY_RETRY_THEN_ESCALATE,
-                   POLICY_RETRY,
-                   POLICY_ESCALATE,
-                   POLICY_SKIP_IF_OPTIONAL
-};
-enum policy_category {
-    POLICY_CODE,
-    POLICY_LOGIC,
-    POLICY_FORMAT,
-    POLICY_SCHEMA,
-    POLICY_TIMEOUT,
-    POLICY_EARLY_ABORT,
-    POLICY_CATEGORY_COUNT
-};
+enum policy_sync { POLICY_SYNC_OFF, POLICY_SYNC_BEGIN, POLICY_SYNC_ON };
 
 /* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
 struct policy_limits {
-    uint64_t timeout_ms, cpu_ms, memory, descriptors, disk, inodes, processes, threads;
-    uint64_t source, output; /* bytes */
+    uint64_t timeout_ms, cpu_ms, memory, descriptors, disk, inodes, processes, threads, output;
 };
 
 struct policy_role {
@@ -66,63 +53,73 @@ struct policy_role {
 };
 
 struct policy_tool {
-    const char *name, *category;
+    const char *name;
     enum policy_risk risk;
     struct policy_origin origin;
 };
 
 struct policy_judge { /* of the arena: a command, or a model's endpoint */
     const char *name;
-    struct policy_words command;
-    const char *url, *model, *key_env; /* key_env: the variable that holds the key */
-    uint64_t timeout_ms;               /* 0: arena.timeout */
+    struct policy_words command; /* the program by absolute path, then its arguments */
+    const char *url, *model;     /* empty where there is a command */
+    uint64_t timeout_ms;         /* 0: arena.timeout */
     struct policy_origin origin;
 };
 
+/* Where the parts of a profile came from; `rules` has one for each rule. */
+struct policy_profile_origin {
+    struct policy_origin summary, imports, guards, threads, source_max;
+    const struct policy_origin *rules;
+};
+
 struct policy {
+    uint64_t version;
     struct {
-        const char *profile, *language, *role;
+        const char *profile, *role;
+        enum policy_language language;
         struct policy_words profiles; /* those that a caller may choose */
         enum policy_mode mode;
         enum policy_memory_by memory_by;
     } run;
     struct policy_limits limits, ceilings;
-    uint64_t flood_factor; /* output past limits.output times this ends the run */
+    uint64_t flood_factor; /* limits.output times this ends the run */
     struct {
         uint64_t timeout_ms; /* of one call */
         uint64_t output, tool_calls, file_read,
             grep_matches; /* characters, calls, characters, lines */
-        uint64_t idle_ms, per_client, memory;
+        uint64_t idle_ms;
     } sessions;
     struct {
         bool enabled;
-        uint64_t warm;    /* children kept ready a template */
+        uint64_t warm;    /* children kept ready, each template */
         uint64_t idle_ms; /* the holder ends when nobody asked for this long */
+        uint64_t memory;  /* for children that wait */
     } pool;
-    const struct policy_profile *const
-        *profiles; /* the built-in ones and the operator's; ended by NULL */
+    const struct policy_profile *const *profiles; /* built-in and the operator's; ended by NULL */
     const struct policy_role *roles;
     size_t nroles;
     const struct policy_tool *tools;
     size_t ntools;
     struct {
-        uint64_t executions, window_ms; /* at most this many in any window, each client */
+        uint64_t executions, window_ms; /* at most so many in any window, each client */
         uint64_t concurrent;            /* on the machine */
         uint64_t concurrent_per_client; /* 0: no narrower than `concurrent` */
         uint64_t model_calls, model_window_ms, model_burst; /* token bucket of a client */
     } rates;
     struct {
         uint64_t failures, cooldown_ms;
-        struct policy_words counts; /* the result statuses that count as a failure */
+        struct policy_words counts; /* the ways to end that count as a failure */
     } breakers;
     struct {
         enum policy_approval mode;
         uint64_t every_n, expiry_ms;
-        uint64_t iterations; /* cap on the executions of one task; 0: none */
+        enum policy_approvers approvers;
+        uint64_t iterations; /* executions of one task; 0: no cap */
     } approval;
     struct {
         bool enabled;
-        uint64_t quorum, timeout_ms;
+        uint64_t quorum; /* 0: all judges */
+        uint64_t timeout_ms;
         enum policy_risk risk;     /* this and above is judged */
         struct policy_words paths; /* writes below these are judged too */
         const struct policy_judge *judges;
@@ -136,23 +133,22 @@ struct policy {
         struct policy_words secret_names; /* further variables whose values are secrets */
     } output;
     struct {
-        const char *folder; /* empty: audit/ in the state folder */
-        enum policy_fsync fsync;
+        enum policy_sync sync;
         uint64_t retention_days;
-        uint64_t window_ms, failures, slow_factor, slow_records, violations;
-        bool duplicates;
+        uint64_t window_ms, failures, slow_factor, slow_records, slow_floor_ms, duplicates,
+            violations;
+        const char *alert_file; /* empty: none */
         struct policy_words alert_command;
-        const char *alert_file;
     } audit;
     struct {
         uint64_t retries;
-        struct policy_words tiers;
-        enum policy_step steps[POLICY_CATEGORY_COUNT];
     } escalation;
 
     const char *const *files; /* what the origins' numbers mean; files[0] is "built-in" */
     size_t nfiles;
-    const struct policy_origin *origins; /* one a key of the schema; NULL: all built-in */
+    const struct policy_origin *origins; /* one a row of keys.inc; NULL: all built-in */
+    struct policy_origin judges_origin;
+    const struct policy_profile_origin *profile_origins; /* one a profile; NULL: all built-in */
 };
 
 extern const struct policy policy_builtin;
@@ -160,6 +156,8 @@ extern const struct policy policy_builtin;
 const struct policy_profile *policy_find_profile(const struct policy *p, const char *name);
 const struct policy_role *policy_find_role(const struct policy *p, const char *name);
 const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
+/* Whether output.escape means HTML for a run under PROFILE (NULL: a plain program). */
+bool policy_escapes_html(const struct policy *p, const struct policy_profile *profile);
 bool policy_words_have(const struct policy_words *w, const char *word);
 bool policy_role_may(const struct policy_role *role, const char *tool);
 
@@ -171,6 +169,9 @@ struct policy_store;
  * that is not there is no error, except EXTRA. A broken or unsafe one is: nothing runs under a policy
  * that was not understood. Without files this costs a few stat calls. */
 ERR_MUST_USE int policy_open(const char *extra, struct policy_store **ret_store, struct err *err);
+/* The same with the three files named, each of them or NULL: for tests, and for who knows better. */
+ERR_MUST_USE int policy_open_files(const char *system_file, const char *user, const char *asked,
+                                   struct policy_store **ret_store, struct err *err);
 void policy_close(struct policy_store *store);
 
 /* Borrowed: valid until the next refresh, or as long as it is held. */

@@ -19,6 +19,19 @@ const char *wire_name(enum wire_type type)
     return type > WIRE_NONE && type < WIRE_TYPES ? table[type].name : "?";
 }
 
+uint32_t wire_fingerprint(void)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+    for (int type = WIRE_NONE + 1; type < WIRE_TYPES; type++)
+        for (int part = 0; part < 2; part++) {
+            const char *s = part ? table[type].signature : table[type].name;
+            do
+                h = (h ^ (unsigned char)*s) * 16777619u;
+            while (*s++);
+        }
+    return h;
+}
+
 static void note(struct wire_writer *w, int r)
 {
     if (r < 0 && !w->bad)

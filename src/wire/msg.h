@@ -21,6 +21,8 @@
     X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
     X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \
     X(FORK, "", "-> worker: branch this session")                                                  \
+    X(ENVIRON, "B", "-> worker: K=V, each set before the next program")                            \
+    X(INPUT, "", "-> worker: the read end of its standard input from now on rides along")          \
     X(READY, "", "worker -> it is locked, warm and waits")                                         \
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
@@ -31,6 +33,29 @@
     X(FAULT, "ttu", "worker -> type, message, line of an uncaught exception")                      \
     X(DONE, "i", "worker -> exit status; everything it printed is in the pipes")
 
+/* Between a client and the holder of the warm pool and the sessions. One request, one reply; what a
+ * client borrows comes as descriptors with LENT, and goes back with BACK or with the connection. */
+#define WIRE_HOLDER_MESSAGES(X)                                                                    \
+    X(LEASE, "tuUu", "-> holder: profile, packages, limits, patience in ms: a child for one run")  \
+    X(SESSION_NEW, "ttutUu", "-> holder: name, profile, packages, role, limits, idle ms")          \
+    X(SESSION_CALL, "tu", "-> holder: name, why (0 run, 1 fork): lend it for one call")            \
+    X(SESSION_BRANCH, "t", "-> holder: name: the branch of what I hold; it is the next packet")    \
+    X(BACK, "uUt", "-> holder: 1 alive or 0 over, use, reason; its record may ride along")         \
+    X(SESSION_NEXT, "u", "-> holder: the first session after this number")                         \
+    X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
+    X(SESSION_CLOSE, "t", "-> holder: name: end it")                                               \
+    X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
+    X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
+    X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
+    X(LENT, "tttU",                                                                                \
+      "holder -> session or nothing, its profile, role, numbers; next packet: child")              \
+    X(DECLINED, "tt", "holder -> no: one word for programs, a sentence for people")                \
+    X(AGREED, "t", "holder -> done; the name of what was made")                                    \
+    X(SESSION_IS, "tttttU", "holder -> name, profile, role, state, reason, numbers")               \
+    X(SESSION_LOG, "U", "holder -> numbers; the records ride along")                               \
+    X(POOL_IS, "tttU", "holder -> name, state, reason, numbers")                                   \
+    X(POOL_END, "", "holder -> there are no more")
+
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
@@ -39,7 +64,15 @@
     X(FILES, "", "builder -> supervisor: the folder that the guest may write rides along")         \
     X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
     X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
-    WIRE_WORKER_MESSAGES(X)
+    X(ORDER, "utuU", "holder -> template: number, system call table, session or not, limits")      \
+    X(LOCKED, "ittuT", "new child -> template: error, layer, message; layers, notes")              \
+    X(CHILD, "uutuuUuT",                                                                           \
+      "template -> holder -> client: descriptors that ride along, number, "                        \
+      "table, session, generation, limits, layers, notes")                                         \
+    X(NOCHILD, "uitt", "template -> holder: number, error, layer, message")                        \
+    X(MEMBER, "", "holder -> init of a session: a branch; its pidfd and control ride along")       \
+    WIRE_WORKER_MESSAGES(X)                                                                        \
+    WIRE_HOLDER_MESSAGES(X)
 
 enum wire_type {
     WIRE_NONE = 0,
@@ -50,6 +83,10 @@ enum wire_type {
 };
 
 const char *wire_name(enum wire_type type);
+
+/* A number that changes with any row of the table: processes of two builds do not talk past each
+ * other. */
+uint32_t wire_fingerprint(void);
 
 /* Writing: begin, one put per letter of the signature, then end, which asserts that all are there.
  */

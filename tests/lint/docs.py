@@ -127,7 +127,7 @@ def anchors(p):
 targets = set(re.search(r"^\.PHONY:(.*)$", read("Makefile"), re.M).group(1).split())
 where = str(cordon.relative_to(build))
 near = str(root.parent)
-private = [r"/home/\w+", r"/Users/\w+", r"(?<![\w.])/root/\w+", re.escape(str(root)) + r"\b",
+private = [r"/home/(?!USER\b|NAME\b)\w+", r"/Users/\w+", r"(?<![\w.])/root/\w+", re.escape(str(root)) + r"\b",
            r"\b(docker|quay|ghcr|gcr)\.io\b", r"\bregistry\.[a-z]", r"\b(pypi|npmjs|crates)\.(org|com|io)\b", r"\bdeb\.debian\.org\b"]
 if near not in ("/", "/usr", "/usr/local", "/usr/src", "/tmp", "/opt", "/srv", "/var", "/home"):
     private.append(r"(?<![\w.])" + re.escape(near) + r"/")
@@ -163,7 +163,7 @@ if layers_off:
 # --- examples with their output ------------------------------------------------------------------------
 checker = doctest.OutputChecker()
 for p in pages:
-    for command, wanted in re.findall(r"^    \$ (cordon (?:exec|eval|check) .*)\n((?:    (?!\$ ).*\n)+)", p.read_text(), re.M):
+    for command, wanted in re.findall(r"^    \$ (cordon (?:exec|eval|check|policy show) .*)\n((?:    (?!\$ ).*\n)+)", p.read_text(), re.M):
         wanted = re.sub(r"^    ", "", wanted, flags=re.M)
         shell = f"cordon() {{ {shlex.quote(str(cordon))} \"$@\"; }}\n{command}"
         code, text = run(shell, shell=True)

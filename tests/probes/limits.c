@@ -213,8 +213,9 @@ static void fill_both(int argc, char **argv)
     static char block[65536];
     size_t got = 0;
     signal(SIGXFSZ, SIG_IGN);
-    static const char *const places[] = {
-        "/tmp/a", "/workspace/b", "/live/tmp/c", "/live/workspace/d", "/dev/shm/e", "/live/f"};
+    static const char *const places[] = {"/tmp/a",          "/workspace/b",
+                                         "/live/own/tmp/c", "/live/own/workspace/d",
+                                         "/dev/shm/e",      "/live/own/f"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         int fd = open(places[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         for (ssize_t n; fd >= 0 && (n = write(fd, block, sizeof block)) > 0 && got < 200u * MB;)

@@ -133,7 +133,8 @@ static void remount(int argc, char **argv)
 {
     (void)argc, (void)argv;
     tried("remount /tmp larger", mount(NULL, "/tmp", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
-    tried("remount /live larger", mount(NULL, "/live", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
+    tried("remount /live/own larger",
+          mount(NULL, "/live/own", NULL, MS_REMOUNT, "size=10g,nr_inodes=0"));
     tried("remount / rw", mount(NULL, "/", NULL, MS_REMOUNT, NULL));
     tried("remount /usr rw", mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL));
     none_may_have_succeeded();
@@ -143,7 +144,7 @@ static void umount_(int argc, char **argv)
 {
     (void)argc, (void)argv;
     tried("umount /tmp", umount2("/tmp", MNT_DETACH));
-    tried("umount /live", umount2("/live", MNT_DETACH));
+    tried("umount /live/own", umount2("/live/own", MNT_DETACH));
     tried("umount /usr", umount2("/usr", MNT_DETACH));
     tried("umount /dev/null", umount2("/dev/null", MNT_DETACH));
     tried("umount /", umount2("/", MNT_DETACH));

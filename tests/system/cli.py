@@ -251,12 +251,19 @@ for who in tapsys.users():
            ["A=x y\n", "B=2", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: --env adds and replaces", r.story())
     r = ex("/bin/sh", "-c", "pwd; id -u; id -g; echo $$; echo $PPID; umask; ls -a / /dev; echo ~")
     out = (r["stdout"] or "").splitlines()
-    tap.ok(out[:1] in (["/workspace"], ["/live/workspace"]), f"{who}: the working folder is /workspace", out)
+    tap.ok(out[:1] in (["/workspace"], ["/live/own/workspace"]), f"{who}: the working folder is /workspace", out)
     tap.ok(len(out) > 2 and "0" not in out[1:3], f"{who}: not root inside", out[:3])
     tap.ok(len(out) > 4 and out[3:5] == ["2", "1"], f"{who}: pid 2 under an init", out[:5])
     tap.ok("proc" not in out and "sys" not in out, f"{who}: no /proc and no /sys unless asked", out)
     r = ex("/bin/sh", "-c", "ls /proc | grep -c '^[0-9]'; ls /proc/sys 2>&1; cat /proc/self/comm", options=("--proc",))
     tap.ok((r["stdout"] or "").split("\n")[0] in ("1", "2", "3", "4", "5"), f"{who}: --proc shows only the run's own processes", r.story())
+    for options in ((), ("--processes", "4")): # one program: its exec waits for the builder; several: it does not
+        r = tapsys.exec_json(programs, ["--proc", *options], ["/bin/cat", "/proc/self/mountinfo"], who)
+        mounts = [line.split()[3:5] for line in (r["stdout"] or "").splitlines()]
+        tap.ok(["/", "/"] in mounts and not [m for m in mounts if m[1].startswith("/.old")] and len(mounts) < 12,
+               f"{who}: nothing of the host's mounts is left", mounts)
+        r = tapsys.exec_json(programs, options, ["/bin/ls", "-A", "/.old"], who)
+        tap.ok(r["status"] == "ok" and r["stdout"] == "", f"{who}: where the host's root hung is an empty folder", r.story())
     r = ex("/bin/cat", "/proc/self/status", "/proc/self/cgroup", options=("--proc",))
     status = dict(line.split(":", 1) for line in (r["stdout"] or "").splitlines() if ":" in line)
     sets = {k: status.get(k, "").strip().strip("0") for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}

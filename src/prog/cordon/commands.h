@@ -23,5 +23,10 @@ int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_audit(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
+int cmd_approve(int argc, char **argv);
+int cmd_stop(int argc, char **argv);
+int cmd_resume(int argc, char **argv);
+int cmd_escalate(int argc, char **argv);
 
 #endif

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int programs_find_nest(char *path, size_t size, struct err *err)
+int programs_find(const char *name, char *path, size_t size, struct err *err)
 {
-    static const char *const places[] = {"cordon-nest", "../libexec/cordon/cordon-nest"};
+    static const char *const places[] = {"", "../libexec/cordon/"};
     char self[4096] = "";
     for (int by_link = 0; by_link < 2; by_link++) { /* as we were called; then where that leads */
         const char *called = (const char *)getauxval(AT_EXECFN);
@@ -28,12 +28,12 @@ int programs_find_nest(char *path, size_t size, struct err *err)
             continue;
         *slash = 0;
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-            if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size &&
+            if (snprintf(path, size, "%s/%s%s", self, places[i], name) < (int)size &&
                 access(path, X_OK) == 0)
                 return 0;
     }
-    err_set(err, ERR_MISSING,
-            "cordon-nest is neither in %.80s nor in its ../libexec/cordon; reinstall", self);
+    err_set(err, ERR_MISSING, "%s is neither in %.80s nor in its ../libexec/cordon; reinstall",
+            name, self);
     return err_layer(err, "process");
 }
 

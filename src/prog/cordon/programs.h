@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "jail/spec.h"
 
-/* cordon-nest: beside this program, or in ../libexec/cordon. */
-ERR_MUST_USE int programs_find_nest(char *path, size_t size, struct err *err);
+/* A program of ours: beside this one, or in ../libexec/cordon. */
+ERR_MUST_USE int programs_find(const char *name, char *path, size_t size, struct err *err);
 
 /* PATH or PATH:DEST of --ro and --rw, made absolute without following links. */
 ERR_MUST_USE int programs_parse_bind(const char *word, bool writable, struct arena *mem,
@@ -22,5 +22,10 @@ ERR_MUST_USE int programs_parse_bind(const char *word, bool writable, struct are
 /* The guest's program as an absolute path inside the jail of SPEC. */
 ERR_MUST_USE int programs_resolve(const struct jail_spec *spec, const char *word, struct arena *mem,
                                   const char **ret_inside, struct err *err);
+
+static inline int programs_find_nest(char *path, size_t size, struct err *err)
+{
+    return programs_find("cordon-nest", path, size, err);
+}
 
 #endif

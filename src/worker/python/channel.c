@@ -9,18 +9,42 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static char in_room[LIMIT_FRAME], out_room[LIMIT_FRAME];
 static struct buf out = {.data = out_room, .cap = sizeof out_room, .max = sizeof out_room - 1};
 
+static int rode_along = -1; /* a descriptor that came with the last frame */
+
+int py_channel_descriptor(void)
+{
+    int fd = rode_along;
+    rode_along = -1;
+    return fd;
+}
+
 int py_channel_next(struct wire_reader *r)
 {
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec to = {in_room, sizeof in_room};
+    struct msghdr m = {.msg_iov = &to, .msg_iovlen = 1};
     ssize_t n;
-    do
-        n = recv(PY_CHANNEL, in_room, sizeof in_room, MSG_TRUNC);
-    while (n < 0 && errno == EINTR);
+    do {
+        m.msg_control = control.room;
+        m.msg_controllen = sizeof control.room;
+        n = recvmsg(PY_CHANNEL, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
     if (n <= 0)
         return 0;
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (rode_along >= 0)
+        close(rode_along); /* nobody asked for it */
+    rode_along = -1;
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+        memcpy(&rode_along, CMSG_DATA(h), sizeof rode_along);
     if ((size_t)n > sizeof in_room)
         return -1;
     struct err err = ERR_INIT;

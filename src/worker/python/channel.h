@@ -15,6 +15,7 @@
 /* 1: *r is open on the next message; 0: the supervisor is gone; -1: not a message. The frame stays
  * valid until the next call. */
 int py_channel_next(struct wire_reader *r);
+int py_channel_descriptor(void); /* that rode along with it, now the caller's; -1: none did */
 
 /* Begins a frame in the one buffer for sending; finish it with py_channel_send. */
 void py_channel_begin(struct wire_writer *w, enum wire_type type);

@@ -1,6 +1,6 @@
 /* The states of a worker, and what it may be told in each:
  *
- *   waiting   RULES, TOOLS, JOB         -> collecting
+ *   waiting   RULES, TOOLS, ENVIRON, INPUT, JOB         -> collecting
  *   collecting SOURCE until complete    -> judged: FINDING*, REPORT
  *   judged    GO                        -> running, if the report was clean; JOB: another one
  *   running   ANSWER, to the guest's own calls (host.c)
@@ -11,6 +11,7 @@
 #include "driver.h"
 
 #include "base/limits.h"
+#include "cell.h"
 #include "channel.h"
 #include "check/report.h"
 #include "check/ruleset.h"
@@ -27,7 +28,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum job_kind { JOB_CHECK, JOB_RUN, JOB_CELL };
+enum job_kind { JOB_CHECK, JOB_RUN, JOB_CELL, JOB_LINE };
 enum state { WAITING, COLLECTING, JUDGED };
 
 static struct {
@@ -57,12 +58,36 @@ static void send_finding(const struct check_finding *f)
     (void)!py_channel_send(&w);
 }
 
+static int send_report(bool safe, uint64_t dropped)
+{
+    struct wire_writer w;
+    py_channel_begin(&w, WIRE_REPORT);
+    wire_put_uint(&w, safe);
+    wire_put_uint(&w, dropped);
+    job.state = JUDGED;
+    return py_channel_send(&w);
+}
+
+/* A block that somebody is still typing. It is judged when it is whole. */
+static int ask_for_more(void)
+{
+    const struct check_finding more = {.rule = CHECK_RULE_SYNTAX,
+                                       .layer = "input",
+                                       .operand = PY_CELL_INCOMPLETE,
+                                       .message = "Syntax error: incomplete input",
+                                       .hint = "go on; an empty line ends a block"};
+    send_finding(&more);
+    return send_report(false, 0);
+}
+
 static int judge(void)
 {
     struct check_report report;
-    struct wire_writer w;
     struct err err = ERR_INIT;
     Py_CLEAR(job.tree);
+    job.source[job.have] = 0;
+    if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_cell_incomplete(job.source))
+        return ask_for_more();
     check_report_init(&report);
     int r = py_judge(job.rules, job.source, job.have, &report, &job.tree, &err);
     if (r == 0) {
@@ -71,11 +96,7 @@ static int judge(void)
         bool safe = check_report_safe(&report);
         if (!safe)
             Py_CLEAR(job.tree);
-        py_channel_begin(&w, WIRE_REPORT);
-        wire_put_uint(&w, safe);
-        wire_put_uint(&w, report.dropped);
-        r = py_channel_send(&w);
-        job.state = JUDGED;
+        r = send_report(safe, report.dropped);
     }
     check_report_done(&report);
     return r; /* without a verdict our death is the refusal */
@@ -175,7 +196,9 @@ static int run(void)
     py_hook_arm(job.rules, job.name, py_event, NULL);
     execute(tree);
     Py_DECREF(tree);
-    int status = PyErr_Occurred() ? py_fault_report(job.name) : 0;
+    bool guarded = check_ruleset_profile(job.rules)->guards;
+    int status =
+        PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
     if (job.kind == JOB_RUN)
         py_interp_finish();
     else
@@ -240,7 +263,7 @@ static int take_job(struct wire_reader *r)
     uint64_t kind = wire_get_uint(r), cpu_ms = wire_get_uint(r), memory = wire_get_uint(r);
     wire_get_text(r, job.name, sizeof job.name);
     uint64_t want = wire_get_uint(r);
-    if (kind > JOB_CELL || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
+    if (kind > JOB_LINE || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
         return -1;
     free(job.source);
     job.source = malloc((size_t)want + 1);
@@ -268,7 +291,7 @@ static int take_source(struct wire_reader *r)
  * was copied. */
 static int branch(void)
 {
-    if (job.state == COLLECTING || !job.globals)
+    if (job.state == COLLECTING)
         return -1;
     int r = jail_branch_here();
     if (r == 1)
@@ -284,6 +307,10 @@ static int handle(struct wire_reader *r, int *ret_status)
         return job.state != COLLECTING && take_rules(r) == 0 ? 1 : -1;
     case WIRE_TOOLS:
         return job.state != COLLECTING && take_tools(r) == 0 ? 1 : -1;
+    case WIRE_ENVIRON:
+        return job.state != COLLECTING && py_cell_environ(r) == 0 ? 1 : -1;
+    case WIRE_INPUT:
+        return job.state != COLLECTING && py_cell_input(py_channel_descriptor()) == 0 ? 1 : -1;
     case WIRE_JOB:
         return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:
@@ -291,7 +318,7 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_FORK:
         return branch() == 0 ? 1 : -1;
     case WIRE_GO:
-        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK)
+        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK || job.kind == JOB_LINE)
             return -1;
         *ret_status = run();
         return *ret_status < 0 ? -1 : job.kind == JOB_CELL;

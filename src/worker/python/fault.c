@@ -56,6 +56,30 @@ static void tell(PyObject *type, PyObject *value, unsigned line)
     Py_XDECREF(bytes);
 }
 
+/* The traceback as python3 prints it, with the program's own lines: there is no file to read them from, so
+ * linecache is told. False: it could not be done, and nothing was printed. */
+static bool print_with_lines(PyObject *value, const char *file, const char *source, size_t len)
+{
+    PyObject *linecache = PyImport_ImportModule("linecache");
+    PyObject *module = linecache ? PyImport_ImportModule("traceback") : NULL;
+    PyObject *cache = module ? PyObject_GetAttrString(linecache, "cache") : NULL;
+    PyObject *text = cache ? PyUnicode_DecodeUTF8(source, (Py_ssize_t)len, "replace") : NULL;
+    PyObject *lines = text ? PyUnicode_Splitlines(text, 1) : NULL;
+    PyObject *row = lines ? Py_BuildValue("(nOOs)", (Py_ssize_t)len, Py_None, lines, file) : NULL;
+    PyObject *done = NULL;
+    if (row && PyMapping_SetItemString(cache, file, row) == 0)
+        done = PyObject_CallMethod(module, "print_exception", "O", value);
+    PyErr_Clear();
+    Py_XDECREF(linecache);
+    Py_XDECREF(module);
+    Py_XDECREF(cache);
+    Py_XDECREF(text);
+    Py_XDECREF(lines);
+    Py_XDECREF(row);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 /* sys.exit(): None is 0, a number is itself, anything else is said on stderr and is 1. */
 static int exit_code(PyObject *value)
 {
@@ -78,7 +102,7 @@ static int exit_code(PyObject *value)
     return status;
 }
 
-int py_fault_report(const char *file)
+int py_fault_report(const char *file, const char *source, size_t len)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -90,8 +114,10 @@ int py_fault_report(const char *file)
         if (traceback)
             PyException_SetTraceback(value, traceback);
         tell(type, value, own_line(traceback, file));
-        PyErr_Display(type, value, traceback);
-        PyErr_Clear();
+        if (!source || !print_with_lines(value, file, source, len)) {
+            PyErr_Display(type, value, traceback);
+            PyErr_Clear();
+        }
     }
     Py_XDECREF(type);
     Py_XDECREF(value);

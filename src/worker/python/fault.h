@@ -8,9 +8,12 @@
 #ifndef WORKER_PYTHON_FAULT_H
 #define WORKER_PYTHON_FAULT_H
 
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Takes the pending exception away. FILE: the name the source was compiled under. */
-int py_fault_report(const char *file);
+/* Takes the pending exception away. FILE: the name the source was compiled under. SOURCE: its text, so that
+ * the traceback shows the lines; NULL: it does not. */
+int py_fault_report(const char *file, const char *source, size_t len);
 
 #endif

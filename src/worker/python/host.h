@@ -8,6 +8,8 @@
 #ifndef WORKER_PYTHON_HOST_H
 #define WORKER_PYTHON_HOST_H
 
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "base/err.h"

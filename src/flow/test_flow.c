@@ -1,0 +1,160 @@
+/* The supervisor's side of a channel, with a worker that is this test: what may come when, and what a
+ * hostile one gets for anything else. */
+#include "base/limits.h"
+#include "base/tap.h"
+#include "flow/worker.h"
+#include "wire/msg.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int theirs;
+static struct flow_result result;
+static struct flow_worker w;
+
+static bool echo(const char *args, size_t len, struct buf *answer)
+{
+    return buf_add(answer, args, len) == 0;
+}
+static const struct flow_tool tool = {"echo", echo};
+static const struct flow_tool *const tools[] = {&tool, NULL};
+static struct flow_job job = {
+    .kind = FLOW_JOB_RUN, .name = "t.py", .source = "1", .len = 1, .tools = tools, .calls_max = 2};
+
+static void begin(enum flow_worker_state state)
+{
+    int sv[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+        abort();
+    theirs = sv[1];
+    flow_result_init(&result);
+    flow_worker_init(&w, sv[0], &result);
+    w.state = state;
+    w.job = &job;
+}
+
+static void end(void)
+{
+    close(w.fd);
+    close(theirs);
+    flow_worker_done(&w);
+    flow_result_done(&result);
+}
+
+static void say(enum wire_type type)
+{
+    char room[4096];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, type);
+    for (const char *left = m.left; *left; left = m.left) {
+        switch (*left) {
+        case 'u':
+            wire_put_uint(&m, 1);
+            break;
+        case 'i':
+            wire_put_int(&m, 3);
+            break;
+        case 't':
+            wire_put_text(&m, "echo");
+            break;
+        default:
+            wire_put_bytes(&m, "[1]", 3);
+        }
+    }
+    if (wire_end(&m) < 0 || send(theirs, b.data, b.len, 0) != (ssize_t)b.len)
+        abort();
+}
+
+static void table(void)
+{
+    static const struct {
+        enum wire_type type;
+        enum flow_worker_state when, then;
+    } rows[] = {
+        {WIRE_READY, FLOW_WORKER_STARTING, FLOW_WORKER_READY},
+        {WIRE_FINDING, FLOW_WORKER_JUDGING, FLOW_WORKER_JUDGING},
+        {WIRE_REPORT, FLOW_WORKER_JUDGING, FLOW_WORKER_BROKEN}, /* says safe, and one is dropped */
+        {WIRE_VALUE, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
+        {WIRE_FINAL, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
+        {WIRE_FAULT, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
+        {WIRE_CALL, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
+        {WIRE_DONE, FLOW_WORKER_RUNNING, FLOW_WORKER_DONE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int s = FLOW_WORKER_STARTING; s <= FLOW_WORKER_RUNNING; s++) {
+            begin((enum flow_worker_state)s);
+            say(rows[i].type);
+            flow_worker_read(&w);
+            enum flow_worker_state want =
+                (enum flow_worker_state)s == rows[i].when ? rows[i].then : FLOW_WORKER_BROKEN;
+            tap_ok(w.state == want, "%s in state %d leads to %d", wire_name(rows[i].type), s, want);
+            end();
+        }
+    }
+}
+
+static void garbage(void)
+{
+    begin(FLOW_WORKER_RUNNING);
+    send(theirs, "\xff\xff\xff garbage", 11, 0);
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_BROKEN, "garbage breaks the channel");
+    end();
+    begin(FLOW_WORKER_RUNNING);
+    say(WIRE_GO);
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_BROKEN,
+           "a supervisor's message from a worker, too");
+    end();
+    begin(FLOW_WORKER_RUNNING);
+    close(theirs);
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE, "its end is no garbage");
+    theirs = -1;
+    end();
+}
+
+static void calls(void)
+{
+    char answer[256];
+    begin(FLOW_WORKER_RUNNING);
+    for (int i = 0; i < 3; i++) {
+        struct wire_reader r;
+        struct err err = ERR_INIT;
+        size_t len;
+        say(WIRE_CALL);
+        tap_ok(flow_worker_read(&w), "call %d is handled", i);
+        ssize_t n = recv(theirs, answer, sizeof answer, MSG_DONTWAIT);
+        tap_ok(n > 0 && wire_open(&r, answer, (size_t)n, &err) == 0 && r.type == WIRE_ANSWER &&
+                   wire_get_uint(&r) == 1,
+               "call %d is answered", i);
+        uint64_t ok = wire_get_uint(&r);
+        const char *json = wire_get_bytes(&r, &len);
+        tap_ok(i < 2 ? ok == 1 && len == 3 && memcmp(json, "[1]", 3) == 0
+                     : ok == 0 && memmem(json, len, "limit", 5) != NULL,
+               "call %d: %s", i, i < 2 ? "what was given comes back" : "the limit is named");
+    }
+    end();
+}
+
+static void flood(void)
+{
+    begin(FLOW_WORKER_RUNNING);
+    for (int i = 0; i < 3; i++)
+        say(WIRE_CALL); /* and never reads: three answers fit, so this goes on */
+    int rounds = 0;
+    while (flow_worker_read(&w) && rounds < 5)
+        rounds++;
+    tap_ok(w.state == FLOW_WORKER_RUNNING && rounds == 5,
+           "a worker that does not read its answers holds nobody up");
+    end();
+}
+
+int main(void)
+{
+    table();
+    garbage();
+    calls();
+    flood();
+    return tap_done();
+}

@@ -1,0 +1,241 @@
+/* Admission: the cheap questions, before anything is judged. All of them are answered under one lock:
+ * the stop flag, the breakers, the rate, a place. Who gets no place stands in line. */
+#include "gate/inside.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse_by_err(struct gate_refusal *r, enum gate_rule rule, const struct err *err)
+{
+    return gate_refuse(r, rule, 1000, "try again in a moment", "%s", err->msg);
+}
+
+int gate_refuse_stopped(const struct gate *g, struct gate_refusal *r)
+{
+    const struct gate_shared *s = g->map.at;
+    return gate_refuse(
+        r, GATE_RULE_STOPPED, 0, "do not try again until a person has said `cordon resume`",
+        "stopped by %.90s%s%.200s", s->stopped_by, s->stopped_why[0] ? ": " : "", s->stopped_why);
+}
+
+/* Questions that need no state. */
+static int may_at_all(const struct gate *g, const struct gate_request *q,
+                      const struct gate_tool **ret_tool, struct gate_refusal *r)
+{
+    const char *name = q->role ? q->role : g->config->role;
+    const struct gate_role *role = gate_role_find(g->config, name);
+    const struct gate_tool *tool = gate_tool_find(q->tool);
+    if (!role)
+        return gate_refuse(r, GATE_RULE_ROLE, 0, "see `cordon policy show` for the roles there are",
+                           "there is no role '%.40s'", name);
+    if (!gate_role_may(role, q->tool))
+        return gate_refuse(r, GATE_RULE_ROLE, 0,
+                           "use a tool of the role, or let a worker of type execute do it",
+                           "role %.40s does not have the tool %.40s", name, q->tool);
+    if (!tool)
+        return gate_refuse(r, GATE_RULE_TOOL, 0, "use one of the tools that are there",
+                           "there is no tool '%.40s'", q->tool);
+    if (gate_tool_risk(g->config, tool) == GATE_RISK_CRITICAL)
+        return gate_refuse(r, GATE_RULE_SYSTEM, 0, "no client may use it",
+                           "tool %.40s is of risk critical", q->tool);
+    *ret_tool = tool;
+    return 1;
+}
+
+/* Under the lock. 1 or 2 (in line): the ticket has a row. */
+static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gate_refusal *r)
+{
+    struct gate_breaker_word word;
+    struct err err = ERR_INIT;
+    bool places = t->tool->kind == GATE_TOOL_EXECUTION;
+    if (gate_load(&g->map.at->stopped))
+        return gate_refuse_stopped(g, r);
+    if (gate_client_seat(g, t->request.client.id, now, &t->client, &err) < 0)
+        return refuse_by_err(r, GATE_RULE_BUSY, &err);
+    gate_breaker_ask(g, t, now, &word);
+    if (word.refuse)
+        return gate_refuse(
+            r, GATE_RULE_BREAKER, (word.wait_ns + 999999) / CLOCK_NS_PER_MS,
+            "the same again will fail again: change the code, or wait",
+            "failed %llu times with: %s; next try in %llu s",
+            (unsigned long long)g->config->breaker.failures, word.text,
+            (unsigned long long)((word.wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S));
+    uint64_t wait =
+        places ? gate_window_wait(g, t->client, gate_line_waiting(g, t->client), now) : 0;
+    if (wait)
+        return gate_refuse(r, GATE_RULE_RATE, (wait + 999999) / CLOCK_NS_PER_MS,
+                           "wait; or do more in one execution",
+                           "more than %llu executions in %llu s",
+                           (unsigned long long)g->config->rates.executions,
+                           (unsigned long long)(g->config->rates.window_ms / 1000));
+    if (gate_row_take(&g->map, &t->row, &err) < 0)
+        return refuse_by_err(r, GATE_RULE_BUSY, &err);
+    struct gate_row *row = &g->map.at->rows[t->row];
+    t->number = row->number;
+    row->client = t->client;
+    snprintf(row->run, sizeof row->run, "%s", t->request.run ? t->request.run : "");
+    snprintf(row->tool, sizeof row->tool, "%s", t->request.tool);
+    gate_breaker_probe(g, t, &word);
+    gate_row_set(&g->map, t->row, places ? GATE_ROW_WAITING : GATE_ROW_PARKED, now);
+    if (!places)
+        return 1;
+    gate_line_serve(g, now);
+    return gate_load(&row->state) == GATE_ROW_RUNNING ? 1 : 2;
+}
+
+/* Under the lock. */
+void gate_leave(struct gate_ticket *t, uint64_t now)
+{
+    struct gate *g = t->g;
+    gate_row_free(&g->map, t->row);
+    gate_line_serve(g, now);
+}
+
+/* A refusal that is ours to count and to tell. */
+int gate_refused(struct gate *g, const struct gate_ticket *t, const struct gate_refusal *r)
+{
+    char detail[400];
+    __atomic_add_fetch(&g->map.at->counters[GATE_COUNTER_refused], 1, __ATOMIC_RELAXED);
+    snprintf(detail, sizeof detail, "%s: %s", r->word, r->reason);
+    gate_note(g, GATE_EVENT_REFUSED, t, r->approval, detail, r->retry_after_ms / 1000);
+    gate_tell(g);
+    return 0;
+}
+
+int gate_admit_start(struct gate *g, const struct gate_request *q, struct gate_ticket **ret_ticket,
+                     struct gate_refusal *r, struct err *err)
+{
+    struct gate_ticket *t = malloc(sizeof *t);
+    if (!t)
+        return err_set(err, ERR_MEMORY, "no memory");
+    *t = (struct gate_ticket){.g = g, .request = *q};
+    int e = may_at_all(g, q, &t->tool, r);
+    if (e == 1) {
+        gate_breaker_keys(t);
+        e = gate_map_lock(&g->map, err);
+        if (e == 0) {
+            t->admitted_ns = gate_now(g);
+            e = enter(g, t, t->admitted_ns, r);
+            gate_map_unlock(&g->map);
+        }
+    }
+    if (e == 0)
+        gate_refused(g, t, r);
+    if (e <= 0) {
+        free(t);
+        return e;
+    }
+    gate_tell(g);
+    *ret_ticket = t;
+    return e;
+}
+
+/* The lock cannot be had: the row stays taken until this process ends. */
+void gate_lose(struct gate_ticket *t)
+{
+    t->g->map.mine[t->row] = 0;
+    free(t);
+}
+
+/* The wait is over: out of the line, unless the place came in this very moment. */
+static int give_up(struct gate_ticket *t, struct gate_refusal *r, struct err *err)
+{
+    struct gate *g = t->g;
+    int e = gate_map_lock(&g->map, err);
+    if (e < 0) {
+        gate_lose(t);
+        return e;
+    }
+    bool came = gate_load(&g->map.at->rows[t->row].state) == GATE_ROW_RUNNING;
+    bool stopped = gate_load(&g->map.at->stopped);
+    if (!came || stopped)
+        gate_leave(t, gate_now(g));
+    gate_map_unlock(&g->map);
+    if (came && !stopped)
+        return 1;
+    if (stopped)
+        gate_refuse_stopped(g, r);
+    else
+        gate_refuse(r, GATE_RULE_BUSY, 1000, "wait a moment and try again",
+                    "%llu executions run already, and no place came free in %llu ms",
+                    (unsigned long long)g->config->rates.concurrent,
+                    (unsigned long long)t->request.wait_ms);
+    gate_refused(g, t, r);
+    free(t);
+    return 0;
+}
+
+int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
+                    struct err *err)
+{
+    struct gate *g = t->g;
+    struct gate_row *row = &g->map.at->rows[t->row];
+    uint64_t end = clock_now_ns() + wait_ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        uint32_t bell = gate_load(&row->bell);
+        if (gate_load(&g->map.at->stopped))
+            return give_up(t, r, err);
+        if (gate_load(&row->state) == GATE_ROW_RUNNING)
+            return 1;
+        uint64_t now = clock_now_ns();
+        if (now >= end)
+            return 2;
+        uint64_t left = (end - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
+        gate_bell_sleep(&row->bell, bell, left < 100 ? left : 100);
+        if (gate_load(&row->bell) != bell)
+            continue;
+        int e = gate_map_lock(&g->map, err); /* nobody rang: see whether somebody was killed */
+        if (e < 0) {
+            gate_lose(t);
+            return e;
+        }
+        gate_line_serve(g, gate_now(g));
+        gate_map_unlock(&g->map);
+    }
+}
+
+/* Waits for a place, and says once that it waits. */
+int gate_stand_in_line(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
+                       struct err *err)
+{
+    struct gate *g = t->g;
+    if (wait_ms > 0) {
+        __atomic_add_fetch(&g->map.at->counters[GATE_COUNTER_waited], 1, __ATOMIC_RELAXED);
+        gate_note(g, GATE_EVENT_WAITING, t, "", "every place is taken", (wait_ms + 999) / 1000);
+        gate_tell(g);
+    }
+    int e = gate_admit_poll(t, wait_ms, r, err);
+    return e == 2 ? give_up(t, r, err) : e;
+}
+
+int gate_admit(struct gate *g, const struct gate_request *q, struct gate_ticket **ret_ticket,
+               struct gate_refusal *r, struct err *err)
+{
+    struct gate_ticket *t = NULL;
+    int e = gate_admit_start(g, q, &t, r, err);
+    if (e <= 0 || !t)
+        return e;
+    if (e != 1)
+        e = gate_stand_in_line(t, q->wait_ms, r, err);
+    if (e == 1)
+        *ret_ticket = t;
+    return e;
+}
+
+void gate_abandon(struct gate_ticket *t)
+{
+    struct err err = ERR_INIT;
+    if (!t)
+        return;
+    if (gate_map_lock(&t->g->map, &err) == 0) {
+        gate_leave(t, gate_now(t->g));
+        gate_map_unlock(&t->g->map);
+        gate_tell(t->g);
+        free(t);
+    } else {
+        gate_lose(t);
+    }
+}

@@ -1,0 +1,175 @@
+/* A child leads a session of its own: no terminal to type at, and its whole group can be killed at
+ * once. The kernel kills it when we are killed. Input is a sealed memory file: a child that does not
+ * read cannot block us, and one that does cannot change what the next one reads. */
+#include "gate/child.h"
+
+#include "base/clock.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int input_file(const void *input, size_t len, int *ret_fd, struct err *err)
+{
+    FD_AUTO fd = memfd_create("cordon-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(err, "memfd_create");
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, (const char *)input + at, len - at);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "write the input of a program");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return err_sys(err, "seal the input of a program");
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+_Noreturn static void become(const char *const *argv, const char *const *env, int in, int out,
+                             int keep, pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    FD_AUTO null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    /* first above what they are to become: none may lie in the way of another */
+    int high[4] = {fcntl(in, F_DUPFD_CLOEXEC, 10), fcntl(out, F_DUPFD_CLOEXEC, 10),
+                   fcntl(null, F_DUPFD_CLOEXEC, 10),
+                   keep >= 0 ? fcntl(keep, F_DUPFD_CLOEXEC, 10) : -1};
+    for (int i = 0; i < 4; i++)
+        if (high[i] >= 0 && dup2(high[i], i) < 0)
+            _exit(127);
+    close_range(keep >= 0 ? 4 : 3, ~0U, 0);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (chdir("/") == 0)
+        execve(argv[0], (char *const *)argv, (char *const *)env);
+    _exit(127);
+}
+
+int gate_child_start(struct gate_child *c, const char *const *argv, const char *const *env,
+                     const void *input, size_t input_len, int keep, size_t output_max,
+                     struct err *err)
+{
+    int pipes[2];
+    *c = (struct gate_child){.pidfd = -1, .out = -1};
+    buf_init(&c->text, output_max + 1);
+    FD_AUTO in = -1;
+    int r = input_file(input, input_len, &in, err);
+    if (r < 0)
+        return r;
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    c->out = pipes[0];
+    pid_t self = getpid();
+    c->pid = fork();
+    if (c->pid == 0)
+        become(argv, env, in, pipes[1], keep, self);
+    fd_close(pipes[1]);
+    if (c->pid < 0) {
+        c->pid = 0;
+        return err_sys(err, "fork");
+    }
+    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (c->pidfd < 0 || fcntl(c->out, F_SETFL, O_NONBLOCK) < 0) {
+        err_sys(err, "watch %s", argv[0]);
+        gate_child_done(c);
+        return ERR_SYS;
+    }
+    return 0;
+}
+
+/* False: nothing more will come. */
+static bool take(struct gate_child *c)
+{
+    char chunk[4096];
+    for (;;) {
+        ssize_t n = read(c->out, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN;
+        if (n == 0)
+            return false;
+        if (buf_add(&c->text, chunk, (size_t)n) < 0 || c->text.len >= c->text.max) {
+            c->flooded = true;
+            return false;
+        }
+    }
+}
+
+static void end(struct gate_child *c)
+{
+    if (c->pid > 0) {
+        kill(-c->pid, SIGKILL); /* also those that it left behind in its group */
+        kill(c->pid, SIGKILL);
+        while (waitpid(c->pid, &c->status, 0) < 0)
+            if (errno != EINTR) {
+                c->status = 0x7f00; /* somebody else reaped it: not known to be good */
+                break;
+            }
+    }
+    c->ended = true;
+    c->pid = 0;
+}
+
+void gate_children_wait(struct gate_child *c, const uint64_t *deadlines, size_t count)
+{
+    struct pollfd p[2 * 16];
+    base_assert(count <= 16);
+    for (;;) {
+        uint64_t now = clock_now_ns(), first = UINT64_MAX;
+        for (size_t i = 0; i < count; i++) {
+            if (!c[i].ended && now >= deadlines[i]) {
+                c[i].late = true;
+                end(&c[i]);
+            }
+            if (!c[i].ended && deadlines[i] < first)
+                first = deadlines[i];
+            p[2 * i] = (struct pollfd){c[i].ended ? -1 : c[i].out, POLLIN, 0};
+            p[2 * i + 1] = (struct pollfd){c[i].ended ? -1 : c[i].pidfd, POLLIN, 0};
+        }
+        if (first == UINT64_MAX)
+            return;
+        uint64_t ms = (first - now) / CLOCK_NS_PER_MS + 1;
+        if (poll(p, 2 * count, ms > 3600000 ? 3600000 : (int)ms) < 0)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            bool dead = p[2 * i + 1].revents != 0;
+            if (p[2 * i].revents && !take(&c[i])) {
+                fd_close(c[i].out);
+                c[i].out = -1;
+            }
+            if (c[i].flooded || dead) {
+                if (dead && c[i].out >= 0)
+                    (void)take(&c[i]); /* what it wrote last */
+                end(&c[i]);
+            }
+        }
+    }
+}
+
+void gate_child_done(struct gate_child *c)
+{
+    if (!c->ended)
+        end(c);
+    fd_close(c->pidfd);
+    fd_close(c->out);
+    buf_done(&c->text);
+    c->pidfd = c->out = -1;
+}

@@ -1,0 +1,108 @@
+/* Who is next. There is one line for the machine, but turns go by client: a free place goes to the
+ * client that has the fewest places now; among equals to the one whose last turn is longest ago;
+ * within a client to who came first. A client that floods the line lengthens only its own part of it.
+ *
+ * Whoever gives a place back serves the line himself, under the lock, so nobody sleeps on a free
+ * place. A process that was killed serves nobody: therefore those in line look around ten times a
+ * second as well. */
+#include "gate/inside.h"
+
+#include <string.h>
+
+uint64_t gate_line_waiting(const struct gate *g, uint32_t client)
+{
+    const struct gate_shared *s = g->map.at;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < gate_rows_high(s); i++)
+        n += s->rows[i].client == client && !s->rows[i].counted &&
+             gate_load(&s->rows[i].state) == GATE_ROW_WAITING;
+    return n;
+}
+
+struct census {
+    uint64_t running, waiting;
+    uint16_t of_client[GATE_CLIENTS];
+};
+
+static void count(const struct gate_shared *s, struct census *c)
+{
+    *c = (struct census){0};
+    for (uint32_t i = 0; i < gate_rows_high(s); i++) {
+        uint32_t state = gate_load(&s->rows[i].state);
+        c->waiting += state == GATE_ROW_WAITING;
+        if (state == GATE_ROW_RUNNING) {
+            c->running++;
+            if (s->rows[i].client < GATE_CLIENTS)
+                c->of_client[s->rows[i].client]++;
+        }
+    }
+}
+
+static bool before(const struct gate_shared *s, const struct census *c, const struct gate_row *a,
+                   const struct gate_row *b)
+{
+    if (c->of_client[a->client] != c->of_client[b->client])
+        return c->of_client[a->client] < c->of_client[b->client];
+    if (s->clients[a->client].turn != s->clients[b->client].turn)
+        return s->clients[a->client].turn < s->clients[b->client].turn;
+    return a->number < b->number;
+}
+
+static uint32_t choose(const struct gate *g, const struct census *c)
+{
+    const struct gate_shared *s = g->map.at;
+    uint64_t narrow = g->config->rates.concurrent_per_client;
+    uint32_t best = GATE_ROWS;
+    for (uint32_t i = 0; i < gate_rows_high(s); i++) {
+        const struct gate_row *r = &s->rows[i];
+        if (gate_load(&r->state) != GATE_ROW_WAITING || r->client >= GATE_CLIENTS)
+            continue;
+        if (narrow && c->of_client[r->client] >= narrow)
+            continue;
+        if (best == GATE_ROWS || before(s, c, r, &s->rows[best]))
+            best = i;
+    }
+    return best;
+}
+
+static void give(struct gate *g, uint32_t row, uint64_t now)
+{
+    struct gate_shared *s = g->map.at;
+    struct gate_row *r = &s->rows[row];
+    s->clients[r->client].turn = ++s->numbers;
+    if (!r->counted) {
+        gate_window_stamp(g, r->client, now);
+        r->counted = 1;
+        gate_count(g, GATE_COUNTER_admitted);
+    }
+    gate_row_set(&g->map, row, GATE_ROW_RUNNING, now);
+    if (!g->map.mine[row])
+        gate_bell_ring(&r->bell);
+}
+
+void gate_line_serve(struct gate *g, uint64_t now)
+{
+    struct gate_shared *s = g->map.at;
+    struct census c;
+    bool reaped = false;
+    count(s, &c);
+    while (c.waiting > 0) {
+        uint32_t row = c.running < g->config->rates.concurrent ? choose(g, &c) : GATE_ROWS;
+        if (row == GATE_ROWS) { /* full, it seems: are they all alive? */
+            if (reaped)
+                return;
+            reaped = true;
+            unsigned dead = gate_rows_reap(&g->map);
+            s->counters[GATE_COUNTER_lost] += dead;
+            count(s, &c);
+            if (dead == 0)
+                return;
+            continue;
+        }
+        if (!gate_row_alive(&g->map, row))
+            gate_row_free(&g->map, row);
+        else
+            give(g, row, now);
+        count(s, &c);
+    }
+}

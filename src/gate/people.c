@@ -1,0 +1,238 @@
+/* The gate's side of the approval queue. The database is reached through cordon-approvals, one
+ * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
+ * changes: nobody polls the database. */
+#include "gate/approval.h"
+
+#include "gate/child.h"
+#include "gate/inside.h"
+#include "gate/lineage.h"
+#include "gate/record.h"
+
+#include "base/clock.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEEPER_PATIENCE (20 * CLOCK_NS_PER_S)
+
+/* One request to the keeper of the approvals. On 0 REPLY holds a valid record; the caller frees it
+ * always. */
+int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, struct err *err)
+{
+    const char *program = g->config->approvals_program;
+    buf_init(reply, GATE_RECORD_MAX);
+    if (!program)
+        return err_set(err, ERR_MISSING, "no cordon-approvals: nobody can be asked");
+    if (gate_record_end(request) < 0)
+        return err_set(err, ERR_LIMIT, "the question is too long");
+    char path[PATH_MAX]; /* it starts in the root folder */
+    if (!realpath(program, path))
+        return err_sys(err, "find %.120s", program);
+    const char *const argv[] = {path, NULL}, *const env[] = {"LANG=C.UTF-8", NULL};
+    struct gate_child c;
+    uint64_t deadline = clock_now_ns() + KEEPER_PATIENCE;
+    int r = gate_child_start(&c, argv, env, request->data, request->len, g->map.dir,
+                             GATE_RECORD_MAX, err);
+    if (r < 0) {
+        gate_child_done(&c);
+        return r;
+    }
+    gate_children_wait(&c, &deadline, 1);
+    if (c.late)
+        r = err_set(err, ERR_STATE, "cordon-approvals does not answer");
+    else if (c.status != 0 && c.text.len) /* its one line of complaint */
+        r = err_set(err, ERR_STATE, "%.*s", c.text.len > 200 ? 200 : (int)c.text.len - 1,
+                    c.text.data);
+    else if (c.status != 0 || !gate_record_valid(c.text.data, c.text.len))
+        r = err_set(err, ERR_STATE, "cordon-approvals (%.120s) failed: wait status %#x", program,
+                    (unsigned)c.status);
+    else
+        r = buf_add(reply, c.text.data, c.text.len);
+    gate_child_done(&c);
+    return r;
+}
+
+/* ---- asking ---- */
+
+/* A yes is for this client, role, tool, code, arguments and paths, and for nothing else. */
+static int binding(const struct gate_ticket *t, const char hash[65], char out[65])
+{
+    const struct gate_request *q = &t->request;
+    struct buf all;
+    buf_init(&all, GATE_RECORD_MAX);
+    int r = gate_record_text(&all, "client", q->client.id);
+    if (r == 0)
+        r = gate_record_text(&all, "role", q->role ? q->role : t->g->config->role);
+    if (r == 0)
+        r = gate_record_text(&all, "tool", q->tool);
+    if (r == 0)
+        r = gate_record_text(&all, "code", hash);
+    if (r == 0)
+        r = gate_record_text(&all, "arguments", q->arguments);
+    for (size_t i = 0; i < q->nwrites && r == 0; i++)
+        r = gate_record_text(&all, "write", q->writes[i]);
+    if (r == 0)
+        gate_sha256_hex(all.data, all.len, out);
+    buf_done(&all);
+    return r;
+}
+
+static int build_question(struct gate_ticket *t, const char *because, const char hash[65],
+                          struct buf *out, struct err *err)
+{
+    const struct gate_request *q = &t->request;
+    struct gate_lineage lineage;
+    struct buf chain;
+    char bound[65];
+    int r = gate_lineage_read(&lineage, q->asker ? q->asker : getpid(), err);
+    if (r < 0)
+        return r;
+    buf_init(&chain, 16384);
+    r = binding(t, hash, bound);
+    if (r == 0)
+        r = gate_lineage_write(&lineage, &chain);
+    if (r == 0)
+        r = gate_record_text(out, "op", "ask");
+    if (r == 0)
+        r = gate_record_text(out, "client", q->client.id);
+    if (r == 0)
+        r = gate_record_text(out, "tool", q->tool);
+    if (r == 0)
+        r = gate_record_text(out, "run", q->run);
+    if (r == 0)
+        r = gate_record_text(out, "because", because);
+    if (r == 0)
+        r = gate_record_text(out, "binding", bound);
+    if (r == 0)
+        r = gate_record_text(out, "hash", hash);
+    if (r == 0)
+        r = gate_record_text(out, "arguments", q->arguments);
+    if (r == 0)
+        r = gate_record_bytes(out, "code", q->code ? q->code : "", q->code_len);
+    if (r == 0)
+        r = gate_record_bytes(out, "lineage", chain.data, chain.len);
+    if (r == 0)
+        r = gate_record_number(out, "expiry", t->g->config->approval.expiry_ms);
+    buf_done(&chain);
+    return r < 0 ? err_set(err, r, "the code is too long to show to a person") : 0;
+}
+
+static int count_locked(struct gate *g, enum gate_counter counter, struct err *err)
+{
+    int r = gate_map_lock(&g->map, err);
+    if (r < 0)
+        return r;
+    gate_count(g, counter);
+    gate_map_unlock(&g->map);
+    return 0;
+}
+
+/* What the keeper said: 1 yes, 0 no (REFUSAL), 2 nobody has answered yet, until *RET_EXPIRES. */
+static int understand(struct gate_ticket *t, const struct buf *reply, char used_id[24],
+                      uint64_t *ret_expires, struct gate_refusal *r, struct err *err)
+{
+    struct gate *g = t->g;
+    char result[16], id[24], by[96], why[240], detail[360];
+    gate_record_copy(reply->data, reply->len, "result", result, sizeof result);
+    gate_record_copy(reply->data, reply->len, "id", id, sizeof id);
+    gate_record_copy(reply->data, reply->len, "by", by, sizeof by);
+    gate_record_copy(reply->data, reply->len, "why", why, sizeof why);
+    snprintf(detail, sizeof detail, "%s: %s", by, why);
+    *ret_expires = gate_record_count(reply->data, reply->len, "expires");
+    int e = 0;
+    if (strcmp(result, "granted") == 0) {
+        snprintf(used_id, 24, "%s", id);
+        e = count_locked(g, GATE_COUNTER_approved, err);
+        gate_note(g, GATE_EVENT_APPROVAL_USED, t, id, detail, 0);
+        gate_tell(g);
+        return e < 0 ? e : 1;
+    }
+    if (strcmp(result, "denied") == 0) {
+        e = count_locked(g, GATE_COUNTER_denied, err);
+        gate_note(g, GATE_EVENT_APPROVAL_DENIED, t, id, detail, 0);
+        gate_tell(g);
+        gate_refuse(r, GATE_RULE_DENIED, 0, "do something else: a person has said no",
+                    "denied by %.90s: %.200s", by, why);
+        snprintf(r->approval, sizeof r->approval, "%s", id);
+        return e;
+    }
+    if (strcmp(result, "full") == 0)
+        return gate_refuse(r, GATE_RULE_APPROVAL, 60000, "wait until people have answered",
+                           "too many unanswered questions of this client");
+    if (gate_record_count(reply->data, reply->len, "new") == 1) {
+        e = count_locked(g, GATE_COUNTER_asked, err);
+        if (e < 0)
+            return e;
+        gate_note(g, GATE_EVENT_APPROVAL_ASKED, t, id, "", t->request.approval_wait_ms / 1000);
+        gate_tell(g);
+    }
+    char hint[240];
+    snprintf(hint, sizeof hint,
+             "a person looks at it with `cordon approve show %s` and says `cordon approve yes %s`; "
+             "then ask for the same again",
+             id, id);
+    gate_refuse(r, GATE_RULE_APPROVAL, 0, hint, "waits for a person: approval %s", id);
+    snprintf(r->approval, sizeof r->approval, "%s", id);
+    return 2;
+}
+
+static uint64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int expired(struct gate_ticket *t, struct gate_refusal *r, struct err *err)
+{
+    struct gate *g = t->g;
+    char id[24];
+    memcpy(id, r->approval, sizeof id);
+    int e = count_locked(g, GATE_COUNTER_denied, err);
+    gate_note(g, GATE_EVENT_APPROVAL_DENIED, t, id, "nobody answered in time", 0);
+    gate_tell(g);
+    gate_refuse(r, GATE_RULE_DENIED, 0, "find somebody who answers, then ask again",
+                "nobody answered approval %s in time", id);
+    memcpy(r->approval, id, sizeof id);
+    return e;
+}
+
+int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[65],
+                    char used_id[24], struct gate_refusal *r, struct err *err)
+{
+    struct gate *g = t->g;
+    uint64_t end = clock_now_ns() + t->request.approval_wait_ms * CLOCK_NS_PER_MS, expires = 0;
+    char first[24] = "";
+    for (;;) {
+        struct buf question, reply;
+        uint32_t bell = gate_load(&g->map.at->answers);
+        buf_init(&question, GATE_RECORD_MAX);
+        int e = build_question(t, because, hash, &question, err);
+        if (e == 0) {
+            e = gate_keeper_ask(g, &question, &reply, err);
+            if (e == 0)
+                e = understand(t, &reply, used_id, &expires, r, err);
+            buf_done(&reply);
+        }
+        buf_done(&question);
+        if (e != 2)
+            return e;
+        /* ours has expired if the keeper made a new one of it */
+        if (first[0] && strcmp(first, r->approval) != 0)
+            return expired(t, r, err);
+        memcpy(first, r->approval, sizeof first);
+        uint64_t now = clock_now_ns(), wall = wall_ms();
+        if (now >= end || gate_load(&g->map.at->stopped))
+            return 0;
+        uint64_t ms = (end - now) / CLOCK_NS_PER_MS + 1;
+        if (expires > wall && expires - wall < ms)
+            ms = expires - wall + 1;
+        gate_bell_sleep(&g->map.at->answers, bell, ms);
+        if (expires <= wall_ms())
+            return expired(t, r, err);
+    }
+}

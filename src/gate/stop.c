@@ -1,0 +1,220 @@
+/* `cordon stop` works across processes without a list of who listens: the flag is in the mapped file
+ * (read at each admission and before each plan) and in a file of its own (so it outlives a reboot),
+ * and a named pipe that every supervisor polls becomes readable. Each supervisor then ends its own
+ * run, cleans up and writes its records. One that does not answer is killed, which ends its jail as
+ * well: cordon-nest dies with its supervisor. */
+#include "gate/inside.h"
+
+#include "base/clock.h"
+#include "gate/lineage.h"
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int gate_stop_fd(const struct gate *g)
+{
+    return g->map.stop_fd;
+}
+
+void gate_stop_read(const struct gate *g, struct gate_stop_info *i)
+{
+    const struct gate_shared *s = g->map.at;
+    *i = (struct gate_stop_info){.stopped = gate_load(&s->stopped) != 0};
+    if (!i->stopped)
+        return;
+    i->since = s->stopped_at;
+    snprintf(i->who, sizeof i->who, "%.*s", (int)sizeof s->stopped_by - 1, s->stopped_by);
+    snprintf(i->why, sizeof i->why, "%.*s", (int)sizeof s->stopped_why - 1, s->stopped_why);
+}
+
+/* One line, whatever somebody wrote. */
+static void one_line(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "");
+    for (char *p = out; *p; p++)
+        if (*p == '\n' || *p == '\r')
+            *p = ' ';
+}
+
+/* ---- who runs ---- */
+
+struct seen {
+    uint64_t number, admitted_ns;
+    uint32_t row;
+    pid_t pid;
+};
+
+/* Under the lock. */
+static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *seen, size_t room)
+{
+    const struct gate_shared *s = g->map.at;
+    size_t n = 0;
+    uint64_t now = gate_boot_ns();
+    gate_rows_reap(&g->map);
+    for (uint32_t i = 0; i < gate_rows_high(s); i++) {
+        const struct gate_row *r = &s->rows[i];
+        if (gate_load(&r->state) != GATE_ROW_RUNNING)
+            continue;
+        if (n < room) {
+            struct gate_running *o = &out[n];
+            *o = (struct gate_running){.supervisor = r->pid, .end = ""};
+            snprintf(o->run, sizeof o->run, "%.*s", (int)sizeof r->run - 1, r->run);
+            snprintf(o->tool, sizeof o->tool, "%.*s", (int)sizeof r->tool - 1, r->tool);
+            if (r->client < GATE_CLIENTS)
+                snprintf(o->client, sizeof o->client, "%.63s", s->clients[r->client].id);
+            o->ms = now > r->since_ns ? (now - r->since_ns) / CLOCK_NS_PER_MS : 0;
+            if (seen)
+                seen[n] = (struct seen){r->number, r->since_ns, i, r->pid};
+        }
+        n++;
+    }
+    return n;
+}
+
+size_t gate_running(struct gate *g, struct gate_running *out, size_t room)
+{
+    struct err err = ERR_INIT;
+    if (gate_map_lock(&g->map, &err) < 0)
+        return 0;
+    size_t n = snapshot(g, out, NULL, room);
+    gate_map_unlock(&g->map);
+    return n;
+}
+
+/* ---- ending them ---- */
+
+static bool over(const struct gate *g, const struct seen *s)
+{
+    const struct gate_row *r = &g->map.at->rows[s->row];
+    return gate_load(&r->state) != GATE_ROW_RUNNING || r->number != s->number ||
+           !gate_row_alive(&g->map, s->row);
+}
+
+static bool wait_for(const struct gate *g, const struct seen *s, uint64_t until)
+{
+    uint32_t *word = &g->map.at->rows[s->row].bell;
+    for (;;) {
+        uint32_t bell = gate_load(word);
+        if (over(g, s))
+            return true;
+        if (clock_now_ns() >= until)
+            return false;
+        gate_bell_sleep(word, bell, 20); /* one that was killed rings no bell */
+    }
+}
+
+/* Is PID still the process that took the row? It must have started before it did, and have our file
+ * open: a pid alone may by now be anybody's. */
+static bool same_process(const struct gate *g, const struct seen *s)
+{
+    struct stat ours, st;
+    char path[64];
+    long hertz = sysconf(_SC_CLK_TCK);
+    unsigned long long start = gate_process_start(s->pid);
+    if (start == 0 || start * (CLOCK_NS_PER_S / (uint64_t)hertz) > s->admitted_ns ||
+        fstat(g->map.fd, &ours) < 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)s->pid);
+    DIR *d = opendir(path);
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == ours.st_dev &&
+                st.st_ino == ours.st_ino;
+    if (d)
+        closedir(d);
+    return found;
+}
+
+static void kill_supervisor(const struct gate *g, const struct seen *s)
+{
+    FD_AUTO fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+    if (fd >= 0 && same_process(g, s)) /* looked at after it was pinned */
+        syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+}
+
+static int ring(struct gate *g, struct err *err)
+{
+    /* read and write: does not fail where nobody listens */
+    FD_AUTO fd = openat(g->map.dir, "stop.bell", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || (write(fd, "", 1) < 0 && errno != EAGAIN))
+        return err_sys(err, "ring the bell of the state folder");
+    return 0;
+}
+
+int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patience_ms,
+              struct gate_running *out, size_t room, size_t *ret_count, struct err *err)
+{
+    struct gate_shared *s = g->map.at;
+    struct seen seen[GATE_ROWS];
+    size_t count, kept;
+    int r = gate_map_lock(&g->map, err);
+    if (r < 0)
+        return r;
+    s->stopped_at = (uint64_t)time(NULL);
+    one_line(s->stopped_by, sizeof s->stopped_by, who);
+    one_line(s->stopped_why, sizeof s->stopped_why, why);
+    gate_store(&s->stopped, 1);
+    count = snapshot(g, out, seen, room < GATE_ROWS ? room : GATE_ROWS);
+    kept = count < room ? count : room;
+    gate_count(g, GATE_COUNTER_stops);
+    s->counters[GATE_COUNTER_stopped_runs] += count;
+    gate_map_unlock(&g->map);
+
+    r = ring(g, err);
+    for (uint32_t i = 0; i < gate_rows_high(s); i++)
+        if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING)
+            gate_bell_ring(&s->rows[i].bell);
+    gate_bell_ring(&s->answers);
+    struct err disk = ERR_INIT;
+    if (gate_stop_file_write(g->map.dir, s, &disk) < 0 && r == 0) {
+        *err = disk;
+        r = disk.code;
+    }
+    gate_note(g, GATE_EVENT_STOP, NULL, who, why, 0);
+    gate_tell(g);
+
+    uint64_t until = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS;
+    for (size_t i = 0; i < kept; i++)
+        out[i].end = wait_for(g, &seen[i], until) ? "ended" : "";
+    for (size_t i = 0; i < kept; i++)
+        if (!*out[i].end)
+            kill_supervisor(g, &seen[i]);
+    for (size_t i = 0; i < kept; i++) {
+        if (!*out[i].end)
+            out[i].end =
+                wait_for(g, &seen[i], clock_now_ns() + CLOCK_NS_PER_S) ? "killed" : "still running";
+        gate_note(g, GATE_EVENT_STOPPED_RUN, NULL, out[i].run, out[i].end, out[i].ms / 1000);
+        gate_tell(g);
+    }
+    *ret_count = count;
+    return r;
+}
+
+int gate_resume(struct gate *g, const char *who, const char *why, struct err *err)
+{
+    char drop[256];
+    int r = gate_map_lock(&g->map, err);
+    if (r < 0)
+        return r;
+    /* the file first: if it cannot be removed, the stop stays */
+    r = gate_stop_file_remove(g->map.dir, err);
+    if (r == 0) {
+        while (read(g->map.stop_fd, drop, sizeof drop) > 0)
+            ;
+        gate_store(&g->map.at->stopped, 0);
+    }
+    gate_map_unlock(&g->map);
+    if (r == 0)
+        gate_note(g, GATE_EVENT_RESUME, NULL, who, why, 0);
+    gate_tell(g);
+    return r;
+}

@@ -1,0 +1,225 @@
+/* The breaker's three states under a clock that obeys; what counts and what does not. */
+#include "gate/inside.h"
+#include "gate/testing.h"
+
+static struct gate_refusal r;
+
+#define FAIL(g, q) testing_once(g, q, "error", "NameError", "name 'x' is not defined", &r)
+#define GOOD(g, q) testing_once(g, q, "ok", NULL, NULL, &r)
+
+static void test_states(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "print(x)");
+    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "two failures: still closed");
+    tap_ok(GOOD(g, &q) == 1 && FAIL(g, &q) == 1 && FAIL(g, &q) == 1,
+           "a success in between: they are counted anew");
+    tap_eq_int(FAIL(g, &q), 1, "the third in a row");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 1, "opens it, and that is an event");
+    tap_ok(FAIL(g, &q) == 0 && r.rule == GATE_RULE_BREAKER && r.retry_after_ms == 60000,
+           "open: answered at once with the time left: %s", r.reason);
+    tap_ok(strstr(r.reason, "NameError") && strstr(r.reason, "60 s") && r.hint[0],
+           "it says what failed and for how long");
+    testing_advance(59.5);
+    tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 500,
+           "half a second before the end: 500 ms left");
+
+    /* half-open: one goes through, the others wait for how it ends */
+    testing_advance(0.5);
+    struct gate_plan *probe = NULL, *second = NULL;
+    tap_eq_int(testing_pass(g, &q, &probe, &r), 1, "after 60 s one goes through");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 1, "half-open is an event");
+    tap_ok(testing_pass(g, &q, &second, &r) == 0 && r.rule == GATE_RULE_BREAKER,
+           "a second one meanwhile does not");
+    gate_release(probe, &(struct gate_outcome){"error", "NameError", "name 'x' is not defined"});
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 2, "the probe failed: open again");
+    tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 60000, "for another 60 s");
+    testing_advance(60);
+    tap_eq_int(GOOD(g, &q), 1, "the next probe succeeds");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 1, "closed, and that is an event");
+    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1 && GOOD(g, &q) == 1,
+           "closed means from the beginning");
+    struct gate_counters n;
+    gate_counters_read(g, &n);
+    tap_ok(n.breaker_opened == 2 && n.breaker_probed == 2 && n.breaker_closed == 1,
+           "and the counters agree");
+    gate_close(g);
+    close(state);
+}
+
+static void test_keys(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "print(x)"), other = q, changed = q,
+                        argued = q;
+    snprintf(other.client.id, sizeof other.client.id, "uid:2");
+    changed.code = "print(1)";
+    argued.arguments = "{\"a\":1}";
+    for (int i = 0; i < 3; i++)
+        FAIL(g, &q);
+    tap_eq_int(FAIL(g, &q), 0, "the same request is refused");
+    tap_eq_int(GOOD(g, &changed), 1, "changed code is not");
+    tap_eq_int(GOOD(g, &argued), 1, "nor are other arguments");
+    tap_eq_int(GOOD(g, &other), 1, "nor is another client: nobody shuts the door on somebody else");
+
+    struct gate_request varied = testing_request("uid:1", "flaky()");
+    tap_ok(testing_once(g, &varied, "error", "ValueError", "a", &r) == 1 &&
+               testing_once(g, &varied, "error", "TypeError", "b", &r) == 1 &&
+               testing_once(g, &varied, "error", "KeyError", "c", &r) == 1 &&
+               testing_once(g, &varied, "ok", NULL, NULL, &r) == 1,
+           "three different errors are not the same failure");
+    tap_ok(testing_once(g, &varied, "error", "OSError", "no '/tmp/a1' at 0x7f12", &r) == 1 &&
+               testing_once(g, &varied, "error", "OSError", "no '/tmp/b2' at 0x7f99", &r) == 1 &&
+               testing_once(g, &varied, "error", "OSError", "no '/x' at 17", &r) == 1 &&
+               testing_once(g, &varied, "ok", NULL, NULL, &r) == 0,
+           "the same error with other numbers and paths is");
+
+    struct gate_request lost = testing_request("uid:3", "a");
+    for (int i = 0; i < 3; i++) {
+        char code[8];
+        snprintf(code, sizeof code, "c%d", i);
+        lost.code = code;
+        testing_once(g, &lost, "crashed", "JailLost", "the jail was killed from outside", &r);
+    }
+    tap_ok(testing_once(g, &lost, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_BREAKER,
+           "what no program did is counted by tool, whatever the code");
+    struct gate_request exec = lost;
+    exec.tool = "exec";
+    tap_eq_int(GOOD(g, &exec), 1, "and the other tool is not concerned");
+    gate_close(g);
+    close(state);
+}
+
+static void test_classes(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    const struct {
+        const char *tool, *status, *type;
+        bool counts;
+    } rows[] = {
+        {"run", "error", "NameError", true},       {"run", "error", "ExitStatus", true},
+        {"run", "timeout", "TimeoutError", true},  {"run", "memory", "MemoryError", true},
+        {"run", "output", "OutputError", true},    {"run", "crashed", "Signal", true},
+        {"run", "refused", "JailError", true},     {"run", "blocked", "ValidationError", false},
+        {"run", "denied", "GateError", false},     {"run", "error", "Stopped", false},
+        {"exec", "error", "ExitStatus", false},    {"exec", "timeout", "TimeoutError", true},
+        {"session", "error", "NameError", true},   {"echo", "error", "OSError", true},
+        {"echo", "error", "ArgumentError", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "code %zu", i);
+        struct gate_request q = testing_request("uid:1", code);
+        q.tool = rows[i].tool;
+        for (int k = 0; k < 3; k++)
+            testing_once(g, &q, rows[i].status, rows[i].type, "m", &r);
+        tap_eq_int(GOOD(g, &q), !rows[i].counts, "%s: %s (%s) %s", rows[i].tool, rows[i].status,
+                   rows[i].type, rows[i].counts ? "counts" : "does not count");
+        testing_advance(200);
+    }
+    gate_close(g);
+
+    c.breaker.counts &= ~(1ULL << gate_failure_find("timeout"));
+    g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "sleep");
+    for (int k = 0; k < 5; k++)
+        testing_once(g, &q, "timeout", "TimeoutError", "m", &r);
+    tap_eq_int(GOOD(g, &q), 1, "policy may say that a time-out does not count");
+    gate_close(g);
+    close(state);
+}
+
+static void test_rare(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "print(x)");
+    bool all = true;
+    for (int i = 0; i < 10; i++) {
+        all = all && FAIL(g, &q) == 1;
+        testing_advance(61);
+    }
+    tap_ok(all, "one failure a minute is no row of failures");
+
+    /* a probe that is killed does not keep the breaker half-open for ever */
+    for (int i = 0; i < 3; i++)
+        FAIL(g, &q);
+    testing_advance(60);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int dir = open(testing_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct gate *own = testing_open(&c, dir);
+        struct gate_plan *plan = NULL;
+        _exit(testing_pass(own, &q, &plan, &r) == 1 ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    tap_eq_int(status, 0, "a probe in another process, which dies with it");
+    tap_eq_int(GOOD(g, &q), 1, "the next one is the probe, at once");
+    tap_eq_int(GOOD(g, &q), 1, "and closed it");
+
+    /* an old run that ends well while the breaker is open proves nothing */
+    struct gate_plan *old = NULL;
+    tap_eq_int(testing_pass(g, &q, &old, &r), 1, "one that began before");
+    for (int i = 0; i < 3; i++)
+        FAIL(g, &q);
+    gate_release(old, &(struct gate_outcome){.status = "ok"});
+    tap_ok(GOOD(g, &q) == 0 && r.rule == GATE_RULE_BREAKER, "its success does not close it");
+
+    /* more failing requests than rows: the table does not overflow, and nothing is refused wrongly */
+    bool fine = true;
+    for (int i = 0; i < 2 * GATE_BREAKERS; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "many %d", i);
+        struct gate_request m = testing_request("uid:5", code);
+        fine = fine && testing_once(g, &m, "timeout", "TimeoutError", "t", &r) == 1;
+        testing_advance(0.7);
+    }
+    tap_ok(fine, "%d different failures fit into a table of %d", 2 * GATE_BREAKERS, GATE_BREAKERS);
+    gate_close(g);
+    close(state);
+}
+
+static void test_normalise(void)
+{
+    const struct {
+        const char *type, *message, *want;
+    } rows[] = {
+        {"NameError", "name 'x' is not defined", "NameError: name * is not defined"},
+        {"ValueError", "got 17, want 4.5e3", "ValueError: got #, want #"},
+        {"OSError", "[Errno 2] No such file: '/tmp/a'", "OSError: [Errno #] No such file: *"},
+        {"OSError", "cannot open /var/tmp/x1: denied", "OSError: cannot open /: denied"},
+        {NULL, "an  odd\n\ttext", "error: an odd text"},
+        {"E", NULL, "E: "},
+        {"E", "it's open", "E: it*s open"},
+        {"E", "\xff\x1b[31m", "E: ??[#"},
+        {"E", "<object at 0x7f00aa>", "E: <object at #>"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char out[96];
+        gate_breaker_normalise(rows[i].type, rows[i].message, out, sizeof out);
+        tap_eq_str(out, rows[i].want, "normalised: %s", rows[i].want);
+    }
+    static char huge[1 << 20], small[16];
+    memset(huge, '\'', sizeof huge - 1);
+    gate_breaker_normalise(huge, huge, small, sizeof small);
+    tap_eq_int(strlen(small), 15, "cut to its room");
+}
+
+int main(void)
+{
+    test_states();
+    test_keys();
+    test_classes();
+    test_rare();
+    test_normalise();
+    testing_end();
+    return tap_done();
+}

@@ -1,0 +1,129 @@
+/* A child of a template from its first instruction to the guest's first byte. Two processes, as for a
+ * program (build.c, apply.c), and the same locks in the same order; what differs is why:
+ *
+ *   template --clone, shared memory--> builder, pid 1    id map, its own file system on /live/own
+ *     builder --clone, memory copied--> launcher, pid 2    locks, proof, then `entry` instead of execve
+ *
+ * The room is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
+ * copied, so what the launcher has to say it sends; and it stands on the template's own stack, further
+ * down than the template is, since that is the one that the interpreter knows and that can grow.
+ * Descriptors are closed first of all: with them every sibling's sockets are gone. */
+#include "jail/nursery.h"
+
+#include "jail/inside.h"
+#include "sys/raw.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the launcher ---- */
+
+static int say_locked(const struct jail_stage *st)
+{
+    char room[4096];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &b, WIRE_LOCKED);
+    wire_put_int(&w, st->err.code);
+    wire_put_text(&w, st->err.layer);
+    wire_put_text(&w, st->err.msg);
+    jail_layers_write(&w, &st->layers);
+    if (wire_end(&w) < 0)
+        return -1;
+    return write(JAIL_BIRTH_READY, b.data, b.len) == (ssize_t)b.len ? 0 : -1;
+}
+
+static int lock(struct jail_stage *st)
+{
+    struct jail_proof proof;
+    int status;
+    if (jail_apply_identity(st, &proof, &status) || jail_apply_locks(st, &proof))
+        return 1;
+    jail_attest_after(&proof, st->spec, status);
+    /* The listener onto its place; left then are the streams, the channel and what the template waits at. */
+    int leftover = dup(0);
+    if (dup2(st->listener, JAIL_BIRTH_LISTENER) < 0 ||
+        close_range(JAIL_BIRTH_LISTENER + 1, ~0U, 0) < 0) {
+        err_sys(&st->err, "close_range");
+        err_layer(&st->err, "process");
+        return 1;
+    }
+    proof.acts[JAIL_ACT_leftover] = fcntl(leftover, F_GETFD) < 0;
+    return jail_apply_last(st, &proof);
+}
+
+static int launch(void *p)
+{
+    struct jail_birth *b = p;
+    const struct jail_template_hooks *hooks = b->nursery->hooks;
+    struct jail_stage st = {.spec = b->spec,
+                            .own = &b->nursery->own,
+                            .proc = JAIL_BIRTH_PROC,
+                            .ruleset = JAIL_BIRTH_RULESET,
+                            .listener = -1};
+    char heard;
+    int r = lock(&st);
+    if (r && st.err.code == 0)
+        err_set(&st.err, ERR_MISSING, "the child died while it was locked");
+    /* The template takes the listener before it answers. */
+    if (say_locked(&st) < 0 || r || read(JAIL_BIRTH_READY, &heard, 1) != 1 ||
+        close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
+        return 1; /* an exit that is notified, where nobody listens: the builder ends it */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    return hooks->entry(hooks->ctx);
+}
+
+/* ---- the builder ---- */
+
+static int own_files(const struct jail_birth *b, struct err *err)
+{
+    if (mount("cordon", JAIL_OWN, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, b->options) < 0)
+        return err_sys(err, "mount the child's file system");
+    int dir = open(JAIL_OWN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir != JAIL_BIRTH_FILES) /* the lowest that is free */
+        return err_sys(err, "open the child's file system");
+    if (mkdirat(dir, "workspace", 0755) < 0 || mkdirat(dir, "tmp", 01777) < 0 ||
+        fchmodat(dir, "tmp", 01777, 0) < 0)
+        return err_sys(err, "mkdir in the child's file system");
+    return 0;
+}
+
+int jail_birth_build(void *p)
+{
+    struct jail_birth *b = p;
+    const int count = sizeof b->fds / sizeof *b->fds;
+    int guest = -1;
+    if (jail_fds_place(0, b->fds, (size_t)count, NULL, 0, &b->err) < 0 ||
+        close_range((unsigned)count, ~0U, 0) < 0) {
+        err_layer(&b->err, "process");
+        return 1;
+    }
+    if (jail_ns_map_self(JAIL_BIRTH_PROC, 0, 0, 0, 0) < 0) {
+        err_sys(&b->err, "map the id of the child's user namespace");
+        err_layer(&b->err, "process");
+        return 1;
+    }
+    if (own_files(b, &b->err) < 0) {
+        err_layer(&b->err, "filesystem");
+        return 1;
+    }
+    int flags = SIGCHLD | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID |
+                (int)jail_ns_inner_flags(b->spec);
+    /* From here on the template may be awake: plain calls only, and no errno. */
+    if (clone(launch, b->stack, flags, b, &guest, NULL, b->nursery->tid) < 0) {
+        err_sys(&b->err, "the launcher, in a user namespace of its own");
+        err_layer(&b->err, "process");
+        return 1;
+    }
+    raw_syscall(SYS_close_range, 0, JAIL_BIRTH_CONTROL - 1, 0, 0, 0);
+    raw_syscall(SYS_close_range, JAIL_BIRTH_CONTROL + 1, JAIL_BIRTH_RULESET, 0, 0, 0);
+    jail_warden(JAIL_BIRTH_CONTROL, guest);
+}

@@ -1,0 +1,249 @@
+/* The template's side of a birth: descriptors, the builder's stack, and the wait until the child is
+ * locked. One at a time: while a builder works, the template sleeps, since both use the same memory
+ * and the same errno. The stacks lie in one map that children do not inherit, so a child neither sees nor
+ * pays for its siblings. */
+#include "jail/nursery.h"
+
+#include "jail/inside.h"
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    STACK = 16 * 1024,  /* of a builder, which later is the init above its child */
+    DEEPER = 64 * 1024, /* where a launcher starts on our stack: below anything we may use */
+};
+
+/* A template is at its place after it has imported everything: what it could still need there is gone. */
+static int clear_own(struct err *err)
+{
+    if (chdir("/") < 0 || umount2(JAIL_OWN, MNT_DETACH) < 0)
+        return err_sys(err, "clear " JAIL_OWN);
+    return 0;
+}
+
+int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
+                      struct err *err)
+{
+    *n = (struct jail_nursery){
+        .hooks = hooks, .proc = JAIL_FD_TEMPLATE_PROC, .ruleset = JAIL_FD_TEMPLATE_RULESET};
+    jail_attest_before(&n->own, n->proc);
+    /* A clone that is not glibc's fork must set the number that pthread locks take for the owner. */
+    if (prctl(PR_GET_TID_ADDRESS, &n->tid) < 0 || !n->tid || *n->tid != gettid())
+        return err_set(
+            err, ERR_MISSING,
+            "templates need a kernel with CONFIG_CHECKPOINT_RESTORE (PR_GET_TID_ADDRESS)");
+    size_t size = (size_t)STACK * JAIL_CHILDREN;
+    n->stacks = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (n->stacks == MAP_FAILED || madvise(n->stacks, size, MADV_DONTFORK) < 0)
+        return err_sys(err, "memory for the stacks of builders");
+    (void)madvise(n->stacks, size, MADV_NOHUGEPAGE); /* a kernel without huge pages says no */
+    return clear_own(err);
+}
+
+static bool one_thread(const struct jail_nursery *n)
+{
+    struct stat st;
+    return fstatat(n->proc, "self/task", &st, 0) == 0 && st.st_nlink == 3;
+}
+
+static size_t free_slot(struct jail_nursery *n)
+{
+    for (size_t i = 0; i < n->used; i++)
+        if (!n->builders[i])
+            return i;
+    return n->used < JAIL_CHILDREN ? n->used++ : JAIL_CHILDREN;
+}
+
+void jail_nursery_reap(struct jail_nursery *n)
+{
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        for (size_t i = 0; i < n->used; i++)
+            if (n->builders[i] == pid)
+                n->builders[i] = 0;
+}
+
+/* ---- descriptors ---- */
+
+enum { OURS, THEIRS };
+
+struct ends {
+    int channel[2], control[2], ready[2], in[2], out[2], err[2];
+};
+
+static int make_ends(struct ends *e, struct err *err)
+{
+    int on = 1;
+    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->channel) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->control) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ready) < 0 ||
+        setsockopt(e->ready[OURS], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+        pipe2(e->out, O_CLOEXEC) < 0 || pipe2(e->err, O_CLOEXEC) < 0 ||
+        pipe2(e->in, O_CLOEXEC) < 0 || fcntl(e->out[OURS], F_SETFL, O_NONBLOCK) < 0 ||
+        fcntl(e->err[OURS], F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, "descriptors for a child");
+    int reader = e->in[0]; /* the one pipe that we write */
+    e->in[0] = e->in[1];
+    e->in[1] = reader;
+    return 0;
+}
+
+static void close_ends(struct ends *e, int side)
+{
+    int *all[] = {e->channel, e->control, e->ready, e->in, e->out, e->err};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        fd_close(all[i][side]);
+        all[i][side] = -1;
+    }
+}
+
+/* ---- one birth ---- */
+
+static int get_fd(int pidfd, int number)
+{
+    return (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+}
+
+/* Waits for the launcher's word and takes what only it and the builder have. */
+static int wait_locked(struct jail_birth *b, const struct ends *e, struct jail_child *c,
+                       struct err *err)
+{
+    char frame[4096];
+    struct fd_packet packet = {.data = frame, .len = sizeof frame};
+    struct pollfd p[2] = {{.fd = e->ready[OURS], .events = POLLIN},
+                          {.fd = c->init, .events = POLLIN}};
+    struct wire_reader r;
+    if (poll(p, 2, FD_PATIENCE_MS) <= 0)
+        return err_set(err, ERR_MISSING, "a child was not locked within 10 seconds");
+    if (!(p[0].revents & POLLIN) || fd_receive(e->ready[OURS], &packet) != 1 ||
+        wire_open(&r, frame, packet.len, err) < 0 || r.type != WIRE_LOCKED) {
+        if (b->err.code == 0) /* it is dead, and what it wrote in our memory is all there is */
+            err_set(&b->err, ERR_MISSING, "a child died before it was locked");
+        *err = b->err;
+        return err->code;
+    }
+    int64_t code = wire_get_int(&r);
+    struct err why = ERR_INIT;
+    wire_get_text(&r, why.layer, sizeof why.layer);
+    wire_get_text(&r, why.msg, sizeof why.msg);
+    if (code < 0) {
+        *err = why;
+        return err->code = (int)code;
+    }
+    jail_layers_read(&r, &c->layers);
+    c->guest = (int)syscall(SYS_pidfd_open, packet.sender, 0);
+    c->listener = c->guest < 0 ? -1 : get_fd(c->guest, JAIL_BIRTH_LISTENER);
+    c->files = get_fd(c->init, JAIL_BIRTH_FILES);
+    if (c->listener < 0 || c->files < 0)
+        return err_sys(err, "take over the child's descriptors");
+    return write(e->ready[OURS], "", 1) != 1 ? err_sys(err, "let the child go") : 0;
+}
+
+static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *spec)
+{
+    jail_spec_init(spec);
+    spec->kind = JAIL_KIND_CHILD;
+    spec->memory_by_rlimit = true;
+    spec->branches = plan->session;
+    spec->filter = plan->filter;
+    spec->limits = plan->limits;
+}
+
+/* The builder is cloned with every signal blocked, and stays so. */
+static int clone_builder(struct jail_nursery *n, struct jail_birth *b, size_t slot, int *ret_pidfd,
+                         struct err *err)
+{
+    char *top = n->stacks + (slot + 1) * STACK;
+    int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD | (int)jail_ns_outer_flags(b->spec);
+    pid_t pid = clone(jail_birth_build, top, flags, b, ret_pidfd);
+    if (pid < 0) {
+        err_sys(err, "create the namespaces of a child");
+        return err_layer(err, "process");
+    }
+    n->builders[slot] = pid;
+    return 0;
+}
+
+static int spawn(struct jail_nursery *n, const struct jail_spec *spec, size_t slot, struct ends *e,
+                 struct jail_child *c, struct err *err)
+{
+    struct jail_birth b = {
+        .nursery = n,
+        .spec = spec,
+        .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS], e->channel[THEIRS], e->ready[THEIRS],
+                e->control[THEIRS], n->proc, n->ruleset},
+        .stack = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER};
+    /* the root and the two folders are ours */
+    snprintf(b.options, sizeof b.options, "mode=0755,size=%llu,nr_inodes=%llu",
+             (unsigned long long)spec->limits.disk, (unsigned long long)spec->limits.inodes + 3);
+    int r = clone_builder(n, &b, slot, &c->init, err);
+    close_ends(e, THEIRS);
+    if (r == 0)
+        r = wait_locked(&b, e, c, err);
+    if (r < 0 && c->init >= 0) { /* nothing may run on in memory that is about to be used again */
+        syscall(SYS_pidfd_send_signal, c->init, SIGKILL, NULL, 0);
+        while (waitpid(n->builders[slot], NULL, 0) < 0 && errno == EINTR)
+            ;
+        n->builders[slot] = 0;
+    }
+    return r;
+}
+
+int jail_nursery_spawn(struct jail_nursery *n, const struct jail_child_plan *plan,
+                       struct jail_child *ret_child, struct err *err)
+{
+    struct jail_spec spec;
+    struct ends e;
+    size_t slot = free_slot(n);
+    *ret_child = (struct jail_child)JAIL_CHILD_NONE;
+    plan_to_spec(plan, &spec);
+    int r = jail_spec_check(&spec, err);
+    if (r == 0 && slot == JAIL_CHILDREN)
+        r = err_set(err, ERR_LIMIT, "this template has %d children", JAIL_CHILDREN);
+    if (r == 0 && !one_thread(n))
+        r = err_set(err, ERR_STATE, "the template has more than one thread");
+    if (r < 0)
+        return r;
+    r = make_ends(&e, err);
+    if (r == 0) {
+        if (n->hooks->before_fork)
+            n->hooks->before_fork(n->hooks->ctx);
+        r = spawn(n, &spec, slot, &e, ret_child, err);
+        if (n->hooks->after_fork)
+            n->hooks->after_fork(n->hooks->ctx);
+    }
+    if (r == 0) {
+        ret_child->channel = fd_take(&e.channel[OURS]);
+        ret_child->control = fd_take(&e.control[OURS]);
+        ret_child->in = fd_take(&e.in[OURS]);
+        ret_child->out = fd_take(&e.out[OURS]);
+        ret_child->err = fd_take(&e.err[OURS]);
+        ret_child->tag = plan->tag;
+        ret_child->session = plan->session;
+        ret_child->limits = plan->limits;
+        snprintf(ret_child->filter, sizeof ret_child->filter, "%s", plan->filter);
+    } else {
+        jail_child_close(ret_child);
+    }
+    close_ends(&e, OURS);
+    close_ends(&e, THEIRS);
+    return r;
+}

@@ -1,0 +1,129 @@
+/* The init above a child of a template. The builder does not execute cordon-nest: that would cost as much as
+ * the rest of the child. It goes on in the template's memory, on its own stack, while the template works: so
+ * only plain system calls, no errno, no allocation, nothing static that is written. Nothing of the
+ * guest reaches it: it has the supervisor's socket and the pidfds of its children, and reads no
+ * memory but its stack.
+ *
+ * Who may ask what: whoever holds the other end of a member's socket may name one more process to watch over
+ * (a branch of the session) with a socket of its own. Even a hostile MEMBER could make it no more than
+ * signal and wait for processes that the sender had a handle of. The end of a socket is the end of
+ * its member: the supervisor is gone. */
+#include "jail/nursery.h"
+
+#include "sys/raw.h"
+#include "wire/msg.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { MEMBERS = 1 + JAIL_BRANCH_ROOM };
+
+struct member {
+    int control, guest; /* -1: the supervisor is gone; a pidfd */
+};
+
+struct family {
+    struct member member[MEMBERS];
+    size_t count;
+};
+
+static void shut(int fd)
+{
+    if (fd >= 0)
+        raw_syscall(SYS_close, fd, 0, 0, 0, 0);
+}
+
+static uint64_t micro(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static void tell_exit(int control, int status, const struct rusage *used)
+{
+    const uint64_t usage[] = {micro(&used->ru_utime), micro(&used->ru_stime),
+                              (uint64_t)used->ru_maxrss * 1024, 0};
+    char room[128];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &b, WIRE_EXITED);
+    wire_put_int(&w, status);
+    wire_put_uints(&w, usage, 4);
+    wire_put_uints(&w, NULL, 0); /* its supervisor looks at the file system itself */
+    if (wire_end(&w) == 0 && control >= 0)
+        raw_syscall(SYS_sendto, control, (long)b.data, (long)b.len, MSG_NOSIGNAL | MSG_DONTWAIT, 0);
+}
+
+/* The guest of this member is dead: reaped, and told. */
+static void buried(const struct member *m)
+{
+    siginfo_t info;
+    struct rusage used;
+    memset(&info, 0, sizeof info);
+    memset(&used, 0, sizeof used);
+    long r = raw_syscall(SYS_waitid, P_PIDFD, m->guest, (long)&info, WEXITED, (long)&used);
+    int status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
+    if (r == 0)
+        tell_exit(m->control, status, &used);
+    shut(m->control);
+    shut(m->guest);
+}
+
+/* One more member, if that is what was said. */
+static bool welcome(struct family *f, int control)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } ride;
+    char frame[64];
+    struct iovec iov = {frame, sizeof frame};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ride, .msg_controllen = sizeof ride};
+    struct wire_reader r;
+    int fds[2] = {-1, -1};
+    memset(&ride, 0, sizeof ride);
+    long n = raw_syscall(SYS_recvmsg, control, (long)&msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0, 0);
+    if (n > 0 && msg.msg_controllen >= CMSG_LEN(sizeof fds) && ride.head.cmsg_type == SCM_RIGHTS &&
+        ride.head.cmsg_len == CMSG_LEN(sizeof fds))
+        memcpy(fds, CMSG_DATA(&ride.head), sizeof fds);
+    if (n > 0 && fds[1] >= 0 && f->count < MEMBERS && wire_open(&r, frame, (size_t)n, NULL) == 0 &&
+        r.type == WIRE_MEMBER) {
+        f->member[f->count++] = (struct member){.guest = fds[0], .control = fds[1]};
+        return true;
+    }
+    shut(fds[0]);
+    shut(fds[1]);
+    return false;
+}
+
+void jail_warden(int control, int guest)
+{
+    struct family f = {.member = {{control, guest}}, .count = 1};
+    struct pollfd p[2 * MEMBERS];
+    while (f.count) {
+        const size_t count = f.count;
+        for (size_t i = 0; i < count; i++) {
+            p[2 * i] = (struct pollfd){.fd = f.member[i].control, .events = POLLIN};
+            p[2 * i + 1] = (struct pollfd){.fd = f.member[i].guest, .events = POLLIN};
+        }
+        if (raw_syscall(SYS_ppoll, (long)p, (long)(2 * count), 0, 0, 0) < 0)
+            break; /* nothing interrupts us; without ears we must not go on */
+        for (size_t i = count; i-- > 0;) {
+            struct member *m = &f.member[i];
+            if (p[2 * i + 1].revents) {
+                buried(m);
+                *m = f.member[--f.count];
+            } else if (p[2 * i].revents && !welcome(&f, m->control)) {
+                raw_syscall(SYS_pidfd_send_signal, m->guest, SIGKILL, 0, 0, 0);
+                shut(m->control);
+                m->control = -1;
+            }
+        }
+    }
+    for (;;) /* whoever is left dies with us */
+        raw_syscall(SYS_exit_group, 0, 0, 0, 0, 0);
+}

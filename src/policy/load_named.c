@@ -1,0 +1,196 @@
+/* Roles, tools and judges: things that have a name of the operator's choice. Roles and tools are laid over those
+ * of the same name, the list of judges is replaced whole, because a judge too many is a vote too many. */
+#include "base/units.h"
+#include "policy/load.h"
+
+#include <string.h>
+
+static const struct policy_key role_tools = {
+    "tools of a role", POLICY_TYPE_WORDS, 0, 0, 256, "", ""};
+static const struct policy_key judge_command = {
+    "command of a judge", POLICY_TYPE_WORDS, 0, 0, 64, "", ""};
+static const struct policy_key judge_timeout = {"timeout of a judge",
+                                                POLICY_TYPE_MILLIS,
+                                                offsetof(struct policy, arena.timeout_ms),
+                                                1,
+                                                3600000,
+                                                "",
+                                                ""};
+
+static bool good_name(struct policy_loader *l, const struct policy_node *n, const char *what)
+{
+    if (policy_name_good(n->key->text))
+        return true;
+    policy_load_problem(l, n->key,
+                        "'%.64s' is no name for %s: letters, digits, - _ and dots, at most 64",
+                        n->key->text, what);
+    return false;
+}
+
+static const char *keep(struct policy_loader *l, const char *s)
+{
+    const char *copy = arena_strdup(&l->box->mem, s);
+    l->no_memory = l->no_memory || !copy;
+    return copy ? copy : "";
+}
+
+void policy_load_roles(struct policy_loader *l, const struct policy_node *map)
+{
+    static const char *const keys[] = {"tools", NULL};
+    struct policy_box *box = l->box;
+    if (!policy_load_map(l, map, "roles", NULL))
+        return;
+    for (const struct policy_node *n = map->first; n; n = n->next) {
+        struct policy_words tools;
+        size_t i = 0;
+        if (!good_name(l, n, "a role") || !policy_load_map(l, n, "a role", keys))
+            continue;
+        const struct policy_node *list = policy_load_get(n, "tools");
+        if (!list || !policy_load_words(l, list, &role_tools, &tools))
+            continue;
+        while (i < box->p.nroles && strcmp(box->roles[i].name, n->key->text) != 0)
+            i++;
+        if (i == POLICY_ROLES_MAX) {
+            policy_load_problem(l, n->key, "more than %d roles", POLICY_ROLES_MAX);
+            return;
+        }
+        if (i == box->p.nroles)
+            box->roles[box->p.nroles++].name = keep(l, n->key->text);
+        box->roles[i].tools = tools;
+        box->roles[i].origin = policy_load_origin(l, n->key);
+    }
+}
+
+void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
+{
+    static const char *const keys[] = {"risk", NULL};
+    static const struct policy_key risk_key = {"risk of a tool",
+                                               POLICY_TYPE_ENUM,
+                                               offsetof(struct policy, arena.risk),
+                                               0,
+                                               0,
+                                               POLICY_RISKS,
+                                               ""};
+    struct policy_box *box = l->box;
+    if (!policy_load_map(l, map, "tools", NULL))
+        return;
+    for (const struct policy_node *n = map->first; n; n = n->next) {
+        struct err err = ERR_INIT;
+        struct policy at = {0};
+        size_t i = 0;
+        if (!good_name(l, n, "a tool") || !policy_load_map(l, n, "a tool", keys))
+            continue;
+        const struct policy_node *risk = policy_load_get(n, "risk");
+        const char *text = risk ? policy_load_text(l, risk, "risk of a tool", 64) : NULL;
+        if (!text)
+            continue;
+        if (policy_value_read(&risk_key, text, &box->mem, &at, &err) < 0) {
+            policy_load_problem(l, risk, "risk of a tool: %s", err.msg);
+            continue;
+        }
+        while (i < box->p.ntools && strcmp(box->tools[i].name, n->key->text) != 0)
+            i++;
+        if (i == POLICY_TOOLS_MAX) {
+            policy_load_problem(l, n->key, "more than %d tools", POLICY_TOOLS_MAX);
+            return;
+        }
+        if (i == box->p.ntools)
+            box->tools[box->p.ntools++].name = keep(l, n->key->text);
+        box->tools[i].risk = at.arena.risk;
+        box->tools[i].origin = policy_load_origin(l, n->key);
+    }
+}
+
+/* ---- judges ---- */
+
+static const char *text_of(struct policy_loader *l, const struct policy_node *map, const char *key)
+{
+    const struct policy_node *n = policy_load_get(map, key);
+    const char *text = n ? policy_load_text(l, n, key, POLICY_WORD_MAX) : NULL;
+    return text ? keep(l, text) : "";
+}
+
+static bool load_judge(struct policy_loader *l, const struct policy_node *n, struct policy_judge *j)
+{
+    static const char *const keys[] = {"name", "command", "url", "model", "timeout", NULL};
+    if (n->kind != POLICY_MAP || !n->first) {
+        policy_load_problem(l, n, "a judge is a mapping: {name: ..., command: [...]}");
+        return false;
+    }
+    if (!policy_load_map(l, n, "a judge", keys))
+        return false;
+    const struct policy_node *command = policy_load_get(n, "command"), *wait;
+    *j = (struct policy_judge){.name = text_of(l, n, "name"),
+                               .url = text_of(l, n, "url"),
+                               .model = text_of(l, n, "model"),
+                               .origin = policy_load_origin(l, n)};
+    if (!policy_name_good(j->name)) {
+        policy_load_problem(l, n, "a judge needs a name: letters, digits, - and _");
+        return false;
+    }
+    if (command && !policy_load_words(l, command, &judge_command, &j->command))
+        return false;
+    if (j->command.count ? *j->url || *j->model : !*j->url) {
+        policy_load_problem(
+            l, n, "judge %s: either command: [/program, ...], or url: and model:", j->name);
+        return false;
+    }
+    if (j->command.count && j->command.items[0][0] != '/') {
+        policy_load_problem(l, command,
+                            "judge %s: the program needs its absolute path, not '%.60s'", j->name,
+                            j->command.items[0]);
+        return false;
+    }
+    if (*j->url && strncmp(j->url, "https://", 8) != 0 && strncmp(j->url, "http://", 7) != 0) {
+        policy_load_problem(l, policy_load_get(n, "url"),
+                            "judge %s: url begins with https:// or http://", j->name);
+        return false;
+    }
+    wait = policy_load_get(n, "timeout");
+    if (wait) {
+        struct policy at = {0};
+        struct err err = ERR_INIT;
+        const char *text = policy_load_text(l, wait, "timeout of a judge", 64);
+        if (!text)
+            return false;
+        if (policy_value_read(&judge_timeout, text, &l->box->mem, &at, &err) < 0) {
+            policy_load_problem(l, wait, "timeout of a judge: %s", err.msg);
+            return false;
+        }
+        j->timeout_ms = at.arena.timeout_ms;
+    }
+    return true;
+}
+
+void policy_load_judges(struct policy_loader *l, const struct policy_node *list)
+{
+    size_t count = 0, good = 0;
+    if (list->kind != POLICY_LIST) {
+        policy_load_problem(l, list,
+                            "arena.judges: a list is wanted: [{name: ..., command: [...]}]");
+        return;
+    }
+    for (const struct policy_node *n = list->first; n; n = n->next)
+        count++;
+    if (count > POLICY_JUDGES_MAX) {
+        policy_load_problem(l, list, "arena.judges: %zu judges; at most %d", count,
+                            POLICY_JUDGES_MAX);
+        return;
+    }
+    struct policy_judge *judges = policy_load_alloc(l, (count + 1) * sizeof *judges);
+    if (!judges)
+        return;
+    for (const struct policy_node *n = list->first; n; n = n->next) {
+        if (!load_judge(l, n, &judges[good]))
+            continue;
+        for (size_t i = 0; i < good; i++)
+            if (strcmp(judges[i].name, judges[good].name) == 0)
+                policy_load_problem(l, n, "judge '%s' comes twice", judges[i].name);
+        good++;
+    }
+    if (good != count)
+        return;
+    l->box->p.arena.judges = judges;
+    l->box->p.arena.njudges = good;
+    l->box->p.judges_origin = policy_load_origin(l, list->key);
+}

@@ -1,0 +1,268 @@
+/* The files: which are taken and which are not, in which order, when they change, and where a guest could write
+ * them. All of it in a folder of its own. */
+#include "base/tap.h"
+#include "policy/files.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char top[64] = "/tmp/cordon-policy-XXXXXX";
+
+static const char *at(const char *name)
+{
+    static char paths[8][200];
+    static size_t next;
+    char *p = paths[next++ % 8];
+    snprintf(p, sizeof paths[0], "%s/%s", top, name);
+    return p;
+}
+
+static void put(const char *name, const char *text, mode_t mode)
+{
+    unlink(at(name));
+    int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, mode) < 0)
+        printf("# %s: %s\n", at(name), strerror(errno));
+    close(fd);
+}
+
+/* Overwrites in place: the same inode. */
+static void edit(const char *name, const char *text)
+{
+    int fd = open(at(name), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        printf("# %s: %s\n", at(name), strerror(errno));
+    close(fd);
+}
+
+static void rest(void) /* until a change cannot be missed */
+{
+    nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+}
+
+static int open_one(const char *name, struct err *err)
+{
+    struct policy_store *store = NULL;
+    int r = policy_open_files(NULL, NULL, at(name), &store, err);
+    policy_close(store);
+    return r;
+}
+
+static void order(void)
+{
+    struct policy_store *store = NULL;
+    struct err err = ERR_INIT;
+    tap_ok(policy_open_files(at("none1"), at("none2"), NULL, &store, &err) == 0 &&
+               policy_now(store) == &policy_builtin,
+           "no files: the built-in policy itself");
+    policy_close(store);
+    put("system.yaml", "limits: {timeout: 1s, cpu: 1s, threads: 1}\n", 0644);
+    put("user.yaml", "limits: {timeout: 2s, cpu: 2s}\n", 0600);
+    put("asked.yaml", "limits: {timeout: 3s}\n", 0444);
+    tap_ok(policy_open_files(at("system.yaml"), at("user.yaml"), at("asked.yaml"), &store, &err) ==
+               0,
+           "three files");
+    const struct policy *p = policy_now(store);
+    tap_ok(p->limits.timeout_ms == 3000 && p->limits.cpu_ms == 2000 && p->limits.threads == 1,
+           "the last that says something wins: --policy, user, system");
+    policy_close(store);
+    tap_ok(policy_open_files(NULL, NULL, at("none"), &store, &err) == ERR_USAGE &&
+               strstr(err.msg, "no such file"),
+           "a file that was asked for must be there");
+    put("two.yaml", "limits: {timeout: x}\nrun: {mode: y}\n", 0600);
+    tap_ok(policy_open_files(at("system.yaml"), at("two.yaml"), NULL, &store, &err) == ERR_FORMAT &&
+               strstr(err.msg, "two.yaml:1:19: limits.timeout: 'x'") &&
+               strstr(err.msg, "and 1 more"),
+           "a broken file is no policy at all");
+    printf("# %s\n", err.msg);
+    tap_ok(policy_open("nonsense", &store, &err) == ERR_USAGE && strstr(err.msg, "max-safety"),
+           "a name that is not shipped");
+    tap_ok(policy_open("a\033b", &store, &err) == ERR_USAGE, "nor one that is no name");
+}
+
+static void trust(void)
+{
+    struct err err = ERR_INIT;
+    put("good.yaml", "version: 1\n", 0644);
+    tap_ok(open_one("good.yaml", &err) == 0, "a file of ours");
+    put("group.yaml", "version: 1\n", 0664);
+    tap_ok(open_one("group.yaml", &err) == ERR_USAGE && strstr(err.msg, "chmod go-w"),
+           "writable for the group: refused");
+    put("world.yaml", "version: 1\n", 0606);
+    tap_ok(open_one("world.yaml", &err) == ERR_USAGE, "writable for everybody: refused");
+    mkdir(at("folder"), 0755);
+    tap_ok(open_one("folder", &err) == ERR_USAGE && strstr(err.msg, "regular"),
+           "a folder: refused");
+    mkfifo(at("fifo"), 0600);
+    tap_ok(open_one("fifo", &err) == ERR_USAGE && strstr(err.msg, "regular"),
+           "a pipe: refused, and not waited for");
+    mkdir(at("anybody"), 0755);
+    put("anybody/p.yaml", "version: 1\n", 0600);
+    chmod(at("anybody"), 0777);
+    tap_ok(open_one("anybody/p.yaml", &err) == ERR_USAGE &&
+               strstr(err.msg, "writable for everybody"),
+           "in a folder that everybody may write: refused");
+    chmod(at("anybody"), 01777);
+    tap_ok(open_one("anybody/p.yaml", &err) == 0, "with the sticky bit as in /tmp: taken");
+    if (symlink("good.yaml", at("link.yaml")) < 0 || symlink("loop.yaml", at("loop.yaml")) < 0 ||
+        symlink(at("anybody"), at("through")) < 0)
+        printf("# no links\n");
+    tap_ok(open_one("link.yaml", &err) == 0, "through a link of ours: taken");
+    tap_ok(open_one("loop.yaml", &err) == ERR_USAGE && strstr(err.msg, "too many links"),
+           "a loop of links ends");
+    chmod(at("anybody"), 0777);
+    tap_ok(open_one("through/p.yaml", &err) == ERR_USAGE, "a link into such a folder: refused");
+    if (geteuid() == 0) {
+        put("other.yaml", "version: 1\n", 0600);
+        if (chown(at("other.yaml"), 12345, 12345) < 0)
+            printf("# chown: %s\n", strerror(errno));
+        tap_ok(open_one("other.yaml", &err) == ERR_USAGE && strstr(err.msg, "somebody else"),
+               "somebody else's: refused");
+    } else {
+        tap_skip("somebody else's: refused", "needs root");
+    }
+    int fd = open(at("big.yaml"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, 2 << 20) < 0)
+        printf("# no big file\n");
+    close(fd);
+    tap_ok(open_one("big.yaml", &err) == ERR_LIMIT, "a big one: refused");
+}
+
+static void writable(void)
+{
+    struct err err = ERR_INIT;
+    mkdir(at("guest"), 0755);
+    mkdir(at("guest/deep"), 0755);
+    mkdir(at("etc"), 0755);
+    put("etc/p.yaml", "version: 1\n", 0600);
+    put("guest/deep/p.yaml", "version: 1\n", 0600);
+    if (symlink("../guest/deep/p.yaml", at("etc/in.yaml")) < 0 ||
+        symlink(at("etc/p.yaml"), at("guest/out.yaml")) < 0 || symlink("guest", at("alias")) < 0 ||
+        link(at("etc/p.yaml"), at("etc/hard.yaml")) < 0)
+        printf("# no links\n");
+    char held[4][200];
+    snprintf(held[0], sizeof held[0], "%s/guest", top);
+    snprintf(held[1], sizeof held[1], "%s/alias", top);
+    snprintf(held[2], sizeof held[2], "%s/etc/p.yaml", top);
+    snprintf(held[3], sizeof held[3], "%s/no", top);
+    const char *guest[] = {held[0]}, *alias[] = {held[1]}, *file[] = {held[2]},
+               *absent[] = {held[3]};
+    tap_ok(policy_path_safe(at("etc/p.yaml"), absent, 1, &err) == ERR_USAGE &&
+               strstr(err.msg, "hard link"),
+           "a second name may lie anywhere");
+    unlink(at("etc/hard.yaml"));
+    tap_ok(policy_path_safe(at("etc/p.yaml"), guest, 1, &err) == 0,
+           "outside of what a guest may write");
+    tap_ok(policy_path_safe(at("etc/p.yaml"), absent, 1, &err) == 0,
+           "a bind that is not there holds nothing");
+    tap_ok(policy_path_safe(at("guest/deep/p.yaml"), guest, 1, &err) == ERR_USAGE &&
+               strstr(err.msg, "may write"),
+           "inside");
+    tap_ok(policy_path_safe(at("guest/deep/p.yaml"), alias, 1, &err) == ERR_USAGE,
+           "inside, by another name");
+    tap_ok(policy_path_safe(at("alias/deep/p.yaml"), guest, 1, &err) == ERR_USAGE,
+           "inside, by another name of ours");
+    tap_ok(policy_path_safe(at("etc/in.yaml"), guest, 1, &err) == ERR_USAGE,
+           "a link that leads inside");
+    tap_ok(policy_path_safe(at("guest/out.yaml"), guest, 1, &err) == ERR_USAGE,
+           "a link inside that leads out: it could be turned");
+    tap_ok(policy_path_safe(at("guest/deep/../../etc/p.yaml"), guest, 1, &err) == ERR_USAGE,
+           "a path that goes through it");
+    tap_ok(policy_path_safe(at("etc/p.yaml"), file, 1, &err) == ERR_USAGE, "the file itself");
+    tap_ok(policy_path_safe(at("guest/planted.yaml"), guest, 1, &err) == ERR_USAGE,
+           "where nothing is yet, but something could be planted");
+    tap_ok(policy_path_safe(at("none/planted.yaml"), guest, 1, &err) == 0,
+           "where nothing is, elsewhere");
+
+    struct policy_store *store = NULL;
+    tap_ok(policy_open_files(at("etc/p.yaml"), at("guest/planted.yaml"), NULL, &store, &err) == 0 &&
+               policy_paths_safe(store, guest, 1, &err) == ERR_USAGE &&
+               policy_paths_safe(store, NULL, 0, &err) == 0,
+           "every place that a policy is read from counts");
+    policy_close(store);
+    if (chdir(at("guest/deep")) == 0)
+        tap_ok(policy_path_safe("p.yaml", guest, 1, &err) == ERR_USAGE,
+               "a relative path counts from the top");
+    if (chdir("/") < 0)
+        printf("# chdir\n");
+}
+
+static void refresh(void)
+{
+    struct policy_store *store = NULL;
+    struct err err = ERR_INIT;
+    put("live.yaml", "limits: {timeout: 1s}\n", 0600);
+    unlink(at("later.yaml"));
+    tap_ok(policy_open_files(at("later.yaml"), at("live.yaml"), NULL, &store, &err) == 0,
+           "in force");
+    tap_eq_int(policy_refresh(store, &err), 0, "nothing changed");
+    rest();
+    tap_eq_int(policy_refresh(store, &err), 0, "still nothing");
+    edit("live.yaml", "limits: {timeout: 2s}\n");
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 2000,
+           "edited in place, the same size: taken up");
+    edit("live.yaml", "limits: {timeout: 3s}\n");
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 3000,
+           "and again at once");
+    put("live.yaml", "limits: {timeout: 4s}\n", 0600);
+    const struct policy *held = policy_hold(store);
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 4000 &&
+               held->limits.timeout_ms == 3000,
+           "replaced: taken up; who holds the old one has it still");
+    policy_release(store, held);
+    rest();
+    edit("live.yaml", "limits: {timeout: oops}\n");
+    tap_ok(policy_refresh(store, &err) == ERR_FORMAT && strstr(err.msg, "live.yaml:1:19") &&
+               policy_now(store)->limits.timeout_ms == 4000,
+           "broken: the old one stays in force, and it is said");
+    rest();
+    tap_ok(policy_refresh(store, &err) <= 0 && policy_now(store)->limits.timeout_ms == 4000,
+           "it stays");
+    edit("live.yaml", "limits: {timeout: 5s}\n");
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 5000,
+           "mended: taken up");
+    chmod(at("live.yaml"), 0666);
+    tap_ok(policy_refresh(store, &err) == ERR_USAGE && policy_now(store)->limits.timeout_ms == 5000,
+           "opened to everybody: not taken any more");
+    chmod(at("live.yaml"), 0600);
+    tap_ok(policy_refresh(store, &err) >= 0, "and closed again");
+    put("later.yaml", "limits: {cpu: 7s}\n", 0600);
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.cpu_ms == 7000 &&
+               policy_now(store)->limits.timeout_ms == 5000,
+           "a file that came later counts");
+    unlink(at("later.yaml"));
+    unlink(at("live.yaml"));
+    tap_ok(policy_refresh(store, &err) == 1 && policy_now(store) == &policy_builtin,
+           "all gone: built-in again");
+    policy_close(store);
+    put("asked.yaml", "limits: {timeout: 3s}\n", 0600);
+    tap_ok(policy_open_files(NULL, NULL, at("asked.yaml"), &store, &err) == 0, "asked for");
+    unlink(at("asked.yaml"));
+    tap_ok(policy_refresh(store, &err) == ERR_USAGE && policy_now(store)->limits.timeout_ms == 3000,
+           "one that was asked for and is gone: it stays in force, and it is said");
+    policy_close(store);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+int main(void)
+{
+    if (!tap_ok(mkdtemp(top) != NULL, "a folder to work in"))
+        return tap_done();
+    umask(022);
+    order();
+    trust();
+    writable();
+    refresh();
+    nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return tap_done();
+}

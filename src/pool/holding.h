@@ -1,0 +1,167 @@
+/* The holder's state, which its files share.
+ *
+ * Takes:   nothing by itself.
+ * Gives:   the tables of clients, templates and sessions, and what one file does for another.
+ * Never:   is included outside src/pool.
+ * Runs in: cordon-holder.
+ */
+#ifndef POOL_HOLDING_H
+#define POOL_HOLDING_H
+
+#include "base/clock.h"
+#include "jail/child.h"
+#include "pool/holder.h"
+#include "pool/proto.h"
+#include "pool/registry.h"
+#include "pool/stock.h"
+
+struct policy_profile;
+
+#define POOL_CALM_NS (20 * CLOCK_NS_PER_MS) /* a run that just began is left alone for so long */
+
+/* A connection, and what is lent over it. */
+enum pool_seat_state {
+    POOL_SEAT_FREE,
+    POOL_SEAT_NEW,     /* has said nothing yet */
+    POOL_SEAT_IDLE,    /* has nothing of ours */
+    POOL_SEAT_WAITING, /* for a child that is being made */
+    POOL_SEAT_LEASE,   /* has a child for one run */
+    POOL_SEAT_CALL,    /* has a session for one call */
+    POOL_SEAT_BRANCH,  /* the same; its next packet is a branch */
+};
+
+struct pool_seat {
+    enum pool_seat_state state;
+    int sock;
+    uint64_t since_ns; /* in this state */
+    struct pool_warm *from;
+    /* waiting */
+    struct pool_request want;
+    uint64_t turn, until_ns; /* who came first; how long it waits */
+    uint64_t tag;            /* of the child that is made for it alone; 0: any of the stock */
+    /* lent */
+    int init; /* pidfd: when the connection ends, so does the child */
+    struct pool_session *session;
+    uint64_t serial;            /* of the session, also when that is over */
+    bool for_fork;              /* lent to be branched */
+    char branch[POOL_NAME + 1]; /* the name that was agreed on */
+};
+
+/* A template and the children that wait. */
+struct pool_warm {
+    uint64_t serial; /* 0: a free place */
+    char profile[POOL_PROFILE + 1];
+    bool packages;
+    bool pinned; /* asked for by name: kept though nobody leases */
+    const struct policy_profile *rules;
+    struct jail_template *template; /* NULL: not up */
+    bool up;                        /* it has made a child */
+    struct pool_stock stock;
+    struct jail_child ready[POOL_WARM];
+    size_t first;                   /* the oldest of them */
+    struct jail_limits plan, other; /* what they are locked with; what was asked for instead */
+    unsigned others;                /* how often in a row */
+    size_t orders;                  /* children on their way, those for one client too */
+    size_t lent, sessions;
+    uint64_t order_ns; /* when the template last made, or was first asked for, a child */
+    uint64_t started_ns, used_ns;
+    uint64_t refill_ns; /* not before: a run that just began is not disturbed */
+    uint64_t made, starts, crashes;
+    struct pool_backoff backoff;
+    char error[POOL_REASON + 1]; /* the last thing that went wrong */
+    char said[POOL_REASON + 1];  /* the last line it printed */
+};
+
+/* A session's child. */
+struct pool_held {
+    struct jail_child child;
+    struct pool_warm *from;
+    uint64_t start; /* which start of its template it came from */
+    uint64_t pid;   /* on the host, for those who measure */
+};
+
+struct pool_holder {
+    const struct pool_holder_start *start;
+    int epoll, sock, signals, meminfo;
+    bool stopping;
+    uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
+    uint64_t idle_exit_ns;
+    uint64_t serial, tag, turn;
+    uint64_t leases, declined, refused_peers, bad_frames;
+    struct pool_memory memory;
+    uint64_t memory_ns; /* when it was looked at */
+    char narrow[POOL_REASON + 1];
+    struct pool_seat seat[POOL_CLIENTS];
+    size_t seats;
+    struct pool_warm warm[POOL_TEMPLATES];
+    struct pool_registry sessions;
+};
+
+/* What epoll tells: the kind in the upper half, the place in its table in the lower one. */
+enum pool_event {
+    POOL_EVENT_ACCEPT,
+    POOL_EVENT_SIGNAL,
+    POOL_EVENT_SEAT,
+    POOL_EVENT_TEMPLATE,
+    POOL_EVENT_SESSION
+};
+ERR_MUST_USE int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
+                                   struct err *err);
+
+/* seats.c */
+void pool_seat_accept(struct pool_holder *h);
+void pool_seat_event(struct pool_holder *h, struct pool_seat *seat);
+void pool_seat_close(struct pool_holder *h, struct pool_seat *seat);
+void pool_seat_end_lease(struct pool_holder *h, struct pool_seat *seat);
+/* False: the client is gone, and so is its seat. */
+bool pool_seat_reply(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p,
+                     int fd);
+bool pool_seat_decline(struct pool_holder *h, struct pool_seat *seat, const char *word,
+                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+bool pool_seat_agree(struct pool_holder *h, struct pool_seat *seat, const char *name);
+void pool_seat_state(struct pool_holder *h, struct pool_seat *seat, enum pool_seat_state state);
+uint64_t pool_seat_due(const struct pool_seat *seat); /* when its patience, or ours, ends */
+void pool_seat_timeout(struct pool_holder *h, struct pool_seat *seat);
+
+/* requests.c: one request, one reply. */
+void pool_request_handle(struct pool_holder *h, struct pool_seat *seat,
+                         const struct pool_request *q, int record);
+void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
+
+/* templates.c */
+struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages);
+/* NULL with a reply in DECLINED: no such profile, no place. */
+struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool packages,
+                                struct pool_reply *declined);
+/* Starts it unless it runs or has failed just now. False: it does not run; w->error tells. */
+bool pool_warm_start(struct pool_holder *h, struct pool_warm *w);
+void pool_warm_event(struct pool_holder *h, struct pool_warm *w);
+/* Orders what is missing, ends what nobody uses, starts again what died. Returns when it must be
+ * called next. */
+uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w);
+void pool_warm_stop(struct pool_holder *h, struct pool_warm *w);
+/* A child that serves WANT, taken out of the stock; false: there is none. */
+bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
+                    struct jail_child *ret);
+/* Asks for one child for this seat alone. */
+ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_seat *seat,
+                                 struct err *err);
+uint64_t pool_warm_cost(const struct pool_warm *w);
+void pool_memory_look(struct pool_holder *h);
+
+/* lending.c: a child to a client, a session's life. */
+void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+                     struct jail_child *child);
+void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+                   struct jail_child *child);
+bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct pool_session *s);
+struct pool_session *pool_session_make(struct pool_holder *h, const char *name, struct pool_warm *w,
+                                       struct jail_child *child, struct pool_reply *declined);
+void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void pool_session_rest(struct pool_session *s); /* nothing of it runs between two calls */
+void pool_session_event(struct pool_holder *h, struct pool_session *s); /* its process is gone */
+void pool_session_died(struct pool_holder *h, struct pool_session *s);  /* ... and why */
+void pool_session_record(struct pool_holder *h, struct pool_session *s, int fd);
+
+#endif

@@ -1,0 +1,212 @@
+/* What is lent. A child for one run goes to its client whole; we keep a pidfd, so that the connection is
+ * its leash. A session's child stays ours and its client gets copies: the end of a call is the
+ * client's word, the end of a client in a call is the end of the session. Between two calls a session
+ * is stopped: threads that its guest left behind use no time that nobody accounts for. */
+#include "pool/holding.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void signal_guest(const struct pool_session *s, int sig)
+{
+    const struct pool_held *held = s->child;
+    (void)syscall(SYS_pidfd_send_signal, held->child.guest, sig, NULL, 0);
+}
+
+void pool_session_rest(struct pool_session *s)
+{
+    signal_guest(s, SIGSTOP);
+}
+
+/* LENT and the child behind it. False: the client is gone, and so is its seat. */
+static bool hand_over(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p,
+                      const struct jail_child *child)
+{
+    struct err err = ERR_INIT;
+    if (!pool_seat_reply(h, seat, p, -1))
+        return false;
+    if (jail_child_send(seat->sock, child, &err) == 0)
+        return true;
+    pool_seat_close(h, seat);
+    return false;
+}
+
+void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+                     struct jail_child *child)
+{
+    struct pool_reply p = {.type = WIRE_LENT};
+    snprintf(p.profile, sizeof p.profile, "%s", w->profile);
+    if (hand_over(h, seat, &p, child)) {
+        pool_seat_state(h, seat, POOL_SEAT_LEASE);
+        seat->from = w;
+        seat->init = fd_take(&child->init);
+        w->lent++;
+        h->leases++;
+        w->refill_ns = h->now + POOL_CALM_NS;
+    }
+    w->used_ns = h->now;
+    jail_child_close(child);
+}
+
+/* ---- sessions ---- */
+
+/* The kernel tells which process a pidfd is of; -1 and 0 mean that it is gone. */
+static uint64_t pid_of(int pidfd)
+{
+    char path[48], text[512];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPid:") : NULL;
+    long pid = at ? strtol(at + 5, NULL, 10) : 0;
+    return pid > 0 ? (uint64_t)pid : 0;
+}
+
+struct pool_session *pool_session_make(struct pool_holder *h, const char *name, struct pool_warm *w,
+                                       struct jail_child *child, struct pool_reply *declined)
+{
+    struct err err = ERR_INIT;
+    struct pool_held *held = calloc(1, sizeof *held);
+    struct pool_session *s =
+        held ? pool_registry_add(&h->sessions, name, held, h->now, declined) : NULL;
+    if (!held)
+        *declined = (struct pool_reply){
+            .type = WIRE_DECLINED, .state = POOL_WHY_MEMORY, .reason = "no memory"};
+    if (!s) {
+        free(held);
+        jail_child_close(child);
+        return NULL;
+    }
+    *held = (struct pool_held){
+        .child = *child, .from = w, .start = w->starts, .pid = pid_of(child->guest)};
+    w->sessions++;
+    s->packages = w->packages;
+    s->limits = child->limits;
+    s->generation = child->generation;
+    snprintf(s->profile, sizeof s->profile, "%s", w->profile);
+    if (pool_holder_watch(h, child->guest, POOL_EVENT_SESSION, (size_t)(s - h->sessions.session),
+                          &err) < 0)
+        s->died_ns = h->now; /* not to be watched, not to be kept */
+    return s;
+}
+
+bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct pool_session *s)
+{
+    const struct pool_held *held = s->child;
+    struct pool_reply p = {
+        .type = WIRE_LENT,
+        .lent = {.call = s->calls, .host_calls = s->host_calls, .generation = s->generation}};
+    snprintf(p.name, sizeof p.name, "%s", s->name);
+    snprintf(p.profile, sizeof p.profile, "%s", s->profile);
+    snprintf(p.role, sizeof p.role, "%s", s->role);
+    seat->session = s;
+    seat->serial = s->serial;
+    seat->from = held->from;
+    held->from->used_ns = h->now;
+    signal_guest(s, SIGCONT);
+    if (!hand_over(h, seat, &p, &held->child)) /* whoever asked is gone: so is the session */
+        return false;
+    pool_seat_state(h, seat, POOL_SEAT_CALL);
+    return true;
+}
+
+void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+                   struct jail_child *child)
+{
+    struct pool_reply declined;
+    const struct pool_request want = seat->want;
+    pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    struct pool_session *s = pool_session_make(h, want.name, w, child, &declined);
+    if (!s) {
+        h->declined++;
+        pool_seat_reply(h, seat, &declined, -1);
+        return;
+    }
+    snprintf(s->role, sizeof s->role, "%s", want.role);
+    s->idle_ns = want.number * CLOCK_NS_PER_MS;
+    s = pool_registry_lend(&h->sessions, s->name, seat, h->now, &declined);
+    base_assert(s);
+    (void)pool_lend_session(h, seat, s);
+}
+
+void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+{
+    char reason[POOL_REASON + 1];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    struct pool_seat *seat = s->client;
+    struct pool_held *held = pool_registry_end(&h->sessions, s, h->now, reason);
+    if (seat && seat->session == s) { /* its client learns it when it comes back */
+        seat->session = NULL;
+        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    }
+    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
+    jail_child_kill(&held->child);
+    jail_child_close(&held->child);
+    base_assert(held->from->sessions > 0);
+    held->from->sessions--;
+    held->from->used_ns = h->now;
+    free(held);
+}
+
+/* Told once; who knows why is waited for a moment. */
+void pool_session_event(struct pool_holder *h, struct pool_session *s)
+{
+    const struct pool_held *held = s->child;
+    if (!held)
+        return;
+    epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
+    s->died_ns = h->now;
+}
+
+void pool_session_died(struct pool_holder *h, struct pool_session *s)
+{
+    const struct pool_held *held = s->child;
+    const struct pool_warm *w = held->from;
+    if (!w->template || w->starts != held->start)
+        pool_session_end(h, s, "its template died%s%.120s", w->error[0] ? ": " : "", w->error);
+    else
+        pool_session_end(h, s, "its process ended while nobody called it");
+}
+
+/* ---- records ---- */
+
+/* Only sealed memory: it is there at once, as long as it says, and stays what it is. */
+static bool sealed(int fd, size_t *ret_len)
+{
+    const int want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & want) != want || fstat(fd, &st) < 0 || st.st_size < 0)
+        return false;
+    *ret_len = (size_t)st.st_size;
+    return true;
+}
+
+void pool_session_record(struct pool_holder *h, struct pool_session *s, int fd)
+{
+    size_t len = 0;
+    if (fd < 0)
+        return;
+    if (!sealed(fd, &len) || len > POOL_RECORD) {
+        s->log.dropped++;
+        return;
+    }
+    char *at = pool_log_add(&s->log, &h->sessions.logs, len);
+    ssize_t n = at ? pread(fd, at, len, 0) : 0;
+    if (at &&
+        (size_t)(n < 0 ? 0 : n) < len) /* cannot be, of sealed memory; nothing of ours leaks */
+        memset(at + (n < 0 ? 0 : n), ' ', len - (size_t)(n < 0 ? 0 : n));
+}

@@ -1,0 +1,234 @@
+/* The folder is opened once and everything after works on that descriptor, so that a path that changes
+ * under us leads nowhere. The socket's name carries the fingerprint of the message table: a client and
+ * a holder of two versions do not meet, instead of talking past each other.
+ *
+ * The lock is a record lock of fcntl: it belongs to the process, so no child can keep it alive, and
+ * the kernel tells who has it. Byte 0 says that a holder lives, byte 1 that it does not listen yet:
+ * whoever loses the race to start one sleeps on byte 1 instead of trying again and again. */
+#include "pool/place.h"
+
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ALIVE = 0, STARTING = 1, BACKLOG = 128 };
+
+static void socket_name(char *out, size_t size, const char *suffix)
+{
+    snprintf(out, size, "holder-%08x.%s", wire_fingerprint(), suffix);
+}
+
+static int folder_name(char *out, size_t size, struct err *err)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"CORDON_STATE", "run"},
+                  {"XDG_RUNTIME_DIR", "cordon"},
+                  {"XDG_STATE_HOME", "cordon/run"},
+                  {"HOME", ".local/state/cordon/run"}};
+    const bool root = geteuid() == 0;
+    int len = -1;
+    for (size_t i = 0; i < sizeof places / sizeof *places && len < 0; i++) {
+        const char *value = getenv(places[i].variable);
+        if (!value || !*value || (root && strcmp(places[i].variable, "HOME") == 0))
+            continue;
+        if (*value != '/')
+            return err_set(err, ERR_USAGE, "%s is not an absolute path", places[i].variable);
+        len = snprintf(out, size, "%s/%s", value, places[i].below);
+    }
+    if (len < 0 && root)
+        len = snprintf(out, size, "/var/lib/cordon/run");
+    if (len < 0)
+        return err_set(err, ERR_USAGE,
+                       "no place for the holder: set XDG_RUNTIME_DIR, CORDON_STATE or HOME");
+    return (size_t)len >= size ? err_set(err, ERR_USAGE, "the path of the state folder is too long")
+                               : 0;
+}
+
+static int make_folders(const char *path, struct err *err)
+{
+    char part[sizeof((struct pool_place *)0)->path];
+    for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        size_t len = slash ? (size_t)(slash - path) : strlen(path);
+        memcpy(part, path, len);
+        part[len] = 0;
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return err_sys(err, "make %.160s", part);
+        if (!slash)
+            return 0;
+    }
+}
+
+int pool_place_open(struct pool_place *ret, bool make, struct err *err)
+{
+    struct pool_place p = {.dir = -1};
+    int r = folder_name(p.path, sizeof p.path, err);
+    if (r == 0 && make)
+        r = make_folders(p.path, err);
+    if (r < 0)
+        return r;
+    FD_AUTO dir = open(p.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 && errno != ENOENT)
+        return err_sys(err, "open %.160s", p.path);
+    struct stat st;
+    if (dir >= 0 && fstat(dir, &st) < 0)
+        return err_sys(err, "look at %.160s", p.path);
+    if (dir >= 0 && st.st_uid != geteuid())
+        return err_set(err, ERR_STATE, "%.160s belongs to another user (%u)", p.path,
+                       (unsigned)st.st_uid);
+    if (dir >= 0 && (st.st_mode & 077))
+        return err_set(err, ERR_STATE, "%.160s is open to others (mode %03o); chmod 700 it", p.path,
+                       (unsigned)st.st_mode & 0777);
+    p.dir = fd_take(&dir);
+    *ret = p;
+    return 0;
+}
+
+void pool_place_done(struct pool_place *p)
+{
+    fd_close(fd_take(&p->dir));
+}
+
+static int set_lock(int fd, short type, off_t first, off_t count, int how)
+{
+    struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
+    int r;
+    do
+        r = fcntl(fd, how, &l);
+    while (r < 0 && errno == EINTR && how == F_SETLKW);
+    return r;
+}
+
+/* By the folder's descriptor: the name fits whatever the path's length. */
+static struct sockaddr_un address(int dir)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char name[32];
+    socket_name(name, sizeof name, "sock");
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir, name);
+    return a;
+}
+
+int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err)
+{
+    char name[32];
+    socket_name(name, sizeof name, "lock");
+    FD_AUTO lock = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (lock < 0)
+        return err_sys(err, "the holder's lock file");
+    if (set_lock(lock, F_WRLCK, ALIVE, 2, F_SETLK) < 0) {
+        if (errno != EAGAIN && errno != EACCES)
+            return err_sys(err, "lock the holder's lock file");
+        *ret_lock = *ret_sock = -1;
+        return 0;
+    }
+    socket_name(name, sizeof name, "sock");
+    FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = address(dir);
+    mode_t before = umask(0177);
+    bool good = sock >= 0 && (unlinkat(dir, name, 0) == 0 || errno == ENOENT) &&
+                bind(sock, (struct sockaddr *)&a, sizeof a) == 0 && listen(sock, BACKLOG) == 0;
+    umask(before);
+    if (!good)
+        return err_sys(err, "the holder's socket");
+    *ret_lock = fd_take(&lock);
+    *ret_sock = fd_take(&sock);
+    return 0;
+}
+
+void pool_place_listening(int lock)
+{
+    (void)set_lock(lock, F_UNLCK, STARTING, 1, F_SETLK);
+}
+
+void pool_place_hide(int dir)
+{
+    char name[32];
+    socket_name(name, sizeof name, "sock");
+    (void)unlinkat(dir, name, 0); /* while the lock is still ours: it can be nobody else's socket */
+}
+
+bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+        return false;
+    if (ret_pid)
+        *ret_pid = peer.pid;
+    return true;
+}
+
+int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err)
+{
+    *ret_sock = -1;
+    if (p->dir < 0)
+        return 0;
+    FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un a = address(p->dir);
+    struct timeval patience = {.tv_sec =
+                                   FD_PATIENCE_MS / 1000}; /* a full queue is no place to sleep */
+    if (sock < 0)
+        return err_sys(err, "a socket to the holder");
+    (void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(sock, (struct sockaddr *)&a, sizeof a) < 0)
+        return errno == ENOENT || errno == ECONNREFUSED
+                   ? 0
+                   : err_sys(err, "connect to the holder in %.120s", p->path);
+    if (!pool_place_peer_is_us(sock, NULL))
+        return err_set(err, ERR_STATE, "the holder in %.120s is not of this user", p->path);
+    *ret_sock = fd_take(&sock);
+    return 0;
+}
+
+/* Closing the file again lets go of what was waited for. */
+static void wait_for(const struct pool_place *p, off_t byte)
+{
+    char name[32];
+    socket_name(name, sizeof name, "lock");
+    FD_AUTO lock = openat(p->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock >= 0)
+        (void)set_lock(lock, F_RDLCK, byte, 1, F_SETLKW);
+}
+
+void pool_place_wait(const struct pool_place *p)
+{
+    wait_for(p, STARTING);
+}
+
+void pool_place_gone(const struct pool_place *p)
+{
+    wait_for(p, ALIVE);
+}
+
+size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room)
+{
+    FD_AUTO again = p->dir < 0 ? -1 : openat(p->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    size_t count = 0;
+    if (!d)
+        return 0;
+    (void)fd_take(&again);
+    for (struct dirent *e; count < room && (e = readdir(d));) {
+        size_t len = strlen(e->d_name);
+        if (strncmp(e->d_name, "holder-", 7) != 0 || len < 5 ||
+            strcmp(e->d_name + len - 5, ".lock") != 0)
+            continue;
+        FD_AUTO fd = openat(p->dir, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = ALIVE, .l_len = 1};
+        if (fd >= 0 && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
+            pids[count++] = l.l_pid;
+    }
+    closedir(d);
+    return count;
+}

@@ -1,0 +1,50 @@
+/* Where the holder of this user is found: one folder that nobody else can enter, one socket, one
+ * lock.
+ *
+ * Takes:   the environment: CORDON_STATE, XDG_RUNTIME_DIR, XDG_STATE_HOME, HOME.
+ * Gives:   a checked folder, a connection to the holder, or the holder's own listening socket.
+ * Never:   trusts a folder or a peer of another user; follows a link into the folder.
+ * Runs in: `cordon`, cordon-holder.
+ */
+#ifndef POOL_PLACE_H
+#define POOL_PLACE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct pool_place {
+    int dir; /* the folder, open; -1: it is not there */
+    char path[512];
+};
+
+/* The folder's name by the environment: $CORDON_STATE/run where that is set, else
+ * $XDG_RUNTIME_DIR/cordon, else run/ in the state folder ($XDG_STATE_HOME/cordon,
+ * ~/.local/state/cordon, for root /var/lib/cordon). MAKE: make what is missing. Without MAKE a
+ * folder that is not there is no error, and dir is -1. */
+ERR_MUST_USE int pool_place_open(struct pool_place *ret, bool make, struct err *err);
+void pool_place_done(struct pool_place *p);
+
+/* The holder's side. Takes the lock; the socket that a dead holder left is removed. *ret_sock is -1
+ * when another holder has the lock: that is no error. */
+ERR_MUST_USE int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err);
+void pool_place_listening(int lock); /* from now on a connection is answered */
+void pool_place_hide(int dir);       /* before the end: no new client; the lock goes last */
+
+/* The client's side. *ret_sock is -1 when no holder is there: that is no error. */
+ERR_MUST_USE int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err);
+/* Sleeps until the holder that has the lock listens, or is gone. */
+void pool_place_wait(const struct pool_place *p);
+
+/* Sleeps until no holder of this version has the lock. */
+void pool_place_gone(const struct pool_place *p);
+
+/* The pids of holders that live here, also of other versions (their sockets are not ours to speak
+ * on). Returns how many, at most ROOM. */
+size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room);
+
+/* True when the peer of this socket is our own user; *ret_pid may be NULL. */
+bool pool_place_peer_is_us(int sock, pid_t *ret_pid);
+
+#endif

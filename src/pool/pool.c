@@ -1,0 +1,66 @@
+/* The few rules that both sides must agree on, in one place. */
+#include "pool/pool.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool pool_name_good(const char *name)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len > POOL_NAME || name[0] == '-' || name[0] == '_')
+        return false;
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == len;
+}
+
+bool pool_profile_good(const char *profile)
+{
+    return strcmp(profile, "strict") == 0 || strcmp(profile, "standard") == 0 ||
+           strcmp(profile, "open") == 0;
+}
+
+void pool_template_name(const char *profile, bool packages, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s", profile, packages ? "+packages" : "");
+}
+
+void pool_limits_pack(const struct jail_limits *l, uint64_t out[POOL_LIMITS])
+{
+    size_t at = 0;
+#define X(name) out[at++] = l->name;
+    JAIL_LIMITS(X)
+#undef X
+    base_assert(at == POOL_LIMITS);
+}
+
+void pool_limits_unpack(const uint64_t in[POOL_LIMITS], struct jail_limits *ret)
+{
+    size_t at = 0;
+#define X(name) ret->name = in[at++];
+    JAIL_LIMITS(X)
+#undef X
+    base_assert(at == POOL_LIMITS);
+}
+
+const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_limits *want)
+{
+    const struct {
+        const char *name;
+        uint64_t has, want;
+        bool tightens;
+    } rows[] = {
+        {"timeout", has->wall_ms, want->wall_ms, true},
+        {"cpu", has->cpu_ms, want->cpu_ms, true},
+        {"memory", has->memory, want->memory, true},
+        {"descriptors", has->descriptors, want->descriptors, false},
+        {"disk", has->disk, want->disk, false},
+        {"inodes", has->inodes, want->inodes, false},
+        {"processes", has->processes, want->processes, false},
+        {"threads", has->threads, want->threads, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].tightens ? rows[i].want > rows[i].has : rows[i].want != rows[i].has)
+            return rows[i].name;
+    return NULL;
+}

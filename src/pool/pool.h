@@ -1,0 +1,83 @@
+/* The words that the holder and its clients share: ceilings, defaults, names, reasons.
+ *
+ * Takes:   nothing.
+ * Gives:   constants and small checks.
+ * Never:   depends on the machine.
+ * Runs in: `cordon`, cordon-holder.
+ */
+#ifndef POOL_POOL_H
+#define POOL_POOL_H
+
+#include "base/limits.h"
+#include "jail/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a holder keeps at most. Every table of its loop has one of these as its size. */
+#define POOL_CLIENTS    256 /* connections at once */
+#define POOL_TEMPLATES  8
+#define POOL_SESSIONS   64 /* that live */
+#define POOL_REMEMBERED 64 /* that are over and can still be asked about */
+#define POOL_WARM       64 /* children ahead, each template */
+#define POOL_LIMITS     10 /* numbers of struct jail_limits on the wire */
+
+#define POOL_NAME    32 /* letters of a session's name */
+#define POOL_PROFILE 24
+#define POOL_ROLE    32
+#define POOL_REASON  200
+
+/* Defaults. */
+#define POOL_WARM_DEFAULT    4
+#define POOL_IDLE_EXIT_MS    (10ULL * 60 * 1000) /* a holder that nobody asks for anything ends */
+#define POOL_SESSION_IDLE_MS (30ULL * 60 * 1000) /* so does a session */
+#define POOL_REMEMBER_MS     (30ULL * 60 * 1000) /* that is how long its end is remembered */
+#define POOL_HALF_OPEN_MS    5000ULL             /* a connection that says nothing */
+#define POOL_PATIENCE_MS     10000ULL    /* a wait for a child, when the client names none */
+#define POOL_BUDGET          (512 * MIB) /* memory for children that wait */
+#define POOL_CHILD_COST      (2 * MIB)   /* what one is taken to cost, packages loaded: */
+#define POOL_PACKAGES_COST   (4 * MIB)
+#define POOL_LOG             (8 * MIB)  /* records of one session */
+#define POOL_LOGS            (64 * MIB) /* of all */
+#define POOL_RECORD          (4 * MIB)  /* one record */
+
+/* A session, as the seed's REPLConfig has it. */
+#define POOL_CALL_MS     120000ULL /* one call */
+#define POOL_CALL_OUTPUT 100000ULL /* characters of output */
+#define POOL_HOST_CALLS  50ULL     /* calls of host functions, all calls together */
+
+/* Why a holder says no: the words of DECLINED, for programs. */
+#define POOL_WHY_COLD     "cold"     /* the template is not up yet; it is being started */
+#define POOL_WHY_EMPTY    "empty"    /* no child ready, and the caller does not wait */
+#define POOL_WHY_LIMITS   "limits"   /* children of the pool are locked tighter than asked */
+#define POOL_WHY_BROKEN   "broken"   /* the template fails again and again */
+#define POOL_WHY_MEMORY   "memory"   /* the machine is short of memory */
+#define POOL_WHY_FULL     "full"     /* a table is full */
+#define POOL_WHY_UNKNOWN  "unknown"  /* no such session, no such profile */
+#define POOL_WHY_EXISTS   "exists"   /* a session of that name lives */
+#define POOL_WHY_BUSY     "busy"     /* another call is under way */
+#define POOL_WHY_ENDED    "ended"    /* the session is over; the sentence says why */
+#define POOL_WHY_ORDER    "order"    /* asked at the wrong moment */
+#define POOL_WHY_STOPPING "stopping" /* the holder is about to end */
+
+/* A lower-case letter or digit first, then also - and _; 1 to POOL_NAME of them. */
+bool pool_name_good(const char *name);
+
+/* strict, standard, open: the profiles that have a template. */
+bool pool_profile_good(const char *profile);
+
+/* A template's name: its profile, and +packages where the packages of the virtual environment are
+ * loaded ahead. */
+void pool_template_name(const char *profile, bool packages, char *out, size_t size);
+
+/* struct jail_limits and its numbers in the order of JAIL_LIMITS. */
+void pool_limits_pack(const struct jail_limits *l, uint64_t out[POOL_LIMITS]);
+void pool_limits_unpack(const uint64_t in[POOL_LIMITS], struct jail_limits *ret);
+
+/* NULL when a child that was locked with HAS can serve what is asked by WANT; else the name of the
+ * first limit that it cannot widen. Wall time, CPU time, memory and output are tightened by whoever
+ * supervises; the others must be the same. */
+const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_limits *want);
+
+#endif

@@ -1,0 +1,260 @@
+/* One request, one reply; a loan is the reply and the child's packet behind it. The holder is trusted, but
+ * may be stopped or stuck: every wait here has an end. */
+#include "pool/pool_client.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int pool_client_open(struct pool_client *ret, struct err *err)
+{
+    struct pool_place place = {.dir = -1};
+    *ret = (struct pool_client){.sock = -1};
+    int r = pool_place_open(&place, false, err);
+    if (r == 0)
+        r = pool_place_connect(&place, &ret->sock, err);
+    pool_place_done(&place);
+    return r;
+}
+
+void pool_client_close(struct pool_client *c)
+{
+    fd_close(fd_take(&c->sock));
+}
+
+/* True when there is something to read. */
+static bool wait_for(int sock, uint64_t ms)
+{
+    struct pollfd p = {.fd = sock, .events = POLLIN};
+    int n;
+    do
+        n = poll(&p, 1, (int)ms);
+    while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
+static int lost(struct err *err)
+{
+    return err_set(err, ERR_STATE, "the holder closed the connection");
+}
+
+/* *fd: rides along (-1: nothing), and then what rode back. */
+static int ask(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms, int *fd,
+               struct pool_answer *ret, struct err *err)
+{
+    char frame[4096];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    int back[2] = {-1, -1};
+    *ret = (struct pool_answer){0};
+    if (c->sock < 0) {
+        ret->declined = true;
+        ret->reply = (struct pool_reply){.type = WIRE_DECLINED,
+                                         .state = POOL_WHY_COLD,
+                                         .reason = "there is no holder; cordon pool start"};
+        return 0;
+    }
+    int r = pool_request_write(q, &b, err);
+    if (r < 0)
+        return r;
+    struct fd_packet out = {.data = frame, .len = b.len, .fds = fd, .nfds = *fd >= 0};
+    struct fd_packet in = {.data = frame, .len = sizeof frame, .fds = back, .nfds = 2};
+    if (fd_send(c->sock, &out) < 0)
+        return errno == EPIPE ? lost(err) : err_sys(err, "ask the holder");
+    if (!wait_for(c->sock, patience_ms + FD_PATIENCE_MS))
+        return err_set(err, ERR_STATE, "the holder does not answer");
+    int got = fd_receive(c->sock, &in);
+    if (got <= 0)
+        return got == 0 || errno == ECONNRESET ? lost(err) : err_sys(err, "the holder's answer");
+    *fd = in.nfds == 1 ? fd_take(&back[0]) : -1;
+    fd_close(back[0]);
+    fd_close(back[1]);
+    r = pool_reply_read(frame, in.len, &ret->reply, err);
+    ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
+    return r;
+}
+
+/* A request whose answer must be of one kind, or DECLINED. */
+static int ask_for(struct pool_client *c, const struct pool_request *q, enum wire_type kind,
+                   struct pool_answer *ret, struct err *err)
+{
+    int fd = -1;
+    int r = ask(c, q, 0, &fd, ret, err);
+    fd_close(fd);
+    if (r == 0 && !ret->declined && ret->reply.type != kind && ret->reply.type != WIRE_POOL_END)
+        r = err_set(err, ERR_FORMAT, "the holder answered with %s", wire_name(ret->reply.type));
+    return r;
+}
+
+static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms,
+                  struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    int fd = -1;
+    int r = ask(c, q, patience_ms, &fd, ret, err);
+    fd_close(fd);
+    if (r < 0 || ret->declined)
+        return r;
+    if (ret->reply.type != WIRE_LENT)
+        return err_set(err, ERR_FORMAT, "the holder answered with %s", wire_name(ret->reply.type));
+    if (!wait_for(c->sock, FD_PATIENCE_MS))
+        return err_set(err, ERR_STATE, "the holder does not answer");
+    return jail_child_receive(c->sock, ret_child, err);
+}
+
+static void set_text(char *field, size_t size, const char *text)
+{
+    snprintf(field, size, "%s", text ? text : "");
+}
+
+static int set_name(struct pool_request *q, const char *name, struct err *err)
+{
+    if (name && *name && !pool_name_good(name))
+        return err_set(err, ERR_USAGE,
+                       "'%.40s' is no name for a session: up to %d of a-z, 0-9, - and _", name,
+                       POOL_NAME);
+    set_text(q->name, sizeof q->name, name);
+    return 0;
+}
+
+int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
+                      const struct jail_limits *limits, uint64_t patience_ms,
+                      struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {
+        .type = WIRE_LEASE, .packages = packages, .limits = *limits, .number = patience_ms};
+    set_text(q.profile, sizeof q.profile, profile);
+    return borrow(c, &q, patience_ms, ret_child, ret, err);
+}
+
+int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
+                    struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_NEW,
+                             .packages = plan->packages,
+                             .limits = plan->limits,
+                             .number = plan->idle_ms};
+    set_text(q.profile, sizeof q.profile, plan->profile);
+    set_text(q.role, sizeof q.role, plan->role);
+    int r = set_name(&q, plan->name, err);
+    return r < 0 ? r : borrow(c, &q, POOL_PATIENCE_MS, ret_child, ret, err);
+}
+
+int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
+                     struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_CALL, .yes = for_fork};
+    int r = set_name(&q, name, err);
+    return r < 0 ? r : borrow(c, &q, 0, ret_child, ret, err);
+}
+
+int pool_client_branch(struct pool_client *c, const char *name, const struct jail_child *branch,
+                       struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_BRANCH};
+    int r = set_name(&q, name, err);
+    if (r == 0)
+        r = ask_for(c, &q, WIRE_AGREED, ret, err);
+    if (r < 0 || ret->declined)
+        return r;
+    r = jail_child_send(c->sock, branch, err);
+    if (r < 0)
+        return r;
+    char frame[4096];
+    struct fd_packet in = {.data = frame, .len = sizeof frame};
+    if (!wait_for(c->sock, FD_PATIENCE_MS))
+        return err_set(err, ERR_STATE, "the holder does not answer");
+    if (fd_receive(c->sock, &in) <= 0)
+        return lost(err);
+    r = pool_reply_read(frame, in.len, &ret->reply, err);
+    ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
+    return r;
+}
+
+/* Sealed: the holder reads it in one go, and nobody changes it meanwhile. */
+static int sealed(const void *data, size_t len, struct err *err)
+{
+    FD_AUTO fd = memfd_create("cordon-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(err, "memory for a record");
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, (const char *)data + at, len - at);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "memory for a record");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_sys(err, "seal a record");
+    return fd_take(&fd);
+}
+
+int pool_client_back(struct pool_client *c, bool alive, const char *reason,
+                     const struct pool_use_numbers *use, const void *record, size_t len,
+                     struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_BACK, .yes = alive, .use = *use};
+    set_text(q.reason, sizeof q.reason, reason);
+    FD_AUTO fd = record ? sealed(record, len, err) : -1;
+    if (record && fd < 0)
+        return fd;
+    int along = fd;
+    int r = ask(c, &q, 0, &along, ret, err);
+    if (along != fd)
+        fd_close(along);
+    return r;
+}
+
+int pool_client_end(struct pool_client *c, const char *name, struct pool_answer *ret,
+                    struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_CLOSE};
+    int r = set_name(&q, name, err);
+    return r < 0 ? r : ask_for(c, &q, WIRE_AGREED, ret, err);
+}
+
+int pool_client_export(struct pool_client *c, const char *name, int *ret_fd,
+                       struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_EXPORT};
+    int r = set_name(&q, name, err), fd = -1;
+    if (r == 0)
+        r = ask(c, &q, 0, &fd, ret, err);
+    if (r == 0 && !ret->declined && (ret->reply.type != WIRE_SESSION_LOG || fd < 0))
+        r = err_set(err, ERR_FORMAT, "the holder answered with %s", wire_name(ret->reply.type));
+    if (r < 0 || ret->declined)
+        fd_close(fd_take(&fd));
+    *ret_fd = fd;
+    return r;
+}
+
+int pool_client_next(struct pool_client *c, uint64_t serial, struct pool_answer *ret,
+                     struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_NEXT, .number = serial};
+    return ask_for(c, &q, WIRE_SESSION_IS, ret, err);
+}
+
+int pool_client_set(struct pool_client *c, const char *profile, bool packages,
+                    const struct pool_set_numbers *set, struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_POOL_SET, .packages = packages, .set = *set};
+    set_text(q.profile, sizeof q.profile, profile);
+    return ask_for(c, &q, WIRE_AGREED, ret, err);
+}
+
+int pool_client_look(struct pool_client *c, uint64_t serial, struct pool_answer *ret,
+                     struct err *err)
+{
+    struct pool_request q = {.type = WIRE_POOL_NEXT, .number = serial};
+    return ask_for(c, &q, WIRE_POOL_IS, ret, err);
+}
+
+int pool_client_stop(struct pool_client *c, bool force, struct pool_answer *ret, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_POOL_STOP, .yes = force};
+    return ask_for(c, &q, WIRE_AGREED, ret, err);
+}

@@ -1,0 +1,93 @@
+/* The holder as its clients see it: lease a warm child, call a session, look at both.
+ *
+ * Takes:   a connection to the user's own holder.
+ * Gives:   children as descriptors of the caller's own, or why there is none: one word, one sentence.
+ * Never:   waits for a holder that does not answer longer than it is told; starts one, unless asked to.
+ * Runs in: the supervisor (`cordon`), later the daemon.
+ */
+#ifndef POOL_POOL_CLIENT_H
+#define POOL_POOL_CLIENT_H
+
+#include "jail/child.h"
+#include "pool/place.h"
+#include "pool/proto.h"
+
+/* One connection: one loan at a time, one after the other. It is the leash of what is lent over it. */
+struct pool_client {
+    int sock; /* -1: there is no holder */
+};
+
+/* What a holder said to a request. `declined` is no error: it tells what to do instead. */
+struct pool_answer {
+    bool declined;
+    struct pool_reply reply; /* DECLINED: state is the word, reason the sentence */
+};
+
+/* Finds the holder. No holder is no error: then sock is -1, and every request is declined as `cold`. */
+ERR_MUST_USE int pool_client_open(struct pool_client *ret, struct err *err);
+/* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. */
+ERR_MUST_USE int pool_client_start(struct pool_client *ret, const char *holder, struct err *err);
+void pool_client_close(struct pool_client *c);
+
+/* ---- one run ---- */
+
+/* A child for one run, locked at least as tightly as LIMITS. It is the caller's: adopt it (jail_run_adopt) or let it
+ * go (jail_child_close). One round trip where one is ready. PATIENCE_MS: how long to wait for one that is being made;
+ * 0: not at all. When the connection ends, it dies. */
+ERR_MUST_USE int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
+                                   const struct jail_limits *limits, uint64_t patience_ms,
+                                   struct jail_child *ret_child, struct pool_answer *ret,
+                                   struct err *err);
+
+/* ---- sessions ---- */
+
+struct pool_session_plan {
+    const char *name; /* empty: the holder makes one up */
+    const char *profile, *role;
+    bool packages;
+    struct jail_limits
+        limits; /* cpu_ms bounds a call, not the session: that is the caller's to do */
+    uint64_t idle_ms;
+};
+
+/* Makes a session and lends it to the caller at once, as a call does. */
+ERR_MUST_USE int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
+                                 struct jail_child *ret_child, struct pool_answer *ret,
+                                 struct err *err);
+/* Lends a session for one call: reply.lent tells what came before. */
+ERR_MUST_USE int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
+                                  struct jail_child *ret_child, struct pool_answer *ret,
+                                  struct err *err);
+/* The branch of the session that is lent, under a name of its own (empty: made up). BRANCH stays the caller's
+ * to close. */
+ERR_MUST_USE int pool_client_branch(struct pool_client *c, const char *name,
+                                    const struct jail_child *branch, struct pool_answer *ret,
+                                    struct err *err);
+/* Gives back what is lent, over or not. RECORD (one line of JSON, may be NULL) is kept with the session. */
+ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char *reason,
+                                  const struct pool_use_numbers *use, const void *record,
+                                  size_t len, struct pool_answer *ret, struct err *err);
+
+ERR_MUST_USE int pool_client_end(struct pool_client *c, const char *name, struct pool_answer *ret,
+                                 struct err *err);
+/* *ret_fd: a file with the records, oldest first, at its beginning. */
+ERR_MUST_USE int pool_client_export(struct pool_client *c, const char *name, int *ret_fd,
+                                    struct pool_answer *ret, struct err *err);
+/* The first session after SERIAL; reply.type is POOL_END when there is none. */
+ERR_MUST_USE int pool_client_next(struct pool_client *c, uint64_t serial, struct pool_answer *ret,
+                                  struct err *err);
+
+/* ---- the pool ---- */
+
+/* PROFILE NULL: the holder's own numbers alone. */
+ERR_MUST_USE int pool_client_set(struct pool_client *c, const char *profile, bool packages,
+                                 const struct pool_set_numbers *set, struct pool_answer *ret,
+                                 struct err *err);
+/* The holder (SERIAL 0), then its templates; reply.type is POOL_END when there are no more. */
+ERR_MUST_USE int pool_client_look(struct pool_client *c, uint64_t serial, struct pool_answer *ret,
+                                  struct err *err);
+/* FORCE: though sessions live. */
+ERR_MUST_USE int pool_client_stop(struct pool_client *c, bool force, struct pool_answer *ret,
+                                  struct err *err);
+
+#endif

@@ -1,0 +1,433 @@
+/* What a client may ask, message by message, and when. Each handler sends one reply, or lets the client wait
+ * for a child; a request that does not fit the state of its connection is declined as `order`.
+ *
+ * None of them can do more than its user could without us: a client gets children of the templates that we
+ * start, and sessions that it made itself. What it sends are names, numbers, its own records, and a
+ * branch, which is a child like any other: locked, and killed with its leash. */
+#include "pool/holding.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define COLD_PATIENCE_MS 1000 /* who waits for less is told that a template only starts */
+
+static bool declined_as(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p)
+{
+    h->declined++;
+    return pool_seat_reply(h, seat, p, -1);
+}
+
+/* ---- children ---- */
+
+/* NULL: it was declined. */
+static struct pool_warm *template_for(struct pool_holder *h, struct pool_seat *seat,
+                                      const struct pool_request *q)
+{
+    struct pool_reply no;
+    char name[POOL_PROFILE + 16];
+    pool_template_name(q->profile, q->packages, name, sizeof name);
+    struct pool_warm *w = pool_warm_get(h, q->profile, q->packages, &no);
+    if (!w) {
+        declined_as(h, seat, &no);
+        return NULL;
+    }
+    w->used_ns = h->now;
+    if (!pool_warm_start(h, w)) {
+        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "template %s does not start: %.120s", name,
+                          w->error);
+        return NULL;
+    }
+    if (pool_backoff_broken(&w->backoff) && !w->up) {
+        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "template %s dies again and again: %.120s",
+                          name, w->error);
+        return NULL;
+    }
+    return w;
+}
+
+static void wait_for_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+                           const struct pool_request *q, uint64_t patience_ms)
+{
+    struct err err = ERR_INIT;
+    bool alone = q->type == WIRE_SESSION_NEW || pool_limits_cannot(&w->plan, &q->limits);
+    seat->want = *q;
+    seat->from = w;
+    seat->tag = 0;
+    seat->turn = ++h->turn;
+    seat->until_ns = h->now + patience_ms * CLOCK_NS_PER_MS;
+    if (alone && pool_warm_order(h, w, seat, &err) < 0) {
+        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "no child could be ordered: %.150s", err.msg);
+        return;
+    }
+    w->stock.waiters += !alone;
+    pool_seat_state(h, seat, POOL_SEAT_WAITING);
+}
+
+static void on_lease(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_warm *w = template_for(h, seat, q);
+    if (!w)
+        return;
+    if (pool_warm_take(h, w, &q->limits, &child)) {
+        pool_lend_child(h, seat, w, &child);
+        return;
+    }
+    pool_memory_look(h);
+    if (pool_memory_short(&h->memory))
+        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+                          (unsigned long long)(h->memory.available / MIB));
+    else if (!w->up && q->number < COLD_PATIENCE_MS)
+        pool_seat_decline(h, seat, POOL_WHY_COLD, "its template is being started");
+    else if (q->number == 0)
+        pool_seat_decline(h, seat, POOL_WHY_EMPTY, "no child is ready; more are on their way");
+    else
+        wait_for_child(h, seat, w, q, q->number < 60000 ? q->number : 60000);
+}
+
+static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_reply no;
+    if (!pool_registry_room(&h->sessions, q->name, &no)) {
+        declined_as(h, seat, &no);
+        return;
+    }
+    struct pool_warm *w = template_for(h, seat, q);
+    if (!w)
+        return;
+    pool_memory_look(h);
+    if (pool_memory_short(&h->memory))
+        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+                          (unsigned long long)(h->memory.available / MIB));
+    else
+        wait_for_child(h, seat, w, q, POOL_PATIENCE_MS);
+}
+
+/* ---- sessions ---- */
+
+static void on_call(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_reply no;
+    struct pool_session *s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
+    if (!s) {
+        declined_as(h, seat, &no);
+        return;
+    }
+    seat->for_fork = q->yes;
+    (void)pool_lend_session(h, seat, s);
+}
+
+static void on_back(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q,
+                    int record)
+{
+    struct pool_session *s = seat->session;
+    if (seat->state == POOL_SEAT_LEASE) {
+        pool_seat_end_lease(h, seat);
+        pool_seat_agree(h, seat, "");
+        return;
+    }
+    if (!s) { /* it ended meanwhile; what its client saw of it is kept all the same */
+        struct pool_session *over = pool_registry_serial(&h->sessions, seat->serial);
+        if (over)
+            pool_session_record(h, over, record);
+        pool_seat_decline(h, seat, over ? POOL_WHY_ENDED : POOL_WHY_ORDER, "%.150s",
+                          over ? over->reason : "nothing is lent to this client");
+        return;
+    }
+    pool_session_record(h, s, record);
+    s->calls += !seat->for_fork;
+    if (q->yes && !s->died_ns) {
+        pool_registry_back(s, &q->use, h->now);
+        pool_session_rest(s);
+        seat->session = NULL;
+    } else {
+        pool_session_end(h, s, "%s", q->reason[0] ? q->reason : "its process ended");
+    }
+    seat->for_fork = false;
+    pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    pool_seat_agree(h, seat, s->name);
+}
+
+static void on_branch(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_reply no;
+    if (seat->state != POOL_SEAT_CALL || !seat->for_fork || !seat->session) {
+        pool_seat_decline(h, seat, POOL_WHY_ORDER, "no session was lent to be forked");
+        return;
+    }
+    if (!pool_registry_room(&h->sessions, q->name, &no)) {
+        declined_as(h, seat, &no);
+        return;
+    }
+    snprintf(seat->branch, sizeof seat->branch, "%s", q->name);
+    if (pool_seat_agree(h, seat, q->name))
+        pool_seat_state(h, seat, POOL_SEAT_BRANCH);
+}
+
+/* The packet after SESSION_BRANCH. */
+void pool_request_branch(struct pool_holder *h, struct pool_seat *seat)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_reply no;
+    struct err err = ERR_INIT;
+    struct pool_session *from = seat->session;
+    if (jail_child_receive(seat->sock, &child, &err) < 0 || !from) {
+        jail_child_close(&child);
+        pool_seat_close(h, seat);
+        return;
+    }
+    struct pool_held *held = from->child;
+    struct pool_session *s = pool_session_make(h, seat->branch, held->from, &child, &no);
+    pool_seat_state(h, seat, POOL_SEAT_CALL);
+    if (!s) {
+        declined_as(h, seat, &no);
+        return;
+    }
+    snprintf(s->role, sizeof s->role, "%s", from->role);
+    s->idle_ns = from->idle_ns;
+    s->host_calls = from->host_calls; /* a branch is no way to more of them */
+    pool_session_rest(s);
+    pool_seat_agree(h, seat, s->name);
+}
+
+static void on_close(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_session *s = pool_registry_find(&h->sessions, q->name);
+    if (!s) {
+        pool_seat_decline(h, seat, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+    } else if (s->state == POOL_SESSION_OVER) {
+        pool_seat_decline(h, seat, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
+                          s->reason);
+    } else {
+        pool_session_end(h, s, "closed");
+        pool_seat_agree(h, seat, q->name);
+    }
+}
+
+static void on_export(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_session *s = pool_registry_find(&h->sessions, q->name);
+    struct pool_reply p = {.type = WIRE_SESSION_LOG};
+    const char *data = NULL;
+    size_t len = 0;
+    if (!s) {
+        pool_seat_decline(h, seat, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        return;
+    }
+    FD_AUTO fd = memfd_create("cordon-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    for (const struct pool_record *r = pool_log_next(&s->log, NULL, &data, &len); r && fd >= 0;
+         r = pool_log_next(&s->log, r, &data, &len))
+        if (write(fd, data, len) != (ssize_t)len)
+            fd_close(fd_take(&fd));
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "no memory for the records");
+        return;
+    }
+    p.log = (struct pool_log_numbers){
+        .records = s->log.records, .dropped = s->log.dropped, .bytes = s->log.bytes};
+    pool_seat_reply(h, seat, &p, fd);
+}
+
+static uint64_t ms_since(const struct pool_holder *h, uint64_t then)
+{
+    return h->now > then ? (h->now - then) / CLOCK_NS_PER_MS : 0;
+}
+
+static void on_session_next(struct pool_holder *h, struct pool_seat *seat,
+                            const struct pool_request *q)
+{
+    static const char *const states[] = {"", "idle", "busy", "over"};
+    const struct pool_session *s = pool_registry_after(&h->sessions, q->number);
+    struct pool_reply p = {.type = s ? WIRE_SESSION_IS : WIRE_POOL_END};
+    const struct pool_held *held = s ? s->child : NULL;
+    struct statvfs fs = {0};
+    if (s) {
+        uint64_t files = held && fstatvfs(held->child.files, &fs) == 0
+                             ? (fs.f_blocks - fs.f_bfree) * fs.f_frsize
+                             : 0;
+        p.session = (struct pool_session_numbers){
+            .serial = s->serial,
+            .pid = held ? held->pid : 0,
+            .age_ms = ms_since(h, s->made_ns),
+            .idle_ms = ms_since(h, s->state == POOL_SESSION_OVER ? s->over_ns : s->used_ns),
+            .idle_end_ms = s->idle_ns / CLOCK_NS_PER_MS,
+            .calls = s->calls,
+            .host_calls = s->host_calls,
+            .generation = s->generation,
+            .wall_us = s->wall_us,
+            .cpu_us = s->cpu_us,
+            .memory = s->limits.memory,
+            .files = files,
+            .records = s->log.records,
+            .dropped = s->log.dropped};
+        snprintf(p.name, sizeof p.name, "%s", s->name);
+        snprintf(p.profile, sizeof p.profile, "%s", s->profile);
+        snprintf(p.role, sizeof p.role, "%s", s->role);
+        snprintf(p.state, sizeof p.state, "%s", states[s->state]);
+        snprintf(p.reason, sizeof p.reason, "%s", s->reason);
+    }
+    pool_seat_reply(h, seat, &p, -1);
+}
+
+/* ---- the pool ---- */
+
+static void on_set(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_reply no;
+    struct pool_warm *w = NULL;
+    if (q->profile[0]) {
+        w = pool_warm_get(h, q->profile, q->packages, &no);
+        if (!w) {
+            declined_as(h, seat, &no);
+            return;
+        }
+    }
+    if (q->set.budget != UINT64_MAX)
+        h->memory.budget = q->set.budget;
+    if (q->set.idle_exit_ms != UINT64_MAX)
+        h->idle_exit_ns =
+            (q->set.idle_exit_ms < LIMIT_WALL_MS_MAX ? q->set.idle_exit_ms : LIMIT_WALL_MS_MAX) *
+            CLOCK_NS_PER_MS;
+    if (w) {
+        w->pinned = true;
+        w->used_ns = h->now;
+        w->backoff = (struct pool_backoff){0}; /* somebody may have mended what was wrong */
+        if (q->set.warm != UINT64_MAX)
+            w->stock.warm = (size_t)q->set.warm;
+        if (!pool_warm_start(h, w)) {
+            pool_seat_decline(h, seat, POOL_WHY_BROKEN, "the template does not start: %.150s",
+                              w->error);
+            return;
+        }
+    }
+    pool_seat_agree(h, seat, "");
+}
+
+static void put_template(struct pool_holder *h, const struct pool_warm *w, struct pool_reply *p)
+{
+    const char *state = w->template && w->up               ? "ready"
+                        : w->template                      ? "starting"
+                        : pool_backoff_broken(&w->backoff) ? "broken"
+                                                           : "down";
+    p->template = (struct pool_template_numbers){
+        .serial = w->serial,
+        .age_ms = w->template ? ms_since(h, w->started_ns) : 0,
+        .warm = w->stock.warm,
+        .ready = w->stock.ready,
+        .asked = w->orders,
+        .waiters = w->stock.waiters,
+        .lent = w->lent,
+        .sessions = w->sessions,
+        .made = w->made,
+        .starts = w->starts,
+        .crashes = w->crashes,
+        .retry_ms = w->template || w->backoff.retry_ns <= h->now
+                        ? 0
+                        : (w->backoff.retry_ns - h->now) / CLOCK_NS_PER_MS,
+        .last_use_ms = ms_since(h, w->used_ns)};
+    pool_template_name(w->profile, w->packages, p->name, sizeof p->name);
+    snprintf(p->state, sizeof p->state, "%s", state);
+    snprintf(p->reason, sizeof p->reason, "%s", w->error);
+}
+
+static void on_look(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    struct pool_reply p = {.type = WIRE_POOL_IS};
+    const struct pool_warm *found = NULL;
+    for (size_t i = 0; i < POOL_TEMPLATES; i++)
+        if (h->warm[i].serial && h->warm[i].serial >= q->number &&
+            (!found || h->warm[i].serial < found->serial))
+            found = &h->warm[i];
+    if (q->number == 0) {
+        h->memory_ns = 0;
+        pool_memory_look(h);
+        p.holder = (struct pool_holder_numbers){.pid = (uint64_t)getpid(),
+                                                .age_ms = ms_since(h, h->started_ns),
+                                                .idle_exit_ms = h->idle_exit_ns / CLOCK_NS_PER_MS,
+                                                .budget = h->memory.budget,
+                                                .waiting_memory = h->memory.used,
+                                                .available = h->memory.available,
+                                                .clients = h->seats,
+                                                .sessions = h->sessions.alive,
+                                                .leases = h->leases,
+                                                .declined = h->declined,
+                                                .refused_peers = h->refused_peers,
+                                                .bad_frames = h->bad_frames};
+        snprintf(p.name, sizeof p.name, "holder");
+        snprintf(p.state, sizeof p.state, "%s", h->start->version);
+        snprintf(p.reason, sizeof p.reason, "%s", h->narrow);
+    } else if (found) {
+        put_template(h, found, &p);
+    } else {
+        p.type = WIRE_POOL_END;
+    }
+    pool_seat_reply(h, seat, &p, -1);
+}
+
+static void on_stop(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+{
+    if (h->sessions.alive && !q->yes) {
+        pool_seat_decline(h, seat, POOL_WHY_BUSY, "%zu session%s; close them or use --force",
+                          h->sessions.alive, h->sessions.alive == 1 ? " lives" : "s live");
+        return;
+    }
+    h->stopping = true;
+    pool_seat_agree(h, seat, "");
+}
+
+void pool_request_handle(struct pool_holder *h, struct pool_seat *seat,
+                         const struct pool_request *q, int record)
+{
+    bool watches = q->type == WIRE_POOL_NEXT || q->type == WIRE_SESSION_NEXT;
+    if (seat->state == POOL_SEAT_NEW)
+        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    if (!watches) /* looking at a holder does not keep it alive */
+        h->asked_ns = h->now;
+    bool wants_loan =
+        q->type == WIRE_LEASE || q->type == WIRE_SESSION_NEW || q->type == WIRE_SESSION_CALL;
+    if (seat->state == POOL_SEAT_WAITING || (wants_loan && seat->state != POOL_SEAT_IDLE)) {
+        pool_seat_decline(h, seat, POOL_WHY_ORDER, "one thing at a time");
+        return;
+    }
+    switch (q->type) {
+    case WIRE_LEASE:
+        on_lease(h, seat, q);
+        return;
+    case WIRE_SESSION_NEW:
+        on_new(h, seat, q);
+        return;
+    case WIRE_SESSION_CALL:
+        on_call(h, seat, q);
+        return;
+    case WIRE_BACK:
+        on_back(h, seat, q, record);
+        return;
+    case WIRE_SESSION_BRANCH:
+        on_branch(h, seat, q);
+        return;
+    case WIRE_SESSION_CLOSE:
+        on_close(h, seat, q);
+        return;
+    case WIRE_SESSION_EXPORT:
+        on_export(h, seat, q);
+        return;
+    case WIRE_SESSION_NEXT:
+        on_session_next(h, seat, q);
+        return;
+    case WIRE_POOL_SET:
+        on_set(h, seat, q);
+        return;
+    case WIRE_POOL_STOP:
+        on_stop(h, seat, q);
+        return;
+    default:
+        on_look(h, seat, q);
+    }
+}

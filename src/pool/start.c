@@ -1,0 +1,104 @@
+/* Starting the holder: two forks, so that it is nobody's child and has no terminal, then a program of its
+ * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
+ * listens. Two clients that start one at the same time both go on with the one that got the lock. */
+#include "pool/pool_client.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HOLDER_DIR = 3, HOLDER_READY = 4 }; /* see prog/holder/main.c */
+
+/* Where cgroups may be made is the user's to say, and the one thing of the environment that a jail asks for. */
+static void become_holder(const char *holder, int dir, int ready)
+{
+    static char name[] = "cordon-holder", word[] = "--from-cordon";
+    static char *const argv[] = {name, word, NULL};
+    char cgroup[1024] = "", *env[] = {NULL, NULL};
+    const char *group = getenv("CORDON_CGROUP");
+    sigset_t none;
+    if (group && snprintf(cgroup, sizeof cgroup, "CORDON_CGROUP=%s", group) < (int)sizeof cgroup)
+        env[0] = cgroup;
+    int high_dir = fcntl(dir, F_DUPFD_CLOEXEC, 16), high_ready = fcntl(ready, F_DUPFD_CLOEXEC, 16);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (high_dir < 0 || high_ready < 0 || null < 0 || chdir("/") < 0)
+        _exit(1);
+    for (int i = 0; i < 3; i++)
+        if (dup2(null, i) < 0)
+            _exit(1);
+    if (dup2(high_dir, HOLDER_DIR) < 0 || dup2(high_ready, HOLDER_READY) < 0)
+        _exit(1);
+    close_range(HOLDER_READY + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    umask(077);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(holder, argv, env);
+    _exit(1);
+}
+
+static int spawn(const char *holder, int dir, struct err *err)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        pid_t second = fork(); /* no leader of a session: it can never get a terminal */
+        if (second == 0)
+            become_holder(holder, dir, pipes[1]);
+        _exit(second < 0);
+    }
+    FD_AUTO said = pipes[0];
+    fd_close(pipes[1]);
+    int status = 1;
+    if (pid < 0)
+        return err_sys(err, "start the holder");
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    char word[240] =
+        ""; /* R: it listens; L: another one does, or will; E and a sentence: neither */
+    struct pollfd p = {.fd = said, .events = POLLIN};
+    if (status != 0 || poll(&p, 1, FD_PATIENCE_MS) != 1 || read(said, word, sizeof word - 1) < 1)
+        return err_set(err, ERR_MISSING, "the holder (%.120s) did not start", holder);
+    return word[0] == 'E' ? err_set(err, ERR_MISSING, "the holder: %s", word + 1) : 0;
+}
+
+int pool_client_start(struct pool_client *ret, const char *holder, struct err *err)
+{
+    struct pool_place place = {.dir = -1};
+    char path[PATH_MAX]; /* whole: it is executed in another folder */
+    *ret = (struct pool_client){.sock = -1};
+    if (!realpath(holder, path))
+        return err_sys(err, "%.160s", holder);
+    int r = pool_place_open(&place, true, err);
+    for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
+        r = pool_place_connect(&place, &ret->sock, err);
+        if (r < 0 || ret->sock >= 0)
+            break;
+        r = spawn(path, place.dir, err);
+        if (r < 0)
+            break;
+        pool_place_wait(&place);
+        r = pool_place_connect(&place, &ret->sock, err);
+        if (r == 0 && ret->sock < 0) /* the one that has the lock is about to end */
+            pool_place_gone(&place);
+    }
+    if (r == 0 && ret->sock < 0)
+        r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");
+    pool_place_done(&place);
+    return r;
+}

@@ -1,0 +1,359 @@
+/* Templates and their stock. What a template makes goes to whoever waits for it, first come first served,
+ * and else to the stock; what is missing in the stock is ordered after the reply, never before. A
+ * template that dies takes its children with it; it is started again, later and later if it keeps dying. */
+#include "pool/holding.h"
+
+#include "base/clock.h"
+#include "policy/profile.h"
+#include "sys/fd.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define STUCK_NS  (60 * CLOCK_NS_PER_S) /* a template that makes nothing for so long is not well */
+#define OTHER_MAX 8                     /* asked for so often in a row, the stock follows */
+
+static const char packages_list[] = "numpy,pandas,matplotlib,matplotlib.pyplot";
+
+uint64_t pool_warm_cost(const struct pool_warm *w)
+{
+    return w->packages ? POOL_PACKAGES_COST : POOL_CHILD_COST;
+}
+
+struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages)
+{
+    for (size_t i = 0; i < POOL_TEMPLATES; i++) {
+        struct pool_warm *w = &h->warm[i];
+        if (w->serial && w->packages == packages && strcmp(w->profile, profile) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool packages,
+                                struct pool_reply *declined)
+{
+    struct pool_warm *w = pool_warm_find(h, profile, packages);
+    const struct policy_profile *rules = policy_profile_find(profile);
+    struct jail_spec spec;
+    if (w)
+        return w;
+    *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_UNKNOWN};
+    snprintf(declined->reason, sizeof declined->reason, "the pool has no template for profile %s",
+             profile);
+    for (size_t i = 0; i < POOL_TEMPLATES && rules && !w; i++)
+        if (!h->warm[i].serial)
+            w = &h->warm[i];
+    if (!w)
+        return NULL;
+    jail_spec_init(&spec);
+    *w = (struct pool_warm){.serial = ++h->serial,
+                            .packages = packages,
+                            .rules = rules,
+                            .plan = spec.limits,
+                            .stock.warm = POOL_WARM_DEFAULT,
+                            .used_ns = h->now};
+    if (!rules->threads)
+        w->plan.threads = 0;
+    snprintf(w->profile, sizeof w->profile, "%s", profile);
+    return w;
+}
+
+/* ---- its life ---- */
+
+/* What it prints before it serves is why it does not. The last line is kept, as plain text. */
+static void take_said(void *ctx, enum jail_stream stream, const void *data, size_t len)
+{
+    struct pool_warm *w = ctx;
+    const char *p = data;
+    (void)stream;
+    size_t at = strlen(w->said);
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] == '\n')
+            at = i + 1 < len ? 0 : at;
+        else if (p[i] >= ' ' && p[i] < 127 && at + 1 < sizeof w->said)
+            w->said[at++] = p[i];
+        w->said[at] = 0;
+    }
+}
+
+static void failed(struct pool_holder *h, struct pool_warm *w, const char *why)
+{
+    w->crashes++;
+    pool_backoff_failed(&w->backoff, h->now - w->started_ns, h->now);
+    snprintf(w->error, sizeof w->error, "%.90s%s%.100s", why, w->said[0] ? ": " : "", w->said);
+}
+
+bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
+{
+    struct jail_spec spec;
+    struct err err = ERR_INIT;
+    const char *argv[8], *env[] = {"PATH=/usr/bin:/bin",
+                                   "HOME=/tmp",
+                                   "TMPDIR=/tmp",
+                                   "LANG=C.UTF-8",
+                                   "OPENBLAS_NUM_THREADS=1",
+                                   "NUMEXPR_NUM_THREADS=1",
+                                   "OMP_NUM_THREADS=1",
+                                   "MPLBACKEND=agg",
+                                   "MPLCONFIGDIR=/tmp",
+                                   NULL};
+    struct jail_bind self = {.source = h->start->python, .dest = "/cordon-python", .moved = true};
+    struct jail_sink sink = {.ctx = w, .bytes = take_said};
+    size_t n = 0;
+    if (w->template || w->backoff.retry_ns > h->now)
+        return w->template;
+    argv[n++] = "cordon-python";
+    argv[n++] = "--template";
+    argv[n++] = "--profile";
+    argv[n++] = w->profile;
+    if (w->packages || !w->rules->guards)
+        argv[n++] = "--packages";
+    if (w->packages) {
+        argv[n++] = "--preload";
+        argv[n++] = packages_list;
+    }
+    argv[n] = NULL;
+    jail_spec_init(&spec);
+    spec.kind = JAIL_KIND_TEMPLATE;
+    spec.filter = "template";
+    spec.program = "/cordon-python";
+    spec.argv = argv;
+    spec.argc = n;
+    spec.env = env;
+    spec.envc = sizeof env / sizeof *env - 1;
+    spec.binds = &self;
+    spec.nbinds = 1;
+    spec.limits.memory = 0;
+    w->started_ns = w->order_ns = h->now;
+    w->starts++;
+    w->up = false;
+    w->said[0] = 0;
+    /* The id maps of its namespaces are written through /proc by a process in our memory. */
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    int r = jail_template_new(&spec, h->start->nest, &sink, &w->template, &err);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (r == 0 && pool_holder_watch(h, jail_template_fd(w->template), POOL_EVENT_TEMPLATE,
+                                    (size_t)(w - h->warm), &err) < 0) {
+        jail_template_free(w->template);
+        r = -1;
+    }
+    if (r < 0) {
+        w->template = NULL;
+        failed(h, w, err.msg);
+    }
+    return w->template;
+}
+
+/* The template is dead or must go. Its children die with it, also those that are lent: their clients see
+ * the end of them; sessions are told why by pool_session_died. */
+void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
+{
+    if (w->template)
+        jail_template_free(w->template);
+    w->template = NULL;
+    w->up = false;
+    w->orders = w->stock.asked = 0;
+    for (; w->stock.ready; w->stock.ready--) {
+        jail_child_close(&w->ready[w->first]);
+        w->first = (w->first + 1) % POOL_WARM;
+        h->memory.used -= pool_warm_cost(w);
+    }
+    for (size_t i = 0; i < POOL_CLIENTS; i++) {
+        struct pool_seat *seat = &h->seat[i];
+        if (seat->state != POOL_SEAT_WAITING || seat->from != w)
+            continue;
+        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "the template %s died%s%.120s", w->profile,
+                          w->error[0] ? ": " : "", w->error);
+    }
+}
+
+/* ---- children ---- */
+
+static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *limits,
+                 bool session, uint64_t tag, struct err *err)
+{
+    struct jail_child_plan plan = {.tag = tag,
+                                   .filter = limits->threads ? "python-threads" : "python",
+                                   .limits = *limits,
+                                   .session = session};
+    if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */
+        plan.limits.cpu_ms = LIMIT_WALL_MS_MAX;
+    int r = jail_template_order(w->template, &plan, err);
+    if (r < 0) {
+        snprintf(w->error, sizeof w->error, "%.190s", err->msg);
+        return r;
+    }
+    if (w->orders++ == 0)
+        w->order_ns = h->now;
+    return 0;
+}
+
+int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_seat *seat,
+                    struct err *err)
+{
+    seat->tag = ++h->tag;
+    return order(h, w, &seat->want.limits, seat->want.type == WIRE_SESSION_NEW, seat->tag, err);
+}
+
+bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
+                    struct jail_child *ret)
+{
+    if (pool_limits_cannot(&w->plan, want)) {
+        /* One caller with wishes of its own is served one by one; when all have the same, the stock
+         * is made that way. */
+        w->others = memcmp(&w->other, want, sizeof *want) == 0 ? w->others + 1 : 1;
+        w->other = *want;
+        if (w->others >= OTHER_MAX)
+            w->plan = *want;
+        return false;
+    }
+    w->others = 0;
+    while (w->stock.ready) {
+        *ret = w->ready[w->first];
+        w->first = (w->first + 1) % POOL_WARM;
+        w->stock.ready--;
+        h->memory.used -= pool_warm_cost(w);
+        if (jail_child_alive(ret) && !pool_limits_cannot(&ret->limits, want))
+            return true;
+        jail_child_close(ret);
+    }
+    return false;
+}
+
+/* Who has waited longest for a child like this; NULL: nobody. */
+static struct pool_seat *waiter_for(struct pool_holder *h, const struct pool_warm *w,
+                                    const struct jail_child *child)
+{
+    struct pool_seat *first = NULL;
+    for (size_t i = 0; i < POOL_CLIENTS; i++) {
+        struct pool_seat *seat = &h->seat[i];
+        if (seat->state != POOL_SEAT_WAITING || seat->from != w)
+            continue;
+        if (child->tag && seat->tag == child->tag)
+            return seat;
+        if (!child->tag && !seat->tag && !pool_limits_cannot(&child->limits, &seat->want.limits) &&
+            (!first || seat->turn < first->turn))
+            first = seat;
+    }
+    return first;
+}
+
+static void take_child(struct pool_holder *h, struct pool_warm *w, struct jail_child *child)
+{
+    struct pool_seat *seat = waiter_for(h, w, child);
+    w->made++;
+    w->up = true;
+    w->order_ns = h->now;
+    if (seat && seat->want.type == WIRE_SESSION_NEW)
+        pool_lend_new(h, seat, w, child);
+    else if (seat)
+        pool_lend_child(h, seat, w, child);
+    else if (!child->session && w->stock.ready < w->stock.warm &&
+             !pool_limits_cannot(&child->limits, &w->plan)) {
+        w->ready[(w->first + w->stock.ready++) % POOL_WARM] = *child;
+        h->memory.used += pool_warm_cost(w);
+    } else {
+        jail_child_close(child); /* nobody wants it any more */
+    }
+}
+
+static void take_refusal(struct pool_holder *h, struct pool_warm *w, uint64_t tag,
+                         const struct err *why)
+{
+    struct jail_child none = {.tag = tag, .limits = w->plan};
+    struct pool_seat *seat = waiter_for(h, w, &none);
+    snprintf(w->error, sizeof w->error, "%.190s", why->msg);
+    w->order_ns = h->now;
+    w->refill_ns = h->now + CLOCK_NS_PER_S; /* what failed now would fail again at once */
+    if (!seat)
+        return;
+    pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    pool_seat_decline(h, seat, POOL_WHY_BROKEN, "no child could be made: %.150s", why->msg);
+}
+
+void pool_warm_event(struct pool_holder *h, struct pool_warm *w)
+{
+    for (int i = 0; i < 8 && w->template; i++) { /* then the others have their turn */
+        struct jail_child child = JAIL_CHILD_NONE;
+        struct err err = ERR_INIT;
+        enum jail_template_event e = jail_template_step(w->template, 0, &child, &err);
+        if (e == JAIL_TEMPLATE_NOTHING)
+            return;
+        if (e == JAIL_TEMPLATE_GONE) {
+            failed(h, w, err.msg[0] ? err.msg : "it died");
+            pool_warm_stop(h, w);
+            return;
+        }
+        w->orders -= w->orders > 0;
+        w->stock.asked -= child.tag == 0 && w->stock.asked > 0;
+        if (e == JAIL_TEMPLATE_CHILD)
+            take_child(h, w, &child);
+        else
+            take_refusal(h, w, child.tag, &err);
+    }
+}
+
+/* ---- from time to time ---- */
+
+void pool_memory_look(struct pool_holder *h)
+{
+    char text[4096];
+    if (h->memory.total && h->now - h->memory_ns < 100 * CLOCK_NS_PER_MS)
+        return;
+    ssize_t n = pread(h->meminfo, text, sizeof text - 1, 0);
+    text[n < 0 ? 0 : n] = 0;
+    pool_memory_parse(text, &h->memory);
+    h->memory_ns = h->now;
+}
+
+static bool in_use(const struct pool_warm *w)
+{
+    return w->pinned || w->lent || w->sessions || w->stock.waiters || w->orders;
+}
+
+static void refill(struct pool_holder *h, struct pool_warm *w)
+{
+    struct err err = ERR_INIT;
+    pool_memory_look(h);
+    for (size_t n = pool_stock_ask(&w->stock, &h->memory, pool_warm_cost(w)); n; n--) {
+        if (order(h, w, &w->plan, false, 0, &err) < 0) {
+            w->refill_ns = h->now + CLOCK_NS_PER_S;
+            return;
+        }
+        w->stock.asked++;
+    }
+}
+
+uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
+{
+    uint64_t next = UINT64_MAX;
+    if (!w->serial)
+        return next;
+    if (w->template && w->orders && h->now - w->order_ns > STUCK_NS) {
+        failed(h, w, "it did not answer for a minute");
+        pool_warm_stop(h, w);
+    }
+    if (!in_use(w) && h->now - w->used_ns > h->idle_exit_ns) {
+        pool_warm_stop(h, w);
+        *w = (struct pool_warm){0};
+        return next;
+    }
+    if (!w->template && !pool_warm_start(h, w))
+        return w->backoff.retry_ns > h->now ? w->backoff.retry_ns : h->now + CLOCK_NS_PER_S;
+    bool missing = w->stock.ready + w->stock.asked < w->stock.warm + w->stock.waiters;
+    if (missing && (w->refill_ns <= h->now || w->stock.waiters || !w->stock.ready))
+        refill(h, w);
+    else if (missing)
+        next = w->refill_ns;
+    if (missing && !w->orders && next == UINT64_MAX)
+        next = h->now + CLOCK_NS_PER_S; /* it was not to be had now */
+    if (w->orders && w->order_ns + STUCK_NS < next)
+        next = w->order_ns + STUCK_NS + 1;
+    if (!in_use(w) && w->used_ns + h->idle_exit_ns < next)
+        next = w->used_ns + h->idle_exit_ns + 1;
+    return next;
+}

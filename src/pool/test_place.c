@@ -1,0 +1,164 @@
+/* The folder, the lock and the socket, with real processes: who may hold, who is refused, what a dead
+ * holder leaves. */
+#include "base/tap.h"
+#include "pool/place.h"
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[64];
+
+static void set(const char *variable, const char *below)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", top, below);
+    setenv(variable, path, 1);
+}
+
+static void unset_all(void)
+{
+    static const char *const names[] = {"CORDON_STATE", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
+                                        "HOME"};
+    for (size_t i = 0; i < 4; i++)
+        unsetenv(names[i]);
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+    size_t a = strlen(path), b = strlen(end);
+    return a >= b && strcmp(path + a - b, end) == 0;
+}
+
+static void where(void)
+{
+    struct pool_place p = {.dir = -1};
+    struct err err = ERR_INIT;
+    unset_all();
+    if (geteuid() != 0)
+        tap_eq_int(pool_place_open(&p, false, &err), ERR_USAGE, "nowhere: %s", err.msg);
+    set("HOME", "home");
+    set("XDG_STATE_HOME", "state");
+    tap_ok(pool_place_open(&p, false, &err) == 0 && p.dir < 0 &&
+               ends_in(p.path, "/state/cordon/run"),
+           "the state folder; what is not there is no error");
+    set("XDG_RUNTIME_DIR", "runtime");
+    tap_ok(pool_place_open(&p, false, &err) == 0 && ends_in(p.path, "/runtime/cordon"),
+           "the runtime folder before it");
+    set("CORDON_STATE", "own");
+    tap_ok(pool_place_open(&p, true, &err) == 0 && p.dir >= 0 && ends_in(p.path, "/own/run"),
+           "what was named for us before all");
+    struct stat st;
+    tap_ok(fstat(p.dir, &st) == 0 && (st.st_mode & 0777) == 0700, "it is made, for us alone");
+    pool_place_done(&p);
+    char path[128];
+    snprintf(path, sizeof path, "%s/own/run", top);
+    chmod(path, 0755);
+    tap_ok(pool_place_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "chmod 700"),
+           "open to others: refused: %s", err.msg);
+    chmod(path, 0700);
+    if (geteuid() == 0) {
+        (void)!chown(path, 12345, 12345);
+        tap_ok(pool_place_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "another user"),
+               "another user's: refused");
+        (void)!chown(path, 0, 0);
+    }
+    rename(path, "/tmp/cordon-test-place-moved");
+    (void)!symlink("/tmp/cordon-test-place-moved", path);
+    tap_ok(pool_place_open(&p, true, &err) < 0, "a link: refused: %s", err.msg);
+    unlink(path);
+    rename("/tmp/cordon-test-place-moved", path);
+    setenv("CORDON_STATE", "relative", 1);
+    tap_eq_int(pool_place_open(&p, true, &err), ERR_USAGE, "a relative path: refused");
+    set("CORDON_STATE", "own");
+}
+
+/* A holder that lives until it is killed. Returns its pid once it has written a byte; *ret_said is that
+ * byte. */
+static pid_t holder(const struct pool_place *p, bool listens, char *ret_said)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int lock = -1, sock = -1;
+        struct err err = ERR_INIT;
+        int r = pool_place_listen(p->dir, &lock, &sock, &err);
+        if (r == 0 && sock >= 0 && listens)
+            pool_place_listening(lock);
+        (void)!write(pipes[1], r < 0 ? "E" : sock < 0 ? "L" : "H", 1);
+        for (;;)
+            pause();
+    }
+    fd_close(pipes[1]);
+    *ret_said = 0;
+    (void)!read(pipes[0], ret_said, 1);
+    fd_close(pipes[0]);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void holders(void)
+{
+    struct pool_place p = {.dir = -1};
+    struct err err = ERR_INIT;
+    int sock = 0;
+    char said;
+    pid_t pids[4], first, second;
+    tap_ok(pool_place_open(&p, true, &err) == 0, "the folder");
+    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock < 0, "no holder: that is no error");
+    first = holder(&p, true, &said);
+    tap_eq_int(said, 'H', "the first holds");
+    second = holder(&p, true, &said);
+    tap_eq_int(said, 'L', "the second loses");
+    tap_ok(pool_place_holders(&p, pids, 4) == 1 && pids[0] == first, "the kernel names the holder");
+    pid_t peer = 0;
+    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock >= 0 &&
+               pool_place_peer_is_us(sock, &peer) && peer == first,
+           "a client reaches it, and knows whom");
+    fd_close(sock);
+    end(second);
+    end(first);
+    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock < 0, "a dead holder's socket is none");
+    tap_eq_int(pool_place_holders(&p, pids, 4), 0, "nor is its lock");
+    first = holder(&p, false, &said);
+    tap_eq_int(said, 'H', "the next one takes its place");
+
+    /* one that has the lock and does not listen yet */
+    pid_t waiter = fork();
+    if (waiter == 0) {
+        pool_place_wait(&p);
+        _exit(0);
+    }
+    usleep(50000);
+    tap_eq_int(waitpid(waiter, NULL, WNOHANG), 0, "who waits for it sleeps");
+    end(first);
+    tap_eq_int(waitpid(waiter, NULL, 0), waiter, "and wakes when it listens or dies");
+    pool_place_done(&p);
+}
+
+int main(void)
+{
+    snprintf(top, sizeof top, "/tmp/cordon-test-place-XXXXXX");
+    if (!mkdtemp(top))
+        return 1;
+    where();
+    holders();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", top);
+    if (system(command) != 0)
+        return 1;
+    return tap_done();
+}

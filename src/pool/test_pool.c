@@ -1,0 +1,331 @@
+/* The parts of the holder that need no process: requests and replies there and back and broken, sessions
+ * under a clock of our own, the arithmetic of the stock, the bounded log. */
+#include "base/clock.h"
+#include "base/tap.h"
+#include "pool/registry.h"
+#include "pool/stock.h"
+
+#define MS(n) ((n)*CLOCK_NS_PER_MS)
+
+/* ---- messages ---- */
+
+static struct pool_request sample(enum wire_type type)
+{
+    struct jail_spec spec;
+    jail_spec_init(&spec);
+    struct pool_request q = {.type = type,
+                             .name = "notes-1",
+                             .profile = "standard",
+                             .role = "analyst",
+                             .reason = "it was done",
+                             .packages = true,
+                             .yes = true,
+                             .number = 1234,
+                             .limits = spec.limits,
+                             .use = {1, 2, 3, 4},
+                             .set = {4, 5, 6}};
+    q.limits.flood = q.limits.output * LIMIT_FLOOD_FACTOR;
+    return q;
+}
+
+static int there_and_back(const struct pool_request *q, struct pool_request *ret)
+{
+    static char room[4096];
+    struct buf b;
+    struct err err = ERR_INIT;
+    buf_init(&b, sizeof room);
+    int r = pool_request_write(q, &b, &err);
+    base_assert(b.len <= sizeof room);
+    memcpy(room, b.data, b.len);
+    if (r == 0)
+        r = pool_request_read(room, b.len, ret, &err);
+    buf_done(&b);
+    return r;
+}
+
+static void requests(void)
+{
+    static const enum wire_type types[] = {
+        WIRE_LEASE,         WIRE_SESSION_NEW,  WIRE_SESSION_CALL, WIRE_SESSION_BRANCH,
+        WIRE_BACK,          WIRE_SESSION_NEXT, WIRE_POOL_NEXT,    WIRE_SESSION_EXPORT,
+        WIRE_SESSION_CLOSE, WIRE_POOL_SET,     WIRE_POOL_STOP};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct pool_request q = sample(types[i]), got;
+        tap_ok(there_and_back(&q, &got) == 0 && got.type == types[i], "%s there and back",
+               wire_name(types[i]));
+    }
+    struct pool_request q = sample(WIRE_SESSION_NEW), got;
+    tap_ok(there_and_back(&q, &got) == 0 && strcmp(got.name, q.name) == 0 &&
+               strcmp(got.profile, q.profile) == 0 && strcmp(got.role, q.role) == 0 &&
+               got.packages && got.number == 1234 &&
+               memcmp(&got.limits, &q.limits, sizeof q.limits) == 0,
+           "every field of a request arrives");
+    q = sample(WIRE_BACK);
+    tap_ok(there_and_back(&q, &got) == 0 && got.yes && got.use.memory == 4 &&
+               strcmp(got.reason, "it was done") == 0,
+           "and of BACK");
+
+    static const char *const bad_names[] = {
+        "-a", "A", "a b", "a/b", "..", "\x1b[", "caf\xc3\xa9", "123456789012345678901234567890123"};
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++)
+        tap_ok(!pool_name_good(bad_names[i]), "no name for a session: %zu", i);
+    tap_ok(pool_name_good("a") && pool_name_good("s-00ff") && pool_name_good("2_b"), "good names");
+
+    q = sample(WIRE_SESSION_CALL);
+    q.name[0] = 0;
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a call needs a name");
+    q = sample(WIRE_SESSION_NEW);
+    q.name[0] = 0;
+    tap_eq_int(there_and_back(&q, &got), 0, "a new session does not");
+    snprintf(q.profile, sizeof q.profile, "root");
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a profile that is none");
+    q = sample(WIRE_LEASE);
+    q.limits.memory = 1;
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "an absurd limit");
+    q = sample(WIRE_SESSION_NEW);
+    q.number = UINT64_MAX;
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "an idle time past all bounds");
+    q = sample(WIRE_POOL_SET);
+    q.set.warm = POOL_WARM + 1;
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "more children than a template may have");
+    q.set.warm = UINT64_MAX;
+    tap_eq_int(there_and_back(&q, &got), 0, "or as many as it has");
+
+    struct buf b;
+    struct wire_writer w;
+    struct err err = ERR_INIT;
+    buf_init(&b, 4096);
+    wire_begin(&w, &b, WIRE_POOL_STOP);
+    wire_put_uint(&w, 2);
+    tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
+           "a truth value is 0 or 1");
+    buf_reset(&b);
+    wire_begin(&w, &b, WIRE_BACK);
+    wire_put_uint(&w, 1);
+    wire_put_uints(&w, (const uint64_t[]){1, 2, 3}, 3);
+    wire_put_text(&w, "");
+    tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
+           "a list of another length");
+    char longer[POOL_NAME + 8];
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    buf_reset(&b);
+    wire_begin(&w, &b, WIRE_SESSION_CLOSE);
+    wire_put_text(&w, longer);
+    tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
+           "a name is never cut to another one's");
+    buf_reset(&b);
+    wire_begin(&w, &b, WIRE_POOL_END);
+    tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
+           "a reply is no request");
+    buf_done(&b);
+}
+
+static void replies(void)
+{
+    static const enum wire_type types[] = {WIRE_LENT,       WIRE_DECLINED,    WIRE_AGREED,
+                                           WIRE_SESSION_IS, WIRE_SESSION_LOG, WIRE_POOL_IS,
+                                           WIRE_POOL_END};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct pool_reply p = {.type = types[i], .name = "n", .state = "idle", .reason = "r"}, got;
+        for (size_t k = 0; k < 14; k++)
+            p.numbers[k] = k << 40;
+        struct buf b;
+        struct err err = ERR_INIT;
+        buf_init(&b, 4096);
+        int r = pool_reply_write(&p, &b, &err);
+        if (r == 0)
+            r = pool_reply_read(b.data, b.len, &got, &err);
+        tap_ok(r == 0 && got.type == types[i], "%s there and back", wire_name(types[i]));
+        if (types[i] == WIRE_SESSION_IS)
+            tap_ok(got.session.dropped == p.session.dropped && strcmp(got.state, "idle") == 0,
+                   "every field of a reply arrives");
+        struct pool_request q;
+        tap_ok(pool_request_read(b.data, b.len, &q, &err) < 0, "%s is no request",
+               wire_name(types[i]));
+        buf_done(&b);
+    }
+}
+
+/* ---- sessions ---- */
+
+static void sessions(void)
+{
+    static struct pool_registry reg;
+    static int child[POOL_SESSIONS + 4], client_a, client_b;
+    struct pool_reply no = {0};
+    const struct pool_use_numbers use = {2, 1000, 500, 0};
+    uint64_t now = MS(1000);
+    pool_registry_init(&reg);
+    tap_ok(pool_registry_next_ns(&reg) == UINT64_MAX, "no session, nothing due");
+
+    struct pool_session *s = pool_registry_add(&reg, "one", &child[0], now, &no);
+    tap_ok(s && strcmp(s->name, "one") == 0 && reg.alive == 1, "a session is made");
+    tap_ok(!pool_registry_add(&reg, "one", &child[1], now, &no) &&
+               strcmp(no.state, POOL_WHY_EXISTS) == 0,
+           "not twice of one name");
+    struct pool_session *auto_named = pool_registry_add(&reg, "", &child[1], now, &no);
+    tap_ok(auto_named && pool_name_good(auto_named->name), "a name is made up");
+
+    tap_ok(pool_registry_lend(&reg, "one", &client_a, now, &no) == s && s->client == &client_a,
+           "lent to a client");
+    tap_ok(!pool_registry_lend(&reg, "one", &client_b, now, &no) &&
+               strcmp(no.state, POOL_WHY_BUSY) == 0,
+           "to one at a time");
+    tap_ok(!pool_registry_lend(&reg, "two", &client_b, now, &no) &&
+               strcmp(no.state, POOL_WHY_UNKNOWN) == 0,
+           "one that is not there is named so");
+    now += MS(POOL_SESSION_IDLE_MS + 1);
+    tap_ok(pool_registry_due(&reg, now) == auto_named, "the idle one is due");
+    tap_ok(pool_registry_end(&reg, auto_named, now, "idle for 30 minutes") == &child[1] &&
+               !pool_registry_due(&reg, now),
+           "the busy one never is");
+    char name[POOL_NAME + 1];
+    snprintf(name, sizeof name, "%s", auto_named->name);
+    tap_ok(!pool_registry_lend(&reg, name, &client_b, now, &no) &&
+               strcmp(no.state, POOL_WHY_ENDED) == 0 && strstr(no.reason, "idle for 30 minutes"),
+           "its end is told to who asks later: %s", no.reason);
+    pool_registry_back(s, &use, now);
+    tap_ok(s->state == POOL_SESSION_IDLE && s->host_calls == 2 && s->wall_us == 1000,
+           "given back, its use is added up");
+    tap_ok(!pool_registry_due(&reg, now + MS(POOL_SESSION_IDLE_MS) - 1) &&
+               pool_registry_due(&reg, now + MS(POOL_SESSION_IDLE_MS)) == s,
+           "it is due exactly its idle time after the call");
+    tap_ok(pool_registry_next_ns(&reg) == now + MS(POOL_REMEMBER_MS), "and the clock knows when");
+
+    s->died_ns = now;
+    tap_ok(!pool_registry_due(&reg, now) && pool_registry_due(&reg, now + MS(POOL_DEATH_MS)) == s,
+           "one whose process died is due at once, but for who may know why");
+    tap_ok(!pool_registry_lend(&reg, "one", &client_a, now, &no) &&
+               strcmp(no.state, POOL_WHY_ENDED) == 0,
+           "and is lent to nobody");
+    tap_ok(pool_registry_end(&reg, s, now, "its process died") == &child[0], "it ends");
+    s = pool_registry_add(&reg, "one", &child[0], now, &no);
+    tap_ok(s && pool_registry_find(&reg, "one") == s, "a new one may have an old one's name");
+    (void)pool_registry_due(&reg, now + MS(POOL_REMEMBER_MS));
+    tap_ok(reg.over == 0 && reg.alive == 1, "after a while the end is forgotten");
+
+    size_t made = 1;
+    while (pool_registry_add(&reg, "", &child[made], now, &no))
+        made++;
+    tap_ok(made == POOL_SESSIONS && strcmp(no.state, POOL_WHY_FULL) == 0, "%zu sessions at once",
+           made);
+    size_t ended = 0;
+    for (uint64_t after = 0; (s = pool_registry_after(&reg, after)); after = s->serial) {
+        if (s->state != POOL_SESSION_OVER)
+            (void)pool_registry_end(&reg, s, now + ended, "closed");
+        ended++;
+    }
+    tap_ok(ended == POOL_SESSIONS && reg.alive == 0 && reg.over == POOL_REMEMBERED,
+           "a walk over all of them, ending each, sees each once");
+    for (size_t i = 0; i < 3; i++) {
+        s = pool_registry_add(&reg, "x", &child[0], now, &no);
+        if (s)
+            (void)pool_registry_end(&reg, s, now + 1000, "closed");
+    }
+    tap_ok(reg.over == POOL_REMEMBERED && !pool_registry_find(&reg, name),
+           "who ended first is forgotten first");
+    pool_registry_done(&reg);
+    tap_eq_int(reg.logs.bytes, 0, "nothing of the logs is left");
+}
+
+/* ---- the log ---- */
+
+static void logs(void)
+{
+    struct pool_log_account all = {.max = 10000};
+    struct pool_log a, b;
+    pool_log_init(&a, 4000);
+    pool_log_init(&b, 100000);
+    for (int i = 0; i < 100; i++) {
+        char *at = pool_log_add(&a, &all, 100);
+        if (at)
+            memset(at, 'a' + i % 26, 100);
+    }
+    tap_ok(a.bytes <= 4000 && a.records > 20 && a.records + a.dropped == 100,
+           "a log keeps to its size: %llu kept, %llu dropped", (unsigned long long)a.records,
+           (unsigned long long)a.dropped);
+    const char *data = NULL;
+    size_t len = 0, seen = 0;
+    const struct pool_record *r = pool_log_next(&a, NULL, &data, &len);
+    tap_ok(r && len == 100 && data[0] == 'a' + (int)a.dropped % 26, "the oldest went first");
+    for (; r; r = pool_log_next(&a, r, &data, &len))
+        seen++;
+    tap_eq_int(seen, a.records, "all of them are walked over");
+    tap_ok(!pool_log_add(&a, &all, 5000) && a.records == 0,
+           "one that never fits is counted as dropped");
+    for (int i = 0; i < 100; i++)
+        (void)!pool_log_add(&b, &all, 300);
+    tap_ok(all.bytes <= 10000, "all logs together keep to theirs");
+    tap_ok(!pool_log_add(&a, &all, 300), "and one does not push out another's records");
+    pool_log_done(&a, &all);
+    pool_log_done(&b, &all);
+    tap_eq_int(all.bytes, 0, "and are gone");
+}
+
+/* ---- the stock ---- */
+
+static void stock(void)
+{
+    struct pool_memory plenty = {24 * GIB, 20 * GIB, 512 * MIB, 0};
+    struct pool_stock s = {.warm = 4};
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 4, "an empty stock is filled");
+    s.asked = 4;
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 0, "and not asked for twice");
+    s = (struct pool_stock){.warm = 4, .ready = 3};
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 1, "one taken, one asked for");
+    s = (struct pool_stock){.warm = 4, .waiters = 3, .asked = 4};
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 3, "those who wait, and the stock");
+    s = (struct pool_stock){.warm = 64};
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 8, "eight at a time");
+    struct pool_memory tight = {24 * GIB, 20 * GIB, 5 * MIB, 0};
+    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 2, "no more than the budget");
+    tight.used = 5 * MIB;
+    s.waiters = 3;
+    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 3, "but for those who wait");
+    struct pool_memory poor = {24 * GIB, 400 * MIB, 512 * MIB, 0};
+    tap_ok(pool_memory_short(&poor) && pool_stock_ask(&s, &poor, POOL_CHILD_COST) == 0,
+           "a machine that is short of memory gets no child");
+    struct pool_memory small = {2 * GIB, 400 * MIB, 512 * MIB, 0};
+    tap_ok(!pool_memory_short(&small), "a small one with a fifth free is not short");
+    struct pool_memory read = {0};
+    pool_memory_parse("MemTotal:       24620000 kB\nMemFree:  1 kB\nMemAvailable:   23000000 kB\n",
+                      &read);
+    tap_ok(read.total == 24620000 * KIB && read.available == 23000000 * KIB, "meminfo is read");
+
+    struct pool_backoff b = {0};
+    uint64_t now = MS(1000), waited[12];
+    for (int i = 0; i < 12; i++) {
+        pool_backoff_failed(&b, MS(10), now);
+        waited[i] = b.retry_ns - now;
+    }
+    tap_ok(waited[0] == 0 && waited[1] == MS(100) && waited[2] == MS(200) &&
+               waited[11] == MS(30000),
+           "tried again at once, then later and later, then every 30 s");
+    tap_ok(pool_backoff_broken(&b), "and said to be broken");
+    pool_backoff_failed(&b, MS(60000), now);
+    tap_ok(b.retry_ns == now && !pool_backoff_broken(&b), "one that lived is tried at once");
+
+    struct jail_spec spec;
+    jail_spec_init(&spec);
+    struct jail_limits has = spec.limits, want = has;
+    tap_ok(!pool_limits_cannot(&has, &want), "the same limits are served");
+    want.memory /= 2;
+    want.wall_ms = 10;
+    tap_ok(!pool_limits_cannot(&has, &want), "tighter ones too");
+    want.memory = has.memory + 1;
+    tap_eq_str(pool_limits_cannot(&has, &want), "memory", "wider ones are not");
+    want = has;
+    want.disk /= 2;
+    tap_eq_str(pool_limits_cannot(&has, &want), "disk", "nor what cannot be changed any more");
+}
+
+int main(void)
+{
+    requests();
+    replies();
+    sessions();
+    logs();
+    stock();
+    return tap_done();
+}

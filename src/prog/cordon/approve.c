@@ -1,0 +1,268 @@
+/* `cordon approve`: the questions that wait for a person. What is shown is what would run, byte for byte
+ * and visible; nothing in it acts on the terminal of who reads it. */
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "gate/approval.h"
+#include "office.h"
+#include "options.h"
+#include "output/visible.h"
+#include "result.h"
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct approve_options {
+    const char *why;
+    bool all, json, help;
+    struct option_list words;
+};
+
+/* ---- printing ---- */
+
+static void put_visible(const char *before, const char *s, size_t len)
+{
+    struct output_visible v = {.one_line = true};
+    struct buf text;
+    buf_init(&text, len * 8 + 64);
+    if (output_visible_add(&v, s, len, &text) == 0 && output_visible_end(&v, &text) == 0)
+        printf("%s%s\n", before, text.data ? text.data : "");
+    buf_done(&text);
+}
+
+static void put_field(const char *name, const char *text)
+{
+    char before[32];
+    snprintf(before, sizeof before, "  %-10s ", name);
+    put_visible(before, text, strlen(text));
+}
+
+static void put_time(const char *name, uint64_t seconds)
+{
+    char text[40] = "";
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    if (seconds && gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        put_field(name, text);
+}
+
+static void put_code(const char *code, size_t len)
+{
+    size_t line = 1;
+    for (size_t at = 0; at < len; line++) {
+        const char *nl = memchr(code + at, '\n', len - at);
+        size_t end = nl ? (size_t)(nl - code) : len;
+        char before[32];
+        snprintf(before, sizeof before, "%6zu | ", line);
+        put_visible(before, code + at, end - at);
+        at = end + 1;
+    }
+    if (len && code[len - 1] != '\n')
+        puts("       (no line feed at the end)");
+}
+
+static void json_one(struct jsonw *j, const struct gate_approval *a, bool whole)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } times[] = {
+        {"asked", a->asked}, {"expires", a->expires}, {"answered", a->answered}, {"used", a->used}};
+    jsonw_open(j, NULL, '{');
+    jsonw_string(j, "id", a->id);
+    jsonw_string(j, "state", gate_approval_state_name(a->state));
+    jsonw_string(j, "client", a->client);
+    jsonw_string(j, "tool", a->tool);
+    jsonw_string(j, "run", a->run);
+    jsonw_string(j, "because", a->because);
+    jsonw_string(j, "code_sha256", a->hash);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i].n)
+            jsonw_int(j, times[i].name, (int64_t)times[i].n);
+        else
+            jsonw_null(j, times[i].name);
+    jsonw_string(j, "by", a->by[0] ? a->by : NULL);
+    jsonw_string(j, "why", a->why[0] ? a->why : NULL);
+    if (whole) {
+        jsonw_string(j, "arguments", a->arguments);
+        jsonw_bytes(j, "code", a->code, a->code_len);
+    }
+    jsonw_close(j, '}');
+}
+
+static int put_json(struct buf *out, const struct jsonw *j)
+{
+    int r = j->bad || puts(out->data) < 0 ? EXIT_FAILED : EXIT_DONE;
+    buf_done(out);
+    return r;
+}
+
+/* ---- the verbs ---- */
+
+static int list(struct office *office, const struct approve_options *o, struct arena *mem,
+                struct err *err)
+{
+    struct gate_approval *items = NULL;
+    size_t count = 0;
+    if (o->words.count > 1)
+        return err_set(err, ERR_USAGE, "list takes no id");
+    int r = gate_approvals_list(office->gate, !o->all, mem, &items, &count, err);
+    if (r < 0)
+        return r;
+    if (o->json) {
+        struct buf out;
+        buf_init(&out, 16 * MIB);
+        struct jsonw j = {.out = &out};
+        jsonw_open(&j, NULL, '[');
+        for (size_t i = 0; i < count; i++)
+            json_one(&j, &items[i], false);
+        jsonw_close(&j, ']');
+        return put_json(&out, &j);
+    }
+    for (size_t i = 0; i < count; i++) {
+        char line[400];
+        long long left = (long long)items[i].expires - (long long)time(NULL);
+        snprintf(line, sizeof line, "%-16s %-9s %-8s %-12s sha256:%.12s  %s", items[i].id,
+                 gate_approval_state_name(items[i].state), items[i].tool, items[i].client,
+                 items[i].hash, items[i].because);
+        if (items[i].state == GATE_ASKED)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "  (%lld s left)",
+                     left > 0 ? left : 0);
+        put_visible("", line, strlen(line));
+    }
+    if (count == 0)
+        puts(o->all ? "no approvals" : "nothing waits for an answer");
+    return EXIT_DONE;
+}
+
+static int show(struct office *office, const struct approve_options *o, struct arena *mem,
+                struct err *err)
+{
+    struct gate_approval a;
+    int r = gate_approval_show(office->gate, o->words.items[1], mem, &a, err);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return err_set(err, ERR_USAGE, "there is no approval '%.40s'; see cordon approve list",
+                       o->words.items[1]);
+    if (o->json) {
+        struct buf out;
+        buf_init(&out, 64 * MIB);
+        struct jsonw j = {.out = &out};
+        json_one(&j, &a, true);
+        return put_json(&out, &j);
+    }
+    printf("approval %s: %s\n", a.id, gate_approval_state_name(a.state));
+    put_field("client", a.client);
+    put_field("tool", a.tool);
+    put_field("run", a.run);
+    put_field("because", a.because);
+    put_time("asked", a.asked);
+    put_time("expires", a.expires);
+    put_time("answered", a.answered);
+    put_time("used", a.used);
+    if (a.by[0]) {
+        put_field("by", a.by);
+        put_field("why", a.why);
+    }
+    put_field("arguments", a.arguments[0] ? a.arguments : "none");
+    printf("  %-10s sha256:%s, %zu bytes\n", "code", a.hash, a.code_len);
+    put_code(a.code, a.code_len);
+    return EXIT_DONE;
+}
+
+/* The reason, asked for where none was given and somebody sits there. */
+static int ask_why(char *out, size_t size, struct err *err)
+{
+    static const char prompt[] = "why: ";
+    FD_AUTO tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    ssize_t n = -1;
+    if (tty >= 0 && write(tty, prompt, sizeof prompt - 1) > 0)
+        n = read(tty, out, size - 1);
+    while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == ' '))
+        n--;
+    if (n <= 0)
+        return err_set(err, ERR_USAGE, "say why: --why TEXT; it is kept with the answer");
+    out[n] = 0;
+    return 0;
+}
+
+static int answer(struct office *office, const struct approve_options *o, bool yes, struct err *err)
+{
+    struct gate_refusal no;
+    char asked[200];
+    const char *why = o->why, *id = o->words.items[1];
+    int r = 0;
+    if (why && strlen(why) >= sizeof asked)
+        return err_set(err, ERR_USAGE, "--why is longer than %zu bytes", sizeof asked - 1);
+    if (!why || !*why) {
+        r = ask_why(asked, sizeof asked, err);
+        why = asked;
+    }
+    if (r == 0)
+        r = gate_approval_answer(office->gate, id, &office->self, yes, why, &no, err);
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        char line[700];
+        snprintf(line, sizeof line, "%s; %s", no.reason, no.hint);
+        result_complain("cordon approve", line);
+        return EXIT_BLOCKED;
+    }
+    printf("%s: %s\n", id, yes ? "approved, once, for exactly that code" : "denied");
+    return EXIT_DONE;
+}
+
+static int act(const struct approve_options *o, struct arena *mem, struct err *err)
+{
+    static const char *const verbs[] = {"list", "show", "yes", "no"};
+    const char *word = o->words.count ? o->words.items[0] : "list";
+    size_t verb = 0;
+    while (verb < 4 && strcmp(verbs[verb], word) != 0)
+        verb++;
+    if (verb == 4)
+        return err_set(err, ERR_USAGE, "'%.40s' is none of: list, show, yes, no", word);
+    if (verb > 0 && o->words.count != 2)
+        return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
+    struct office office;
+    int r = office_open(&office, err);
+    if (r == 0)
+        r = verb == 0   ? list(&office, o, mem, err)
+            : verb == 1 ? show(&office, o, mem, err)
+                        : answer(&office, o, verb == 2, err);
+    office_close(&office);
+    return r;
+}
+
+int cmd_approve(int argc, char **argv)
+{
+    struct approve_options o = {0};
+    const struct option_row rows[] = {
+        {"why", OPTION_STRING, &o.why, "TEXT", "yes, no: the reason; kept with the answer"},
+        {"all", OPTION_FLAG, &o.all, NULL, "list: also those that are answered or too late"},
+        {"json", OPTION_FLAG, &o.json, NULL, "list, show: JSON"},
+        {"help", OPTION_FLAG, &o.help, NULL, "this text"},
+    };
+    struct err err = ERR_INIT;
+    struct arena mem;
+    arena_init(&mem, 64 * MIB);
+    int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &o.words, &err);
+    if (r == 0 && o.help) {
+        puts("usage: cordon approve list | show ID | yes ID | no ID\n\n"
+             "Answers what waits for a person. A yes is for exactly the code and arguments that "
+             "`show`\nprints, for one use, and for a limited time. Who asked cannot say yes.\n");
+        options_print(rows, sizeof rows / sizeof *rows);
+    } else if (r == 0) {
+        r = act(&o, &mem, &err);
+    }
+    if (r < 0) {
+        result_complain("cordon approve", err.msg);
+        r = err.code == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+    }
+    arena_done(&mem);
+    return r;
+}

@@ -1,0 +1,275 @@
+/* `cordon pool`: the holder of warm children as its user sees it. What the holder tells is printed as it is:
+ * one table of numbers makes the JSON and the text. */
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "options.h"
+#include "pool/pool_client.h"
+#include "programs.h"
+#include "result.h"
+#include "sys/fd.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WHO "cordon pool"
+
+struct pool_options {
+    struct option_list profiles;
+    bool packages, force, json, help;
+    struct pool_set_numbers set;
+};
+
+static int parse(int argc, char **argv, struct pool_options *o, struct option_list *words,
+                 struct err *err)
+{
+    const struct option_row rows[] = {
+        {"", OPTION_GROUP, NULL, NULL, "For start:"},
+        {"profile", OPTION_LIST, &o->profiles, "NAME",
+         "strict, standard or open; repeatable (strict)"},
+        {"packages", OPTION_FLAG, &o->packages, NULL,
+         "with numpy, pandas and matplotlib loaded ahead"},
+        {"size", OPTION_COUNT, &o->set.warm, "N", "children that wait, for each profile (4)"},
+        {"memory", OPTION_BYTES, &o->set.budget, "SIZE", "for all that wait (512m)"},
+        {"idle", OPTION_MILLIS, &o->set.idle_exit_ms, "TIME",
+         "without a request for so long, the holder ends (10m)"},
+        {"", OPTION_GROUP, NULL, NULL, "For stop:"},
+        {"force", OPTION_FLAG, &o->force, NULL, "though sessions live"},
+        {"", OPTION_GROUP, NULL, NULL, "For status:"},
+        {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object"},
+        {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+    };
+    const size_t count = sizeof rows / sizeof *rows;
+    int r = options_parse_mixed(argc, argv, rows, count, words, err);
+    if (r < 0 || !o->help)
+        return r;
+    puts("usage: cordon pool start|status|stop [OPTIONS]\n\n"
+         "Keeps locked interpreters ready, so that `cordon run` only has to hand over the source.\n"
+         "start: starts the holder if there is none, and the templates that are named.\n"
+         "status: what it holds. stop: ends it and all that it holds.");
+    options_print(rows, count);
+    puts(
+        "\nExit status: 0 done, 1 declined, or (status) there is no holder, 2 usage, 5 it did not\n"
+        "start.\n\n"
+        "  cordon pool start --profile strict --profile standard --size 8\n"
+        "  cordon pool status --json");
+    return 0;
+}
+
+static int declined(const struct pool_answer *a)
+{
+    result_complain(WHO, a->reply.reason);
+    return EXIT_FAILED;
+}
+
+/* ---- start ---- */
+
+static int start(const struct pool_options *o, struct err *err)
+{
+    char holder[4096];
+    struct pool_client c = {.sock = -1};
+    struct pool_answer a;
+    const char *strict = "strict";
+    const char *const *names = o->profiles.count ? o->profiles.items : &strict;
+    const size_t count = o->profiles.count ? o->profiles.count : 1;
+    int r = programs_find("cordon-holder", holder, sizeof holder, err);
+    if (o->set.warm != UINT64_MAX && o->set.warm > POOL_WARM)
+        return err_set(err, ERR_USAGE, "--size: at most %d", POOL_WARM);
+    for (size_t i = 0; i < count; i++)
+        if (!pool_profile_good(names[i]))
+            return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: strict, standard, open",
+                           names[i]);
+    if (r == 0)
+        r = pool_client_start(&c, holder, err);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        r = pool_client_set(&c, names[i], o->packages, &o->set, &a, err);
+        if (r == 0 && a.declined)
+            r = declined(&a);
+    }
+    pool_client_close(&c);
+    return r;
+}
+
+/* ---- status ---- */
+
+static void put_numbers(struct jsonw *j, const struct pool_template_numbers *n)
+{
+#define X(name) jsonw_int(j, #name, (int64_t)n->name);
+    POOL_TEMPLATE_NUMBERS(X)
+#undef X
+}
+
+static void put_holder(struct jsonw *j, const struct pool_reply *p)
+{
+    jsonw_string(j, "version", p->state);
+    jsonw_string(j, "locks", p->reason);
+#define X(name)                                                                                    \
+    if (strcmp(#name, "serial") != 0)                                                              \
+        jsonw_int(j, #name, (int64_t)p->holder.name);
+    POOL_HOLDER_NUMBERS(X)
+#undef X
+}
+
+/* Holders of other versions of cordon: they cannot be asked, but they are there. */
+static size_t others(int sock, pid_t *pids, size_t room)
+{
+    struct pool_place place = {.dir = -1};
+    struct err err = ERR_INIT;
+    pid_t ours = 0;
+    size_t count = 0;
+    if (sock >= 0)
+        (void)pool_place_peer_is_us(sock, &ours);
+    if (pool_place_open(&place, false, &err) == 0)
+        count = pool_place_holders(&place, pids, room);
+    pool_place_done(&place);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] != ours)
+            pids[kept++] = pids[i];
+    return kept;
+}
+
+static int status_json(struct pool_client *c, struct err *err)
+{
+    struct pool_answer a;
+    struct buf out;
+    pid_t pids[16];
+    buf_init(&out, MIB);
+    struct jsonw j = {.out = &out};
+    int r = 0;
+    jsonw_open(&j, NULL, '{');
+    jsonw_bool(&j, "running", c->sock >= 0);
+    if (c->sock >= 0) {
+        r = pool_client_look(c, 0, &a, err);
+        if (r == 0)
+            put_holder(&j, &a.reply);
+    }
+    jsonw_open(&j, "templates", '[');
+    for (uint64_t from = 1; r == 0 && c->sock >= 0; from = a.reply.template.serial + 1) {
+        r = pool_client_look(c, from, &a, err);
+        if (r < 0 || a.reply.type == WIRE_POOL_END)
+            break;
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "name", a.reply.name);
+        jsonw_string(&j, "state", a.reply.state);
+        jsonw_string(&j, "error", a.reply.reason[0] ? a.reply.reason : NULL);
+        put_numbers(&j, &a.reply.template);
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    jsonw_open(&j, "other_versions", '[');
+    for (size_t i = 0, n = others(c->sock, pids, 16); i < n; i++)
+        jsonw_int(&j, NULL, pids[i]);
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    if (r == 0 && j.bad == 0)
+        puts(out.data);
+    buf_done(&out);
+    return r;
+}
+
+static int status_text(struct pool_client *c, struct err *err)
+{
+    struct pool_answer a;
+    pid_t pids[16];
+    const size_t more = others(c->sock, pids, 16);
+    int r = c->sock < 0 ? 0 : pool_client_look(c, 0, &a, err);
+    if (r < 0)
+        return r;
+    if (c->sock < 0)
+        puts("no holder runs");
+    else
+        printf("holder %s, pid %llu, up %llu s, %llu sessions, %llu leases (%llu declined)\n"
+               "  %s\n",
+               a.reply.state, (unsigned long long)a.reply.holder.pid,
+               (unsigned long long)a.reply.holder.age_ms / 1000,
+               (unsigned long long)a.reply.holder.sessions,
+               (unsigned long long)a.reply.holder.leases,
+               (unsigned long long)a.reply.holder.declined, a.reply.reason);
+    for (uint64_t from = 1; c->sock >= 0; from = a.reply.template.serial + 1) {
+        r = pool_client_look(c, from, &a, err);
+        if (r < 0 || a.reply.type == WIRE_POOL_END)
+            break;
+        const struct pool_template_numbers *n = &a.reply.template;
+        printf("%-20s %-8s %llu of %llu ready, %llu lent, %llu sessions, %llu made, %llu "
+               "crashes%s%s\n",
+               a.reply.name, a.reply.state, (unsigned long long)n->ready,
+               (unsigned long long)n->warm, (unsigned long long)n->lent,
+               (unsigned long long)n->sessions, (unsigned long long)n->made,
+               (unsigned long long)n->crashes, a.reply.reason[0] ? "; last: " : "", a.reply.reason);
+    }
+    for (size_t i = 0; i < more; i++)
+        printf("holder of another version, pid %d (cordon pool stop ends it too)\n", (int)pids[i]);
+    return r;
+}
+
+static int status(const struct pool_options *o, struct err *err)
+{
+    struct pool_client c;
+    int r = pool_client_open(&c, err);
+    if (r == 0)
+        r = o->json ? status_json(&c, err) : status_text(&c, err);
+    if (r == 0 && c.sock < 0)
+        r = EXIT_FAILED;
+    pool_client_close(&c);
+    return r;
+}
+
+/* ---- stop ---- */
+
+static int stop(const struct pool_options *o, struct err *err)
+{
+    struct pool_client c;
+    struct pool_answer a = {0};
+    struct pool_place place = {.dir = -1};
+    pid_t pids[16];
+    int r = pool_client_open(&c, err);
+    size_t count = r < 0 ? 0 : others(c.sock, pids, 16);
+    for (size_t i = 0; i < count; i++)
+        (void)kill(pids[i], SIGTERM); /* its lock says that it is a holder, and ours */
+    if (r == 0 && c.sock >= 0) {
+        r = pool_client_stop(&c, o->force, &a, err);
+        if (r == 0 && a.declined)
+            r = declined(&a);
+        else if (r == 0) { /* its socket ends when all that it held is gone */
+            char byte;
+            while (read(c.sock, &byte, 1) > 0)
+                ;
+            if (pool_place_open(&place, false, err) == 0 && place.dir >= 0)
+                pool_place_gone(&place);
+            pool_place_done(&place);
+        }
+    }
+    pool_client_close(&c);
+    return r;
+}
+
+int cmd_pool(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const struct pool_options *o, struct err *err);
+    } verbs[] = {{"start", start}, {"status", status}, {"stop", stop}};
+    struct pool_options o = {.set = {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+    struct option_list words = {0};
+    struct err err = ERR_INIT;
+    int r = parse(argc, argv, &o, &words, &err);
+    if (r == 0 && o.help)
+        return EXIT_DONE;
+    const char *verb = words.count ? words.items[0] : "";
+    int (*run)(const struct pool_options *, struct err *) = NULL;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verb, verbs[i].name) == 0)
+            run = verbs[i].run;
+    if (r == 0 && (!run || words.count != 1))
+        r = err_set(&err, ERR_USAGE, "start, status or stop? see --help");
+    if (r == 0)
+        r = run(&o, &err);
+    if (r >= 0)
+        return r;
+    result_complain(WHO, err.msg);
+    return r == ERR_USAGE ? EXIT_USAGE : EXIT_JAIL;
+}

@@ -1,0 +1,180 @@
+/* `cordon stop` and `cordon resume`: everything ends now, and nothing begins until a person says so. */
+#include "base/jsonw.h"
+#include "commands.h"
+#include "office.h"
+#include "options.h"
+#include "output/visible.h"
+#include "result.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define RUNS 256
+
+struct stop_options {
+    const char *why;
+    uint64_t patience_ms;
+    bool list, json, help;
+};
+
+static void put_when(struct jsonw *j, const char *key, uint64_t seconds)
+{
+    if (seconds)
+        jsonw_int(j, key, (int64_t)seconds);
+    else
+        jsonw_null(j, key);
+}
+
+static int print_json(struct gate *g, const struct gate_running *runs, size_t shown, size_t count)
+{
+    struct gate_stop_info info;
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    struct jsonw j = {.out = &out};
+    gate_stop_read(g, &info);
+    jsonw_open(&j, NULL, '{');
+    jsonw_bool(&j, "stopped", info.stopped);
+    put_when(&j, "since", info.since);
+    jsonw_string(&j, "by", info.stopped ? info.who : NULL);
+    jsonw_string(&j, "why", info.stopped && info.why[0] ? info.why : NULL);
+    jsonw_int(&j, "count", (int64_t)count);
+    jsonw_open(&j, "runs", '[');
+    for (size_t i = 0; i < shown; i++) {
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "id", runs[i].run);
+        jsonw_string(&j, "tool", runs[i].tool);
+        jsonw_string(&j, "client", runs[i].client);
+        jsonw_int(&j, "supervisor", runs[i].supervisor);
+        jsonw_int(&j, "ms", (int64_t)runs[i].ms);
+        jsonw_string(&j, "end", runs[i].end[0] ? runs[i].end : NULL);
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    int r = j.bad || puts(out.data) < 0 ? EXIT_FAILED : EXIT_DONE;
+    buf_done(&out);
+    return r;
+}
+
+static void print_runs(const struct gate_running *runs, size_t shown)
+{
+    for (size_t i = 0; i < shown; i++)
+        printf("  %-22s %-8s %-12s %6llu.%llu s  %s\n", runs[i].run, runs[i].tool, runs[i].client,
+               (unsigned long long)runs[i].ms / 1000, (unsigned long long)runs[i].ms % 1000 / 100,
+               runs[i].end[0] ? runs[i].end : "running");
+}
+
+static void print_flag(struct gate *g)
+{
+    struct gate_stop_info info;
+    char when[40] = "?", line[400];
+    gate_stop_read(g, &info);
+    time_t since = (time_t)info.since;
+    struct tm tm;
+    if (!info.stopped) {
+        puts("not stopped");
+        return;
+    }
+    if (gmtime_r(&since, &tm))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(line, sizeof line, "stopped since %s by %s%s%s", when, info.who,
+             info.why[0] ? ": " : "", info.why);
+    struct output_visible v = {.one_line = true};
+    struct buf text;
+    buf_init(&text, 4096);
+    if (output_visible_add(&v, line, strlen(line), &text) == 0 &&
+        output_visible_end(&v, &text) == 0)
+        puts(text.data);
+    buf_done(&text);
+}
+
+static int list(struct office *office, const struct stop_options *o)
+{
+    static struct gate_running runs[RUNS];
+    size_t count = gate_running(office->gate, runs, RUNS), shown = count < RUNS ? count : RUNS;
+    if (o->json)
+        return print_json(office->gate, runs, shown, count);
+    print_flag(office->gate);
+    printf("%zu running\n", count);
+    print_runs(runs, shown);
+    return EXIT_DONE;
+}
+
+static int stop(struct office *office, const struct stop_options *o, struct err *err)
+{
+    static struct gate_running runs[RUNS];
+    size_t count = 0;
+    int r = gate_stop(office->gate, office->who, o->why, o->patience_ms, runs, RUNS, &count, err);
+    size_t shown = count < RUNS ? count : RUNS;
+    bool left = false;
+    for (size_t i = 0; i < shown; i++)
+        left = left || strcmp(runs[i].end, "still running") == 0;
+    if (r < 0)
+        return r;
+    if (o->json) {
+        r = print_json(office->gate, runs, shown, count);
+    } else {
+        printf("stopped; %zu execution%s ended. New ones are refused until `cordon resume`.\n",
+               count, count == 1 ? "" : "s");
+        print_runs(runs, shown);
+    }
+    return left ? EXIT_FAILED : r;
+}
+
+static int run(const char *who, bool resume, int argc, char **argv)
+{
+    struct stop_options o = {.why = "", .patience_ms = 5000};
+    const struct option_row all[] = {
+        {"why", OPTION_STRING, &o.why, "TEXT", "the reason, for the refusals and the record"},
+        {"json", OPTION_FLAG, &o.json, NULL, "one JSON object"},
+        {"help", OPTION_FLAG, &o.help, NULL, "this text"},
+        {"patience", OPTION_MILLIS, &o.patience_ms, "TIME",
+         "a supervisor that does not end its run is killed after (5s)"},
+        {"list", OPTION_FLAG, &o.list, NULL, "stop nothing: tell what runs, and whether stopped"},
+    };
+    const size_t count = sizeof all / sizeof *all - (resume ? 2 : 0);
+    struct err err = ERR_INIT;
+    struct office office = {0};
+    int next = 0, r = options_parse(argc, argv, all, count, &next, &err);
+    if (r == 0 && next < argc)
+        r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
+    if (r < 0) {
+        result_complain(who, err.msg);
+        return EXIT_USAGE;
+    }
+    if (o.help) {
+        puts(resume ? "usage: cordon resume [OPTIONS]\n\n"
+                      "Lets executions begin again after `cordon stop`.\n"
+                    : "usage: cordon stop [OPTIONS]\n\n"
+                      "Ends every running execution at once and refuses new ones until `cordon "
+                      "resume`.\n");
+        options_print(all, count);
+        return EXIT_DONE;
+    }
+    r = office_open(&office, &err);
+    if (r == 0 && resume) {
+        r = gate_resume(office.gate, office.who, o.why, &err);
+        if (r == 0)
+            r = o.json ? print_json(office.gate, NULL, 0, 0) : (puts("resumed"), EXIT_DONE);
+    } else if (r == 0) {
+        r = o.list ? list(&office, &o) : stop(&office, &o, &err);
+    }
+    office_close(&office);
+    if (r < 0) {
+        result_complain(who, err.msg);
+        r = EXIT_FAILED;
+    }
+    return r;
+}
+
+int cmd_stop(int argc, char **argv)
+{
+    return run("cordon stop", false, argc, argv);
+}
+
+int cmd_resume(int argc, char **argv)
+{
+    return run("cordon resume", true, argc, argv);
+}

@@ -1,0 +1,36 @@
+/* cordon-holder: keeps templates, warm children and sessions of one user. A program of its own, so that it
+ * has none of the caller's memory, terminal or environment, and can narrow itself before it serves. It is
+ * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand. */
+#include "pool/holder.h"
+
+#include "programs.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIR = 3, READY = 4 }; /* see pool/start.c */
+
+int main(int argc, char **argv)
+{
+    static const char usage[] = "cordon-holder: started by cordon only; see cordon-pool(1)\n";
+    char nest[4096], python[4096];
+    struct stat dir, ready;
+    struct err err = ERR_INIT;
+    if (argc != 2 || strcmp(argv[1], "--from-cordon") != 0 || fstat(DIR, &dir) < 0 ||
+        !S_ISDIR(dir.st_mode) || fstat(READY, &ready) < 0 || !S_ISFIFO(ready.st_mode))
+        return write(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? 3 : 2;
+    signal(SIGPIPE, SIG_IGN); /* whoever started us may be gone already */
+    struct pool_holder_start start = {
+        .dir = DIR, .ready = READY, .nest = nest, .python = python, .version = CORDON_VERSION};
+    int r = programs_find("cordon-nest", nest, sizeof nest, &err);
+    if (r == 0)
+        r = programs_find("cordon-python", python, sizeof python, &err);
+    if (r == 0)
+        r = pool_holder_run(&start, &err);
+    if (r < 0 && err.msg[0] && write(READY, "E", 1) == 1 &&
+        write(READY, err.msg, strlen(err.msg)) < 0)
+        return 3;
+    return r < 0;
+}

@@ -1,0 +1,123 @@
+/* The rule for "more lines, please" is the parser's: it is asked with the two flags that Python's own codeop
+ * asks it with, and says `incomplete input`. Nothing here guesses at brackets or colons. */
+#include "cell.h"
+
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef PyCF_ALLOW_INCOMPLETE_INPUT /* before 3.11 there is no such word: every error is one */
+#define PyCF_ALLOW_INCOMPLETE_INPUT 0
+#endif
+
+enum verdict { WHOLE, PART, WRONG };
+
+static enum verdict parse(const char *source)
+{
+    PyCompilerFlags flags = {
+        .cf_flags = PyCF_ONLY_AST | PyCF_IGNORE_COOKIE | PyCF_SOURCE_IS_UTF8 |
+                    PyCF_DONT_IMPLY_DEDENT | PyCF_ALLOW_INCOMPLETE_INPUT,
+        .cf_feature_version = PY_MINOR_VERSION,
+    };
+    PyObject *name = PyUnicode_FromString("<cell>"), *type, *value, *trace;
+    PyObject *tree =
+        name ? Py_CompileStringObject(source, name, Py_single_input, &flags, -1) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(tree);
+    if (tree)
+        return WHOLE;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = value ? PyObject_GetAttrString(value, "msg") : NULL;
+    const char *said = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    bool part = said && strcmp(said, "incomplete input") == 0;
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    PyErr_Clear();
+    return part ? PART : WRONG;
+}
+
+/* Comments and blanks alone are a whole program, though not one statement. */
+static bool says_nothing(const char *s)
+{
+    for (bool comment = false; *s; s++) {
+        if (*s == '\n')
+            comment = false;
+        else if (*s == '#')
+            comment = true;
+        else if (!comment && *s != ' ' && *s != '\t' && *s != '\f' && *s != '\r')
+            return false;
+    }
+    return true;
+}
+
+/* The lines so far are whole, or they are not and would be with one more line end (a block that may go
+ * on), or the parser says that they are a part. */
+bool py_cell_incomplete(const char *source)
+{
+    size_t len = strlen(source);
+    char *longer = says_nothing(source) || parse(source) == WHOLE ? NULL : malloc(len + 2);
+    if (!longer)
+        return false;
+    memcpy(longer, source, len);
+    memcpy(longer + len, "\n", 2);
+    bool incomplete = parse(longer) != WRONG;
+    free(longer);
+    return incomplete;
+}
+
+/* Both: what C libraries read, and what os.environ shows. A guest that put something else in its place
+ * fools itself. */
+static int set_one(const char *word, size_t len)
+{
+    char *pair = malloc(len + 1);
+    if (!pair)
+        return -1;
+    memcpy(pair, word, len);
+    pair[len] = 0;
+    char *equals = strchr(pair, '=');
+    int r = !equals || equals == pair || strlen(pair) != len ? -1 : 0;
+    if (r == 0) {
+        *equals = 0;
+        r = setenv(pair, equals + 1, 1);
+        PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+        PyObject *os = modules ? PyDict_GetItemString(modules, "os") : NULL;
+        PyObject *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+        PyObject *key = PyUnicode_DecodeFSDefault(pair),
+                 *value = PyUnicode_DecodeFSDefault(equals + 1);
+        if (environ && key && value)
+            (void)PyObject_SetItem(environ, key, value);
+        PyErr_Clear();
+        Py_XDECREF(environ);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    free(pair);
+    return r;
+}
+
+int py_cell_environ(struct wire_reader *r)
+{
+    size_t count = wire_get_list(r), len;
+    if (count > LIMIT_ENV)
+        return -1;
+    for (; count; count--) {
+        const char *word = wire_next(r, &len);
+        if (set_one(word, len) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int py_cell_input(int fd)
+{
+    if (fd < 0)
+        return -1;
+    int r = dup2(fd, STDIN_FILENO) < 0 ? -1 : 0;
+    close(fd);
+    return r;
+}

@@ -1,0 +1,32 @@
+/* What a session's cell has beside a program: a block that is not at its end yet, an environment and an input
+ * that come after the process has begun.
+ *
+ * Takes:   the source of a cell; messages of the supervisor.
+ * Gives:   whether more lines are needed; a changed environment; another standard input.
+ * Never:   runs anything of the source.
+ * Runs in: cordon-python, in the jail.
+ */
+#ifndef WORKER_PYTHON_CELL_H
+#define WORKER_PYTHON_CELL_H
+
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "wire/msg.h"
+
+#include <stdbool.h>
+
+#define PY_CELL_INCOMPLETE "incomplete" /* the operand of such a syntax finding */
+
+/* By the interpreter's own rule: the lines so far are no error, but not at their end. SOURCE is terminated,
+ * has no NUL inside, and no line end behind its last line: an empty line ends a block. */
+bool py_cell_incomplete(const char *source);
+
+/* ENVIRON: 0, or -1: the supervisor lost its way. */
+int py_cell_environ(struct wire_reader *r);
+
+/* INPUT: the descriptor that rode along becomes 0; -1: none did. */
+int py_cell_input(int fd);
+
+#endif

@@ -1,0 +1,331 @@
+/* Closes the interpreter itself. A tree shows where a program writes `.gi_frame`; it does not show a format
+ * field, a pattern's positional arguments, or a library function that looks up what it is told. So the
+ * attributes that lead from a value to a namespace are taken off the types: whoever asks, in whatever
+ * way, there is nothing there.
+ *
+ * It is done to the types' dicts, once, in a process that serves one guest; C code reads the structs and is
+ * not concerned. Nothing here asks who is asking: C functions run in the name of whatever Python function
+ * called them, and a guest can get a library to call one (functools.partial as a property's getter). What
+ * libraries need stays, in a form that gives nothing away:
+ *   frame.f_globals   a new dict with __name__ alone: namedtuple, typing and enum ask for it
+ *   frame.f_back      None
+ *   type.__subclasses__   the true list for abstract base classes, which need it; else empty
+ *   function.__code__, __defaults__   to be read (inspect.signature), not to be set */
+#include "guard_inside.h"
+
+#include <string.h>
+
+/* What becomes of an attribute. */
+enum fate {
+    GONE,      /* AttributeError, to read and to set */
+    READ_ONLY, /* as before, but not to be set */
+    NAMES,     /* a namespace of which only the names are told */
+    NOTHING,   /* None */
+    NO_CLOSED, /* as before, unless the value is of a closed type */
+    DEFAULTS   /* to be set on the guest's own functions and by namedtuple alone */
+};
+
+struct veiled {
+    PyTypeObject *type;
+    const char *name;
+    enum fate fate;
+    PyObject *before; /* the descriptor that was there */
+    PyGetSetDef def;
+};
+
+static struct veiled veil[] = {
+    {&PyFunction_Type, "__globals__", GONE},
+    {&PyFunction_Type, "__closure__", GONE},
+    {&PyFunction_Type, "__builtins__", GONE},
+    {&PyFunction_Type, "__code__", READ_ONLY},
+    {&PyFunction_Type, "__defaults__", DEFAULTS},
+    {&PyFunction_Type, "__kwdefaults__", DEFAULTS},
+    {&PyFrame_Type, "f_globals", NAMES},
+    {&PyFrame_Type, "f_back", NOTHING},
+    {&PyFrame_Type, "f_locals", GONE},
+    {&PyFrame_Type, "f_builtins", GONE},
+    {&PyFrame_Type, "f_trace", GONE},
+    {&PyFrame_Type, "f_lineno", READ_ONLY},
+    {&PyGen_Type, "gi_frame", GONE},
+    {&PyGen_Type, "gi_code", GONE},
+    {&PyGen_Type, "gi_yieldfrom", GONE},
+    {&PyCoro_Type, "cr_frame", GONE},
+    {&PyCoro_Type, "cr_code", GONE},
+    {&PyCoro_Type, "cr_await", GONE},
+    {&PyCoro_Type, "cr_origin", GONE},
+    {&PyAsyncGen_Type, "ag_frame", GONE},
+    {&PyAsyncGen_Type, "ag_code", GONE},
+    {&PyAsyncGen_Type, "ag_await", GONE},
+    {&PyCell_Type, "cell_contents", GONE},
+    {&PyCFunction_Type, "__self__", NO_CLOSED},
+    {NULL, "obj", NO_CLOSED}, /* of AttributeError, from 3.10 on */
+};
+
+static PyObject *dict_of(PyTypeObject *type) /* borrowed */
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict(type);
+    Py_XDECREF(dict);
+    return dict;
+#else
+    return type->tp_dict;
+#endif
+}
+
+static PyObject *absent(PyObject *x, const struct veiled *v)
+{
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%s'", Py_TYPE(x)->tp_name,
+                 v->name);
+    return NULL;
+}
+
+static PyObject *as_before(PyObject *x, const struct veiled *v)
+{
+    return Py_TYPE(v->before)->tp_descr_get(v->before, x, (PyObject *)Py_TYPE(x));
+}
+
+static PyObject *names_alone(PyObject *x)
+{
+    static const char *const told[] = {"__name__", "__unittest"};
+    PyObject *globals = PyFrame_Check(x) ? guard_frame_globals((PyFrameObject *)x) : NULL;
+    PyObject *copy = PyDict_New();
+    for (size_t i = 0; copy && globals && i < sizeof told / sizeof *told; i++) {
+        PyObject *value = PyDict_GetItemString(globals, told[i]);
+        if (value && !guard_is_closed(value) && PyDict_SetItemString(copy, told[i], value) < 0)
+            Py_CLEAR(copy);
+    }
+    return copy;
+}
+
+static PyObject *get(PyObject *x, void *closure)
+{
+    const struct veiled *v = closure;
+    switch (v->fate) {
+    case GONE:
+        return absent(x, v);
+    case NAMES:
+        return names_alone(x);
+    case NOTHING:
+        Py_RETURN_NONE;
+    case READ_ONLY:
+    case DEFAULTS:
+        return as_before(x, v);
+    case NO_CLOSED:
+        break;
+    }
+    PyObject *value = as_before(x, v);
+    if (value && guard_is_closed(value)) {
+        Py_DECREF(value);
+        return absent(x, v);
+    }
+    return value;
+}
+
+/* namedtuple gives its function a namespace of this name. */
+static bool is_namedtuple(PyObject *function)
+{
+    PyObject *name = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (!text)
+        PyErr_Clear();
+    return text && strncmp(text, "namedtuple_", 11) == 0;
+}
+
+static int set(PyObject *x, PyObject *value, void *closure)
+{
+    const struct veiled *v = closure;
+    if (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x)))
+        return Py_TYPE(v->before)->tp_descr_set(v->before, x, value);
+    PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable",
+                 v->name, Py_TYPE(x)->tp_name);
+    return -1;
+}
+
+static int veil_one(struct veiled *v)
+{
+    if (!v->type)
+        v->type = (PyTypeObject *)PyExc_AttributeError;
+    PyObject *dict = dict_of(v->type);
+    v->before = dict ? PyDict_GetItemString(dict, v->name) : NULL;
+    if (!v->before)
+        return 0; /* this version has no such attribute */
+    Py_INCREF(v->before);
+    v->def = (PyGetSetDef){v->name, get, set, NULL, v};
+    PyObject *descr = PyDescr_NewGetSet(v->type, &v->def);
+    int r = descr ? PyDict_SetItemString(dict, v->name, descr) : -1;
+    Py_XDECREF(descr);
+    PyType_Modified(v->type);
+    return r;
+}
+
+/* ---- methods ---- */
+
+static PyObject *plain_subclasses, *plain_format, *plain_format_map, *abstract;
+
+static PyObject *subclasses(PyObject *type, PyObject *none)
+{
+    (void)none;
+    if (PyType_Check(abstract) && PyObject_TypeCheck(type, (PyTypeObject *)abstract))
+        return PyObject_CallOneArg(plain_subclasses, type);
+    return PyList_New(0);
+}
+
+/* One part of a field name: an attribute after a dot, a key in brackets. 0, or -1 after refusing. */
+static int check_part(PyObject *format, Py_ssize_t from, Py_ssize_t to, bool key)
+{
+    PyObject *name = NULL, *part = PyUnicode_Substring(format, from, to);
+    Py_ssize_t len;
+    const char *text = part ? PyUnicode_AsUTF8AndSize(part, &len) : NULL;
+    int r = text ? 0 : -1;
+    if (text && key && guard_is_dunder(text, (size_t)len)) {
+        const struct policy_rule *rule =
+            check_ruleset_match(guard.rules, POLICY_SUBSCRIPT_DENY, text, (size_t)len);
+        r = rule ? (guard_refuse(rule, text), -1) : 0;
+    } else if (text && !key) {
+        r = guard_name_for(NULL, part, &name);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(part);
+    return r;
+}
+
+/* A field name begins at FROM; *ret_end: where conversion, format or the closing brace begin. */
+static int check_field(PyObject *format, Py_ssize_t from, Py_ssize_t end, Py_ssize_t *ret_end)
+{
+    Py_ssize_t i = from, start = -1;
+    bool key = false;
+    for (; i < end; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(format, i);
+        if (key) { /* anything goes up to the bracket */
+            if (c != ']')
+                continue;
+            if (check_part(format, start, i, true) < 0)
+                return -1;
+            key = false;
+            start = -1;
+        } else if (c == '.' || c == '[' || c == '!' || c == ':' || c == '}' || c == '{') {
+            if (start >= 0 && check_part(format, start, i, false) < 0)
+                return -1;
+            if (c != '.' && c != '[')
+                break;
+            key = c == '[';
+            start = i + 1;
+        }
+    }
+    *ret_end = i;
+    return 0;
+}
+
+/* Looks at every field of a format text, also of those in format specifications. */
+int guard_check_format(PyObject *format)
+{
+    Py_ssize_t end = PyUnicode_GET_LENGTH(format), depth = 0;
+    for (Py_ssize_t i = 0; i < end; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(format, i);
+        if (c == '}' && depth > 0) {
+            depth--;
+        } else if (c == '{') {
+            if (depth == 0 && i + 1 < end && PyUnicode_READ_CHAR(format, i + 1) == '{') {
+                i++;
+                continue;
+            }
+            Py_ssize_t at;
+            if (check_field(format, i + 1, end, &at) < 0)
+                return -1;
+            depth++;
+            i = at - 1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *with_self(PyObject *function, PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *bound = Py_TYPE(function)->tp_descr_get(function, self, (PyObject *)Py_TYPE(self));
+    PyObject *result = bound ? PyObject_Call(bound, args, kwargs) : NULL;
+    Py_XDECREF(bound);
+    return result;
+}
+
+static PyObject *format(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return guard_check_format(self) < 0 ? NULL : with_self(plain_format, self, args, kwargs);
+}
+
+static PyObject *format_map(PyObject *self, PyObject *mapping)
+{
+    if (guard_check_format(self) < 0)
+        return NULL;
+    PyObject *args = PyTuple_Pack(1, mapping);
+    PyObject *result = args ? with_self(plain_format_map, self, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return result;
+}
+
+static int veil_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
+{
+    PyObject *dict = dict_of(type), *descr = PyDescr_NewMethod(type, def);
+    *ret_before = dict ? PyDict_GetItemString(dict, def->ml_name) : NULL;
+    Py_XINCREF(*ret_before);
+    int r = *ret_before && descr ? PyDict_SetItemString(dict, def->ml_name, descr) : -1;
+    Py_XDECREF(descr);
+    PyType_Modified(type);
+    return r;
+}
+
+static int veil_methods(void)
+{
+    static PyMethodDef defs[] = {
+        {"__subclasses__", subclasses, METH_NOARGS, NULL},
+        {"format", (PyCFunction)(void (*)(void))format, METH_VARARGS | METH_KEYWORDS, NULL},
+        {"format_map", format_map, METH_O, NULL},
+    };
+    PyObject *abc = PyImport_ImportModule("abc");
+    abstract = abc ? PyObject_GetAttrString(abc, "ABCMeta") : NULL;
+    Py_XDECREF(abc);
+    if (!abstract)
+        return -1;
+    if (veil_method(&PyType_Type, &defs[0], &plain_subclasses) < 0 ||
+        veil_method(&PyUnicode_Type, &defs[1], &plain_format) < 0)
+        return -1;
+    return veil_method(&PyUnicode_Type, &defs[2], &plain_format_map);
+}
+
+/* ---- constructors: no code without a judge ---- */
+
+static PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    return guard_refuse_own("py.guard.code", type->tp_name, "write the function itself");
+}
+
+static void close_types(void)
+{
+    static PyTypeObject *const closed[] = {
+        &PyModule_Type, &PyFrame_Type,   &PyCode_Type, &PyTraceBack_Type,
+        &PyCell_Type,   &PyCapsule_Type, NULL};
+    for (size_t i = 0; closed[i]; i++) {
+        closed[i]->tp_flags |= GUARD_CLOSED;
+        PyType_Modified(closed[i]);
+    }
+    PyFunction_Type.tp_new = no_new;
+    PyCode_Type.tp_new = no_new;
+}
+
+int guard_veil(void)
+{
+    /* libraries that want to see all this once, when they are loaded */
+    static const char *const first[] = {"types", "functools", "enum", "abc"};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        PyObject *module = PyImport_ImportModule(first[i]);
+        if (!module)
+            return -1;
+        Py_DECREF(module);
+    }
+    close_types();
+    for (size_t i = 0; i < sizeof veil / sizeof *veil; i++)
+        if (veil_one(&veil[i]) < 0)
+            return -1;
+    return veil_methods() < 0 ? -1 : guard_class_close();
+}

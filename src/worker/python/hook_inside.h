@@ -1,0 +1,22 @@
+/* What the files of the audit hook share.
+ *
+ * Takes:   an event's name and arguments.
+ * Gives:   words for a report: its layer, what was tried.
+ * Never:   calls a method of an argument: they are the guest's objects.
+ * Runs in: cordon-python, called by the interpreter.
+ */
+#ifndef WORKER_PYTHON_HOOK_INSIDE_H
+#define WORKER_PYTHON_HOOK_INSIDE_H
+
+#include "guard_inside.h"
+#include "hook.h"
+
+#define HOOK_DETAIL 200 /* bytes of a report's detail, with its NUL */
+
+const char *hook_layer(const char *event);
+void hook_detail(const char *event, PyObject *args, char *out, size_t size);
+
+/* An `open` event: is it one that will fail, or goes where no program has business? OUT tells what. */
+bool hook_open_is_wrong(PyObject *args, char *out, size_t size);
+
+#endif

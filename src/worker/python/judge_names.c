@@ -1,0 +1,441 @@
+/* Names against the rules: identifiers, attributes, keys, strings that are formats or annotations, and
+ * imports. Each finding carries the place of the word itself, not of the expression around it: in
+ * `().__class__.__base__` both nodes begin at the same parenthesis. */
+#include "judge_inside.h"
+
+#include <string.h>
+
+static struct text_piece piece(const char *s)
+{
+    return (struct text_piece){s, strlen(s)};
+}
+
+struct text_piece py_judge_text(PyObject *o)
+{
+    Py_ssize_t len = 0;
+    const char *s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8AndSize(o, &len) : NULL;
+    if (!s)
+        PyErr_Clear();
+    return (struct text_piece){s, (size_t)len};
+}
+
+/* ---- places ---- */
+
+static judge_position position(PyObject *node, PyObject *line_name, PyObject *column_name)
+{
+    PyObject *dict = PyObject_GenericGetDict(node, NULL);
+    PyObject *line = dict ? py_tree_get(dict, line_name) : NULL;
+    PyObject *column = dict ? py_tree_get(dict, column_name) : NULL;
+    long l = line && PyLong_Check(line) ? PyLong_AsLong(line) : 0;
+    long c = column && PyLong_Check(column) ? PyLong_AsLong(column) : 0;
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    if (l < 0 || l > INT32_MAX || c < 0 || c > INT32_MAX)
+        return 0;
+    return (judge_position)l << 32 | (judge_position)c;
+}
+
+judge_position py_judge_start(PyObject *node)
+{
+    return position(node, py_tree_names.lineno, py_tree_names.col_offset);
+}
+
+judge_position py_judge_end(PyObject *node)
+{
+    return position(node, py_tree_names.end_lineno, py_tree_names.end_col_offset);
+}
+
+void py_judge_find_at(struct judge *j, const char *rule, const char *hint, enum check_sentence what,
+                      struct text_piece operand, struct text_place place)
+{
+    char word[200], message[400];
+    check_operand(operand.at ? operand.at : "", operand.len, word, sizeof word);
+    check_sentence(what, word, message, sizeof message);
+    const struct check_finding f = {rule, "input", word, message, hint, place.line, place.column};
+    int r = check_report_add(j->report, &f);
+    if (r < 0 && !j->bad)
+        j->bad = r;
+}
+
+static struct text_place place_of(struct judge *j, judge_position at, size_t *ret_offset)
+{
+    return py_text_node_place(&j->cursor, (uint32_t)(at >> 32), (uint32_t)at, ret_offset);
+}
+
+void py_judge_find(struct judge *j, const struct policy_rule *rule, enum check_sentence what,
+                   struct text_piece operand, PyObject *node)
+{
+    struct text_place place = place_of(j, py_judge_start(node), NULL);
+    py_judge_find_at(j, rule->id, rule->hint, what, operand, place);
+}
+
+void py_judge_find_last(struct judge *j, const struct policy_rule *rule, enum check_sentence what,
+                        struct text_piece operand, PyObject *node)
+{
+    judge_position end = py_judge_end(node);
+    size_t offset;
+    if ((uint32_t)end >= operand.len) {
+        struct text_place place = place_of(j, end - operand.len, &offset);
+        if (j->cursor.len - offset >= operand.len &&
+            memcmp(j->cursor.text + offset, operand.at, operand.len) == 0) {
+            py_judge_find_at(j, rule->id, rule->hint, what, operand, place);
+            return;
+        }
+    }
+    py_judge_find(j, rule, what, operand, node); /* written otherwise than it is read: NFKC */
+}
+
+/* ---- words ---- */
+
+void py_judge_identifier(struct judge *j, PyObject *name, PyObject *node)
+{
+    struct text_piece word = py_judge_text(name);
+    const struct policy_rule *rule =
+        word.at ? check_ruleset_match(j->rules, POLICY_NAME_DENY, word.at, word.len) : NULL;
+    if (rule)
+        py_judge_find(j, rule, CHECK_SAY_NAME, word, node);
+}
+
+void py_judge_attribute_word(struct judge *j, PyObject *name, PyObject *node)
+{
+    struct text_piece word = py_judge_text(name);
+    const struct policy_rule *rule =
+        word.at ? check_ruleset_attribute(j->rules, word.at, word.len) : NULL;
+    if (rule)
+        py_judge_find_last(j, rule, CHECK_SAY_ATTRIBUTE, word, node);
+}
+
+/* The text of a node that is a constant string; an f-string of one constant is one too. */
+static PyObject *constant_string(PyObject *node)
+{
+    for (int steps = 0; steps < 2; steps++) {
+        uint8_t kind = py_tree_type(node)->kind;
+        PyObject *dict = kind == TREE_Constant || kind == TREE_JoinedStr
+                             ? PyObject_GenericGetDict(node, NULL)
+                             : NULL;
+        PyObject *value = dict ? py_tree_get(dict, kind == TREE_Constant ? py_tree_names.value
+                                                                         : py_tree_names.values)
+                               : NULL;
+        Py_XDECREF(dict); /* the node holds it */
+        PyErr_Clear();
+        if (!value || kind == TREE_Constant)
+            return value && PyUnicode_Check(value) ? value : NULL;
+        if (!PyList_Check(value) || PyList_GET_SIZE(value) != 1)
+            return NULL;
+        node = PyList_GET_ITEM(value, 0);
+    }
+    return NULL;
+}
+
+void py_judge_key(struct judge *j, PyObject *key, PyObject *node)
+{
+    PyObject *string = key ? constant_string(key) : NULL;
+    struct text_piece word = py_judge_text(string);
+    const struct policy_rule *rule =
+        word.at ? check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, word.at, word.len) : NULL;
+    if (rule)
+        py_judge_find(j, rule, CHECK_SAY_KEY, word, node);
+}
+
+/* ---- strings that something will read as code ---- */
+
+static void format_fields(struct judge *j, const struct policy_rule *rule, struct text_piece text,
+                          PyObject *node)
+{
+    struct text_fields fields = {text.at, text.at + text.len, NULL};
+    struct text_piece name, field;
+    enum text_field kind;
+    while ((kind = py_text_next_field(&fields, &name, &field)) != TEXT_FIELD_NONE) {
+        const struct policy_rule *refused =
+            kind == TEXT_FIELD_ATTRIBUTE
+                ? check_ruleset_attribute(j->rules, name.at, name.len)
+                : check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, name.at, name.len);
+        if (refused)
+            py_judge_find(j, rule, CHECK_SAY_FORMAT_FIELD, field, node);
+    }
+}
+
+/* A forward reference ('Node', 'list[Node]') is fine: no call, and no word that is refused elsewhere. */
+static void annotation_words(struct judge *j, const struct policy_rule *rule,
+                             struct text_piece text, PyObject *node)
+{
+    struct text_piece rest = text, word;
+    bool refused = memchr(text.at, '(', text.len) != NULL;
+    while (!refused && py_text_next_word(&rest, &word)) {
+        const struct policy_rule *const *row = check_ruleset_row(j->rules, word.at, word.len);
+        refused = check_ruleset_attribute_row(j->rules, row, word.at, word.len) ||
+                  (row && (row[POLICY_CALL_DENY] || row[POLICY_NAME_DENY]));
+    }
+    if (refused)
+        py_judge_find(j, rule, CHECK_SAY_ANNOTATION, text, node);
+}
+
+void py_judge_string(struct judge *j, PyObject *value, PyObject *node, bool annotation)
+{
+    const struct policy_rule *format =
+        check_ruleset_construct(j->rules, POLICY_CONSTRUCT_FORMAT_FIELD);
+    const struct policy_rule *code =
+        annotation ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_STRING_ANNOTATION) : NULL;
+    if (!format && !code)
+        return;
+    PyObject *bytes = NULL;
+    struct text_piece text = py_judge_text(value);
+    if (!text.at) { /* a lone surrogate in it: no UTF-8, but a format string all the same */
+        bytes = PyUnicode_AsEncodedString(value, "utf-8", "surrogatepass");
+        if (!bytes) {
+            PyErr_Clear();
+            j->bad = j->bad ? j->bad : ERR_MEMORY;
+            return;
+        }
+        text = (struct text_piece){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+    }
+    if (format)
+        format_fields(j, format, text, node);
+    if (code)
+        annotation_words(j, code, text, node);
+    Py_XDECREF(bytes);
+}
+
+/* ---- imports ---- */
+
+/* MODULE.MEMBER as one text; false when it is longer than any name of ours. */
+static bool join(struct text_piece module, struct text_piece member, char *out, size_t size,
+                 struct text_piece *ret_joined)
+{
+    if (module.len + 1 + member.len >= size)
+        return false;
+    memcpy(out, module.at, module.len);
+    out[module.len] = '.';
+    memcpy(out + module.len + 1, member.at, member.len);
+    *ret_joined = (struct text_piece){out, module.len + 1 + member.len};
+    return true;
+}
+
+/* Whether MEMBER of MODULE is one that is not shown; says so. */
+static bool hidden_member(struct judge *j, struct text_piece module, struct text_piece member,
+                          PyObject *node, bool last)
+{
+    const struct policy_rule *const *row = check_ruleset_row(j->rules, module.at, module.len);
+    char name[256];
+    struct text_piece whole;
+    if (!row || !row[CHECK_ROW_MEMBERS] || !join(module, member, name, sizeof name, &whole))
+        return false;
+    const struct policy_rule *const *of = check_ruleset_row(j->rules, whole.at, whole.len);
+    const struct policy_rule *rule = of ? of[POLICY_MEMBER_DENY] : NULL;
+    if (!rule && row[CHECK_ROW_RESTRICTED] && !(of && of[POLICY_MEMBER_ALLOW]))
+        rule = row[POLICY_IMPORT_ALLOW] ? row[POLICY_IMPORT_ALLOW] : row[CHECK_ROW_RESTRICTED];
+    if (!rule)
+        return false;
+    if (last) { /* the place of the member, the whole as operand */
+        judge_position end = py_judge_end(node);
+        struct text_place place = place_of(
+            j, (uint32_t)end >= member.len ? end - member.len : py_judge_start(node), NULL);
+        py_judge_find_at(j, rule->id, rule->hint, CHECK_SAY_MEMBER, whole, place);
+    } else {
+        py_judge_find(j, rule, CHECK_SAY_MEMBER, whole, node);
+    }
+    return true;
+}
+
+/* Remembers that NAME stands for MODULE. */
+static void remember(struct judge *j, PyObject *name, struct text_piece module, bool is_module)
+{
+    const struct policy_rule *const *row = check_ruleset_row(j->rules, module.at, module.len);
+    bool is_ruled = row && row[CHECK_ROW_MEMBERS];
+    if ((!is_ruled && !is_module) ||
+        !py_judge_room(j, &j->imports, &j->import_room, j->import_count, sizeof *j->imports))
+        return;
+    const char *copy = is_ruled ? arena_memdup(&j->arena, module.at, module.len) : NULL;
+    j->imports[j->import_count++] = (struct judge_import){Py_NewRef(name), copy, is_module};
+}
+
+static const struct judge_import *imported(const struct judge *j, PyObject *name)
+{
+    for (size_t i = j->import_count; i > 0; i--)
+        if (j->imports[i - 1].name == name)
+            return &j->imports[i - 1];
+    return NULL;
+}
+
+static PyObject *field(PyObject *node, PyObject *name)
+{
+    PyObject *dict = PyObject_GenericGetDict(node, NULL);
+    PyObject *value = dict ? py_tree_get(dict, name) : NULL;
+    Py_XDECREF(dict); /* the node holds it */
+    PyErr_Clear();
+    return value;
+}
+
+void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node)
+{
+    struct text_piece member = py_judge_text(attr);
+    const struct policy_rule *const *row =
+        member.at ? check_ruleset_row(j->rules, member.at, member.len) : NULL;
+    const struct policy_rule *denied = row ? row[POLICY_MODULE_DENY] : NULL;
+    uint8_t kind = py_tree_type(value)->kind;
+    bool direct = kind == TREE_Name;
+    while (denied && kind == TREE_Attribute && (value = field(value, py_tree_names.value)))
+        kind = py_tree_type(value)->kind; /* json.codecs.builtins: down to json */
+    if (!member.at || !value || kind != TREE_Name)
+        return;
+    const struct judge_import *m = imported(j, field(value, py_tree_names.id));
+    if (m && m->is_module && denied) /* what a module imported itself */
+        py_judge_find_last(j, denied, CHECK_SAY_IMPORT, member, node);
+    else if (m && m->module && direct)
+        (void)hidden_member(j, piece(m->module), member, node, true);
+}
+
+/* The fields of one alias, borrowed. */
+static void alias_fields(PyObject *alias, PyObject **ret_name, PyObject **ret_asname)
+{
+    PyObject *dict = PyObject_GenericGetDict(alias, NULL);
+    *ret_name = dict ? py_tree_get(dict, py_tree_names.name) : NULL;
+    *ret_asname = dict ? py_tree_get(dict, py_tree_names.asname) : NULL;
+    Py_XDECREF(dict);
+    PyErr_Clear();
+}
+
+/* Where an alias stands; before 3.10 only the statement knows. */
+static PyObject *alias_node(PyObject *alias, PyObject *stmt)
+{
+    return py_judge_start(alias) ? alias : stmt;
+}
+
+/* import a.b.c: every part of it, and what the statement binds. */
+static void import_module(struct judge *j, const struct judge_entry *e, PyObject *alias)
+{
+    PyObject *name, *asname, *node = alias_node(alias, e->node);
+    alias_fields(alias, &name, &asname);
+    struct text_piece module = py_judge_text(name);
+    if (!module.at)
+        return;
+    const char *dot = memchr(module.at, '.', module.len);
+    struct text_piece first = {module.at, dot ? (size_t)(dot - module.at) : module.len};
+    bool renamed = asname && PyUnicode_Check(asname);
+    const struct policy_rule *rule = check_ruleset_import(j->rules, module.at, module.len, NULL);
+    if (!rule && !renamed && dot) { /* `import os.path` hands over os */
+        rule = check_ruleset_import(j->rules, first.at, first.len, NULL);
+        rule = rule && rule->kind == POLICY_MODULE_DENY ? rule : NULL;
+    }
+    if (rule)
+        py_judge_find(j, rule, CHECK_SAY_IMPORT, module, node);
+    for (size_t from = first.len; !rule && from < module.len;) {
+        const char *start = module.at + from + 1;
+        const char *stop = memchr(start, '.', module.len - from - 1);
+        size_t to = stop ? (size_t)(stop - module.at) : module.len;
+        struct text_piece part = {start, to - from - 1};
+        const struct policy_rule *refused = check_ruleset_attribute(j->rules, part.at, part.len);
+        if (hidden_member(j, (struct text_piece){module.at, from}, part, node, false))
+            break;
+        if (refused)
+            py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, part, node);
+        from = to;
+    }
+    PyObject *bound =
+        renamed ? Py_NewRef(asname) : PyUnicode_FromStringAndSize(first.at, (Py_ssize_t)first.len);
+    if (!bound) {
+        PyErr_Clear();
+        j->bad = j->bad ? j->bad : ERR_MEMORY;
+        return;
+    }
+    PyUnicode_InternInPlace(&bound);
+    py_judge_identifier(j, bound, node);
+    py_judge_bind(j, e, bound, true);
+    remember(j, bound, renamed ? module : first, true);
+    Py_DECREF(bound);
+}
+
+void py_judge_import(struct judge *j, const struct judge_entry *e)
+{
+    PyObject *dict = PyObject_GenericGetDict(e->node, NULL);
+    PyObject *names = dict ? py_tree_get(dict, py_tree_names.names) : NULL;
+    for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
+        import_module(j, e, PyList_GET_ITEM(names, i));
+    Py_XDECREF(dict);
+}
+
+/* The refusal that holds for NAME out of MODULE: a longer line for module.name has the say. */
+static const struct policy_rule *import_rule(struct judge *j, struct text_piece module,
+                                             struct text_piece name, bool *ret_own)
+{
+    char text[512];
+    struct text_piece whole;
+    const struct policy_rule *allowed = NULL;
+    *ret_own = false;
+    if (join(module, name, text, sizeof text, &whole)) {
+        const struct policy_rule *const *row = check_ruleset_row(j->rules, whole.at, whole.len);
+        if (row && row[POLICY_MODULE_DENY]) {
+            *ret_own = true;
+            return row[POLICY_MODULE_DENY];
+        }
+        if (row && row[POLICY_IMPORT_ALLOW])
+            return NULL;
+    }
+    return check_ruleset_import(j->rules, module.at, module.len, &allowed);
+}
+
+static void import_name(struct judge *j, const struct judge_entry *e, struct text_piece module,
+                        PyObject *alias, bool *said)
+{
+    PyObject *name, *asname, *node = alias_node(alias, e->node);
+    alias_fields(alias, &name, &asname);
+    struct text_piece word = py_judge_text(name);
+    if (!word.at)
+        return;
+    bool renamed = asname && PyUnicode_Check(asname), star = word.len == 1 && word.at[0] == '*',
+         own;
+    const struct policy_rule *rule = import_rule(j, module, word, &own);
+    char text[512];
+    struct text_piece whole = module;
+    if (rule && own) {
+        if (join(module, word, text, sizeof text, &whole))
+            py_judge_find(j, rule, CHECK_SAY_IMPORT, whole, node);
+    } else if (rule && !*said) { /* once for the statement, as the seed has it */
+        *said = true;
+        py_judge_find(j, rule, CHECK_SAY_IMPORT, module, e->node);
+    }
+    const struct policy_rule *form =
+        star ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_STAR_IMPORT) : NULL;
+    if (form)
+        py_judge_find(j, form, CHECK_SAY_STAR_IMPORT, module, node);
+    if (star)
+        return;
+    const struct policy_rule *refused =
+        rule ? NULL : check_ruleset_attribute(j->rules, word.at, word.len);
+    if (!rule && !hidden_member(j, module, word, node, false) && refused)
+        py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, word, node);
+    py_judge_identifier(j, name, node);
+    if (renamed)
+        py_judge_identifier(j, asname, node);
+    PyObject *bound = renamed ? asname : name;
+    py_judge_bind(j, e, bound, true);
+    if (join(module, word, text, sizeof text, &whole))
+        remember(j, bound, whole, false);
+}
+
+void py_judge_import_from(struct judge *j, const struct judge_entry *e)
+{
+    PyObject *dict = PyObject_GenericGetDict(e->node, NULL);
+    PyObject *names = dict ? py_tree_get(dict, py_tree_names.names) : NULL;
+    PyObject *level = dict ? py_tree_get(dict, py_tree_names.level) : NULL;
+    PyObject *from = dict ? py_tree_get(dict, py_tree_names.module) : NULL;
+    struct text_piece module = from && PyUnicode_Check(from) ? py_judge_text(from) : piece("");
+    long up = level && PyLong_Check(level) ? PyLong_AsLong(level) : 0;
+    PyErr_Clear();
+    const struct policy_rule *relative =
+        up ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_RELATIVE_IMPORT) : NULL;
+    if (up && !relative) /* what `.` is, the program says itself by __package__: no list has it */
+        relative = check_ruleset_import(j->rules, "", 0, NULL);
+    if (relative) {
+        char text[256];
+        snprintf(text, sizeof text, "%.*s%.*s", up < 10 ? (int)up : 10, "..........",
+                 module.len < 200 ? (int)module.len : 200, module.at ? module.at : "");
+        py_judge_find(j, relative, CHECK_SAY_RELATIVE_IMPORT, piece(text), e->node);
+    }
+    bool said = up != 0; /* the package that dots stand for is no module of a list */
+    for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
+        import_name(j, e, module.at ? module : piece(""), PyList_GET_ITEM(names, i), &said);
+    if (from && PyUnicode_Check(from))
+        py_judge_identifier(j, from, e->node);
+    Py_XDECREF(dict);
+}
