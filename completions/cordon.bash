@@ -2,25 +2,18 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-<<<<<<< HEAD
-    local commands='exec eval check audit doctor'
-=======
-    local commands='exec eval check policy approve stop resume escalate doctor'
->>>>>>> main
+    local commands='exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local check='--lang --schema --expr --json --help'
-<<<<<<< HEAD
-    local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
-=======
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --json --help'
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'
->>>>>>> main
+    local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
@@ -67,15 +60,6 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$check -e" -- "$cur") $(compgen -f -- "$cur"))
         ;;
-<<<<<<< HEAD
-    audit*)
-        if ((COMP_CWORD == 2)); then
-            COMPREPLY=($(compgen -W 'tail show verify export anomalies' -- "$cur"))
-        else
-            COMPREPLY=($(compgen -W "$audit" -- "$cur"))
-        fi
-        ;;
-=======
     policy*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$policy" -- "$cur") $(compgen -f -- "$cur"))
@@ -90,7 +74,13 @@ _cordon()
     stop*) COMPREPLY=($(compgen -W "$stop" -- "$cur")) ;;
     resume*) COMPREPLY=($(compgen -W "$resume" -- "$cur")) ;;
     escalate*) COMPREPLY=($(compgen -W "$escalate" -- "$cur")) ;;
->>>>>>> main
+    audit*)
+        if ((COMP_CWORD == 2)); then
+            COMPREPLY=($(compgen -W 'tail show verify export anomalies' -- "$cur"))
+        else
+            COMPREPLY=($(compgen -W "$audit" -- "$cur"))
+        fi
+        ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac
 }

@@ -15,21 +15,6 @@
 
 #define BATCH_MAX (64 * MIB) /* the bodies of one call of audit_events */
 
-void audit_config_init(struct audit_config *c)
-{
-    *c = (struct audit_config){
-        .sync = AUDIT_SYNC_ON,
-        .retention_days = 90,
-        .window_ms = 3600000,
-        .max_failures = 10,
-        .long_factor = 10,
-        .long_min_records = 5,
-        .long_floor_ms = 100,
-        .duplicates = 2,
-        .max_violations = 3,
-    };
-}
-
 /* ---- open, close ---- */
 
 static int open_folders(struct audit *a, struct err *err)

@@ -17,15 +17,12 @@ static const struct {
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
-<<<<<<< HEAD
-    {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
-=======
     {"policy", cmd_policy, "show what is in force, check a policy file"},
     {"approve", cmd_approve, "answer what waits for a person: list, show, yes, no"},
     {"stop", cmd_stop, "end every running execution and refuse new ones"},
     {"resume", cmd_resume, "let executions begin again"},
     {"escalate", cmd_escalate, "what to do after a failure, and why"},
->>>>>>> main
+    {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 
