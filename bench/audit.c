@@ -194,8 +194,11 @@ int main(void)
     bool met = v.good && rate >= GOAL_BATCH && begin <= GOAL_APPEND_US && end <= GOAL_APPEND_US;
     printf("goal: at least %.0f records/s batched, at most %.0f us an append without fsync: %s\n",
            GOAL_BATCH, GOAL_APPEND_US, met ? "met" : "missed");
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", state);
+    if (fork() == 0) {
+        execl("/bin/rm", "rm", "-rf", state, (char *)NULL);
+        _exit(127);
+    }
+    wait(NULL);
     const char *strict = getenv("BENCH_STRICT");
-    return (system(command) != 0 || !met) && strict && strcmp(strict, "1") == 0;
+    return !met && strict && strcmp(strict, "1") == 0;
 }

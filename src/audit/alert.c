@@ -130,8 +130,9 @@ static void tell(struct audit *a, const struct audit_sample *s, const char *text
     r = j.bad < 0 ? j.bad : buf_str(&line, "\n");
     if (r == 0 && a->config.alert_file && to_file(a->config.alert_file, &line, &why) < 0)
         r = record(a, s, "error", why.msg, &err);
-    if (r == 0 && a->config.nalert_command && to_command(&a->config, &line, &why) < 0)
-        r = record(a, s, "error", why.msg, &err);
+    if (r == 0 && a->config.nalert_command && to_command(&a->config, &line, &why) < 0 &&
+        record(a, s, "error", why.msg, &err) < 0)
+        a->broken = a->broken || err.code == ERR_STATE; /* nothing is left to tell it to */
     buf_done(&line);
 }
 

@@ -372,7 +372,9 @@ static int body_of(struct audit *a, const struct audit_item *item, size_t *ret_l
 int audit_events(struct audit *a, const struct audit_item *items, size_t count, struct err *err)
 {
     size_t *lens = calloc(count ? count : 1, sizeof *lens);
-    int r = lens ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu records", count);
+    int r = 0;
+    if (!lens)
+        return err_set(err, ERR_MEMORY, "no memory for %zu records", count);
     buf_reset(&a->body);
     a->nalerts = 0;
     for (size_t i = 0; i < count && r == 0; i++)

@@ -269,7 +269,7 @@ int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *er
 
 int audit_walk_again(struct audit_walk *w, struct err *err)
 {
-    struct audit_files files;
+    struct audit_files files = {0};
     int r = moment(w, &files, err);
     if (r < 0)
         return r;

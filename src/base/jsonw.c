@@ -52,11 +52,12 @@ static void escaped(struct jsonw *j, const unsigned char *s, size_t len)
 /* Most strings, and all keys, have nothing to escape: one look, one copy. */
 static void quoted(struct jsonw *j, const unsigned char *s, size_t len)
 {
-    char *at;
+    char *at = NULL;
     size_t plain = plain_prefix(s, len);
-    int r = j->bad ? j->bad : buf_room(j->out, plain + 2, &at);
-    note(j, r);
-    if (r < 0)
+    if (j->bad)
+        return;
+    note(j, buf_room(j->out, plain + 2, &at));
+    if (!at)
         return;
     at[0] = '"';
     memcpy(at + 1, s, plain);

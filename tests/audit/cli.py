@@ -27,7 +27,7 @@ class State:
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="state-", dir=programs.dir))
         if who == "user" and os.geteuid() == 0:
             os.chown(self.path, ROOTLESS, ROOTLESS)
-        self.env = {"PATH": "/usr/bin:/bin", "CORDON_STATE": str(self.path)}
+        self.env = {"PATH": "/usr/bin:/bin", "CORDON_STATE": str(self.path), "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")}
 
     def command(self, *words):
         cmd = [str(w) for w in words]

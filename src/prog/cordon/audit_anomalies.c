@@ -69,9 +69,7 @@ static int by_client(const void *a, const void *b)
 
 static int by_code(const void *a, const void *b)
 {
-    const char *x = (*(const struct sample *const *)a)->code,
-               *y = (*(const struct sample *const *)b)->code;
-    return !x || !y ? !x - !y : strcmp(x, y);
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 static void tell(const struct sample *s, bool about_one, bool json, const char *text)
@@ -103,14 +101,16 @@ static int judge(const struct sample *s, size_t count, const struct audit_config
     char text[200];
     size_t failures = 0, ran = 0;
     int64_t sum = 0;
-    const struct sample **codes = calloc(count, sizeof *codes);
+    char **codes = calloc(count, sizeof *codes);
+    size_t ncodes = 0;
     if (!codes)
         return -1;
     for (size_t i = 0; i < count; i++) {
         failures += s[i].blocked;
         ran += s[i].ran;
         sum += s[i].ran ? s[i].ms : 0;
-        codes[i] = &s[i];
+        if (s[i].code)
+            codes[ncodes++] = s[i].code;
     }
     if (failures > c->max_failures) {
         snprintf(text, sizeof text, "Excessive validation failures: %zu", failures);
@@ -122,13 +122,10 @@ static int judge(const struct sample *s, size_t count, const struct audit_config
             snprintf(text, sizeof text, "Unusually long execution: %.100s", name(s[i].id));
             tell(&s[i], true, json, text);
         }
-    qsort(codes, count, sizeof *codes, by_code);
-    size_t same = 1;
-    for (size_t i = 1; i < count && same < c->duplicates; i++)
-        same =
-            codes[i]->code && codes[i - 1]->code && strcmp(codes[i]->code, codes[i - 1]->code) == 0
-                ? same + 1
-                : 1;
+    qsort(codes, ncodes, sizeof *codes, by_code);
+    size_t same = ncodes ? 1 : 0;
+    for (size_t i = 1; i < ncodes && same < c->duplicates; i++)
+        same = strcmp(codes[i], codes[i - 1]) == 0 ? same + 1 : 1;
     if (same >= c->duplicates)
         tell(s, false, json, "Duplicate code executions detected");
     for (size_t i = 0; i < count; i++)
