@@ -124,6 +124,7 @@ int cmd_run(int argc, char **argv)
             r = read_source(file, &req, &source, &err);
         req.tools = tools;
         req.spec.keep_files = true;
+        req.pool = house.policy && house.policy->pool.enabled;
         if (r == 0)
             r = result_run("cordon run", &req, &o.plan, o.json, &err);
     }
