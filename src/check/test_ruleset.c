@@ -235,7 +235,7 @@ int main(void)
     check_ruleset_free(NULL);
     tables();
     wire(&listed);
-    for (const struct policy_profile *const *p = policy_profiles; *p; p++)
+    for (const struct policy_profile *const *p = policy_profiles(); *p; p++)
         wire(*p);
     limits();
     return tap_done();
