@@ -59,8 +59,10 @@ uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, o
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
  * without CAP_SETGID outside. */
 int jail_ns_no_setgroups(int proc);
-/* Writes the one-line maps INSIDE -> OUTSIDE of the calling process. PROC is a descriptor of /proc.
+/* Writes the one-line maps INSIDE -> OUTSIDE of the process WHO (its folder in /proc), or of the calling one. PROC is a descriptor of /proc.
  * Returns 0, or -1 with errno. */
+int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned long outside_uid,
+                unsigned long inside_gid, unsigned long outside_gid);
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
 

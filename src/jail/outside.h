@@ -114,6 +114,7 @@ struct jail_watch {
     int listener;
     const struct jail_filter *filter;
     const struct jail_limits *limits;
+    pid_t only;        /* of a session: branches of it have the same listener; 0: all are ours */
     bool group_counts; /* a cgroup tells when it refused a task: no need to guess at the end */
     struct jail_outcome *out;
 };
