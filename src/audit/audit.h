@@ -113,7 +113,8 @@ enum audit_kind {
     AUDIT_SESSION,   /* opened, forked, closed, killed */
     AUDIT_TOOL,      /* a call of guest code to a trusted tool */
     AUDIT_ALERT,     /* ours: an anomaly */
-    AUDIT_REPAIR,    /* ours: what a crash, or somebody, did to the log */
+    AUDIT_REPAIR,    /* ours: what a crash left half written was cut off */
+    AUDIT_TAMPERED,  /* ours: somebody changed the log or the head; verify fails from here on */
     AUDIT_RETENTION, /* ours: days that were removed */
     AUDIT_KINDS,
 };

@@ -15,8 +15,9 @@
  * 0 when the bytes are wrong; -1 when they are a correct beginning that stops at LEN. */
 int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp);
 
-/* Writes CP to OUT (4 bytes of room), returns its length; 0 if CP is no scalar value. */
-int utf8_encode(uint32_t cp, char *out);
+/* Writes CP to OUT (4 bytes of room), returns its length; 0 if CP is no scalar value. For the linker it has a name of its
+ * own: jansson has a function of this one. */
+int utf8_encode(uint32_t cp, char *out) __asm__("base_utf8_encode");
 
 /* The number of bytes at the front that are whole, correct UTF-8; LEN if all of it is. */
 size_t utf8_valid_prefix(const void *s, size_t len);

@@ -172,7 +172,9 @@ static int clone_builder(struct jail_nursery *n, struct jail_birth *b, size_t sl
                          struct err *err)
 {
     char *top = n->stacks + (slot + 1) * STACK;
-    int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD | (int)jail_ns_outer_flags(b->spec);
+    /* the network is the template's, and empty: nothing is gained by making some later */
+    int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
+                (int)(jail_ns_outer_flags(b->spec) | jail_ns_later_flags(b->spec));
     pid_t pid = clone(jail_birth_build, top, flags, b, ret_pidfd);
     if (pid < 0) {
         err_sys(err, "create the namespaces of a child");

@@ -19,6 +19,7 @@ enum {
 };
 
 int cmd_exec(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

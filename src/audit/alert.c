@@ -1,0 +1,137 @@
+/* An alert is a record first; then it is told to whoever the policy names. The command gets no shell, no
+ * descriptor of ours, no environment but a PATH, and a time to live; nobody waits for it. What it could
+ * not be told is a record too. */
+#include "audit/inside.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COMMAND_SECONDS 30
+
+static int to_file(const char *path, const struct buf *line, struct err *err)
+{
+    struct stat st;
+    FD_AUTO fd = open(
+        path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return err_sys(err, "open %.100s", path);
+    ssize_t n = write(fd, line->data, line->len);
+    if (n != (ssize_t)line->len) {
+        errno = n < 0 ? errno : ENOSPC;
+        return err_sys(err, "write %.100s", path);
+    }
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fdatasync(fd) < 0
+               ? err_sys(err, "sync %.100s", path)
+               : 0;
+}
+
+/* In the grandchild; ends in execve or tells why not. */
+static _Noreturn void become(const char *const *argv, int input, int report)
+{
+    static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", *env[] = {path, NULL};
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int s = 1; s < NSIG; s++)
+        sigaction(s, &plain, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    alarm(COMMAND_SECONDS); /* outlives execve */
+    if (null >= 0 && dup2(input, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 &&
+        dup2(report, 3) >= 0 && fcntl(3, F_SETFD, FD_CLOEXEC) == 0 && close_range(4, ~0U, 0) == 0)
+        execve(argv[0], (char *const *)argv, env);
+    int why = errno;
+    if (write(3, &why, sizeof why) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static int to_command(const char *const *argv, const struct buf *line, struct err *err)
+{
+    int ends[2], why = 0;
+    if (argv[0][0] != '/')
+        return err_set(err, ERR_USAGE, "the alert command %.100s has no absolute path", argv[0]);
+    FD_AUTO input = memfd_create("cordon-alert", MFD_CLOEXEC);
+    if (input < 0 || write(input, line->data, line->len) != (ssize_t)line->len ||
+        lseek(input, 0, SEEK_SET) != 0)
+        return err_sys(err, "hand over the alert");
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, "hand over the alert");
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        pid_t grandchild = fork();
+        if (grandchild == 0)
+            become(argv, input, ends[1]);
+        _exit(grandchild < 0);
+    }
+    int saved = errno;
+    fd_close(ends[1]);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    ssize_t n = 0;
+    if (child > 0 && status == 0)
+        n = read(ends[0], &why, sizeof why); /* ends when the command runs */
+    fd_close(ends[0]);
+    if (child < 0 || status != 0) {
+        errno = child < 0 ? saved : EAGAIN;
+        return err_sys(err, "start %.100s", argv[0]);
+    }
+    if (n > 0) {
+        errno = why;
+        return err_sys(err, "start %.100s", argv[0]);
+    }
+    return 0;
+}
+
+static int record(struct audit *a, const struct audit_sample *s, const char *status,
+                  const char *text, struct err *err)
+{
+    const struct audit_outcome o = {.status = status, .reason = text};
+    const struct audit_facts facts = {
+        .tool = "audit", .execution_id = s->execution_id, .client_id = s->client, .outcome = &o};
+    int r = audit_lock(a, err);
+    if (r < 0)
+        return r;
+    r = audit_append_own(a, AUDIT_ALERT, &facts, err);
+    audit_unlock(a);
+    return r == 0 && a->config.sync == AUDIT_SYNC_ON ? audit_sync_to(a, a->last_seq, err) : r;
+}
+
+static void tell(struct audit *a, const struct audit_sample *s, const char *text)
+{
+    struct err why = ERR_INIT, err = ERR_INIT;
+    struct buf line;
+    int r = record(a, s, "alert", text, &why);
+    buf_init(&line, AUDIT_RECORD_MAX);
+    struct jsonw j = {.out = &line};
+    jsonw_open(&j, NULL, '{');
+    jsonw_int(&j, "ts", (int64_t)s->ms);
+    jsonw_string(&j, "client_id", s->client);
+    jsonw_string(&j, "execution_id", s->execution_id);
+    jsonw_string(&j, "alert", text);
+    jsonw_int(&j, "seq", r == 0 ? (int64_t)a->last_seq : 0);
+    jsonw_close(&j, '}');
+    r = j.bad < 0 ? j.bad : buf_str(&line, "\n");
+    if (r == 0 && a->config.alert_file && to_file(a->config.alert_file, &line, &why) < 0)
+        r = record(a, s, "error", why.msg, &err);
+    if (r == 0 && a->config.alert_command && to_command(a->config.alert_command, &line, &why) < 0)
+        r = record(a, s, "error", why.msg, &err);
+    buf_done(&line);
+}
+
+void audit_alert_raise(struct audit *a, const struct audit_sample *s, size_t from)
+{
+    for (size_t i = from; i < a->nalerts; i++)
+        tell(a, s, a->alerts[i]);
+}

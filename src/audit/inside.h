@@ -1,0 +1,258 @@
+/* What the files of this room share: the head, the chain, places in the log, the handle itself.
+ *
+ * Takes:   nothing from outside the room.
+ * Gives:   the types and the few calls between the room's files.
+ * Never:   is included by another room.
+ * Runs in: as audit.h.
+ */
+#ifndef AUDIT_INSIDE_H
+#define AUDIT_INSIDE_H
+
+#include "audit/audit.h"
+#include "base/jsonw.h"
+
+#include <nettle/hmac.h>
+#include <nettle/sha2.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#define AUDIT_HASH       32
+#define AUDIT_RECORD_MAX (64 * 1024) /* one line */
+#define AUDIT_LOG_DIR    "audit"
+#define AUDIT_SEAL_DIR   "seal" /* beside the log, not in it: key, head, anchor, open runs, window */
+#define AUDIT_BOOT       16
+#define AUDIT_NAME_MAX   24 /* 2026-11-15.jsonl */
+
+/* ---- days: 20261115 ---- */
+uint32_t audit_day_of(uint64_t ms);
+uint32_t audit_day_minus(uint32_t day, unsigned days);
+void audit_day_name(uint32_t day, char out[AUDIT_NAME_MAX]);
+uint32_t audit_day_parse(const char *name); /* 0: not the name of a day's file */
+
+/* ---- chain.c: one line, its hash and its signature ---- */
+struct audit_line {
+    uint64_t seq, ts;
+    enum audit_kind kind; /* AUDIT_KINDS: a name that we do not know */
+    uint8_t prev[AUDIT_HASH], hash[AUDIT_HASH], mac[AUDIT_HASH];
+    size_t hashed; /* the bytes that the hash covers */
+};
+/* LEN without the newline. NULL, or what is wrong. */
+const char *audit_line_parse(const char *line, size_t len, struct audit_line *ret);
+/* Whether the bytes have that hash and the key's holder signed it. */
+const char *audit_line_check(const char *line, const struct audit_line *l,
+                             struct hmac_sha256_ctx *key);
+/* The JSON text of a top-level member, as it stands in the line; false if there is none. */
+bool audit_line_member(const char *line, size_t len, const char *key, const char **ret,
+                       size_t *ret_len);
+/* Appends one line to OUT: the header, BODY, hash and signature. HASH: the one before, then this one's. */
+ERR_MUST_USE int audit_line_write(struct buf *out, uint64_t seq, uint64_t ts, const char *body,
+                                  size_t len, uint8_t hash[AUDIT_HASH],
+                                  struct hmac_sha256_ctx *key);
+void audit_hex(const uint8_t *bytes, size_t n, char *out); /* 2n digits and a NUL */
+bool audit_unhex(const char *text, size_t n, uint8_t *out);
+/* Signs DATA for one use, told by TAG, so that a signature of one thing is none of another. */
+void audit_sign(struct hmac_sha256_ctx *key, char tag, const void *data, size_t len,
+                uint8_t out[AUDIT_HASH]);
+bool audit_signed(struct hmac_sha256_ctx *key, char tag, const void *data, size_t len,
+                  const uint8_t mac[AUDIT_HASH]);
+
+/* ---- record.c: facts to the middle of a line ---- */
+struct audit_writer {
+    uint32_t pid;
+    uint64_t start, pid_ns;
+    uint8_t boot[AUDIT_BOOT];
+};
+ERR_MUST_USE int audit_body(struct buf *out, const struct audit_config *c, enum audit_kind kind,
+                            const struct audit_facts *f, uint64_t begin_seq,
+                            const struct audit_writer *w, struct err *err);
+/* The end of a run that its writer could not write: what it was is copied from its begin, LINE (which may be NULL). */
+struct audit_late; /* runs.c */
+ERR_MUST_USE int audit_body_late(struct buf *out, const char *line, size_t len, uint64_t begin_seq,
+                                 const struct audit_late *late, const struct audit_writer *w,
+                                 struct err *err);
+
+/* ---- redact.c ---- */
+ERR_MUST_USE int audit_redact(const struct audit_config *c, const char *name, const char *text,
+                              size_t len, struct buf *out);
+bool audit_secret_name(const char *name, size_t len);
+
+/* ---- writer.c: who we are, and whether another is still there ---- */
+ERR_MUST_USE int audit_writer_self(struct audit_writer *ret, struct err *err);
+bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *self,
+                       uint64_t age_ms);
+
+/* ---- seal.c: what lies outside the log folder ---- */
+struct audit_place {
+    uint32_t day;
+    uint32_t len; /* of the record there, newline included */
+    uint64_t offset;
+    uint8_t hash[AUDIT_HASH];
+};
+
+/* The state after the last record. In the head file twice two slots: `now`, as of the last append, and `disk`, as of the
+ * last fsync of the log. Which of the two counts after a power cut: recover.c. */
+struct audit_head {
+    uint64_t generation, seq;
+    uint64_t unsynced; /* the last record that was acknowledged without fsync */
+    uint64_t reserved; /* disk space is set aside up to here */
+    uint64_t end;      /* the size of the day's file */
+    uint32_t day;      /* whose file is written; it may not be there yet while `end` is 0 */
+    uint32_t retained; /* the day on which retention last looked */
+    uint32_t open_runs;
+    uint32_t
+        sweep; /* the machine was restarted, and runs that were open then are not settled yet */
+    struct audit_place last;   /* the last record */
+    struct audit_place oldest; /* where the oldest run began that may still be open */
+    uint8_t boot[AUDIT_BOOT];
+};
+
+enum { AUDIT_HEAD_NOW, AUDIT_HEAD_DISK, AUDIT_HEAD_SETS };
+#define AUDIT_HEAD_SLOT 512
+#define AUDIT_HEAD_SET  (2 * AUDIT_HEAD_SLOT)
+
+/* All of it, or an error. 0, or ERR_SYS. */
+ERR_MUST_USE int audit_pwrite(int fd, const void *data, size_t len, off_t at, const char *what,
+                              struct err *err);
+ERR_MUST_USE int audit_key_load(int seal, bool make, struct hmac_sha256_ctx *ret, struct err *err);
+void audit_head_encode(const struct audit_head *h, struct hmac_sha256_ctx *key,
+                       uint8_t out[AUDIT_HEAD_SLOT]);
+bool audit_head_decode(const uint8_t in[AUDIT_HEAD_SLOT], struct hmac_sha256_ctx *key,
+                       struct audit_head *ret);
+/* The newer of two slots; false if neither is ours. */
+bool audit_head_pick(const uint8_t in[AUDIT_HEAD_SET], struct hmac_sha256_ctx *key,
+                     struct audit_head *ret);
+
+struct audit_anchor {
+    uint64_t seq; /* the last record that retention removed; 0: none */
+    uint8_t hash[AUDIT_HASH];
+};
+/* No anchor is seq 0; one that is not signed by the key is ERR_FORMAT. */
+ERR_MUST_USE int audit_anchor_load(int seal, struct hmac_sha256_ctx *key, struct audit_anchor *ret,
+                                   struct err *err);
+ERR_MUST_USE int audit_anchor_store(int seal, struct hmac_sha256_ctx *key,
+                                    const struct audit_anchor *anchor, struct err *err);
+
+/* ---- files.c: the days, in the order of their records ---- */
+struct audit_file {
+    uint32_t day;
+    int fd;
+    uint64_t size,
+        first; /* first: the number of its first record; 0: it has none that can be read */
+    bool done;
+};
+struct audit_files {
+    struct audit_file *items;
+    size_t count;
+};
+ERR_MUST_USE int audit_files_open(int dir, struct audit_files *ret, struct err *err);
+void audit_files_done(struct audit_files *f);
+/* The file that begins with record SEQ; else the first by name that was not taken yet; NULL: none is left. Marks it. */
+struct audit_file *audit_files_take(struct audit_files *f, uint64_t seq);
+
+struct audit_lines {
+    int fd;
+    uint64_t at, stop; /* the next byte of the file, and the one to stop before */
+    char *chunk;
+    size_t have, used;
+};
+void audit_lines_init(struct audit_lines *l, int fd, uint64_t from, uint64_t stop);
+void audit_lines_done(struct audit_lines *l);
+/* 1 and a line without its newline; 0 at the end; -1 when what is left is no line: torn, or too long. *ret_at is its offset;
+ * at -1 *ret_len is what is left of the file. -2 with errno: it cannot be read. */
+int audit_lines_next(struct audit_lines *l, const char **ret, size_t *ret_len, uint64_t *ret_at);
+
+/* ---- log.c: the handle, the lock, append ---- */
+#define AUDIT_ALERTS_MAX 4
+
+struct audit {
+    struct audit_config config;
+    struct audit_writer self;
+    struct hmac_sha256_ctx key;
+    int state, dir, seal, head_fd, runs_fd, window_fd;
+    int log_fd; /* of log_day */
+    uint32_t log_day;
+    dev_t log_dev;
+    ino_t log_ino;
+    struct audit_head head; /* right as long as `seen` is what the file says */
+    uint8_t seen[AUDIT_HEAD_SET];
+    struct buf body, own, out; /* the caller's record, one of ours in between, finished lines */
+    uint64_t last_seq, now;
+    int slot_hint;
+    bool locked, parked;
+    bool broken; /* fsync failed once: what it says afterwards means nothing */
+    sigset_t signals;
+    const char *alerts[AUDIT_ALERTS_MAX];
+    char alert_texts[AUDIT_ALERTS_MAX][160];
+    size_t nalerts;
+};
+
+uint64_t audit_now(const struct audit *a);
+ERR_MUST_USE int audit_lock(struct audit *a,
+                            struct err *err); /* afterwards the head is right and the log whole */
+void audit_unlock(struct audit *a);
+ERR_MUST_USE int audit_head_store(struct audit *a, int set, struct err *err);
+/* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
+ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
+
+/* Appends COUNT records under the lock that is held; their bodies lie one after the other. BEFORE is told where the
+ * record (then there is one) will be, before it is written. */
+struct audit_append {
+    const char *bodies;
+    const size_t *lens;
+    size_t count;
+    int open_runs;        /* +1 begins one, -1 ends one */
+    bool must_leave_room; /* refuse where no room for the ends of what runs would be left */
+    bool unsynced;        /* it will be acknowledged without fsync */
+    int (*before)(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
+                  struct err *err);
+    void *ctx;
+};
+ERR_MUST_USE int audit_append(struct audit *a, const struct audit_append *w, struct err *err);
+ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
+/* One record of our own, under the lock. */
+ERR_MUST_USE int audit_append_own(struct audit *a, enum audit_kind kind,
+                                  const struct audit_facts *f, struct err *err);
+
+/* ---- recover.c ---- */
+ERR_MUST_USE int audit_recover(struct audit *a, struct err *err);
+/* Whether the record stands where PLACE says. */
+bool audit_place_holds(int dir, const struct audit_place *p, struct hmac_sha256_ctx *key,
+                       struct buf *ret_line);
+
+/* ---- runs.c: the runs that have begun and not ended ---- */
+struct audit_late {
+    bool known; /* the outcome was kept; otherwise the run is lost */
+    bool has_exit_code;
+    int32_t exit_code, signal;
+    uint32_t validation;
+    uint64_t wall_us, memory_bytes, output_bytes, violations, ended_ms;
+    char status[16], layer[16], error_type[64];
+    struct audit_writer writer; /* who began it */
+};
+int audit_runs_claim(struct audit *a, struct err *err); /* a free slot, or an error */
+ERR_MUST_USE int audit_runs_begin(struct audit *a, int slot, uint64_t seq,
+                                  const struct audit_place *begin, struct err *err);
+ERR_MUST_USE int audit_runs_end(struct audit *a, int slot, const struct audit_place *end,
+                                struct err *err);
+void audit_runs_free(struct audit *a, int slot);
+void audit_runs_park(struct audit *a, int slot, const struct audit_late *late);
+ERR_MUST_USE int audit_runs_sweep(struct audit *a,
+                                  struct err *err); /* takes the lock if there is work */
+ERR_MUST_USE int audit_runs_after_boot(struct audit *a, struct err *err); /* under the lock */
+
+/* ---- retention.c ---- */
+void audit_retain(
+    struct audit *a); /* under the lock; at most once a day; says in the log what it could not do */
+
+/* ---- anomaly.c, alert.c ---- */
+struct audit_sample {
+    const char *client, *execution_id, *code_hash;
+    uint64_t ms, wall_us, violations;
+    bool blocked, ran;
+};
+void audit_window_feed(struct audit *a,
+                       const struct audit_sample *s); /* under the lock; adds to a->alerts */
+/* Not under the lock: records and tells the alerts from number FROM on. */
+void audit_alert_raise(struct audit *a, const struct audit_sample *s, size_t from);
+
+#endif

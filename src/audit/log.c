@@ -1,0 +1,360 @@
+/* One lock around: read the head, append, write the head. Between two appends of one process another
+ * may have written, and then the head file differs from what we wrote last; if it does not, everything
+ * in memory is right and no file is read. The only question left is whether the log is as long as the
+ * head says: if not, a writer was killed between its two writes (recover.c).
+ *
+ * Durability is a second lock: whoever holds it syncs for everybody who appended before, so that ten
+ * runs that begin together wait for two syncs and not for ten.
+ *
+ * Disk space for the ends of running programs is set aside before they begin: a full disk refuses new
+ * runs and still takes the records of those that run. */
+#include "audit/inside.h"
+
+#include "base/limits.h"
+#include "sys/fd.h"
+#include "sys/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROOM  (256 * KIB) /* for ends, always */
+#define AHEAD (256 * KIB) /* and so much more at a time */
+#define FLUSH (1 * MIB)   /* of a batch, at a time */
+
+enum { LOCK_APPEND, LOCK_SYNC }; /* bytes of the head file */
+
+uint64_t audit_now(const struct audit *a)
+{
+    struct timespec t;
+    if (a->config.now_ms)
+        return a->config.now_ms(a->config.now_ctx);
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- the lock ---- */
+
+static int lock_byte(struct audit *a, int which, short how, struct err *err)
+{
+    struct flock f = {.l_type = how, .l_whence = SEEK_SET, .l_start = which, .l_len = 1};
+    while (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
+        if (errno != EINTR)
+            return err_sys(err, "lock the audit");
+    return 0;
+}
+
+/* A process that is stopped from its terminal while it holds a lock would stop everybody. */
+static void no_job_control(struct audit *a)
+{
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTSTP);
+    sigaddset(&stops, SIGTTIN);
+    sigaddset(&stops, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &stops, &a->signals);
+}
+
+void audit_unlock(struct audit *a)
+{
+    struct err err = ERR_INIT;
+    base_assert(a->locked);
+    a->locked = false;
+    if (lock_byte(a, LOCK_APPEND, F_UNLCK, &err) < 0)
+        err_assert_failed("an unlock cannot fail", __FILE__, __LINE__);
+    pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+}
+
+int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
+{
+    char name[AUDIT_NAME_MAX];
+    struct stat st;
+    FD_AUTO fd = -1;
+    audit_day_name(day, name);
+    int r = state_file(a->dir, name, O_RDWR | O_APPEND, &fd, err);
+    if (r == ERR_SYS && err->sys_errno == ENOENT && make) {
+        r = state_file(a->dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, &fd, err);
+        if (r == 0 && fsync(a->dir) < 0)
+            r = err_sys(err, "make %s durable", name);
+    }
+    if (r < 0)
+        return r;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "look at %s", name);
+    fd_close(a->log_fd);
+    a->log_fd = fd_take(&fd);
+    a->log_day = day;
+    a->log_dev = st.st_dev;
+    a->log_ino = st.st_ino;
+    return 0;
+}
+
+/* Whether the day's file is as the head says. By name, not by descriptor: the file may have been replaced. A
+ * supervisor that gave root up may not look into the folder any more; its descriptor must do. */
+static bool whole(struct audit *a)
+{
+    char name[AUDIT_NAME_MAX];
+    struct stat st;
+    struct err err = ERR_INIT;
+    if (a->head.day == 0)
+        return true;
+    audit_day_name(a->head.day, name);
+    if (fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (errno == ENOENT)
+            return a->head.end == 0;
+        if (errno != EACCES || a->log_fd < 0 || a->log_day != a->head.day ||
+            fstat(a->log_fd, &st) < 0 || st.st_nlink == 0)
+            return false;
+    }
+    if ((a->log_fd < 0 || a->log_day != a->head.day || st.st_ino != a->log_ino ||
+         st.st_dev != a->log_dev) &&
+        audit_day_open(a, a->head.day, false, &err) < 0)
+        return false;
+    return (uint64_t)st.st_size == a->head.end;
+}
+
+int audit_lock(struct audit *a, struct err *err)
+{
+    uint8_t set[AUDIT_HEAD_SET];
+    base_assert(!a->locked);
+    if (a->broken)
+        return err_set(err, ERR_STATE,
+                       "the audit's disk failed; nothing is written through this handle any more");
+    no_job_control(a);
+    int r = lock_byte(a, LOCK_APPEND, F_WRLCK, err);
+    if (r < 0) {
+        pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+        return r;
+    }
+    a->locked = true;
+    a->now = audit_now(a);
+    ssize_t n = pread(a->head_fd, set, sizeof set, 0);
+    bool known = n == sizeof set && memcmp(set, a->seen, sizeof set) == 0;
+    if (!known && n == sizeof set && audit_head_pick(set, &a->key, &a->head) &&
+        memcmp(a->head.boot, a->self.boot, AUDIT_BOOT) == 0) {
+        memcpy(a->seen, set, sizeof set);
+        known = true;
+    }
+    if (known && !a->head.sweep && whole(a))
+        return 0;
+    r = audit_recover(a, err);
+    if (r < 0)
+        audit_unlock(a);
+    return r;
+}
+
+/* ---- the head ---- */
+
+int audit_head_store(struct audit *a, int which, struct err *err)
+{
+    uint8_t slot[AUDIT_HEAD_SLOT];
+    struct audit_head h = a->head;
+    h.generation++;
+    memcpy(h.boot, a->self.boot, AUDIT_BOOT);
+    audit_head_encode(&h, &a->key, slot);
+    size_t at = (h.generation & 1) * AUDIT_HEAD_SLOT;
+    int r = audit_pwrite(a->head_fd, slot, sizeof slot, which * AUDIT_HEAD_SET + (off_t)at,
+                         "the audit's head", err);
+    if (r < 0)
+        return r;
+    if (which == AUDIT_HEAD_NOW) {
+        memcpy(a->seen + at, slot, sizeof slot);
+        a->head = h;
+    }
+    return 0;
+}
+
+/* ---- append ---- */
+
+/* A new day begins a new file, unless there is one of that name with records in it: then the clock was set back, and
+ * the order of the records matters more than the name they stand under. The head says so, durably, before the first
+ * record is in the new file: a crash in between is then just an empty file. */
+static int turn_the_page(struct audit *a, struct err *err)
+{
+    char name[AUDIT_NAME_MAX];
+    struct stat st;
+    uint32_t today = audit_day_of(a->now);
+    if (today != a->head.day) {
+        audit_day_name(today, name);
+        bool fresh = fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size == 0
+                                                                          : errno == ENOENT;
+        if (!fresh && a->head.day != 0)
+            return 0;
+        if (a->head.end != 0) {
+            base_assert(a->log_day == a->head.day); /* the lock saw to it */
+            if (fdatasync(a->log_fd) < 0)
+                return err_sys(err, "close the day's log");
+            if (ftruncate(a->log_fd, (off_t)a->head.end) < 0)
+                a->head.reserved =
+                    0; /* what was set aside could not be given back: a little disk space */
+        }
+        struct audit_head before = a->head;
+        a->head.day = today;
+        a->head.end = a->head.reserved = 0;
+        int r = audit_head_store(a, AUDIT_HEAD_NOW, err);
+        if (r == 0 && fdatasync(a->head_fd) < 0)
+            r = err_sys(err, "write the audit's head");
+        if (r < 0) {
+            a->head = before;
+            return r;
+        }
+    }
+    if (a->log_fd < 0 || a->log_day != a->head.day || a->head.end == 0)
+        return audit_day_open(a, a->head.day, true, err);
+    return 0;
+}
+
+static int set_room_aside(struct audit *a, struct audit_head *h, size_t more, bool must,
+                          struct err *err)
+{
+    if (h->end + more + ROOM <= h->reserved)
+        return 0;
+    for (uint64_t extra = AHEAD;; extra = 0) {
+        if (fallocate(a->log_fd, FALLOC_FL_KEEP_SIZE, (off_t)h->end,
+                      (off_t)(more + ROOM + extra)) == 0) {
+            h->reserved = h->end + more + ROOM + extra;
+            return 0;
+        }
+        if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) {
+            h->reserved = UINT64_MAX / 2; /* this file system cannot; the write itself will tell */
+            return 0;
+        }
+        if (extra == 0)
+            return must ? err_sys(err, "no room left for audit records") : 0;
+    }
+}
+
+static int write_out(struct audit *a, struct audit_head *h, bool must_leave_room, struct err *err)
+{
+    size_t done = 0;
+    int r = set_room_aside(a, h, a->out.len, must_leave_room, err);
+    if (r < 0)
+        return r;
+    while (done < a->out.len) {
+        ssize_t n = write(a->log_fd, a->out.data + done, a->out.len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n < 0 ? errno : ENOSPC;
+            return err_sys(err, "write the audit record");
+        }
+        done += (size_t)n;
+    }
+    h->end += a->out.len;
+    buf_reset(&a->out);
+    return 0;
+}
+
+static int put_lines(struct audit *a, struct audit_head *h, const struct audit_append *w,
+                     struct err *err)
+{
+    const char *body = w->bodies;
+    buf_reset(&a->out);
+    for (size_t i = 0; i < w->count; body += w->lens[i++]) {
+        size_t before = a->out.len;
+        int r =
+            audit_line_write(&a->out, h->seq + 1, a->now, body, w->lens[i], h->last.hash, &a->key);
+        if (r < 0)
+            return err_set(err, r, "no memory for an audit record");
+        h->seq++;
+        h->last.day = h->day;
+        h->last.offset = h->end + before;
+        h->last.len = (uint32_t)(a->out.len - before);
+        if (w->before)
+            r = w->before(a, w->ctx, &h->last, h->seq, err);
+        if (r == 0 && (i + 1 == w->count || a->out.len >= FLUSH))
+            r = write_out(a, h, w->must_leave_room, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
+{
+    base_assert(a->locked && (w->count == 1 || !w->before));
+    int r = turn_the_page(a, err);
+    if (r < 0)
+        return r;
+    struct audit_head before = a->head, h = a->head;
+    r = put_lines(a, &h, w, err);
+    if (r <
+        0) { /* none of it is acknowledged: away with it. If that fails too, the next to lock the log does it */
+        if (ftruncate(a->log_fd, (off_t)before.end) < 0)
+            memset(a->seen, 0, sizeof a->seen);
+        return r;
+    }
+    if (w->open_runs > 0 && h.open_runs++ == 0)
+        h.oldest = h.last;
+    if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)
+        h.oldest = (struct audit_place){0};
+    if (w->unsynced)
+        h.unsynced = h.seq;
+    a->head = h;
+    r = audit_head_store(a, AUDIT_HEAD_NOW, err);
+    if (r <
+        0) { /* nobody knows what reached the file, so the records stay: they fit the new head and the old one */
+        a->head = before;
+        memset(a->seen, 0, sizeof a->seen);
+        return r;
+    }
+    a->last_seq = h.seq;
+    return 0;
+}
+
+int audit_append_own(struct audit *a, enum audit_kind kind, const struct audit_facts *f,
+                     struct err *err)
+{
+    buf_reset(&a->own);
+    int r = audit_body(&a->own, &a->config, kind, f, 0, &a->self, err);
+    const struct audit_append w = {.bodies = a->own.data,
+                                   .lens = &a->own.len,
+                                   .count = 1,
+                                   .unsynced = a->config.sync != AUDIT_SYNC_ON};
+    return r < 0 ? r : audit_append(a, &w, err);
+}
+
+/* ---- durable ---- */
+
+static int sync_log(struct audit *a, uint64_t seq, struct err *err)
+{
+    uint8_t sets[AUDIT_HEAD_SETS * AUDIT_HEAD_SET] = {0};
+    struct audit_head disk = {0}, now;
+    if (pread(a->head_fd, sets, sizeof sets, 0) < 0)
+        return err_sys(err, "read the audit's head");
+    bool there = audit_head_pick(sets + AUDIT_HEAD_SET, &a->key, &disk);
+    if (there && memcmp(disk.boot, a->self.boot, AUDIT_BOOT) == 0 && disk.seq >= seq)
+        return 0; /* somebody synced for us */
+    /* Whoever writes this holds the other lock, so one slot may be torn; then the other one counts. And if the page was
+     * turned since, that synced all of ours: the rest is the business of those who wrote it. */
+    if (!audit_head_pick(sets, &a->key, &now) || now.seq < seq || now.day != a->log_day)
+        now = a->head;
+    if (fdatasync(a->log_fd) < 0) {
+        a->broken = true;
+        return err_sys(err, "sync the audit log");
+    }
+    struct audit_head mine = a->head;
+    a->head = now;
+    a->head.generation = disk.generation;
+    int r = audit_head_store(a, AUDIT_HEAD_DISK, err);
+    a->head = mine;
+    return r;
+}
+
+int audit_sync_to(struct audit *a, uint64_t seq, struct err *err)
+{
+    struct err later = ERR_INIT;
+    base_assert(!a->locked);
+    no_job_control(a);
+    int r = lock_byte(a, LOCK_SYNC, F_WRLCK, err);
+    if (r == 0) {
+        r = sync_log(a, seq, err);
+        if (lock_byte(a, LOCK_SYNC, F_UNLCK, &later) < 0 && r == 0)
+            r = err_set(err, later.code, "%s", later.msg);
+    }
+    pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+    return r;
+}

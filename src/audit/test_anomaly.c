@@ -1,0 +1,235 @@
+/* The seed's rules over a window, per client, under a clock that the test turns; alerts as records, to a file, to a
+ * command. */
+#include "audit/inside.h"
+#include "audit/read.h"
+#include "audit/test_place.h"
+#include "base/tap.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct place place;
+static int number;
+
+struct job {
+    const char *client, *code;
+    uint64_t ms;
+    bool blocked;
+    size_t violations;
+};
+
+/* Runs it, and returns the one alert that it raised ("" for none, "several" for more). */
+static const char *run(struct audit *a, const struct job *j)
+{
+    static char id[32], text[300];
+    static const char *const violation[] = {"v", "v", "v", "v", "v", "v"};
+    struct audit_ticket t;
+    struct err err = ERR_INIT;
+    snprintf(id, sizeof id, "run-%d", ++number);
+    char code[32];
+    snprintf(code, sizeof code, "code %d", number);
+    const char *source = j->code ? j->code : code;
+    const struct audit_outcome o = {.status = j->blocked ? "blocked" : "ok",
+                                    .validation = j->blocked ? AUDIT_BLOCKED : AUDIT_PASSED,
+                                    .wall_us = j->ms * 1000,
+                                    .violations = violation,
+                                    .nviolations = j->violations};
+    const struct audit_facts f = {.execution_id = id,
+                                  .client_id = j->client,
+                                  .tool = "run",
+                                  .code = source,
+                                  .code_len = strlen(source),
+                                  .outcome = &o};
+    int r = j->blocked ? audit_event(a, AUDIT_REFUSAL, &f, &err) : audit_begin_run(a, &f, &t, &err);
+    if (r == 0 && !j->blocked)
+        r = audit_end_run(a, &t, &f, &err);
+    size_t n;
+    const char *const *alerts = audit_alerts(a, &n);
+    snprintf(text, sizeof text, "%s",
+             r < 0    ? err.msg
+             : n == 0 ? ""
+             : n == 1 ? alerts[0]
+                      : "several");
+    return text;
+}
+
+static void failures(struct audit *a)
+{
+    const struct job bad = {.client = "f", .blocked = true},
+                     other = {.client = "g", .blocked = true};
+    int alerts = 0;
+    for (int i = 0; i < 10; i++)
+        alerts += run(a, &bad)[0] != 0;
+    tap_eq_int(alerts, 0, "ten validation failures are not too many");
+    tap_eq_str(run(a, &other), "", "another client's do not count");
+    tap_eq_str(run(a, &bad), "Excessive validation failures: 11", "the eleventh is");
+    tap_eq_str(run(a, &bad), "", "not said again at once");
+    for (int i = 13; i <= 21; i++)
+        alerts += run(a, &bad)[0] != 0;
+    tap_eq_int(alerts, 0, "nor soon");
+    tap_eq_str(run(a, &bad), "Excessive validation failures: 22",
+               "but when there are twice as many");
+    place.now += 3600001;
+    tap_eq_str(run(a, &bad), "", "an hour later they are forgotten");
+    for (int i = 2; i <= 10; i++)
+        alerts += run(a, &bad)[0] != 0;
+    tap_eq_int(alerts, 0, "the count begins again");
+    tap_eq_str(run(a, &bad), "Excessive validation failures: 11", "and ends the same");
+}
+
+static void times(struct audit *a)
+{
+    for (int i = 0; i < 3; i++)
+        tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 5000}), "",
+               "fewer than five records never alert on time");
+    place.now += 3600001;
+    for (int i = 0; i < 4; i++)
+        tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 200}), "",
+               "ten times the mean is not over it");
+    place.now += 3600001;
+    for (int i = 0; i < 4; i++)
+        tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
+    char want[64];
+    snprintf(want, sizeof want, "Unusually long execution: run-%d", number + 1);
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want, "more is");
+    place.now += 3600001;
+    for (int i = 0; i < 20; i++)
+        if (run(a, &(struct job){.client = "t", .ms = 1})[0])
+            tap_ok(false, "a run of 1 ms");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 99}), "", "what is short is never long");
+}
+
+static void doubles(struct audit *a)
+{
+    const struct job same = {.client = "d", .code = "print(1)"};
+    tap_eq_str(run(a, &same), "", "a program");
+    tap_eq_str(run(a, &(struct job){.client = "e", .code = "print(1)"}), "",
+               "the same of another client");
+    tap_eq_str(run(a, &(struct job){.client = "d"}), "", "another program");
+    tap_eq_str(run(a, &same), "Duplicate code executions detected", "the same again");
+    tap_eq_str(run(a, &same), "", "said once in a window");
+    place.now += 3600001;
+    tap_eq_str(run(a, &same), "", "an hour later it is new");
+}
+
+static void violations(struct audit *a)
+{
+    char want[64];
+    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "", "three violations");
+    snprintf(want, sizeof want, "Excessive violations: 4 in run-%d", number + 1);
+    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 4}), want, "four alert at once");
+}
+
+/* More clients than there are places, more runs than a ring holds. */
+static void many(struct audit *a)
+{
+    char client[32];
+    int wrong = 0;
+    for (int i = 0; i < 400; i++) {
+        snprintf(client, sizeof client, "many-%d", i);
+        wrong += run(a, &(struct job){.client = client, .blocked = true})[0] != 0;
+    }
+    tap_eq_int(wrong, 0, "four hundred clients with one failure each");
+    for (int i = 0; i < 1100; i++)
+        wrong += run(a, &(struct job){.client = "busy", .ms = 30})[0] != 0;
+    tap_eq_int(wrong, 0, "eleven hundred runs of one client");
+    tap_ok(run(a, &(struct job){.client = "busy", .ms = 400})[0] != 0, "and the rules still hold");
+}
+
+static bool contains(const char *path, const char *want, int tries)
+{
+    char data[8192];
+    for (int i = 0; i < tries; i++) { /* a command takes its time */
+        FILE *f = fopen(path, "re");
+        size_t n = f ? fread(data, 1, sizeof data - 1, f) : 0;
+        data[n] = 0;
+        if (f)
+            fclose(f);
+        if (strstr(data, want))
+            return true;
+        usleep(20000);
+    }
+    printf("# %s has no '%s'\n", path, want);
+    return false;
+}
+
+static uint64_t count_records(const char *want)
+{
+    struct audit_walk *w;
+    struct audit_step s;
+    struct err err = ERR_INIT;
+    uint64_t n = 0;
+    if (audit_walk_new(place.path, &w, &err) < 0)
+        return 0;
+    while (audit_walk_next(w, &s, &err) == 1)
+        n += s.kind == AUDIT_ALERT && memmem(s.text, s.len, want, strlen(want));
+    audit_walk_free(w);
+    return n;
+}
+
+static void delivery(void)
+{
+    char file[400], script[400], seen[400], text[900];
+    struct stat st;
+    snprintf(file, sizeof file, "%s/alerts", place.path);
+    snprintf(script, sizeof script, "%s/tell", place.path);
+    snprintf(seen, sizeof seen, "%s/seen", place.path);
+    snprintf(text, sizeof text,
+             "#!/bin/sh\n{ cat; echo \"$1\"; env; ls -l /proc/self/fd; } >'%s'\n", seen);
+    FILE *f = fopen(script, "we");
+    fputs(text, f);
+    fclose(f);
+    chmod(script, 0700);
+    const char *const command[] = {script, "argument; touch /tmp/no", NULL};
+    struct audit_config c;
+    audit_config_init(&c);
+    c.alert_file = file;
+    c.alert_command = command;
+    struct audit *a = place_open(&place, &c);
+    tap_ok(run(a, &(struct job){.client = "de\"l", .violations = 5})[0] != 0, "an alert");
+    tap_ok(contains(file, "\"alert\": \"Excessive violations: 5 in run-", 500),
+           "is a line in the file");
+    tap_ok(stat(file, &st) == 0 && (st.st_mode & 0777) == 0600, "that only we can read");
+    tap_ok(contains(seen, "\"client_id\": \"de\\\"l\"", 500), "and the input of the command");
+    tap_ok(contains(seen, "argument; touch /tmp/no", 500), "with its arguments, by no shell");
+    tap_ok(contains(seen, "PATH=", 500) && !contains(seen, "HOME=", 1),
+           "and no environment of ours");
+    tap_ok(count_records("Excessive violations: 5 in run-") == 1, "and a record");
+    audit_close(a);
+
+    const char *const nothing[] = {"/nonexistent/command", NULL};
+    c.alert_command = nothing;
+    c.alert_file = "/nonexistent/file";
+    a = place_open(&place, &c);
+    tap_ok(run(a, &(struct job){.client = "x", .violations = 5})[0] != 0,
+           "an alert that reaches nobody");
+    tap_eq_int((long long)count_records("/nonexistent/command"), 1,
+               "the command that is not there is a record");
+    tap_eq_int((long long)count_records("/nonexistent/file"), 1, "so is the file");
+    audit_close(a);
+    tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "no child is left");
+}
+
+int main(void)
+{
+    if (!tap_ok(place_make(&place), "a place to work in"))
+        return tap_done();
+    struct audit_config c;
+    audit_config_init(&c);
+    c.sync = AUDIT_SYNC_OFF;
+    struct audit *a = place_open(&place, &c);
+    failures(a);
+    times(a);
+    doubles(a);
+    violations(a);
+    many(a);
+    audit_close(a);
+    delivery();
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    tap_ok(audit_verify(place.path, &v, &err) == 0 && v.good, "verify passes");
+    tap_ok(place_remove(&place), "cleared away");
+    return tap_done();
+}

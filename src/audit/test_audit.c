@@ -1,0 +1,414 @@
+/* The whole room on a folder of its own, under a clock that the test turns: runs, events, days, crashes of
+ * writers, retention, what a script finds in a record. */
+#include "audit/inside.h"
+#include "audit/read.h"
+#include "audit/test_place.h"
+#include "base/tap.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct place place;
+
+static json_t *record(uint64_t seq)
+{
+    struct audit_walk *w;
+    struct audit_step s;
+    struct err err = ERR_INIT;
+    json_t *found = NULL;
+    if (audit_walk_new(place.path, &w, &err) < 0)
+        return NULL;
+    while (!found && audit_walk_next(w, &s, &err) == 1)
+        if (s.seq == seq && !s.wrong)
+            found = json_loadb(s.text, s.len, JSON_REJECT_DUPLICATES, NULL);
+    audit_walk_free(w);
+    return found;
+}
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "(none)";
+}
+
+static bool good(struct audit_verdict *v)
+{
+    struct err err = ERR_INIT;
+    int r = audit_verify(place.path, v, &err);
+    if (r < 0)
+        printf("# verify: %s\n", err.msg);
+    else if (!v->good)
+        printf("# record %llu %s:%llu: %s\n", (unsigned long long)v->bad_seq, v->bad_file,
+               (unsigned long long)v->bad_line, v->why);
+    return r == 0 && v->good;
+}
+
+/* ---- what a record holds ---- */
+
+static void members(void)
+{
+    static const char *const must[] = {
+        /* the schema of the eight layers */
+        "timestamp", "execution_id", "client_id", "code_hash", "code_size", "validation_result",
+        "execution_time_ms", "exit_code", "memory_used_mb", "output_size", "error_type",
+        "security_violations",
+        /* of the other seed */
+        "ts", "tool", "args", "duration", "success", "workerId",
+        /* ours */
+        "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal", "begin_seq",
+        "session", "language", "profile", "violations_total", "writer"};
+    struct audit *a = place_open(&place, NULL);
+    struct audit_ticket t;
+    struct err err = ERR_INIT;
+    static const char *const argv[] = {"curl", "--token", "hunter2", "-H",
+                                       "Authorization: Bearer abcdefgh1234"};
+    static const char *const violations[] = {"connect 8.8.8.8:53", "open /etc/shadow \033[2J"};
+    const struct audit_arg args[] = {
+        {.name = "path", .text = "/tools/MyTool.js"},
+        {.name = "password", .text = "hunter2"},
+        {.name = "timeout", .kind = AUDIT_ARG_NUMBER, .number = -5},
+        {.name = "argv", .kind = AUDIT_ARG_LIST, .list = argv, .count = 5}};
+    const struct audit_facts f = {.execution_id = "run-1",
+                                  .client_id = "uid:1000",
+                                  .tool = "run",
+                                  .worker_id = "w7",
+                                  .language = "python",
+                                  .profile = "strict",
+                                  .code = "print(1)",
+                                  .code_len = 8,
+                                  .args = args,
+                                  .nargs = 4};
+    tap_ok(a && audit_begin_run(a, &f, &t, &err) == 0, "a run begins: %s", err.msg);
+    const struct audit_outcome o = {.status = "error",
+                                    .layer = "network",
+                                    .reason = "bad \xff text",
+                                    .error_type = "SecurityError",
+                                    .validation = AUDIT_PASSED,
+                                    .wall_us = 45999,
+                                    .has_exit_code = true,
+                                    .exit_code = 3,
+                                    .memory_bytes = 5 << 20,
+                                    .output_bytes = 99,
+                                    .violations = violations,
+                                    .nviolations = 2};
+    const struct audit_facts e = {.outcome = &o};
+    tap_ok(audit_end_run(a, &t, &e, &err) == 0, "and ends: %s", err.msg);
+    tap_eq_int(audit_end_run(a, &t, &e, &err), ERR_STATE, "only once");
+    tap_ok(audit_event(a, AUDIT_BREAKER, &(struct audit_facts){.tool = "search"}, &err) == 0,
+           "an event: %s", err.msg);
+    tap_eq_int(audit_event(a, AUDIT_END, &f, &err), ERR_USAGE, "an end is no event");
+    audit_close(a);
+
+    for (uint64_t seq = 1; seq <= 3; seq++) {
+        json_t *j = record(seq);
+        size_t missing = 0;
+        for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+            if (!json_object_get(j, must[i])) {
+                printf("# no %s\n", must[i]);
+                missing++;
+            }
+        tap_ok(j && missing == 0 && json_object_size(j) == sizeof must / sizeof *must,
+               "record %llu has every member", (unsigned long long)seq);
+        json_decref(j);
+    }
+    json_t *b = record(1), *end = record(2);
+    tap_eq_str(text(b, "kind"), "begin", "first the begin");
+    tap_eq_str(text(b, "code_hash"),
+               "d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99",
+               "the SHA-256 of the code");
+    tap_ok(json_is_null(json_object_get(b, "exit_code")) &&
+               json_is_null(json_object_get(b, "success")),
+           "a begin knows no outcome");
+    const json_t *arg = json_object_get(b, "args");
+    tap_eq_str(text(arg, "path"), "/tools/MyTool.js", "arguments are kept");
+    tap_eq_str(text(arg, "password"), "[redacted]", "secrets are not");
+    tap_eq_str(json_string_value(json_array_get(json_object_get(arg, "argv"), 2)), "[redacted]",
+               "nor what follows --token");
+    tap_eq_str(json_string_value(json_array_get(json_object_get(arg, "argv"), 4)),
+               "Authorization: Bearer [redacted]", "nor a header's");
+    tap_eq_str(text(end, "kind"), "end", "then the end");
+    tap_eq_int(json_integer_value(json_object_get(end, "begin_seq")), 1, "it names its begin");
+    tap_eq_str(text(end, "execution_id"), "run-1", "what the begin said stands in the end too");
+    tap_eq_str(text(end, "workerId"), "w7", "the worker");
+    tap_eq_str(text(end, "validation_result"), "passed", "validation_result");
+    tap_eq_int(json_integer_value(json_object_get(end, "execution_time_ms")), 45,
+               "execution_time_ms");
+    tap_eq_int(json_integer_value(json_object_get(end, "duration")), 45, "duration");
+    tap_eq_int(json_integer_value(json_object_get(end, "memory_used_mb")), 5, "memory_used_mb");
+    tap_eq_int(json_integer_value(json_object_get(end, "output_size")), 99, "output_size");
+    tap_eq_int(json_integer_value(json_object_get(end, "exit_code")), 3, "exit_code");
+    tap_ok(json_is_false(json_object_get(end, "success")), "success");
+    tap_eq_int((long long)json_array_size(json_object_get(end, "security_violations")), 2,
+               "violations");
+    tap_eq_str(text(end, "prev"), text(b, "hash"), "and the chain");
+    json_decref(b);
+    json_decref(end);
+    struct audit_verdict v;
+    tap_ok(good(&v) && v.records == 3 && v.open_runs == 0, "verify passes");
+    struct stat st;
+    char path[400];
+    snprintf(path, sizeof path, "%s/audit/2026-11-15.jsonl", place.path);
+    tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600, "the day's file has mode 0600");
+    snprintf(path, sizeof path, "%s/seal/key", place.path);
+    tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600, "so has the key");
+}
+
+/* Hostile facts never keep a record from being written. */
+static void large(void)
+{
+    struct audit *a = place_open(&place, NULL);
+    struct err err = ERR_INIT;
+    struct audit_verdict v;
+    char *big = malloc(3000000);
+    const char *list[300];
+    memset(big, 1, 3000000);
+    big[2999999] = 0;
+    for (size_t i = 0; i < 300; i++)
+        list[i] = big;
+    const struct audit_arg args[] = {
+        {.name = "a", .text = big},
+        {.name = "b", .kind = AUDIT_ARG_LIST, .list = list, .count = 300}};
+    const struct audit_outcome o = {
+        .status = big, .reason = big, .error_type = big, .violations = list, .nviolations = 300};
+    const struct audit_facts f = {.execution_id = big,
+                                  .client_id = big,
+                                  .tool = big,
+                                  .args = args,
+                                  .nargs = 2,
+                                  .outcome = &o};
+    tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == 0, "facts of 900 megabytes are a record: %s",
+           err.msg);
+    json_t *j = record(audit_last_seq(a));
+    tap_ok(j && json_integer_value(json_object_get(j, "violations_total")) == 300,
+           "that still counts right");
+    json_decref(j);
+    tap_ok(good(&v), "and verifies");
+    free(big);
+    audit_close(a);
+}
+
+/* ---- days, clocks ---- */
+
+static bool exists(const char *name)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/audit/%s", place.path, name);
+    return access(path, F_OK) == 0;
+}
+
+static int event(struct audit *a)
+{
+    struct err err = ERR_INIT;
+    int r = audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err);
+    if (r < 0)
+        printf("# %s\n", err.msg);
+    return r;
+}
+
+static void clocks(void)
+{
+    struct audit *a = place_open(&place, NULL), *b;
+    struct audit_verdict v;
+    uint64_t start = place.now;
+    tap_ok(event(a) == 0, "a record today");
+    place.now += PLACE_DAY;
+    tap_ok(event(a) == 0 && exists("2026-11-16.jsonl"), "tomorrow has a file of its own");
+    b = place_open(&place, NULL);
+    tap_ok(event(b) == 0 && event(a) == 0, "another writer, and the first again");
+    place.now = start;
+    tap_ok(event(a) == 0 && good(&v), "the clock goes back: the chain does not");
+    place.now = start - 5 * PLACE_DAY;
+    tap_ok(
+        event(b) == 0 && event(a) == 0 && exists("2026-11-10.jsonl") && good(&v),
+        "back to a day that has no file: it gets one, and the order is still that of the records");
+    place.now = start + 70ULL * 365 * PLACE_DAY;
+    tap_ok(event(a) == 0 && good(&v), "far into the future");
+    place.now = start + 2 * PLACE_DAY;
+    tap_ok(event(b) == 0 && event(a) == 0 && exists("2026-11-17.jsonl") && good(&v),
+           "and back again");
+    tap_eq_int((long long)v.files, 5, "five files");
+    audit_close(a);
+    audit_close(b);
+}
+
+/* ---- two writers ---- */
+
+static void two_writers(void)
+{
+    enum { WRITERS = 4, EACH = 500 };
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    tap_ok(audit_verify(place.path, &v, &err) == 0, "before");
+    uint64_t before = v.last_seq;
+    for (int i = 0; i < WRITERS; i++)
+        if (fork() == 0) {
+            struct audit *a = place_open(&place, NULL);
+            struct audit_ticket t;
+            bool fine = a != NULL;
+            for (int n = 0; n < EACH && fine; n++) {
+                const struct audit_facts f = {.execution_id = "x", .client_id = "c", .tool = "run"};
+                const struct audit_outcome o = {.status = "ok"};
+                fine = audit_begin_run(a, &f, &t, &err) == 0 &&
+                       audit_end_run(a, &t, &(struct audit_facts){.outcome = &o}, &err) == 0;
+            }
+            audit_close(a);
+            _exit(!fine);
+        }
+    int bad = 0, status;
+    while (wait(&status) > 0)
+        bad += status != 0;
+    tap_eq_int(bad, 0, "four processes write at once");
+    tap_ok(good(&v) && v.open_runs == 0, "verify passes");
+    tap_eq_int((long long)(v.last_seq - before), 2 * WRITERS * EACH, "every record is there");
+}
+
+/* ---- runs without an end ---- */
+
+static void begin_in_child(const char *id, bool end_first)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct err err = ERR_INIT;
+        struct audit *a = place_open(&place, NULL);
+        struct audit_ticket t, u;
+        const struct audit_facts f = {.execution_id = id,
+                                      .client_id = "c \"quoted\"",
+                                      .tool = "run",
+                                      .code = "x",
+                                      .code_len = 1};
+        const struct audit_outcome o = {.status = "ok"};
+        bool fine =
+            a && audit_begin_run(a, &f, &t, &err) == 0 && audit_begin_run(a, &f, &u, &err) == 0 &&
+            (!end_first || audit_end_run(a, &u, &(struct audit_facts){.outcome = &o}, &err) == 0);
+        _exit(!fine);
+    }
+    int status;
+    tap_ok(waitpid(child, &status, 0) == child && status == 0, "a writer dies with its run open");
+}
+
+static void lost(void)
+{
+    struct audit_verdict v;
+    begin_in_child("orphan", true);
+    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    uint64_t seq = v.last_seq;
+    struct audit *a = place_open(&place, NULL);
+    tap_ok(good(&v) && v.open_runs == 0 && v.last_seq == seq + 1, "the next start settles it");
+    json_t *j = record(seq + 1);
+    tap_eq_str(text(j, "kind"), "lost", "as lost");
+    tap_eq_str(text(j, "execution_id"), "orphan", "by its name");
+    tap_eq_str(text(j, "client_id"), "c \"quoted\"", "and its client's");
+    tap_eq_str(text(j, "code_hash"),
+               "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", "and code");
+    tap_ok(json_is_false(json_object_get(j, "success")), "it was no success");
+    json_decref(j);
+    struct audit *b = place_open(&place, NULL);
+    tap_ok(good(&v) && v.last_seq == seq + 1, "but only once");
+    audit_close(b);
+
+    struct audit_ticket t;
+    struct err err = ERR_INIT;
+    tap_ok(audit_begin_run(a, &(struct audit_facts){.execution_id = "mine"}, &t, &err) == 0,
+           "a run of a living writer");
+    b = place_open(&place, NULL);
+    tap_ok(good(&v) && v.open_runs == 1, "is left alone by another's start");
+    audit_close(b);
+    tap_ok(audit_end_run(a, &t, &(struct audit_facts){0}, &err) == 0 && good(&v) &&
+               v.open_runs == 0,
+           "and ends");
+    audit_close(a);
+}
+
+/* A machine that was restarted: nothing in memory is left, the table of runs means nothing. */
+static void restarted(void)
+{
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    begin_in_child("before-the-cut", true);
+    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    uint64_t seq = v.last_seq;
+    place_other_boot(&place);
+    char path[400];
+    snprintf(path, sizeof path, "%s/seal/runs", place.path);
+    tap_ok(truncate(path, 0) == 0, "the table of runs did not reach the disk");
+    tap_ok(good(&v), "verify passes before anybody repaired");
+    struct audit *a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && good(&v) && v.open_runs == 0 && v.last_seq == seq + 2,
+           "lost, then the new record");
+    json_t *j = record(seq + 1);
+    tap_eq_str(text(j, "kind"), "lost", "it is lost");
+    tap_eq_str(text(j, "execution_id"), "before-the-cut", "by its name");
+    json_decref(j);
+    audit_close(a);
+    (void)err;
+}
+
+/* ---- retention ---- */
+
+static void retention(void)
+{
+    struct audit_config c;
+    struct audit_verdict v;
+    audit_config_init(&c);
+    c.retention_days = 10;
+    struct audit *a = place_open(&place, &c);
+    place.now += 30 * PLACE_DAY;
+    uint64_t start = place.now;
+    for (int day = 0; day < 40; day++) {
+        place.now = start + (uint64_t)day * PLACE_DAY;
+        if (event(a) < 0 || event(a) < 0)
+            break;
+    }
+    tap_ok(good(&v) && v.removed > 0 && v.first_seq == v.removed + 1,
+           "old days went, and verify passes: %llu removed", (unsigned long long)v.removed);
+    tap_eq_int((long long)v.files, 11, "ten days and today are left");
+    char path[400], away[420];
+    snprintf(path, sizeof path, "%s/seal/anchor", place.path);
+    snprintf(away, sizeof away, "%s.away", path);
+    tap_ok(rename(path, away) == 0 && !good(&v) && v.bad_seq == 1,
+           "without the anchor it does not");
+    tap_ok(rename(away, path) == 0 && good(&v), "with it, it does");
+    uint64_t removed = v.removed;
+    place.now += 4000ULL * PLACE_DAY;
+    tap_ok(event(a) == 0 && good(&v) && v.removed == removed,
+           "a clock that jumps ahead empties nothing");
+    place.now -= 4000ULL * PLACE_DAY;
+    tap_ok(event(a) == 0 && good(&v), "and comes back");
+    audit_close(a);
+}
+
+static void refusals_of_the_place(void)
+{
+    struct audit_config c;
+    struct audit *a = NULL;
+    struct err err = ERR_INIT;
+    char path[400], away[420];
+    audit_config_init(&c);
+    c.state = place.path;
+    snprintf(path, sizeof path, "%s/seal/key", place.path);
+    snprintf(away, sizeof away, "%s.away", path);
+    tap_ok(rename(path, away) == 0 && audit_open(&c, &a, &err) == ERR_STATE,
+           "a log without its key is not begun anew: %s", err.msg);
+    tap_ok(rename(away, path) == 0 && chmod(path, 0644) == 0 &&
+               audit_open(&c, &a, &err) == ERR_STATE,
+           "a key that others can read is refused: %s", err.msg);
+    tap_ok(chmod(path, 0600) == 0 && audit_open(&c, &a, &err) == 0, "put right, it opens");
+    audit_close(a);
+}
+
+int main(void)
+{
+    if (!tap_ok(place_make(&place), "a place to work in"))
+        return tap_done();
+    members();
+    large();
+    clocks();
+    two_writers();
+    lost();
+    restarted();
+    retention();
+    refusals_of_the_place();
+    tap_ok(place_remove(&place), "cleared away");
+    return tap_done();
+}

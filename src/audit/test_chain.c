@@ -1,0 +1,154 @@
+/* One line: its form, its seals, what is redacted in it; days and their names. */
+#include "audit/inside.h"
+#include "base/tap.h"
+
+static struct hmac_sha256_ctx key;
+
+static void days(void)
+{
+    static const struct {
+        uint64_t s;
+        uint32_t day;
+    } rows[] = {{0, 19700101},          {86399, 19700101},      {86400, 19700102},
+                {951782400, 20000229},  {951868800, 20000301},  {1709164800, 20240229},
+                {1767225599, 20251231}, {1767225600, 20260101}, {4107542400, 21000301}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_eq_int(audit_day_of(rows[i].s * 1000), rows[i].day, "second %llu",
+                   (unsigned long long)rows[i].s);
+    tap_eq_int(audit_day_minus(20240301, 1), 20240229,
+               "the day before the first of March of a leap year");
+    tap_eq_int(audit_day_minus(20260115, 90), 20251017, "ninety days back");
+    tap_eq_int(audit_day_parse("2026-11-15.jsonl"), 20261115, "a day's file");
+    static const char *const wrong[] = {"2026-11-15.json",
+                                        "2026-13-01.jsonl",
+                                        "2026-00-01.jsonl",
+                                        "2026-1-01.jsonl",
+                                        "2026-11-15.jsonl~",
+                                        "12026-11-15.jsonl",
+                                        "....",
+                                        "",
+                                        "2026-11-15-.jsonl",
+                                        "2026-11-32.jsonl"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        tap_eq_int(audit_day_parse(wrong[i]), 0, "'%s' is none", wrong[i]);
+}
+
+static void lines(void)
+{
+    struct buf out;
+    struct audit_line l;
+    uint8_t hash[AUDIT_HASH] = {0};
+    static const char body[] =
+        "\"kind\": \"tool\", \"execution_id\": \"a\\\"b, \\\"tool\\\": 1\", \"tool\": \"t\", "
+        "\"begin_seq\": 17, \"reason\": null, \"args\": {\"tool\": \"other\"}";
+    buf_init(&out, 4096);
+    tap_ok(audit_line_write(&out, 7, 1733000000123ULL, body, strlen(body), hash, &key) == 0,
+           "a line is written");
+    tap_ok(out.data[out.len - 1] == '\n' && !memchr(out.data, '\n', out.len - 1),
+           "and it is one line");
+    const char *why = audit_line_parse(out.data, out.len - 1, &l);
+    tap_ok(!why, "it is read again: %s", why ? why : "");
+    tap_ok(l.seq == 7 && l.ts == 1733000000123ULL && l.kind == AUDIT_TOOL, "number, time, kind");
+    tap_ok(strstr(out.data, "\"timestamp\": 1733000000.123, ") != NULL,
+           "the seed's timestamp in seconds");
+    tap_ok(memcmp(l.hash, hash, AUDIT_HASH) == 0 && !audit_line_check(out.data, &l, &key),
+           "hash and signature hold");
+
+    const char *text;
+    size_t len;
+    tap_ok(audit_line_member(out.data, out.len - 1, "tool", &text, &len) && len == 3 &&
+               memcmp(text, "\"t\"", 3) == 0,
+           "a member is found, not a text that looks like one");
+    tap_ok(audit_line_member(out.data, out.len - 1, "execution_id", &text, &len) && len == 19,
+           "with its escapes (%zu)", len);
+    tap_ok(audit_line_member(out.data, out.len - 1, "begin_seq", &text, &len) && len == 2,
+           "a number");
+    tap_ok(!audit_line_member(out.data, out.len - 1, "nothing", &text, &len),
+           "what is not there is not found");
+
+    /* every single bit counts */
+    int unseen = 0;
+    for (size_t i = 0; i + 1 < out.len; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            out.data[i] = (char)(out.data[i] ^ (1 << bit));
+            if (!audit_line_parse(out.data, out.len - 1, &l) &&
+                !audit_line_check(out.data, &l, &key))
+                unseen++;
+            out.data[i] = (char)(out.data[i] ^ (1 << bit));
+        }
+    tap_eq_int(unseen, 0, "no flipped bit passes");
+    for (size_t cut = 0; cut + 1 < out.len; cut++)
+        unseen += !audit_line_parse(out.data, cut, &l) && !audit_line_check(out.data, &l, &key);
+    tap_eq_int(unseen, 0, "no shortened line passes");
+    struct hmac_sha256_ctx other;
+    hmac_sha256_set_key(&other, 5, (const uint8_t *)"other");
+    tap_ok(!audit_line_parse(out.data, out.len - 1, &l) && audit_line_check(out.data, &l, &other),
+           "another key's signature does not");
+    buf_done(&out);
+}
+
+static void redaction(void)
+{
+    static const struct {
+        const char *name, *text, *want;
+    } rows[] = {
+        {NULL, "plain text, nothing in it", "plain text, nothing in it"},
+        {"password", "hunter2", "[redacted]"},
+        {"API-Key", "abc", "[redacted]"},
+        {"max_tokens", "4096", "4096"},
+        {"path", "/etc/passwd", "/etc/passwd"},
+        {NULL, "curl -H 'Authorization: Bearer abcdef123456' x",
+         "curl -H 'Authorization: Bearer [redacted]' x"},
+        {NULL, "Bearer abcdef123456", "Bearer [redacted]"},
+        {NULL, "OPENAI_API_KEY=sk-0123456789abcdef01 run", "OPENAI_API_KEY=[redacted] run"},
+        {NULL, "use sk-0123456789abcdef01.", "use [redacted]"},
+        {NULL, "risk-0123456789abcdef01", "risk-0123456789abcdef01"},
+        {NULL, "{\"password\": \"a b c\", \"x\": 1}", "{\"password\": [redacted], \"x\": 1}"},
+        {NULL, "postgres://me:pa55@db/x", "postgres://me:[redacted]@db/x"},
+        {NULL, "http://example.org:80/a@b", "http://example.org:80/a@b"},
+        {NULL, "ghp_0123456789abcdefABCD", "[redacted]"},
+        {NULL, "AKIAABCDEFGHIJKLMNOP", "[redacted]"},
+        {NULL, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "[redacted]"},
+        {NULL, "--token=abc --name=x", "--token=[redacted] --name=x"},
+        {NULL, "x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\ny",
+         "x [redacted]\ny"},
+        {NULL, "-----BEGIN PRIVATE KEY-----\nabc", "[redacted]"},
+        {NULL, "token", "token"},
+        {NULL, "secret:", "secret:"},
+        {NULL, "a://", "a://"},
+        {NULL, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct buf out;
+        buf_init(&out, 4096);
+        int r = audit_redact(NULL, rows[i].name, rows[i].text, strlen(rows[i].text), &out);
+        tap_ok(r == 0, "redaction row %zu", i);
+        tap_eq_str(out.data ? out.data : "", rows[i].want, "as it should");
+        buf_done(&out);
+    }
+}
+
+static void heads(void)
+{
+    uint8_t set[AUDIT_HEAD_SET] = {0};
+    struct audit_head h = {.generation = 4, .seq = 40}, got;
+    tap_ok(!audit_head_pick(set, &key, &got), "an empty head file is nobody's");
+    audit_head_encode(&h, &key, set);
+    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 40, "one slot is enough");
+    h.generation = 5, h.seq = 41;
+    audit_head_encode(&h, &key, set + AUDIT_HEAD_SLOT);
+    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 41, "the newer of two counts");
+    set[AUDIT_HEAD_SLOT + 20] ^= 1;
+    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 40,
+           "and the older one if the newer is torn");
+}
+
+int main(void)
+{
+    hmac_sha256_set_key(&key, 3, (const uint8_t *)"key");
+    days();
+    lines();
+    redaction();
+    heads();
+    return tap_done();
+}

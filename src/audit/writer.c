@@ -1,0 +1,67 @@
+/* A pid alone names nobody: it is given again. With the start time and the boot it names one process
+ * of one pid namespace for ever. */
+#include "audit/inside.h"
+
+#include "base/limits.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Field 22 of /proc/PID/stat. The second field is the program's name and may hold anything, so the count starts
+ * behind its closing bracket. 0: gone, or not to be seen. */
+static uint64_t start_of(const char *path)
+{
+    char text[1024];
+    if (fd_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return 0;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+int audit_writer_self(struct audit_writer *ret, struct err *err)
+{
+    char text[64], hex[2 * AUDIT_BOOT];
+    struct stat st;
+    size_t n = 0;
+    *ret = (struct audit_writer){.pid = (uint32_t)getpid()};
+    if (fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text) < 0)
+        return err_sys(err, "the audit needs /proc to say who writes: boot_id");
+    for (const char *c = text; *c && n < sizeof hex; c++)
+        if (*c != '-' && *c != '\n')
+            hex[n++] = *c;
+    if (n != sizeof hex || !audit_unhex(hex, AUDIT_BOOT, ret->boot))
+        return err_set(err, ERR_FORMAT, "boot_id of the kernel is not a uuid");
+    ret->start = start_of("/proc/self/stat");
+    if (ret->start == 0 || stat("/proc/self/ns/pid", &st) < 0)
+        return err_set(err, ERR_MISSING, "the audit needs /proc to say who writes: /proc/self");
+    ret->pid_ns = st.st_ino;
+    return 0;
+}
+
+bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *self,
+                       uint64_t age_ms)
+{
+    char path[32];
+    if (memcmp(w->boot, self->boot, AUDIT_BOOT) != 0)
+        return true;
+    if (w->pid == self->pid && w->start == self->start && w->pid_ns == self->pid_ns)
+        return false;
+    if (w->pid_ns !=
+        self->pid_ns) /* in another container: not to be seen from here, but no run is that long */
+        return age_ms > LIMIT_WALL_MS_MAX;
+    if (kill((pid_t)w->pid, 0) < 0 && errno == ESRCH)
+        return true;
+    snprintf(path, sizeof path, "/proc/%u/stat", w->pid);
+    uint64_t start = start_of(path);
+    return start != 0 && start != w->start; /* 0: hidden from us, and kill says that it is there */
+}
