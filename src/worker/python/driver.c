@@ -370,15 +370,22 @@ int py_driver_warm(void)
                                   "        return [str(i) for i in range(3)]\n"
                                   "A().f()\n"
                                   "print('', end='')\n";
+    /* the same steps as for a program that comes: namespace, tree, guards, code */
+    struct err err = ERR_INIT;
     PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *globals = PyDict_New(), *code = NULL, *done = NULL;
-    if (builtins && globals && PyDict_SetItemString(globals, "__builtins__", builtins) == 0)
-        code = PyObject_CallMethod(builtins, "compile", "sss", program, "<warm>", "exec");
-    done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    PyObject *globals = job.rules ? py_guard_globals(job.rules) : NULL;
+    PyObject *tree = globals && builtins ? PyObject_CallMethod(builtins, "compile", "sssi", program,
+                                                               "<warm>", "exec", PyCF_ONLY_AST)
+                                         : NULL;
+    PyObject *code = tree && py_guard_rewrite(tree, job.rules, &err) == 0
+                         ? py_guard_compile(tree, "<warm>", "exec")
+                         : NULL;
+    PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
     int r = done ? 0 : -1;
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(code);
+    Py_XDECREF(tree);
     Py_XDECREF(globals);
     Py_XDECREF(builtins);
     return r;
