@@ -33,20 +33,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void default_signals(void)
+void jail_apply_signals(void)
 {
-    sigset_t none;
-    sigemptyset(&none);
     for (int s = 1; s < 32;
          s++) /* exec itself resets handlers; what the caller ignored it would keep */
         signal(s, SIG_DFL);
     /* A file past its limit is a failed call, not a dead program. */
     signal(SIGXFSZ, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static int own_identity(struct jail_stage *st, struct err *err)
 {
+    sigset_t none;
     const struct jail_spec *spec = st->spec;
     const bool inner =
         spec->kind != JAIL_KIND_TEMPLATE && spec->mode == JAIL_FULL && !jail_off(spec, user);
@@ -60,7 +58,10 @@ static int own_identity(struct jail_stage *st, struct err *err)
         syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     setsid();
     umask(022);
-    default_signals();
+    if (spec->kind != JAIL_KIND_CHILD) /* its template did */
+        jail_apply_signals();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? err_sys(err, "the parent-death signal") : 0;
 }
 
@@ -113,7 +114,7 @@ int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *re
     const struct jail_spec *spec = st->spec;
     if (own_identity(st, &st->err) < 0)
         return fail(st, "process");
-    jail_attest_before(proof, st->proc);
+    jail_attest_before(proof, st->proc, spec->kind);
     *ret_status = openat(st->proc, "self/status", O_RDONLY | O_CLOEXEC);
     if (*ret_status < 0) {
         err_sys(&st->err, "open the own status in /proc");
@@ -136,7 +137,7 @@ int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof)
         return fail(st, "process");
     if (lock_paths(st, err) < 0)
         return fail(st, "filesystem");
-    jail_attest_unfiltered(proof);
+    jail_attest_unfiltered(proof, st->own);
     return lock_calls(st, err) < 0 ? fail(st, "syscalls") : 0;
 }
 

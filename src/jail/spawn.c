@@ -142,7 +142,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
     if (prctl(PR_GET_DUMPABLE) == 0)
         prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     struct jail_proof own;
-    jail_attest_before(&own, proc);
+    jail_attest_before(&own, proc, JAIL_KIND_PROGRAM);
     h->s = s;
     h->builder = -1;
     h->stage = (struct jail_stage){.spec = s->spec,
