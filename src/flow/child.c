@@ -293,7 +293,7 @@ int flow_check(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON;
-    if (f->req->source_len > LIMIT_SOURCE)
+    if (f->req->source_too_long)
         return too_long(f);
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK

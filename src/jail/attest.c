@@ -30,22 +30,40 @@ const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "
 
 /* The folder of a process in /proc is dear, so only those namespaces are looked up there that leave
  * no other trace: pid shows in the own number, mnt in the root, net in an act, uts in the name. */
-void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind)
+static void look_up(struct jail_proof *proof, int proc, uint64_t namespaces)
 {
-    /* of a child: the user namespace shows in its id, which its template does not have; ipc in an act */
-    const uint64_t looked =
-        kind == JAIL_KIND_CHILD ? CLONE_NEWCGROUP : CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWCGROUP;
     struct stat st;
-    struct utsname uts;
     FD_AUTO dir = openat(proc, "self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    memset(proof, 0, sizeof *proof);
     for (size_t i = 0; i < jail_namespace_count; i++)
-        if (jail_namespaces[i].flag & looked)
+        if (jail_namespaces[i].flag & namespaces)
             proof->namespaces[i] =
                 fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? (uint64_t)st.st_ino : 0;
+    proof->root = stat("/", &st) == 0 ? (uint64_t)st.st_dev : 0;
+}
+
+void jail_attest_own(struct jail_proof *proof, uint64_t user_ns)
+{
+    memset(proof, 0, sizeof *proof);
+    for (size_t i = 0; i < jail_namespace_count; i++)
+        if (jail_namespaces[i].flag == CLONE_NEWUSER)
+            proof->namespaces[i] = user_ns;
+}
+
+void jail_attest_own_rest(struct jail_proof *proof, int proc)
+{
+    look_up(proof, proc, CLONE_NEWIPC | CLONE_NEWCGROUP);
+}
+
+void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind)
+{
+    struct utsname uts;
+    memset(proof, 0, sizeof *proof);
+    /* of a child: the user namespace shows in its id, which its template does not have; ipc in an act */
+    look_up(proof, proc,
+            kind == JAIL_KIND_CHILD ? CLONE_NEWCGROUP
+                                    : CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWCGROUP);
     proof->pid = (uint64_t)getpid();
     proof->uid = (uint64_t)getuid();
-    proof->root = stat("/", &st) == 0 ? (uint64_t)st.st_dev : 0;
     if (uname(&uts) == 0)
         snprintf(proof->name, sizeof proof->name, "%s", uts.nodename);
 }

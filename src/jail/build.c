@@ -4,11 +4,11 @@
  * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
  * instruction.
  *
- *   1  network          started first, since it takes longest, and joined at 4
+ *   1  network          started first, since it takes longest, and joined at 5
  *   2  namespaces       and the id map: nothing can be mounted before it
  *   3  private root     from descriptors
- *   4  network joined
- *   5  second locks     switches of the namespaces themselves
+ *   4  second locks     switches of the namespaces themselves; streams, session, Landlock's rules
+ *   5  network joined
  *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
@@ -44,35 +44,58 @@ static void second_locks(const struct jail_spec *spec, int proc)
     if (!jail_off(spec, pid))
         (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
                              spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
+    /* One user namespace below this one, the guest's, and none below that: behind seccomp's clone and
+     * unshare. */
+    if (spec->kind == JAIL_KIND_PROGRAM && !jail_off(spec, user))
+        (void)!fd_write_file(proc, "sys/user/max_user_namespaces", "1");
 }
 
 static int build_room(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
-    int r = 0;
-    if (spec->mode != JAIL_FULL)
-        return 0;
-    r = jail_net_start(st, err);
-    if (r == 0 &&
-        (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
-         jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0)) {
+    int r = jail_net_start(st, err);
+    if (r < 0) {
+        err_layer(err, "network");
+        return r;
+    }
+    jail_attest_own_rest(st->own_rest, st->proc);
+    if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
+        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
         err_layer(err, "process");
         return r;
     }
-    if (r == 0) {
-        r = jail_root_build(spec, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->binds, &st->quota, err);
+    if (r < 0)
+        err_layer(err, "filesystem");
+    else
+        second_locks(spec, st->proc);
+    return r;
+}
+
+/* What the launcher finds ready, and last what is waited for. */
+static int furnish(struct jail_stage *st)
+{
+    struct err *err = &st->err;
+    if (pipe2(st->ready, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
+    if (r < 0)
+        return r;
+    jail_apply_session(st->spec);
+    if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
+        r = jail_landlock_make(st->spec, &st->ruleset, err);
         if (r < 0) {
             err_layer(err, "filesystem");
             return r;
         }
-        r = jail_net_enter(st, err);
     }
-    if (r < 0)
-        err_layer(err, "network");
-    else
-        second_locks(spec, st->proc);
+    if (st->spec->mode == JAIL_FULL) {
+        r = jail_net_enter(st, err);
+        if (r < 0)
+            err_layer(err, "network");
+    }
     return r;
 }
 
@@ -94,11 +117,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
     struct err *err = &st->err;
-    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
-    if (r < 0)
-        return r;
-    if (pipe2(st->ready, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
+    int r = 0;
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
     int left = waits ? 0 : jail_root_leave_old(st->spec);
     int flags = CLONE_VM | CLONE_FILES | SIGCHLD | (int)jail_ns_inner_flags(st->spec);
@@ -201,7 +220,9 @@ int jail_build(void *p)
 {
     struct jail_stage *st = p;
     pid_t guest = 0;
-    int r = build_room(st);
+    int r = st->spec->mode == JAIL_FULL ? build_room(st) : 0;
+    if (r == 0)
+        r = furnish(st);
     if (r == 0)
         r = start_program(st, &guest);
     if (r == 0)

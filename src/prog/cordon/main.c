@@ -39,9 +39,9 @@ static void help(void)
 
 int main(int argc, char **argv)
 {
-    for (int fd = 0;
-         fd >= 0 && fd < 3;) /* a caller may have closed 0, 1 or 2: no file of ours goes there */
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            break;
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     const char *name = argc > 1 ? argv[1] : "";

@@ -14,7 +14,7 @@ static void start(void)
     struct err err = ERR_INIT;
     base_assert(test_start(&err) == 0);
     for (size_t i = 0; i < 3; i++)
-        base_assert(check_ruleset_new(policy_profiles[i], &sets[i], &err) == 0);
+        base_assert(check_ruleset_new(policy_profiles()[i], &sets[i], &err) == 0);
 }
 
 static bool is_no_program(const char *rule)

@@ -111,7 +111,8 @@ static void parser_failed(struct judge *j)
     Py_XDECREF(value);
     Py_XDECREF(trace);
     PyErr_Clear();
-    py_judge_find_at(j, CHECK_RULE_SYNTAX, "", CHECK_SAY_SYNTAX, piece(text), place);
+    py_judge_find_at(j, CHECK_RULE_SYNTAX, "write a whole program that Python can parse",
+                     CHECK_SAY_SYNTAX, piece(text), place);
 }
 
 /* A new reference, or NULL with an exception. */
