@@ -2,12 +2,19 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='exec eval check policy approve stop resume escalate audit doctor'
+    local commands='run session repl pool exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --processes --threads --output --mode --json --help'
+        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --no-wait --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local check='--lang --schema --expr --json --help'
+    local run='--lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
+        --descriptors --disk --inodes --output --policy --role --no-wait --json --help'
+    local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+        --tool --env --role --policy --no-wait --json --help'
+    local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
+        --policy --no-wait --json --help'
+    local pool='--profile --packages --size --memory --idle --force --json --help'
+    local check='--lang --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --json --help'
     local stop='--why --patience --list --json --help'
@@ -33,7 +40,17 @@ _cordon()
         done
     fi
     case $command$prev in
-    exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
+    run--ro | run--rw | run--stdin | run--policy | check--policy | exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -f -- "$cur"))
+        ;;
+    sessionsession) COMPREPLY=($(compgen -W 'new list run fork export close' -- "$cur")) ;;
+    sessionrun | sessionfork | sessionexport | sessionclose | repl--session)
+        COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
+        ;;
+    poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
+    session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    session--stdin | session--policy | repl--stdin | repl--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
@@ -44,16 +61,36 @@ _cordon()
         ;;
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
-    exec--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
+    exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
+    check--lang) COMPREPLY=($(compgen -W 'python expr' -- "$cur")) ;;
+    run--lang) COMPREPLY=($(compgen -W 'python' -- "$cur")) ;;
+    run--profile | check--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    run--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
+    run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
     audit--kind)
         COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session tool alert repair tampered
             retention' -- "$cur"))
         ;;
     audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
-    check--lang) COMPREPLY=($(compgen -W 'expr' -- "$cur")) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
-        exec--processes | exec--threads | exec--output) ;; # a value that only you know
+        exec--processes | exec--threads | exec--output | run--env | run--timeout | run--cpu | run--memory | \
+        run--descriptors | run--disk | run--inodes | run--output) ;; # a value that only you know
+    run*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$run" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    session--* | repl--* | pool--*) # a flag, or a value that only you know
+        case $prev in
+        --packages | --no-wait | --json | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
+        esac
+        ;;
+    session*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$session" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    repl*) COMPREPLY=($(compgen -W "$repl" -- "$cur")) ;;
+    pool*) COMPREPLY=($(compgen -W "$pool" -- "$cur")) ;;
     exec*) COMPREPLY=($(compgen -W "$exec --" -- "$cur")) ;;
     eval*) COMPREPLY=($(compgen -W "$eval" -- "$cur")) ;;
     check*)

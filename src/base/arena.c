@@ -15,8 +15,9 @@
 #endif
 #endif
 #ifndef BLOCK
-#define BLOCK 16384
+#define BLOCK 1024 /* the first; each further one twice the last: short programs touch few pages */
 #endif
+#define BLOCK_MAX 65536
 
 struct arena_block {
     struct arena_block *before;
@@ -46,7 +47,8 @@ void *arena_alloc(struct arena *a, size_t size)
     size_t want = (size + align - 1) / align * align;
     struct arena_block *b = a->last;
     if (!b || b->cap - b->used < want) {
-        size_t cap = want > BLOCK ? want : BLOCK;
+        size_t cap = !b || BLOCK == 0 ? BLOCK : b->cap >= BLOCK_MAX / 2 ? BLOCK_MAX : b->cap * 2;
+        cap = want > cap ? want : cap;
         b = calloc(1, sizeof *b + cap);
         if (!b)
             return NULL;

@@ -85,6 +85,10 @@ size_t utf8_valid_prefix(const void *p, size_t len)
                 break;
             i += sizeof eight;
         }
+        if (i < len && s[i] < 0x80) {
+            i++;
+            continue;
+        }
         if (i == len)
             break;
         uint32_t cp;

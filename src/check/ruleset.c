@@ -21,48 +21,49 @@ static uint32_t hash(const char *s, size_t len)
     return h;
 }
 
-const struct policy_rule *const *check_ruleset_row(const struct check_ruleset *set,
-                                                   const char *name, size_t len)
-{
-    uint32_t h = hash(name, len);
-    for (uint32_t i = h & set->slot_mask; set->slots[i].name; i = (i + 1) & set->slot_mask) {
-        const struct check_slot *s = &set->slots[i];
-        if (s->hash == h && s->len == len && memcmp(s->name, name, len) == 0)
-            return set->rows[s->row];
-    }
-    return NULL;
-}
-
-/* The row of NAME, made if there is none. */
-static const struct policy_rule **row_for(struct check_ruleset *set, const char *name, size_t len)
+static struct check_slot *slot_for(const struct check_ruleset *set, const char *name, size_t len)
 {
     uint32_t h = hash(name, len), i = h & set->slot_mask;
     for (; set->slots[i].name; i = (i + 1) & set->slot_mask)
         if (set->slots[i].hash == h && set->slots[i].len == len &&
             memcmp(set->slots[i].name, name, len) == 0)
             break;
-    struct check_slot *s = &set->slots[i];
+    return &set->slots[i];
+}
+
+check_row check_ruleset_row(const struct check_ruleset *set, const char *name, size_t len)
+{
+    return slot_for(set, name, len)->row;
+}
+
+/* Hangs RULE on the row of NAME, unless something is in that column already. */
+static bool link_to(struct check_ruleset *set, const char *name, size_t len, unsigned column,
+                    const struct policy_rule *rule)
+{
+    struct check_slot *s = slot_for(set, name, len);
+    if (check_at(set, s->row, column))
+        return false;
     if (!s->name)
-        *s = (struct check_slot){name, (uint32_t)len, h, (uint32_t)set->row_count++};
-    return set->rows[s->row];
+        *s = (struct check_slot){name, (uint32_t)len, hash(name, len), 0};
+    set->links[set->link_count++] =
+        (struct check_link){(uint16_t)(rule - set->profile.rules), s->row, (uint16_t)column};
+    s->row = (check_row)set->link_count;
+    return true;
 }
 
 static int add_exact(struct check_ruleset *set, const struct policy_rule *rule, struct err *err)
 {
-    const struct policy_rule **row = row_for(set, rule->name, strlen(rule->name));
-    if (row[rule->kind])
+    if (!link_to(set, rule->name, strlen(rule->name), rule->kind, rule))
         return err_set(err, ERR_FORMAT, "%s %s is ruled twice", policy_rule_kind_name(rule->kind),
                        rule->name);
-    row[rule->kind] = rule;
-    if (rule->kind == POLICY_MEMBER_ALLOW || rule->kind == POLICY_MEMBER_DENY) {
-        const char *dot = strrchr(rule->name, '.');
-        if (!dot || dot == rule->name || !dot[1])
-            return err_set(err, ERR_FORMAT, "no module.member: %.60s", rule->name);
-        row = row_for(set, rule->name, (size_t)(dot - rule->name));
-        row[CHECK_ROW_MEMBERS] = rule;
-        if (rule->kind == POLICY_MEMBER_ALLOW)
-            row[CHECK_ROW_RESTRICTED] = rule;
-    }
+    if (rule->kind != POLICY_MEMBER_ALLOW && rule->kind != POLICY_MEMBER_DENY)
+        return 0;
+    const char *dot = strrchr(rule->name, '.');
+    if (!dot || dot == rule->name || !dot[1])
+        return err_set(err, ERR_FORMAT, "no module.member: %.60s", rule->name);
+    (void)link_to(set, rule->name, (size_t)(dot - rule->name), CHECK_ROW_MEMBERS, rule);
+    if (rule->kind == POLICY_MEMBER_ALLOW)
+        (void)link_to(set, rule->name, (size_t)(dot - rule->name), CHECK_ROW_RESTRICTED, rule);
     return 0;
 }
 
@@ -71,6 +72,11 @@ static bool is_dotted(enum policy_rule_kind kind)
     return kind == POLICY_IMPORT_ALLOW || kind == POLICY_MODULE_DENY ||
            kind == POLICY_MEMBER_ALLOW || kind == POLICY_MEMBER_DENY || kind == POLICY_FACADE ||
            kind == POLICY_PRELOAD;
+}
+
+static const struct policy_rule *pattern_at(const struct check_ruleset *set, size_t i)
+{
+    return &set->profile.rules[set->patterns[i]];
 }
 
 static int add(struct check_ruleset *set, const struct policy_rule *rule, struct err *err)
@@ -90,29 +96,34 @@ static int add(struct check_ruleset *set, const struct policy_rule *rule, struct
         return err_set(err, ERR_FORMAT, "no pattern: %s %.60s", policy_rule_kind_name(rule->kind),
                        rule->name);
     for (size_t i = 0; i < set->pattern_count; i++)
-        if (set->patterns[i]->kind == rule->kind && strcmp(set->patterns[i]->name, rule->name) == 0)
+        if (pattern_at(set, i)->kind == rule->kind &&
+            strcmp(pattern_at(set, i)->name, rule->name) == 0)
             return err_set(err, ERR_FORMAT, "%s %s is ruled twice",
                            policy_rule_kind_name(rule->kind), rule->name);
-    set->patterns[set->pattern_count++] = rule;
+    set->patterns[set->pattern_count++] = (uint16_t)(rule - set->profile.rules);
+    unsigned char first = (unsigned char)rule->name[0];
     if (star == rule->name)
-        memset(set->pattern_first[rule->kind], 1, sizeof set->pattern_first[rule->kind]);
+        memset(set->pattern_first[rule->kind], 0xff, sizeof set->pattern_first[rule->kind]);
     else
-        set->pattern_first[rule->kind][(unsigned char)rule->name[0]] = true;
+        set->pattern_first[rule->kind][first / 8] |= (uint8_t)(1U << first % 8);
     return 0;
 }
 
 int check_ruleset_index(struct check_ruleset *set, struct err *err)
 {
-    size_t n = set->profile.rule_count, slots = 16;
+    size_t n = set->profile.rule_count, members = 0, slots = 16;
     if (n > CHECK_RULES_MAX)
         return err_set(err, ERR_LIMIT, "%zu rules; at most %d", n, CHECK_RULES_MAX);
-    while (slots < 4 * n) /* a member has a row of its own and one of its module */
+    for (size_t i = 0; i < n; i++) /* a member stands in its own row and in its module's */
+        members += set->profile.rules[i].kind == POLICY_MEMBER_ALLOW ||
+                   set->profile.rules[i].kind == POLICY_MEMBER_DENY;
+    while (slots < (n + members) * 3 / 2 + 1)
         slots *= 2;
     set->slot_mask = (uint32_t)slots - 1;
     set->slots = arena_alloc(&set->arena, slots * sizeof *set->slots);
-    set->rows = arena_alloc(&set->arena, (2 * n + 1) * sizeof *set->rows);
-    set->patterns = arena_alloc(&set->arena, (n + 1) * sizeof(const struct policy_rule *));
-    if (!set->slots || !set->rows || !set->patterns)
+    set->links = arena_alloc(&set->arena, (n + 2 * members + 1) * sizeof *set->links);
+    set->patterns = arena_alloc(&set->arena, (n + 1) * sizeof *set->patterns);
+    if (!set->slots || !set->links || !set->patterns)
         return err_set(err, ERR_MEMORY, "no memory for %zu rules", n);
     for (size_t i = 0; i < n; i++) {
         int r = add(set, &set->profile.rules[i], err);
@@ -125,8 +136,8 @@ int check_ruleset_index(struct check_ruleset *set, struct err *err)
 struct check_ruleset *check_ruleset_alloc(void)
 {
     struct check_ruleset *set = calloc(1, sizeof *set);
-    if (set) /* rows are the largest part: a pointer for every kind */
-        arena_init(&set->arena, CHECK_RULESET_MAX + CHECK_RULES_MAX * 700UL);
+    if (set)
+        arena_init(&set->arena, 2 * CHECK_RULESET_MAX + CHECK_RULES_MAX * 300UL);
     return set;
 }
 
@@ -138,6 +149,14 @@ int check_ruleset_new(const struct policy_profile *profile, struct check_ruleset
         return err_set(err, ERR_MEMORY, "no memory for a rule set");
     set->profile = *profile;
     int r = check_ruleset_index(set, err);
+    struct buf wire; /* so that it is known again when it comes by the channel */
+    buf_init(&wire, CHECK_RULESET_MAX);
+    if (r == 0)
+        r = check_ruleset_encode(profile, &wire, err);
+    if (r == 0 && !(set->wire = arena_memdup(&set->arena, wire.data, wire.len)))
+        r = err_set(err, ERR_MEMORY, "no memory for a rule set");
+    set->wire_len = wire.len;
+    buf_done(&wire);
     if (r < 0) {
         check_ruleset_free(set);
         return r;
@@ -166,10 +185,11 @@ static const struct policy_rule *pattern(const struct check_ruleset *set,
 {
     const struct policy_rule *best = NULL;
     *ret_len = 0;
-    if (!set->pattern_count || !len || !set->pattern_first[kind][(unsigned char)name[0]])
+    if (!set->pattern_count || !len ||
+        !(set->pattern_first[kind][(unsigned char)name[0] / 8] >> (unsigned char)name[0] % 8 & 1))
         return NULL;
     for (size_t i = 0; i < set->pattern_count; i++) {
-        const struct policy_rule *r = set->patterns[i];
+        const struct policy_rule *r = pattern_at(set, i);
         size_t n = r->kind == kind ? strlen(r->name) - 1 : SIZE_MAX;
         if (n <= len && (!best || n > *ret_len) && memcmp(r->name, name, n) == 0) {
             best = r;
@@ -191,17 +211,17 @@ const struct policy_rule *check_ruleset_match(const struct check_ruleset *set,
                                               enum policy_rule_kind kind, const char *name,
                                               size_t len)
 {
-    const struct policy_rule *const *row = check_ruleset_row(set, name, len);
+    const struct policy_rule *rule = check_at(set, check_ruleset_row(set, name, len), kind);
     size_t n;
-    return row && row[kind] ? row[kind] : pattern(set, kind, name, len, &n);
+    return rule ? rule : pattern(set, kind, name, len, &n);
 }
 
 const struct policy_rule *check_ruleset_attribute_row(const struct check_ruleset *set,
-                                                      const struct policy_rule *const *row,
-                                                      const char *name, size_t len)
+                                                      check_row row, const char *name, size_t len)
 {
-    if (row && (row[POLICY_ATTRIBUTE_DENY] || row[POLICY_ATTRIBUTE_ALLOW]))
-        return row[POLICY_ATTRIBUTE_DENY];
+    const struct policy_rule *exact = check_at(set, row, POLICY_ATTRIBUTE_DENY);
+    if (exact || check_at(set, row, POLICY_ATTRIBUTE_ALLOW))
+        return exact;
     size_t denied, allowed;
     const struct policy_rule *rule = pattern(set, POLICY_ATTRIBUTE_DENY, name, len, &denied);
     if (rule && pattern(set, POLICY_ATTRIBUTE_ALLOW, name, len, &allowed) && allowed > denied)
@@ -221,12 +241,14 @@ const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, 
     if (ret_allowed)
         *ret_allowed = NULL;
     for (;;) { /* a.b.c, a.b, a: the longest that is ruled has the say */
-        const struct policy_rule *const *row = check_ruleset_row(set, module, len);
-        if (row && row[POLICY_MODULE_DENY])
-            return row[POLICY_MODULE_DENY];
-        if (row && row[POLICY_IMPORT_ALLOW]) {
+        check_row row = check_ruleset_row(set, module, len);
+        const struct policy_rule *denied = check_at(set, row, POLICY_MODULE_DENY);
+        const struct policy_rule *listed = check_at(set, row, POLICY_IMPORT_ALLOW);
+        if (denied)
+            return denied;
+        if (listed) {
             if (ret_allowed)
-                *ret_allowed = row[POLICY_IMPORT_ALLOW];
+                *ret_allowed = listed;
             return NULL;
         }
         while (len && module[len - 1] != '.')

@@ -155,6 +155,12 @@ static void wire(const struct policy_profile *p)
            "%s: every switch arrives", p->name);
     if (p == &listed)
         questions(set);
+    tap_ok(check_ruleset_is(set, b.data, b.len), "%s: it knows its own bytes", p->name);
+    tap_ok(!check_ruleset_is(set, b.data, b.len - 1) && !check_ruleset_is(NULL, b.data, b.len),
+           "%s: and no others", p->name);
+    b.data[b.len - 1] ^= 1;
+    tap_ok(!check_ruleset_is(set, b.data, b.len), "%s: nor with one bit changed", p->name);
+    b.data[b.len - 1] ^= 1;
     check_ruleset_free(set);
 
     size_t accepted = 0;
@@ -219,6 +225,12 @@ int main(void)
     struct err err = ERR_INIT;
     tap_eq_int(check_ruleset_new(&listed, &set, &err), 0, "a set of a profile");
     questions(set);
+    struct buf wire_form;
+    buf_init(&wire_form, CHECK_RULESET_MAX);
+    tap_ok(check_ruleset_encode(&listed, &wire_form, &err) == 0 &&
+               check_ruleset_is(set, wire_form.data, wire_form.len),
+           "it knows its bytes without having been decoded");
+    buf_done(&wire_form);
     check_ruleset_free(set);
     struct policy_profile any = listed;
     any.imports = POLICY_IMPORTS_ANY;
@@ -229,7 +241,7 @@ int main(void)
     check_ruleset_free(NULL);
     tables();
     wire(&listed);
-    for (const struct policy_profile *const *p = policy_profiles; *p; p++)
+    for (const struct policy_profile *const *p = policy_profiles(); *p; p++)
         wire(*p);
     limits();
     return tap_done();

@@ -219,12 +219,12 @@ int flow_settle(struct flow *f, struct err *err)
     struct flow_result *r = f->result;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
-    if (err->code < 0 && err->code != ERR_USAGE && r->status == FLOW_OK)
+    if (f->failed < 0 && f->failed != ERR_USAGE && r->status == FLOW_OK)
         flow_result_refuse(r, err);
     facts(f, &now);
     outcome(f, text, lines, &end);
     now.outcome = &end;
-    int e = err->code == ERR_USAGE && !f->begun.open ? 0
+    int e = f->failed == ERR_USAGE && !f->begun.open ? 0
             : f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
                             : audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why);
     r->recorded = e == 0;

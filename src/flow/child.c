@@ -109,7 +109,7 @@ static int start(struct flow *f, struct err *err)
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
                                .sink = {f, take_bytes, take_channel},
-                               .step_down = true};
+                               .step_down = f->req->kind == FLOW_EXEC};
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
     f->channel[1] = -1;
@@ -293,7 +293,7 @@ int flow_check(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON;
-    if (f->req->source_len > LIMIT_SOURCE)
+    if (f->req->source_too_long)
         return too_long(f);
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
@@ -333,7 +333,11 @@ int flow_execute(struct flow *f, struct err *err)
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
-    int r = exec ? start(f, err) : flow_worker_go(&f->worker, err);
+    int r = exec                                           ? start(f, err)
+            : f->result->warm || f->req->kind == FLOW_CELL ? 0
+                                                           : jail_run_step_down(f->run, err);
+    if (r == 0 && !exec)
+        r = flow_worker_go(&f->worker, err);
     if (r < 0)
         return r;
     while (carry(f, FLOW_WORKER_RUNNING, -1))

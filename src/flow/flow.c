@@ -57,6 +57,8 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
         int now = steps[i].run(&f, err);
         if (now != FLOW_GO_ON)
             r = now;
+        if (now < 0)
+            f.failed = now;
     }
     flow_child_close(&f);
     buf_done(&f.arguments);

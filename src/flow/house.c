@@ -117,6 +117,7 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
     c->approval.mode = (enum gate_mode)p->approval.mode;
     c->approval.every_n = p->approval.every_n;
     c->approval.expiry_ms = p->approval.expiry_ms;
+    c->approval.approvers = (enum gate_approvers)p->approval.approvers;
     c->iterations = p->approval.iterations;
     c->arena.on = p->arena.enabled;
     c->arena.judges = h->judges;
@@ -139,22 +140,9 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
 
 static int open_audit(struct flow_house *h, struct err *err)
 {
-    static const enum audit_sync syncs[] = {[POLICY_FSYNC_ALWAYS] = AUDIT_SYNC_ON,
-                                            [POLICY_FSYNC_BATCH] = AUDIT_SYNC_BEGIN,
-                                            [POLICY_FSYNC_OFF] = AUDIT_SYNC_OFF};
-    const struct policy *p = h->policy;
     struct audit_config c;
     audit_config_init(&c);
-    c.sync = syncs[p->audit.fsync];
-    c.retention_days = (unsigned)p->audit.retention_days;
-    c.window_ms = p->audit.window_ms;
-    c.max_failures = (unsigned)p->audit.failures;
-    c.long_factor = (unsigned)p->audit.slow_factor;
-    c.long_min_records = (unsigned)p->audit.slow_records;
-    c.duplicates = p->audit.duplicates ? c.duplicates : 0;
-    c.max_violations = (unsigned)p->audit.violations;
-    c.alert_file = p->audit.alert_file && p->audit.alert_file[0] ? p->audit.alert_file : NULL;
-    c.alert_command = p->audit.alert_command.count ? p->audit.alert_command.items : NULL;
+    audit_config_apply(&c, h->policy);
     return audit_open(&c, &h->audit, err);
 }
 

@@ -35,6 +35,7 @@ struct flow {
     struct flow_job job;
     struct output_clean clean[2];
     bool cleaning;
+    int failed; /* the error that ended a step, or 0 */
 };
 
 /* ask.c: the gate and the audit. */

@@ -16,8 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* The number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
-static pid_t pid_behind(int pidfd)
+pid_t jail_pid_behind(int pidfd)
 {
     char path[48], text[512];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
@@ -102,7 +101,8 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->fd[LISTENER] = run->watch.listener = fd_take(&child->listener);
     run->files = fd_take(&child->files);
     run->adopted = child->session ? child->guest : child->init;
-    run->guest = pid_behind(child->guest);
+    run->guest = jail_pid_behind(child->guest);
+    run->watch.only = child->session ? run->guest : 0;
     fd_close(child->session ? fd_take(&child->init) : fd_take(&child->guest));
     child->init = child->guest = -1;
     if (run->feed.to < 0)

@@ -2,12 +2,13 @@
  * supervisor's memory while both sleep, and nothing of the guest exists before its last line.
  *
  *   1  inner user namespace    from the clone; its map needs /proc, so it is written first
- *   2  session, keys, signals  no terminal, none of the caller's keys, default signals
+ *   2  session, keys, signals  no terminal, none of the caller's keys, default signals; inherited from
+ *                              the builder, which has time for them while the network is made
  *   3  own status opened       Landlock would refuse it later; what is read after the locks is true
  *   4  rlimits                 while nothing can fail for lack of them; descriptors at 10
  *   5  no-new-privs            Landlock and seccomp ask for it
  *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
- *   7  Landlock                needs paths to be opened, so before seccomp looks at every open
+ *   7  Landlock                its rules stand ready; before seccomp, which allows no such call
  *   8  seccomp                 forbids what the steps above need; its listener needs a descriptor
  *   9  descriptors             an own table; none but the three streams and the channel survives
  *                              the exec
@@ -33,34 +34,43 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void default_signals(void)
+void jail_apply_signals(void)
 {
-    sigset_t none;
-    sigemptyset(&none);
     for (int s = 1; s < 32;
          s++) /* exec itself resets handlers; what the caller ignored it would keep */
         signal(s, SIG_DFL);
     /* A file past its limit is a failed call, not a dead program. */
     signal(SIGXFSZ, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void jail_apply_session(const struct jail_spec *spec)
+{
+    const bool child = spec->kind == JAIL_KIND_CHILD;
+    /* The caller's keys stay outside. A child has its template's session, which is as empty, and keys
+     * are counted per user; its signals, too, are as the template left them. */
+    if (!child)
+        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+    setsid();
+    umask(022);
+    if (!child)
+        jail_apply_signals();
 }
 
 static int own_identity(struct jail_stage *st, struct err *err)
 {
     const struct jail_spec *spec = st->spec;
+    const bool child = spec->kind == JAIL_KIND_CHILD;
     const bool inner =
         spec->kind != JAIL_KIND_TEMPLATE && spec->mode == JAIL_FULL && !jail_off(spec, user);
+    sigset_t none;
+    sigemptyset(&none);
     if (inner && jail_ns_map_self(st->proc, spec->inner_id, 0, spec->inner_id, 0) < 0)
         return err_sys(err, "map the guest's id");
-    if (inner && !spec->branches) /* no further one below, behind seccomp's clone and unshare */
+    if (child && !spec->branches) /* the builder's second locks have it for a program */
         (void)!fd_write_file(st->proc, "sys/user/max_user_namespaces", "0");
-    /* The caller's keys stay outside. A child has its template's session, which is as empty, and keys
-     * are counted per user. */
-    if (spec->kind != JAIL_KIND_CHILD)
-        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
-    setsid();
-    umask(022);
-    default_signals();
+    if (child)
+        jail_apply_session(spec);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? err_sys(err, "the parent-death signal") : 0;
 }
 
@@ -80,8 +90,7 @@ static int lock_paths(struct jail_stage *st, struct err *err)
         return jail_landlock_make(st->spec, &st->ruleset, err);
     if (jail_off(st->spec, landlock))
         return 0;
-    return st->ruleset >= 0 ? jail_landlock_enter(st->ruleset, err)
-                            : jail_landlock_apply(st->spec, err);
+    return jail_landlock_enter(st->ruleset, err);
 }
 
 static int lock_calls(struct jail_stage *st, struct err *err)
@@ -113,7 +122,7 @@ int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *re
     const struct jail_spec *spec = st->spec;
     if (own_identity(st, &st->err) < 0)
         return fail(st, "process");
-    jail_attest_before(proof, st->proc);
+    jail_attest_before(proof, st->proc, spec->kind);
     *ret_status = openat(st->proc, "self/status", O_RDONLY | O_CLOEXEC);
     if (*ret_status < 0) {
         err_sys(&st->err, "open the own status in /proc");
@@ -136,7 +145,7 @@ int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof)
         return fail(st, "process");
     if (lock_paths(st, err) < 0)
         return fail(st, "filesystem");
-    jail_attest_unfiltered(proof);
+    jail_attest_unfiltered(proof, st->own);
     return lock_calls(st, err) < 0 ? fail(st, "syscalls") : 0;
 }
 

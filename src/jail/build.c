@@ -4,11 +4,11 @@
  * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
  * instruction.
  *
- *   1  network          started first, since it takes longest, and joined at 4
+ *   1  network          started first, since it takes longest, and joined at 5
  *   2  namespaces       and the id map: nothing can be mounted before it
  *   3  private root     from descriptors
- *   4  network joined
- *   5  second locks     switches of the namespaces themselves
+ *   4  second locks     switches of the namespaces themselves; streams, session, Landlock's rules
+ *   5  network joined
  *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
@@ -16,6 +16,7 @@
 #include "jail/inside.h"
 
 #include "base/clock.h"
+#include "jail/nest.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 #include "wire/msg.h"
@@ -25,13 +26,12 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { NEST_CONTROL = 3, NEST_QUOTA = 4 }; /* cordon-nest's descriptors; see prog/nest/main.c */
 
 /* Namespaced switches that stand behind other layers. An old kernel, or a container that hides
  * them, lacks a second lock, not the first one. */
@@ -44,35 +44,58 @@ static void second_locks(const struct jail_spec *spec, int proc)
     if (!jail_off(spec, pid))
         (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
                              spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
+    /* One user namespace below this one, the guest's, and none below that: behind seccomp's clone and
+     * unshare. */
+    if (spec->kind == JAIL_KIND_PROGRAM && !jail_off(spec, user))
+        (void)!fd_write_file(proc, "sys/user/max_user_namespaces", "1");
 }
 
 static int build_room(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
-    int r = 0;
-    if (spec->mode != JAIL_FULL)
-        return 0;
-    r = jail_net_start(st, err);
-    if (r == 0 &&
-        (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
-         jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0)) {
+    int r = jail_net_start(st, err);
+    if (r < 0) {
+        err_layer(err, "network");
+        return r;
+    }
+    jail_attest_own_rest(st->own_rest, st->proc);
+    if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
+        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
         err_layer(err, "process");
         return r;
     }
-    if (r == 0) {
-        r = jail_root_build(spec, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->binds, &st->quota, err);
+    if (r < 0)
+        err_layer(err, "filesystem");
+    else
+        second_locks(spec, st->proc);
+    return r;
+}
+
+/* What the launcher finds ready, and last what is waited for. */
+static int furnish(struct jail_stage *st)
+{
+    struct err *err = &st->err;
+    if (pipe2(st->ready, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
+    if (r < 0)
+        return r;
+    jail_apply_session(st->spec);
+    if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
+        r = jail_landlock_make(st->spec, &st->ruleset, err);
         if (r < 0) {
             err_layer(err, "filesystem");
             return r;
         }
-        r = jail_net_enter(st, err);
     }
-    if (r < 0)
-        err_layer(err, "network");
-    else
-        second_locks(spec, st->proc);
+    if (st->spec->mode == JAIL_FULL) {
+        r = jail_net_enter(st, err);
+        if (r < 0)
+            err_layer(err, "network");
+    }
     return r;
 }
 
@@ -94,11 +117,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
     struct err *err = &st->err;
-    int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
-    if (r < 0)
-        return r;
-    if (pipe2(st->ready, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
+    int r = 0;
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
     int left = waits ? 0 : jail_root_leave_old(st->spec);
     int flags = CLONE_VM | CLONE_FILES | SIGCHLD | (int)jail_ns_inner_flags(st->spec);
@@ -147,48 +166,44 @@ static int hand_over_files(struct jail_stage *st)
     return r < 0 || fd_send(st->control[1], &p) < 0 ? err_sys(&st->err, "hand over the files") : 0;
 }
 
-static int hand_over(struct jail_stage *st, pid_t guest)
+static int hand_over(struct jail_stage *st)
 {
-    char room[64], word[64];
+    char room[64];
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct buf watch = {.data = word, .cap = sizeof word, .max = sizeof word - 1};
     struct wire_writer w;
-    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
-                            ? UINT64_MAX
-                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
     wire_begin(&w, &frame, WIRE_LISTENER);
     int r = wire_end(&w);
-    wire_begin(&w, &watch, WIRE_WATCH);
-    wire_put_int(&w, guest);
-    wire_put_uint(&w, deadline);
-    wire_put_uint(&w, st->spec->mode);
-    if (r == 0)
-        r = wire_end(&w);
-    struct fd_packet to_supervisor = {
+    struct fd_packet p = {
         .data = frame.data, .len = frame.len, .fds = &st->listener, .nfds = st->listener >= 0};
-    struct fd_packet to_nest = {.data = watch.data, .len = watch.len};
-    if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 ||
-        fd_send(st->control[0], &to_nest) < 0)
-        return err_sys(&st->err, "hand over to cordon-nest");
+    if (r < 0 || fd_send(st->control[1], &p) < 0)
+        return err_sys(&st->err, "hand over the listener");
     return st->spec->keep_files && st->quota >= 0 ? hand_over_files(st) : 0;
 }
 
 /* Everything cordon-nest needs is in its place before the supervisor is told that the program runs. From
  * that word on it works again, in the memory we still share: only plain calls after it, no errno. If the
  * exec fails we are dead, the guest with us, and the supervisor sees the end of the socket. */
-static int become_nest(struct jail_stage *st)
+static int become_nest(struct jail_stage *st, pid_t guest)
 {
-    static char name[] = "cordon-nest", word[] = "--from-cordon";
-    static char *const argv[] = {name, word, NULL}, *const env[] = {NULL};
+    static char name[] = "cordon-nest";
+    char words[JAIL_NEST_WORDS][24], *const env[] = {NULL};
+    char *const argv[] = {name, words[JAIL_NEST_GUEST], words[JAIL_NEST_DEADLINE],
+                          words[JAIL_NEST_SUBREAPER], NULL};
+    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
+                            ? UINT64_MAX
+                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+    snprintf(words[JAIL_NEST_GUEST], sizeof *words, "%d", (int)guest);
+    snprintf(words[JAIL_NEST_DEADLINE], sizeof *words, "%llu", (unsigned long long)deadline);
+    snprintf(words[JAIL_NEST_SUBREAPER], sizeof *words, "%d", st->spec->mode != JAIL_FULL);
     int control = fcntl(st->control[1], F_DUPFD_CLOEXEC, 16);
     int nest = fcntl(st->nest, F_DUPFD_CLOEXEC, 16);
     int started = fcntl(st->started[1], F_DUPFD_CLOEXEC, 16);
     int quota = st->quota < 0 ? -1 : fcntl(st->quota, F_DUPFD_CLOEXEC, 16);
-    if (control < 0 || nest < 0 || started < 0 || dup2(control, NEST_CONTROL) < 0 ||
-        (quota >= 0 && dup2(quota, NEST_QUOTA) < 0))
+    if (control < 0 || nest < 0 || started < 0 || dup2(control, JAIL_NEST_CONTROL) < 0 ||
+        (quota >= 0 && dup2(quota, JAIL_NEST_QUOTA) < 0))
         return err_sys(&st->err, "hand over the descriptors");
     if (quota < 0)
-        fd_close(NEST_QUOTA);
+        fd_close(JAIL_NEST_QUOTA);
     for (int i = 0; i < 3; i++) /* the guest's streams are the guest's alone */
         fd_close(i);
     raw_syscall(SYS_write, started, (long)"S", 1, 0, 0);
@@ -201,14 +216,16 @@ int jail_build(void *p)
 {
     struct jail_stage *st = p;
     pid_t guest = 0;
-    int r = build_room(st);
+    int r = st->spec->mode == JAIL_FULL ? build_room(st) : 0;
+    if (r == 0)
+        r = furnish(st);
     if (r == 0)
         r = start_program(st, &guest);
     if (r == 0)
-        r = hand_over(st, guest);
+        r = hand_over(st);
     if (r == 0)
-        (void)become_nest(st); /* comes back only when it failed */
-    if (guest > 0) {           /* nothing of it may go on without an init above it */
+        (void)become_nest(st, guest); /* comes back only when it failed */
+    if (guest > 0) {                  /* nothing of it may go on without an init above it */
         kill(guest, SIGKILL);
         while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
             ;

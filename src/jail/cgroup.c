@@ -10,11 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,11 +24,19 @@
 
 static const char *const controllers[JAIL_CGROUP_PARTS] = {"memory", "pids", "cpuacct"};
 
+bool jail_cgroup_unified(void)
+{
+    struct statfs fs;
+    char text[512];
+    return statfs(TOP, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC &&
+           fd_read_file(AT_FDCWD, TOP "/cgroup.controllers", text, sizeof text) >= 0 &&
+           strstr(text, "memory");
+}
+
 int jail_cgroup_version(void)
 {
-    char text[512];
-    if (fd_read_file(AT_FDCWD, TOP "/cgroup.controllers", text, sizeof text) >= 0)
-        return strstr(text, "memory") ? 2 : 0;
+    if (jail_cgroup_unified())
+        return 2;
     return access(TOP "/memory/memory.limit_in_bytes", F_OK) == 0 ? 1 : 0;
 }
 

@@ -7,12 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+enum { CHUNK = 16384 };
 
 int jail_feed_join(struct jail_feed *f, int from, int to, int epoll, uint32_t tag, struct err *err)
 {
     *f = (struct jail_feed){.from = from, .to = to, .epoll = epoll, .tag = tag};
+    f->data = malloc(CHUNK);
+    if (!f->data)
+        return err_set(err, ERR_MEMORY, "no memory");
     if (fcntl(to, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(err, "pipe");
     struct epoll_event e = {.events = 0, .data.u32 = tag};
@@ -51,7 +57,7 @@ void jail_feed_step(struct jail_feed *f)
     if (f->to < 0)
         return;
     if (f->at == f->len) {
-        ssize_t n = read(f->from, f->data, sizeof f->data);
+        ssize_t n = read(f->from, f->data, CHUNK);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return;
         if (n <= 0) {
@@ -78,4 +84,6 @@ void jail_feed_stop(struct jail_feed *f)
         epoll_ctl(f->epoll, EPOLL_CTL_DEL, f->from, NULL); /* it is the caller's and stays open */
     fd_close(f->to);
     f->to = -1;
+    free(f->data);
+    f->data = NULL;
 }

@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define RANGE_FIRST 0x70000000UL /* above every range that login.defs and systemd hand out */
+#define INITIAL_NS                                                                                 \
+    0xEFFFFFFDUL /* the machine's first user namespace, in which every id is mapped */
 
 static bool has_capability(unsigned cap)
 {
@@ -45,7 +48,10 @@ static unsigned long mapped(const char *map, unsigned long id)
 
 int jail_identity_choose(struct jail_identity *ret, struct err *err)
 {
+    struct stat st;
     *ret = (struct jail_identity){.uid = geteuid(), .gid = getegid()};
+    if (stat("/proc/self/ns/user", &st) == 0)
+        ret->user_ns = (uint64_t)st.st_ino;
     if (ret->uid != 0)
         return 0;
     if (!has_capability(CAP_SETUID) || !has_capability(CAP_SETGID)) {
@@ -56,9 +62,11 @@ int jail_identity_choose(struct jail_identity *ret, struct err *err)
                 "cordon as an ordinary user, or give the container both capabilities");
         return err_layer(err, "process");
     }
-    unsigned long want = RANGE_FIRST + (unsigned long)getpid();
-    unsigned long uid = mapped("/proc/self/uid_map", want);
-    unsigned long gid = mapped("/proc/self/gid_map", want);
+    unsigned long want = RANGE_FIRST + (unsigned long)getpid(), uid = want, gid = want;
+    if (ret->user_ns != INITIAL_NS) {
+        uid = mapped("/proc/self/uid_map", want);
+        gid = mapped("/proc/self/gid_map", want);
+    }
     if (uid == 0 || gid == 0)
         return 0; /* only root itself is mapped here, so it is not the host's root */
     ret->change = true;

@@ -26,17 +26,18 @@
 struct jail_stage {
     const struct jail_spec *spec;
     const struct jail_proof *own; /* who and where the supervisor is */
+    struct jail_proof *own_rest;  /* the same, for what the builder has to add */
     uid_t uid;                    /* the id on the host that is root of the jail's namespace */
     gid_t gid;
     int proc;                  /* /proc of the supervisor's world */
     int nest;                  /* cordon-nest, to be executed */
     int control[2];            /* supervisor's end, cordon-nest's end */
-    int net;                   /* set by the builder: where its network comes from */
+    int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int stdio[3];              /* the guest's streams */
     int channel;               /* and what it finds as descriptor 3; -1: none */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
-    int ruleset;               /* the Landlock rules, made ahead; -1: made by the launcher */
+    int ruleset;               /* the Landlock rules, made ahead; a template's makes them itself */
     int listener;              /* set by the launcher; -1: none */
     int started[2];            /* from the builder to the supervisor: the program runs */
     int ready[2];              /* from the launcher to the builder */
@@ -58,8 +59,10 @@ uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, o
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
  * without CAP_SETGID outside. */
 int jail_ns_no_setgroups(int proc);
-/* Writes the one-line maps INSIDE -> OUTSIDE of the calling process. PROC is a descriptor of /proc.
+/* Writes the one-line maps INSIDE -> OUTSIDE of the process WHO (its folder in /proc), or of the calling one. PROC is a descriptor of /proc.
  * Returns 0, or -1 with errno. */
+int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned long outside_uid,
+                unsigned long inside_gid, unsigned long outside_gid);
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
 
@@ -80,8 +83,7 @@ ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *er
 ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
                                          struct err *err); /* the last */
 
-/* landlock.c. A template makes the rules once; its children only enter them. */
-ERR_MUST_USE int jail_landlock_apply(const struct jail_spec *spec, struct err *err);
+/* landlock.c. The rules are made by the builder, or once by a template; a launcher only enters them. */
 ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset,
                                     struct err *err);
 ERR_MUST_USE int jail_landlock_enter(int ruleset, struct err *err);
@@ -101,10 +103,14 @@ ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_liste
 ERR_MUST_USE int jail_seccomp_let_exec(int listener, struct err *err);
 bool jail_seccomp_notifies_exec(const struct jail_spec *spec);
 
+/* apply.c: what a guest inherits: keys, session, umask, signals. */
+void jail_apply_session(const struct jail_spec *spec);
+
 int jail_build(void *stage);  /* build.c: the builder's body; returns only when it failed */
 int jail_launch(void *stage); /* apply.c: the launcher's body; returns only when it failed */
 
 /* The steps of apply.c that a child of a template takes too. */
+void jail_apply_signals(void); /* default actions for all, as an exec of ours would find them */
 ERR_MUST_USE int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof,
                                      int *ret_status);
 ERR_MUST_USE int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof);

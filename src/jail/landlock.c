@@ -131,13 +131,6 @@ int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset, struct er
     return r;
 }
 
-int jail_landlock_apply(const struct jail_spec *spec, struct err *err)
-{
-    FD_AUTO ruleset = -1;
-    int r = jail_landlock_make(spec, &ruleset, err);
-    return r < 0 ? r : jail_landlock_enter(ruleset, err);
-}
-
 int jail_landlock_enter(int ruleset, struct err *err)
 {
     return sys_landlock_restrict(ruleset) < 0 ? err_sys(err, "restrict_self") : 0;

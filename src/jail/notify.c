@@ -186,6 +186,30 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
     }
 }
 
+/* A field of /proc/PID/status: the last number of its line, or -1. */
+static long status_number(pid_t pid, const char *key)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at = fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, key) : NULL;
+    long last = -1;
+    if (at)
+        at += strlen(key);
+    while (at && *at && *at != '\n') {
+        char *end;
+        last = strtol(at, &end, 10);
+        at = end + strspn(end, " \t");
+    }
+    return last;
+}
+
+/* A session and its branches have one listener, and whoever listens answers for all of them. */
+static bool is_ours(const struct jail_watch *w, const struct seccomp_notif *n)
+{
+    return !w->only || (pid_t)n->pid == w->only ||
+           status_number((pid_t)n->pid, "\nTgid:") == w->only;
+}
+
 static void record(struct jail_watch *w, const struct seccomp_notif *n)
 {
     char rule[48], detail[320];
@@ -211,25 +235,9 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
             hint = own_hints[i].hint;
     if (n->data.nr == SYS_clone && n->data.args[0] & CLONE_THREAD)
         hint = "there are no threads here; do one thing after another";
+    if (!is_ours(w, n))
+        hint = "it was another branch of this session that tried";
     jail_violation_add(w->out, call->layer, rule, detail, hint, 0);
-}
-
-/* The last number of the line is what the process calls itself: it may be deep in pid namespaces. */
-static long own_pid(pid_t pid)
-{
-    char path[32], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    const char *at =
-        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nNStgid:") : NULL;
-    long last = -1;
-    if (at)
-        at += strlen("\nNStgid:");
-    while (at && *at && *at != '\n') {
-        char *end;
-        last = strtol(at, &end, 10);
-        at = end + strspn(end, " \t");
-    }
-    return last;
 }
 
 /* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
@@ -238,7 +246,8 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
 {
     if (n->data.nr != SYS_kill && n->data.nr != SYS_tgkill)
         return false;
-    long pid = own_pid((pid_t)n->pid);
+    /* what the process calls itself, deep in pid namespaces */
+    long pid = status_number((pid_t)n->pid, "\nNStgid:");
     uint64_t id = n->id;
     return pid > 0 && (int)n->data.args[0] == pid &&
            ioctl(w->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
@@ -262,7 +271,7 @@ void jail_notify_handle(struct jail_watch *w)
     out.resp.id = in.notif.id;
     out.resp.error = -EPERM;
     bool ends = in.notif.data.nr == SYS_exit_group;
-    if (ends)
+    if (ends && is_ours(w, &in.notif))
         jail_notify_last_look(w, (pid_t)in.notif.pid);
     if (ends || signals_itself(w, &in.notif)) {
         out.resp.error = 0;

@@ -4,6 +4,8 @@
  * Each run has its own, which also makes RLIMIT_NPROC count this run alone. */
 #include "jail/inside.h"
 
+#include "sys/fd.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
@@ -89,6 +91,15 @@ int jail_ns_no_setgroups(int proc)
     ssize_t n = write(fd, "deny", 4);
     close(fd);
     return n == 4 ? 0 : -1;
+}
+
+int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned long outside_uid,
+                unsigned long inside_gid, unsigned long outside_gid)
+{
+    FD_AUTO dir = openat(proc, who, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || write_map(dir, "uid_map", inside_uid, outside_uid) < 0)
+        return -1;
+    return write_map(dir, "gid_map", inside_gid, outside_gid);
 }
 
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,

@@ -22,6 +22,7 @@ struct jail_identity {
     bool mapped_mounts; /* and may map mounts to that id */
     uid_t uid;
     gid_t gid;
+    uint64_t user_ns; /* the user namespace that we are in */
 };
 ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err);
 
@@ -41,8 +42,9 @@ struct jail_cgroup {
     {                                                                                              \
         .parent = {-1, -1, -1}, .dir = { -1, -1, -1 }                                              \
     }
-int jail_cgroup_version(
-    void); /* 2, 1 or 0: what this machine mounts a memory controller as; cheap */
+/* 2, 1 or 0: what this machine mounts a memory controller as; and whether that is 2, in one call. */
+int jail_cgroup_version(void);
+bool jail_cgroup_unified(void);
 struct jail_janitor;
 /* Whatever is made was told to the janitor first. */
 ERR_MUST_USE int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *janitor,
@@ -97,7 +99,7 @@ struct jail_feed {
     uint32_t tag;
     bool always_ready;
     size_t at, len;
-    char data[16384];
+    char *data;
 };
 ERR_MUST_USE int jail_feed_start(struct jail_feed *f, int from, int epoll, uint32_t tag,
                                  int *ret_theirs, struct err *err);
@@ -112,6 +114,7 @@ struct jail_watch {
     int listener;
     const struct jail_filter *filter;
     const struct jail_limits *limits;
+    pid_t only;        /* of a session: branches of it have the same listener; 0: all are ours */
     bool group_counts; /* a cgroup tells when it refused a task: no need to guess at the end */
     struct jail_outcome *out;
 };

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +64,10 @@ void jail_run_empty(struct jail_run *run)
 static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct err *err)
 {
     bool many = run->spec.limits.processes > 0;
-    int version =
-        by == JAIL_MEMORY_RLIMIT || jail_off(&run->spec, cgroup) ? 0 : jail_cgroup_version();
-    bool want = by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (version == 2 || many));
-    if (want && !jail_off(&run->spec, cgroup)) {
+    bool want =
+        !jail_off(&run->spec, cgroup) &&
+        (by == JAIL_MEMORY_CGROUP || (by == JAIL_MEMORY_AUTO && (many || jail_cgroup_unified())));
+    if (want) {
         struct err why = ERR_INIT;
         int r = jail_janitor_start(&run->janitor, &why);
         if (r == 0)
@@ -143,6 +144,15 @@ static int step_down(struct jail_run *run, struct err *err)
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* or the id maps cannot be written; undone once they are */
     id->change = false;
     return 0;
+}
+
+int jail_run_step_down(struct jail_run *run, struct err *err)
+{
+    if (run->cgroup.version) /* reading it, and making room after it, needs root */
+        return 0;
+    int r = step_down(run, err);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    return r;
 }
 
 static int open_input(struct jail_run *run, int from, int *ret_theirs, struct err *err)
@@ -260,6 +270,7 @@ void jail_run_free(struct jail_run *run)
         free(run->env);
         free(run->spec.binds);
     }
+    free(run->feed.data);
     free(run->out.violations);
     free(run);
 }
@@ -308,7 +319,7 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
 
 static void on_control(struct jail_run *run)
 {
-    char frame[4096];
+    char frame[2048];
     int fd = -1;
     struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = &fd, .nfds = 1};
     struct wire_reader r;
@@ -330,6 +341,18 @@ static void on_control(struct jail_run *run)
     fd_close(fd);
 }
 
+/* On how many processors the guest can be at the same time. */
+static uint64_t at_once(const struct jail_run *run)
+{
+    const struct jail_limits *l = &run->spec.limits;
+    uint64_t tasks = 1 + l->threads + l->processes;
+    cpu_set_t mine;
+    /* more than fit the set: as many as there are tasks */
+    uint64_t cores =
+        sched_getaffinity(0, sizeof mine, &mine) == 0 ? (uint64_t)CPU_COUNT(&mine) : tasks;
+    return cores < tasks ? cores : tasks;
+}
+
 /* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
  * grows at most by one second a second and core. */
 static void on_timer(struct jail_run *run)
@@ -349,8 +372,7 @@ static void on_timer(struct jail_run *run)
         jail_run_force(run, JAIL_END_WALL);
         return;
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t to_cpu = (cpu_limit - used) / (uint64_t)(cores > 0 ? cores : 1) + CLOCK_NS_PER_MS;
+    uint64_t to_cpu = (cpu_limit - used) / at_once(run) + CLOCK_NS_PER_MS;
     uint64_t to_wall = wall_end - now;
     jail_run_arm(run, to_cpu < to_wall ? to_cpu : to_wall);
 }

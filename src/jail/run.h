@@ -78,6 +78,10 @@ ERR_MUST_USE int jail_run_new(const struct jail_spec *spec, const struct jail_st
                               struct jail_run **ret_run, struct err *err);
 void jail_run_free(struct jail_run *run); /* ends it first if it still runs */
 
+/* The same as jail_start.step_down, later: for a run that waits for its first guest byte while root is still
+ * needed for other things. */
+ERR_MUST_USE int jail_run_step_down(struct jail_run *run, struct err *err);
+
 int jail_run_fd(const struct jail_run *run); /* readable when a step has work: for an event loop */
 
 /* Handles what is there, waiting at most TIMEOUT_MS (-1: no bound). True when the run is over. */

@@ -47,6 +47,9 @@ void jail_run_empty(struct jail_run *run); /* as a run that has nothing yet */
 ERR_MUST_USE int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err);
 void jail_run_arm(struct jail_run *run, uint64_t ns);
 
+/* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
+pid_t jail_pid_behind(int pidfd);
+
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
 void jail_run_reap(struct jail_run *run);                    /* all of it is dead when this returns,

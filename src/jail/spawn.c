@@ -23,6 +23,7 @@
 struct helper {
     const struct jail_spawn *s;
     struct jail_stage stage;
+    struct jail_proof own;
     pid_t builder; /* set by whoever cloned it */
     char stack[128 * 1024]
         __attribute__((aligned(16))); /* the builder's, until it is cordon-nest */
@@ -133,20 +134,20 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
         return err_sys(err, "open /proc");
-    /* Shared, since a copy of us may have to tell us how it went. */
-    struct helper *h =
-        mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    /* Shared where a copy of us has to tell us how it went; it is the dearer kind. */
+    const int kind = s->cgroup && s->cgroup->version == 2 ? MAP_SHARED : MAP_PRIVATE;
+    struct helper *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
     if (h == MAP_FAILED)
         return err_sys(err, "mmap");
     /* A supervisor that runs others already hides from dumps, and so could not write the id maps. */
     if (prctl(PR_GET_DUMPABLE) == 0)
         prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    struct jail_proof own;
-    jail_attest_before(&own, proc);
+    jail_attest_own(&h->own, s->id->user_ns);
     h->s = s;
     h->builder = -1;
     h->stage = (struct jail_stage){.spec = s->spec,
-                                   .own = &own,
+                                   .own = &h->own,
+                                   .own_rest = &h->own,
                                    .uid = s->id->uid,
                                    .gid = s->id->gid,
                                    .proc = proc,

@@ -13,6 +13,7 @@
 #include "sys/raw.h"
 #include "wire/msg.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -57,23 +58,10 @@ static void tell_exit(int control, int status, const struct rusage *used)
         raw_syscall(SYS_sendto, control, (long)b.data, (long)b.len, MSG_NOSIGNAL | MSG_DONTWAIT, 0);
 }
 
-/* The guest of this member is dead: reaped, and told. */
-static void buried(const struct member *m)
-{
-    siginfo_t info;
-    struct rusage used;
-    memset(&info, 0, sizeof info);
-    memset(&used, 0, sizeof used);
-    long r = raw_syscall(SYS_waitid, P_PIDFD, m->guest, (long)&info, WEXITED, (long)&used);
-    int status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
-    if (r == 0)
-        tell_exit(m->control, status, &used);
-    shut(m->control);
-    shut(m->guest);
-}
+/* What is said on a socket: one more member, or nothing right now, or its end. */
+enum word { MEMBER, NOTHING, END };
 
-/* One more member, if that is what was said. */
-static bool welcome(struct family *f, int control)
+static enum word hear(struct family *f, int control)
 {
     union {
         struct cmsghdr head;
@@ -93,11 +81,36 @@ static bool welcome(struct family *f, int control)
     if (n > 0 && fds[1] >= 0 && f->count < MEMBERS && wire_open(&r, frame, (size_t)n, NULL) == 0 &&
         r.type == WIRE_MEMBER) {
         f->member[f->count++] = (struct member){.guest = fds[0], .control = fds[1]};
-        return true;
+        return MEMBER;
     }
     shut(fds[0]);
     shut(fds[1]);
-    return false;
+    return n == -EAGAIN ? NOTHING : END;
+}
+
+/* All that was said so far. A member may be named in the moment before the one that names it dies, so this
+ * comes before any burial. */
+static enum word hear_all(struct family *f, int control)
+{
+    enum word w = END;
+    while (control >= 0 && (w = hear(f, control)) == MEMBER)
+        ;
+    return w;
+}
+
+/* The guest of this member is dead: reaped, and told. */
+static void bury(const struct member *m)
+{
+    siginfo_t info;
+    struct rusage used;
+    memset(&info, 0, sizeof info);
+    memset(&used, 0, sizeof used);
+    long r = raw_syscall(SYS_waitid, P_PIDFD, m->guest, (long)&info, WEXITED, (long)&used);
+    int status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
+    if (r == 0)
+        tell_exit(m->control, status, &used);
+    shut(m->control);
+    shut(m->guest);
 }
 
 void jail_warden(int control, int guest)
@@ -114,10 +127,14 @@ void jail_warden(int control, int guest)
             break; /* nothing interrupts us; without ears we must not go on */
         for (size_t i = count; i-- > 0;) {
             struct member *m = &f.member[i];
-            if (p[2 * i + 1].revents) {
-                buried(m);
+            const bool dead = p[2 * i + 1].revents;
+            if (!dead && !p[2 * i].revents)
+                continue;
+            bool leashed = hear_all(&f, m->control) == NOTHING;
+            if (dead) {
+                bury(m);
                 *m = f.member[--f.count];
-            } else if (p[2 * i].revents && !welcome(&f, m->control)) {
+            } else if (!leashed) {
                 raw_syscall(SYS_pidfd_send_signal, m->guest, SIGKILL, 0, 0, 0);
                 shut(m->control);
                 m->control = -1;

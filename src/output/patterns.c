@@ -115,7 +115,7 @@ enum { DIGIT = 1, ENDS = 2, CONTEXT = 4 };
 /* A prefix, a class, at least so many bytes of it. DIGIT: one of the first 48 is a digit, as in every key
  * and in few words. ENDS: exactly so many. CONTEXT: the prefix stays, blanks and quotes may follow it. */
 static const struct row {
-    const char *prefix, *label;
+    char prefix[24], label[28]; /* in place: no relocation at the start of a program */
     enum class run;
     unsigned char min, flags;
     enum class rest; /* what follows the run and goes with it; NOTHING: more of the same */
@@ -396,7 +396,8 @@ static size_t pass(struct output_clean *c, const unsigned char *s, size_t n, boo
         i += h.len;
         from = i;
     }
-    output_keep(c, s + from, i - from);
+    if (i > from)
+        output_keep(c, s + from, i - from);
     if (i)
         st->before = s[i - 1];
     return i;

@@ -92,4 +92,4 @@ with open(out, "w", encoding="ascii") as f:
             "static const char *const files[] = {\"built-in\"};\n\n"
             f"const struct policy policy_builtin = {{\n{''.join(lines)}"
             f"    .roles = roles,\n    .nroles = {len(roles)},\n    .tools = tools,\n    .ntools = {len(tools)},\n"
-            "    .profiles = policy_profiles,\n    .files = files,\n    .nfiles = 1,\n};\n")
+            "    .files = files,\n    .nfiles = 1,\n};\n")

@@ -64,7 +64,7 @@ static void unknown_key(struct policy_loader *l, const struct policy_node *n, co
     char all[300] = "";
     for (size_t i = 0; i < nkeys && strlen(all) < sizeof all - 70; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", keys[i]);
-    policy_load_problem(l, n->key, "unknown key '%.64s'%s%s%s; %s%s has %s", n->key->text,
+    policy_load_problem(l, n->key, "unknown key '%.64s'%s%s%s (%s%s has %s)", n->key->text,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
                         *what ? "" : "a policy", what, all);
 }
@@ -251,7 +251,8 @@ struct policy_box *policy_box_new(void)
     arena_init(&box->mem, 16 * MIB);
     box->p = policy_builtin;
     box->refs = 1;
-    while (policy_builtin.profiles[box->nprofiles])
+    const struct policy_profile *const *profiles = policy_profiles();
+    while (profiles[box->nprofiles])
         box->nprofiles++;
     box->origins = arena_alloc(&box->mem, policy_nkeys * sizeof *box->origins);
     box->roles = arena_alloc(&box->mem, POLICY_ROLES_MAX * sizeof *box->roles);
@@ -267,7 +268,7 @@ struct policy_box *policy_box_new(void)
     }
     memcpy(box->roles, box->p.roles, box->p.nroles * sizeof *box->roles);
     memcpy(box->tools, box->p.tools, box->p.ntools * sizeof *box->tools);
-    memcpy(box->profiles, box->p.profiles, box->nprofiles * sizeof(void *));
+    memcpy(box->profiles, profiles, box->nprofiles * sizeof(void *));
     box->files[0] = policy_builtin.files[0];
     box->p.origins = box->origins;
     box->p.roles = box->roles;

@@ -5,16 +5,14 @@
 
 #include <string.h>
 
-static const struct policy_key role_tools = {
-    "tools of a role", POLICY_TYPE_WORDS, 0, 0, 256, "", ""};
+static const struct policy_key role_tools = {"tools of a role", POLICY_TYPE_WORDS, 0, 0, 256, ""};
 static const struct policy_key judge_command = {
-    "command of a judge", POLICY_TYPE_WORDS, 0, 0, 64, "", ""};
+    "command of a judge", POLICY_TYPE_WORDS, 0, 0, 64, ""};
 static const struct policy_key judge_timeout = {"timeout of a judge",
                                                 POLICY_TYPE_MILLIS,
                                                 offsetof(struct policy, arena.timeout_ms),
                                                 1,
                                                 3600000,
-                                                "",
                                                 ""};
 
 static bool good_name(struct policy_loader *l, const struct policy_node *n, const char *what)
@@ -64,13 +62,9 @@ void policy_load_roles(struct policy_loader *l, const struct policy_node *map)
 void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
 {
     static const char *const keys[] = {"risk", NULL};
-    static const struct policy_key risk_key = {"risk of a tool",
-                                               POLICY_TYPE_ENUM,
-                                               offsetof(struct policy, arena.risk),
-                                               0,
-                                               0,
-                                               POLICY_RISKS,
-                                               ""};
+    static const struct policy_key risk_key = {
+        "risk of a tool", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0,
+        POLICY_RISKS};
     struct policy_box *box = l->box;
     if (!policy_load_map(l, map, "tools", NULL))
         return;

@@ -18,8 +18,8 @@ struct draft {
     size_t count, room;
 };
 
-static const struct policy_key remove_key = {
-    "remove", POLICY_TYPE_WORDS, 0, 0, POLICY_RULES_MAX, "", ""};
+static const struct policy_key remove_key = {"remove", POLICY_TYPE_WORDS, 0,
+                                             0,        POLICY_RULES_MAX,  ""};
 
 static bool module_kind(enum policy_rule_kind k)
 {
@@ -240,11 +240,11 @@ static bool read_switch(struct policy_loader *l, const struct policy_node *map, 
 static void load_switches(struct policy_loader *l, const struct policy_node *n, struct draft *d)
 {
     static const struct policy_key flag = {
-        "", POLICY_TYPE_BOOL, offsetof(struct policy, pool.enabled), 0, 0, "", ""};
+        "", POLICY_TYPE_BOOL, offsetof(struct policy, pool.enabled), 0, 0, ""};
     static const struct policy_key imports = {
-        "", POLICY_TYPE_ENUM, offsetof(struct policy, run.mode), 0, 0, "listed any", ""};
+        "", POLICY_TYPE_ENUM, offsetof(struct policy, run.mode), 0, 0, "listed any"};
     static const struct policy_key size = {
-        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.output), 1, LIMIT_SOURCE, "", ""};
+        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.output), 1, LIMIT_SOURCE, ""};
     struct policy at = {0};
     const struct policy_node *summary = policy_load_get(n, "summary");
     const char *text = summary ? policy_load_text(l, summary, "summary", POLICY_TEXT_MAX) : NULL;

@@ -5,6 +5,8 @@
 
 const struct policy_profile *policy_find_profile(const struct policy *p, const char *name)
 {
+    if (!p->profiles)
+        return policy_profile_find(name);
     for (const struct policy_profile *const *x = p->profiles; *x; x++)
         if (strcmp((*x)->name, name) == 0)
             return *x;

@@ -95,7 +95,8 @@ struct policy {
         uint64_t idle_ms; /* the holder ends when nobody asked for this long */
         uint64_t memory;  /* for children that wait */
     } pool;
-    const struct policy_profile *const *profiles; /* built-in and the operator's; ended by NULL */
+    const struct policy_profile *const
+        *profiles; /* ended by NULL; NULL itself: the built-in ones */
     const struct policy_role *roles;
     size_t nroles;
     const struct policy_tool *tools;

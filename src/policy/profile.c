@@ -1,5 +1,5 @@
 /* The tables themselves are made by the build of policies/: here are only the words for their numbers
- * and the look-up by name. */
+ * and the look-up by name, which unpacks a table at its first use. */
 #include "policy/profile.h"
 
 #include <string.h>
@@ -64,10 +64,31 @@ int policy_import_mode_find(const char *word)
     return find(mode_words, POLICY_IMPORT_MODE_COUNT, word);
 }
 
+static const struct policy_profile *unpack(const struct policy_packed_profile *p)
+{
+    if (p->profile->rules)
+        return p->profile;
+    for (size_t i = 0; i < p->profile->rule_count; i++) {
+        const struct policy_packed_rule *r = &p->packed[i];
+        p->rules[i] = (struct policy_rule){(enum policy_rule_kind)r->kind, p->text + r->name,
+                                           p->text + r->id, p->text + r->reason, p->text + r->hint};
+    }
+    p->profile->rules = p->rules;
+    return p->profile;
+}
+
 const struct policy_profile *policy_profile_find(const char *word)
 {
-    for (const struct policy_profile *const *p = policy_profiles; *p; p++)
-        if (strcmp((*p)->name, word) == 0)
-            return *p;
+    for (const struct policy_packed_profile *p = policy_packed_profiles; p->profile; p++)
+        if (strcmp(p->profile->name, word) == 0)
+            return unpack(p);
     return NULL;
+}
+
+const struct policy_profile *const *policy_profiles(void)
+{
+    static const struct policy_profile *all[8];
+    for (size_t i = 0; policy_packed_profiles[i].profile && i < 7; i++)
+        all[i] = unpack(&policy_packed_profiles[i]);
+    return all;
 }

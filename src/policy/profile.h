@@ -90,10 +90,24 @@ struct policy_profile {
     size_t rule_count;
 };
 
-/* A built-in profile, or NULL. */
+/* A built-in profile, or NULL. The same pointer each time. */
 const struct policy_profile *policy_profile_find(const char *name);
 /* The built-in profiles, ended by NULL; strict comes first and is the default. */
-extern const struct policy_profile *const policy_profiles[];
+const struct policy_profile *const *policy_profiles(void);
+
+/* How the build writes a table down: places in one text instead of pointers, so that a program that judges
+ * nothing does not pay for a thousand relocations at its start. policy_profile_find unpacks. */
+struct policy_packed_rule {
+    uint8_t kind;
+    uint32_t name, id, reason, hint;
+};
+struct policy_packed_profile {
+    struct policy_profile *profile; /* whole but for the contents of its rules */
+    struct policy_rule *rules;      /* room for them */
+    const struct policy_packed_rule *packed;
+    const char *text;
+};
+extern const struct policy_packed_profile policy_packed_profiles[]; /* ended by NULL */
 
 const char *policy_rule_kind_name(enum policy_rule_kind kind);
 /* -1 when WORD is none. */

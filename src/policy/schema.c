@@ -11,7 +11,7 @@
 
 const struct policy_key policy_keys[] = {
 #define KEY(type, path, field, min, max, words, doc)                                               \
-    {path, POLICY_TYPE_##type, offsetof(struct policy, field), min, max, words, doc},
+    {path, POLICY_TYPE_##type, offsetof(struct policy, field), min, max, words},
 #include "policy/keys.inc"
 #undef KEY
 };

@@ -23,18 +23,20 @@ enum policy_type {
     POLICY_TYPE_WORDS,
 };
 
+#define POLICY_KEY_MAX 64 /* bytes of a path */
+
+/* Texts in place, not by pointer: the table needs no relocation at the start of a program. */
 struct policy_key {
-    const char *path;
+    char path[32];
     enum policy_type type;
-    size_t offset; /* in struct policy */
+    uint32_t offset; /* in struct policy */
     uint64_t min, max;
-    const char *words, *doc;
+    char words[56];
 };
 
 extern const struct policy_key policy_keys[];
 extern const size_t policy_nkeys;
 
-#define POLICY_KEY_MAX      64  /* bytes of a path */
 #define POLICY_WORD_MAX     512 /* bytes of one word in a list, a name, a file */
 #define POLICY_ROLES_MAX    64
 #define POLICY_TOOLS_MAX    256

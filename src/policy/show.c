@@ -158,11 +158,11 @@ static struct policy_origin origin_of(const struct policy *p, size_t index)
 /* ---- things with names ---- */
 
 static const struct policy_key text_key = {
-    "", POLICY_TYPE_FILE, offsetof(struct policy, run.role), 0, 0, "", ""};
+    "", POLICY_TYPE_FILE, offsetof(struct policy, run.role), 0, 0, ""};
 static const struct policy_key words_key = {
-    "", POLICY_TYPE_WORDS, offsetof(struct policy, run.profiles), 0, 0, "", ""};
+    "", POLICY_TYPE_WORDS, offsetof(struct policy, run.profiles), 0, 0, ""};
 static const struct policy_key flag_key = {
-    "", POLICY_TYPE_BOOL, offsetof(struct policy, pool.enabled), 0, 0, "", ""};
+    "", POLICY_TYPE_BOOL, offsetof(struct policy, pool.enabled), 0, 0, ""};
 
 static void text_value(struct show *s, const char *name, const char *text,
                        struct policy_origin from)
@@ -198,7 +198,7 @@ static void show_roles(struct show *s)
 static void show_tools(struct show *s)
 {
     static const struct policy_key risk = {
-        "", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0, POLICY_RISKS, ""};
+        "", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0, POLICY_RISKS};
     char path[160];
     open_map(s, "tools");
     for (size_t i = 0; i < s->p->ntools; i++) {
@@ -319,11 +319,13 @@ static void show_rules(struct show *s, const struct policy_profile *profile,
 static void show_profiles(struct show *s)
 {
     static const struct policy_key size = {
-        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.output), 0, 0, "", ""};
+        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.output), 0, 0, ""};
     char path[160];
+    const struct policy_profile *const *profiles =
+        s->p->profiles ? s->p->profiles : policy_profiles();
     open_map(s, "profiles");
-    for (size_t i = 0; s->p->profiles[i]; i++) {
-        const struct policy_profile *p = s->p->profiles[i];
+    for (size_t i = 0; profiles[i]; i++) {
+        const struct policy_profile *p = profiles[i];
         struct policy_profile_origin from = {0};
         if (s->p->profile_origins)
             from = s->p->profile_origins[i];

@@ -86,23 +86,35 @@ for path in files:
     name, seen, ids = profile["profile"], set(), set()
     if name in names or not re.fullmatch(r"[a-z]\w*", name):
         raise SystemExit(f"{path}: {name!r} is no name for a profile, or comes twice")
-    rows = []
+    rows, blob, places = [], [], {}
+
+    def place(text):
+        """Where a text stands among all of this profile's; equal ones stand there once."""
+        if text not in places:
+            places[text] = sum(len(t.encode()) + 1 for t in blob)
+            blob.append(text)
+        return places[text]
+
     for rule in profile["rules"]:
         check_rule(path, rule, seen, ids)
-        rows.append(f"    {{POLICY_{KINDS[rule['kind']]}, {c_string(rule['name'])}, {c_string(rule['id'])},\n"
-                    f"     {c_string(rule['reason'])},\n     {c_string(rule['hint'])}}},\n")
+        where = ", ".join(str(place(rule[k])) for k in ("name", "id", "reason", "hint"))
+        rows.append(f"    {{POLICY_{KINDS[rule['kind']]}, {where}}}, /* {rule['name'].replace('*/', '* /')} */\n")
     names.append(name)
     flag = {True: "true", False: "false"}
+    text_rows = "".join(f'    {c_string(t)[:-1]}\\0"\n' for t in blob) or '    ""\n'
     # a table of nothing is no C: the count says that it is empty
-    tables.append(f"static const struct policy_rule rules_{name}[] = {{\n{''.join(rows) or '    {0},' + chr(10)}}};\n"
-                  f"static const struct policy_profile profile_{name} = {{\n"
+    tables.append(f"static const char text_{name}[] =\n{text_rows.rstrip()};\n"
+                  f"static const struct policy_packed_rule packed_{name}[] = {{\n{''.join(rows) or '    {0},' + chr(10)}}};\n"
+                  f"static struct policy_rule rules_{name}[{max(len(rows), 1)}];\n"
+                  f"static struct policy_profile profile_{name} = {{\n"
                   f"    .name = \"{name}\",\n    .summary = {c_string(profile['summary'])},\n"
                   f"    .imports = {MODES[profile['imports']]},\n    .guards = {flag[profile['guards']]},\n"
                   f"    .threads = {flag[profile['threads']]},\n    .source_max = {profile['source_max']},\n"
-                  f"    .rules = rules_{name},\n    .rule_count = {len(rows)},\n}};\n")
+                  f"    .rule_count = {len(rows)},\n}};\n")
 
 with open(out, "w", encoding="ascii") as f:
     f.write("/* Made by src/policy/tables.py of policies/: edit those. */\n#include \"policy/profile.h\"\n\n")
     f.write("\n".join(tables))
-    f.write("\nconst struct policy_profile *const policy_profiles[] = {%s, NULL};\n"
-            % ", ".join(f"&profile_{n}" for n in names))
+    f.write("\nconst struct policy_packed_profile policy_packed_profiles[] = {\n")
+    f.writelines(f"    {{&profile_{n}, rules_{n}, packed_{n}, text_{n}}},\n" for n in names)
+    f.write("    {0},\n};\n")

@@ -71,7 +71,7 @@ static const char *const forms[] = {"metaclass",       "unlisted-import", "star-
 static void seeds(void)
 {
     const struct policy_profile *strict = policy_profile_find("strict");
-    tap_ok(strict == policy_profiles[0], "strict is the default");
+    tap_ok(strict == policy_profiles()[0], "strict is the default");
     tap_ok(strict->guards && !strict->threads && strict->imports == POLICY_IMPORTS_LISTED,
            "strict: guards on, no threads, listed imports only");
     tap_eq_int(strict->source_max, 50000, "strict: the seed's 50 KB");
@@ -106,7 +106,7 @@ static void others(void)
 
 static void every_line(void)
 {
-    for (const struct policy_profile *const *p = policy_profiles; *p; p++) {
+    for (const struct policy_profile *const *p = policy_profiles(); *p; p++) {
         size_t silent = 0;
         for (size_t i = 0; i < (*p)->rule_count; i++)
             silent += !(*p)->rules[i].id[0] || !(*p)->rules[i].reason[0];

@@ -29,7 +29,8 @@ def case(name, text, expect):
         print(f"# exit {code}, wanted {expect!r}, stderr {err!r}")
 
 
-case("a good line becomes a row", HEAD + GOOD, '{POLICY_CALL_DENY, "eval", "py.call.eval",')
+case("a good line becomes a row", HEAD + GOOD, '{POLICY_CALL_DENY, 0, 5, 18, 20}, /* eval */')
+case("equal texts stand there once", HEAD + GOOD.replace("hint: h", "hint: r"), '{POLICY_CALL_DENY, 0, 5, 18, 18}, /* eval */')
 case("a quote is escaped", HEAD + GOOD.replace("hint: h", "hint: 'say \"x\" é'"), '{POLICY_CALL_DENY')
 case("an unknown kind", HEAD + GOOD.replace("call-deny", "call-denied"), ":8: no such kind: call-denied")
 case("an unknown construct", HEAD + GOOD.replace("call-deny, name: eval", "construct-deny, name: goto"), "no such construct: goto")

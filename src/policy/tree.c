@@ -103,6 +103,7 @@ static void hang(struct builder *b, struct policy_node *node)
         return;
     }
     struct policy_node *parent = b->stack[b->depth - 1].node;
+    base_assert(parent != NULL);
     if (parent->kind == POLICY_MAP && !b->stack[b->depth - 1].key) {
         b->stack[b->depth - 1].key = node;
         return;

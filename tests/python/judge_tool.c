@@ -1,7 +1,7 @@
 /* The judge without a jail, for tests: nothing that it is given is run. Reads from stdin, again and again, a
  * line `PROFILE LENGTH` and that many bytes; writes the report of each as a line of JSON. One process judges
  * many sources, so it also shows that none of them leaves anything behind. */
-#include "worker/python/judge.h"
+#include "worker/python/test_start.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,13 +31,8 @@ static int judge(const char *profile, const char *source, size_t len, struct buf
 int main(void)
 {
     struct err err = ERR_INIT;
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
-    PyStatus status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (PyStatus_Exception(status) || py_judge_init(&err) < 0) {
-        fprintf(stderr, "judge_tool: %s\n", err.msg[0] ? err.msg : "Python does not start");
+    if (test_start(&err) < 0) {
+        fprintf(stderr, "judge_tool: %s\n", err.msg);
         return 1;
     }
     char profile[32];

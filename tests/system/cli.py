@@ -154,14 +154,14 @@ for who in tapsys.users():
         inner = "for f in 0 1 2; do readlink /proc/self/fd/$f; done > /data/kinds; ls /proc/self/fd | wc -l >> /data/kinds"
         cmd = programs.command(["exec", "--proc", "--processes", "4", "--rw", f"{odd}:/data", "--", "/bin/sh", "-c", inner], who)
         (odd / "kinds").unlink(missing_ok=True)
-        code = subprocess.run(["/bin/sh", "-c", '"$@" ' + closed, "sh", *cmd], env=tapsys.clean_env(), cwd="/", stdin=subprocess.DEVNULL,
+        code = subprocess.run(["/bin/sh", "-c", '"$@" ' + closed, "sh", *cmd], env=tapsys.clean_env(who=who), cwd="/", stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode
         seen = (odd / "kinds").read_text().split() if (odd / "kinds").exists() else []
         safe = all(re.match(r"/dev/null|pipe:", k) or k.endswith("kinds") for k in seen[:-1])
         tap.ok(code == 0 and len(seen) >= 3 and safe, f"{who}: a caller with {closed}", code, seen)
     for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
         p = subprocess.Popen(programs.command(["exec", "--json", "--", "/bin/sleep", "98.76"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             stdin=subprocess.DEVNULL, env=tapsys.clean_env(), start_new_session=True)
+                             stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who), start_new_session=True)
         time.sleep(0.3)
         start = time.monotonic()
         p.send_signal(number)
@@ -175,7 +175,7 @@ for who in tapsys.users():
         tap.ok(took < 2 and not alive and p.returncode != 0, f"{who}: SIG{name} ends the run, and all of it", took, p.returncode, alive)
     # a reader that goes away, and one that never reads
     p = subprocess.Popen(programs.command(["exec", "--timeout", "5s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+                         stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
     p.stdout.read(10)
     p.stdout.close()
     start = time.monotonic()
@@ -183,7 +183,7 @@ for who in tapsys.users():
     tap.ok(time.monotonic() - start < 4, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
     p.stderr.close()
     p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", "while :; do echo 98.77 98.77 98.77; done"], who),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env())
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
     time.sleep(3)
     alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sh -c while :; do echo 98.77"], stdout=subprocess.PIPE, text=True).stdout
     tap.ok(not alive, f"{who}: a reader that never reads does not stop the clock", alive)
@@ -243,11 +243,12 @@ for who in tapsys.users():
 
     # --- the world inside ---
     secret = {"CORDON_CANARY": "s3cret", "LD_PRELOAD": "", "TERM": "xterm", "LC_ALL": "de_DE.UTF-8", "USER": "root", "PWD": "/root"}
-    r = ex("/usr/bin/env", "-0", env=secret)
-    tap.eq(sorted(r["stdout"].rstrip("\0").split("\0")) if r.json else None,
+    show = ("/usr/bin/python3", "-c", "import os; print(*(f'{k.decode()}={v.decode()}' for k, v in os.environb.items()), sep='|', end='')")
+    r = ex(*show, env=secret)
+    tap.eq(sorted(r["stdout"].split("|")) if r.json else None,
            ["HOME=/tmp", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: the environment is exactly the promised one", r.story())
-    r = ex("/usr/bin/env", "-0", options=("--env", "B=2", "--env", "A=x y\n", "--env", "HOME=/workspace"), env=secret)
-    tap.eq(sorted(r["stdout"].rstrip("\0").split("\0")) if r.json else None,
+    r = ex(*show, options=("--env", "B=2", "--env", "A=x y\n", "--env", "HOME=/workspace"), env=secret)
+    tap.eq(sorted(r["stdout"].split("|")) if r.json else None,
            ["A=x y\n", "B=2", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp"], f"{who}: --env adds and replaces", r.story())
     r = ex("/bin/sh", "-c", "pwd; id -u; id -g; echo $$; echo $PPID; umask; ls -a / /dev; echo ~")
     out = (r["stdout"] or "").splitlines()
@@ -293,14 +294,14 @@ for who in tapsys.users():
     tap.ok(r["status"] == "ok" and made.exists() and made.read_text() == "made\n", f"{who}: --rw writes through", r.story())
     tap.ok(made.exists() and made.stat().st_uid == lent.stat().st_uid, f"{who}: what is made in --rw belongs to the folder's owner",
            made.exists() and made.stat().st_uid)
-    r = subprocess.run(programs.command(["exec", "--rw", "sub", "--", "/bin/ls", str(lent / "sub")], who), cwd=lent, env=tapsys.clean_env(),
+    r = subprocess.run(programs.command(["exec", "--rw", "sub", "--", "/bin/ls", str(lent / "sub")], who), cwd=lent, env=tapsys.clean_env(who=who),
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     tap.ok(r.returncode == 0 and r.stdout == "x\n" or r.returncode == 2 and "sub" in r.stderr, f"{who}: twin: a relative --rw without a link", r)
 
     # --- without --json ---
     r = tapsys.cordon(programs, ["exec", "--processes", "2", "--", "/bin/sh", "-c", "printf 'a\\033[31mb\\377\\000c'; echo e >&2; exit 3"], who)
     p = subprocess.run(programs.command(["exec", "--", "/usr/bin/printf", r"a\033[31mb\377\000c"], who), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                       env=tapsys.clean_env())
+                       env=tapsys.clean_env(who=who))
     tap.eq(p.stdout, b"a\x1b[31mb\xff\x00c", f"{who}: into a pipe the bytes go raw")
     tap.ok(r.code == 1 and "e" in r.err, f"{who}: the program's failure is exit 1", r.story())
 
@@ -310,7 +311,7 @@ for who in tapsys.users():
         pid, master = pty.fork()
         if pid == 0:
             os.environ.clear()
-            os.environ.update(tapsys.clean_env({"TERM": "xterm"}))
+            os.environ.update(tapsys.clean_env({"TERM": "xterm"}, who))
             os.execv(programs.command(args, who)[0], programs.command(args, who))
         got, end = b"", time.monotonic() + 20
         while time.monotonic() < end:

@@ -132,8 +132,7 @@ class Job:
     def __init__(self, who):
         options, argv = dice.choice(WORK)
         fill = lambda xs: [x.replace("{rw}", str(lent)) for x in xs]
-        env = tapsys.clean_env({"XDG_RUNTIME_DIR": str(programs.dir / "runtime"), "CORDON_STATE": str(programs.dir / "state"),
-                                "TMPDIR": str(programs.dir / "tmp")})
+        env = tapsys.clean_env({"TMPDIR": str(programs.dir / "tmp")}, who)
         self.argv, self.start = fill(argv), time.monotonic()
         self.p = subprocess.Popen(programs.command(["exec", *fill(options), "--", *self.argv], who), env=env, cwd="/",
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

@@ -1,10 +1,8 @@
 /* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (exit status 3);
  * what the analysis found (always true, contradictions, misspelt enum values) is reported and does
  * not. */
-#include "commands.h"
+#include "check.h"
 #include "expr_common.h"
-#include "options.h"
-#include "result.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,46 +115,15 @@ static int finish(struct report *r, char **violations, char **found)
     return r->refused ? 3 : 0;
 }
 
-static int complain(const char *text)
+int check_expr(const struct check_options *o)
 {
-    result_complain("cordon check", text);
-    return EXIT_USAGE;
-}
-
-int cmd_check(int argc, char **argv)
-{
-    const char *lang = NULL, *schema = NULL, *expr = NULL;
-    struct report r = {0};
-    struct option_list words = {0};
-    struct err err = ERR_INIT;
-    bool help = false;
-    const struct option_row rows[] = {
-        {"lang", OPTION_STRING, &lang, "LANG", "the language: expr (the only one so far)"},
-        {"schema", OPTION_STRING, &schema, "FILE", "declared keys (default: the shipped ones)"},
-        {"expr", OPTION_STRING, &expr, "EXPR", "this condition instead of a file; also -e EXPR"},
-        {"json", OPTION_FLAG, &r.json, NULL, "print one JSON object"},
-        {"help", OPTION_FLAG, &help, NULL, "this text"},
-    };
-    if (options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err) < 0)
-        return complain(err.msg);
-    if (help) {
-        puts("usage: cordon check --lang expr [OPTIONS] [FILE | - | -e EXPR]\n\n"
-             "Judges conditions without a context. A file holds one condition a line (or one over\n"
-             "several, in parentheses); blank lines and lines that begin with # are skipped.\n");
-        options_print(rows, sizeof rows / sizeof *rows);
-        return EXIT_DONE;
-    }
-    if (!lang || strcmp(lang, "expr") != 0)
-        return complain(lang ? "--lang: only expr can be judged so far"
-                             : "--lang is missing: expr");
-    if (words.count > (expr ? 0U : 1U))
-        return complain("one FILE, or -e EXPR, not more; see --help");
+    struct report r = {.json = o->json};
     struct text t = {0};
-    r.file = expr ? "expression" : words.count ? words.items[0] : "-";
-    if (!expr && expr_read_file("check", r.file, CORDON_CONTEXT_MAX, &t))
+    r.file = o->expr ? "expression" : o->file;
+    if (!o->expr && expr_read_file("check", r.file, CORDON_CONTEXT_MAX, &t))
         return 2;
     void *schema_mem;
-    struct cordon_schema *s = expr_open_schema("check", schema, NULL, 0, &schema_mem);
+    struct cordon_schema *s = expr_open_schema("check", o->schema, NULL, 0, &schema_mem);
     char *violations = NULL, *found = NULL;
     size_t a, b, at = 0, len;
     unsigned line = 0;
@@ -167,12 +134,12 @@ int cmd_check(int argc, char **argv)
         r.found = open_memstream(&found, &b);
         bad = r.violations && r.found ? 0 : 1;
     }
-    if (!bad && expr)
-        bad = check_one(&r, s, 1, expr, strlen(expr));
-    bool whole = !bad && !expr && is_one(s, &t);
+    if (!bad && o->expr)
+        bad = check_one(&r, s, 1, o->expr, strlen(o->expr));
+    bool whole = !bad && !o->expr && is_one(s, &t);
     if (whole)
         bad = check_one(&r, s, 1, t.data, t.len);
-    while (!bad && !expr && !whole && expr_next_line(&t, &at, &line, &source, &len))
+    while (!bad && !o->expr && !whole && expr_next_line(&t, &at, &line, &source, &len))
         bad = check_one(&r, s, line, source, len);
     if (!bad)
         bad = finish(&r, &violations, &found);

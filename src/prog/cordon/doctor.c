@@ -42,7 +42,7 @@ static void run_a_jail(struct verdict *v, enum jail_mode mode)
     spec.argv = argv;
     spec.argc = 1;
     spec.env = env;
-    if (programs_find_nest(nest, sizeof nest, &v->why) < 0 ||
+    if (programs_find("cordon-nest", nest, sizeof nest, &v->why) < 0 ||
         jail_run_new(&spec, &start, &run, &v->why) < 0)
         return;
     while (!jail_run_step(run, -1))

@@ -2,47 +2,20 @@
  * programs. Everything that came from outside is printed through the engine's own quoting. */
 #include "expr_common.h"
 
+#include "result.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 int expr_read_file(const char *command, const char *path, size_t max, struct text *ret)
 {
-    bool is_stdin = strcmp(path, "-") == 0;
-    FILE *f = is_stdin ? stdin : fopen(path, "re");
-    size_t cap = 65536;
-    *ret = (struct text){.data = malloc(cap)};
-    if (!f || !ret->data) {
-        fprintf(stderr, "cordon %s: %s: %s\n", command, path, strerror(errno));
-        goto fail;
-    }
-    for (size_t n; (n = fread(ret->data + ret->len, 1, cap - ret->len, f)) > 0;) {
-        ret->len += n;
-        if (ret->len > max) {
-            fprintf(stderr, "cordon %s: %s: more than %zu bytes\n", command, path, max);
-            goto fail;
-        }
-        if (ret->len == cap) {
-            char *more = realloc(ret->data, cap *= 2);
-            if (!more) {
-                fprintf(stderr, "cordon %s: no memory\n", command);
-                goto fail;
-            }
-            ret->data = more;
-        }
-    }
-    if (ferror(f)) {
-        fprintf(stderr, "cordon %s: %s: cannot be read\n", command, path);
-        goto fail;
-    }
-    if (!is_stdin)
-        fclose(f);
-    return 0;
-fail:
-    if (f && !is_stdin)
-        fclose(f);
-    free(ret->data);
-    *ret = (struct text){0};
+    struct err err = ERR_INIT;
+    char who[32];
+    if (source_read(path, max, ret, &err) == 0)
+        return 0;
+    snprintf(who, sizeof who, "cordon %s", command);
+    result_complain(who, err.msg);
     return 2;
 }
 

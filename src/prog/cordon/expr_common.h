@@ -10,12 +10,9 @@
 
 #include "cordon.h"
 
-#include <stdio.h>
+#include "source.h"
 
-struct text {
-    char *data;
-    size_t len;
-};
+#include <stdio.h>
 
 /* A file, or standard input for "-". 0, or 2 after saying why. The text is the caller's to free. */
 int expr_read_file(const char *command, const char *path, size_t max, struct text *ret);

@@ -14,6 +14,10 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
+    {"run", cmd_run, "judge a program, then run it in the jail"},
+    {"session", cmd_session, "interpreters that stay: new, list, run, fork, export, close"},
+    {"repl", cmd_repl, "a session, line by line"},
+    {"pool", cmd_pool, "keep locked interpreters ready: start, status, stop"},
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
@@ -39,9 +43,9 @@ static void help(void)
 
 int main(int argc, char **argv)
 {
-    for (int fd = 0;
-         fd >= 0 && fd < 3;) /* a caller may have closed 0, 1 or 2: no file of ours goes there */
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            break;
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     const char *name = argc > 1 ? argv[1] : "";

@@ -14,34 +14,40 @@
 int programs_find(const char *name, char *path, size_t size, struct err *err)
 {
     static const char *const places[] = {"", "../libexec/cordon/"};
-    char self[4096] = "";
+    size_t len = 0;                                 /* of the folder */
     for (int by_link = 0; by_link < 2; by_link++) { /* as we were called; then where that leads */
         const char *called = (const char *)getauxval(AT_EXECFN);
         if (!by_link && called)
-            snprintf(self, sizeof self, "%s", called);
+            snprintf(path, size, "%s", called);
         if (by_link) {
-            ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-            self[n < 0 ? 0 : n] = 0;
+            ssize_t n = readlink("/proc/self/exe", path, size - 1);
+            path[n < 0 ? 0 : n] = 0;
         }
-        char *slash = strrchr(self, '/');
+        const char *slash = strrchr(path, '/');
         if (!slash)
             continue;
-        *slash = 0;
+        len = (size_t)(slash - path);
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-            if (snprintf(path, size, "%s/%s%s", self, places[i], name) < (int)size &&
+            if (snprintf(path + len, size - len, "/%s%s", places[i], name) < (int)(size - len) &&
                 access(path, X_OK) == 0)
                 return 0;
     }
-    err_set(err, ERR_MISSING, "%s is neither in %.80s nor in its ../libexec/cordon; reinstall",
-            name, self);
+    err_set(err, ERR_MISSING, "%s is neither in %.*s nor in its ../libexec/cordon; reinstall", name,
+            len < 80 ? (int)len : 80, path);
     return err_layer(err, "process");
+}
+
+static const char *current_folder(struct arena *mem)
+{
+    char cwd[4096];
+    return getcwd(cwd, sizeof cwd) ? arena_strdup(mem, cwd) : NULL;
 }
 
 /* Takes . and .. and double slashes out, by the letters alone. */
 static char *absolute(const char *path, struct arena *mem)
 {
-    char cwd[4096] = "";
-    if (path[0] != '/' && !getcwd(cwd, sizeof cwd))
+    const char *cwd = path[0] == '/' ? "" : current_folder(mem);
+    if (!cwd)
         return NULL;
     size_t room = strlen(cwd) + strlen(path) + 3, at = 0;
     char *joined = arena_alloc(mem, room), *out = arena_alloc(mem, room);

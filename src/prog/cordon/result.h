@@ -1,38 +1,42 @@
-/* The result of a run as people and programs get it.
+/* A request carried out and its result as people and programs get it.
  *
- * Takes:   an outcome of the jail and the captured streams.
- * Gives:   status, reason, exit status, and the one JSON object of the contract.
+ * Takes:   a request of the flow.
+ * Gives:   the streams or the one JSON object, one line about what went wrong, the exit status.
  * Never:   prints a guest's byte to a terminal unchanged.
  * Runs in: `cordon`.
  */
 #ifndef PROG_CORDON_RESULT_H
 #define PROG_CORDON_RESULT_H
 
-#include "jail/run.h"
-#include "output/capture.h"
+#include "flow/flow.h"
 
-struct result {
-    char id[40];
-    const char *status; /* ok, error, timeout, memory, output, crashed, refused */
-    const char *layer;  /* the one that ended it, or NULL */
-    char reason[320];   /* empty when it ran to its end */
-    const char *category, *type;
-    char message[320];
-    int exit_status;
-};
+struct plan_options;
 
-void result_judge(struct result *r, const struct jail_outcome *o, const struct jail_limits *limits);
+/* Runs REQ with our own descriptors and prints what came of it. Returns the exit status, or
+ * ERR_USAGE. */
+int result_run(const char *who, struct flow_request *req, const struct plan_options *o, bool json,
+               struct err *err);
 
-/* A run that never began because the jail could not be built. */
-void result_refuse(struct result *r, const struct err *why);
+/* The parts of it, for who keeps a house for several requests: gate and audit, once; who asks and how long
+ * it waits; what is scrubbed and redacted in what a client gets; how its text is escaped. */
+ERR_MUST_USE int result_staff(struct flow_house *house, bool json, struct err *err);
+void result_ask(struct flow_request *req, const struct plan_options *o);
+ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);
+enum output_escape result_escape(const struct flow_request *req);
 
-/* STREAMS: stdout and stderr, or NULL when nothing ran. 0, or ERR_SYS when stdout cannot take it.
- */
-ERR_MUST_USE int result_print_json(const struct result *r, const struct jail_outcome *o,
-                                   const struct output_capture *streams);
-void result_print_text(const struct result *r, const struct jail_outcome *o); /* to stderr */
+/* The same where nothing is run: prints nothing unless there is no verdict. */
+int result_check(const char *who, struct flow_request *req, struct err *err);
+
+int result_exit_status(enum flow_status status);
+
+ERR_MUST_USE int
+result_print_json(const struct flow_result *r);      /* ERR_SYS: stdout cannot take it */
+void result_print_text(const struct flow_result *r); /* to stderr */
 
 /* One line on stderr, in which nothing acts on a terminal. */
 void result_complain(const char *who, const char *text);
+
+/* Complains and gives the exit status of a wrong command line. */
+int result_usage(const char *who, const struct err *err);
 
 #endif

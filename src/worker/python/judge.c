@@ -111,7 +111,8 @@ static void parser_failed(struct judge *j)
     Py_XDECREF(value);
     Py_XDECREF(trace);
     PyErr_Clear();
-    py_judge_find_at(j, CHECK_RULE_SYNTAX, "", CHECK_SAY_SYNTAX, piece(text), place);
+    py_judge_find_at(j, CHECK_RULE_SYNTAX, "write a whole program that Python can parse",
+                     CHECK_SAY_SYNTAX, piece(text), place);
 }
 
 /* A new reference, or NULL with an exception. */
@@ -165,7 +166,13 @@ static PyObject *judge_text(struct judge *j)
 int py_judge(const struct check_ruleset *rules, const void *source, size_t len,
              struct check_report *report, PyObject **ret_tree, struct err *err)
 {
-    struct judge j = {.rules = rules, .report = report};
+    return py_judge_cell(rules, NULL, source, len, report, ret_tree, err);
+}
+
+int py_judge_cell(const struct check_ruleset *rules, PyObject *globals, const void *source,
+                  size_t len, struct check_report *report, PyObject **ret_tree, struct err *err)
+{
+    struct judge j = {.rules = rules, .report = report, .globals = globals};
     PyObject *tree = NULL;
     char *copy = NULL;
     arena_init(&j.arena, 1 << 20);

@@ -67,6 +67,7 @@ struct judge_import {
 struct judge {
     const struct check_ruleset *rules;
     struct check_report *report;
+    PyObject *globals; /* of a session, borrowed; or NULL */
     struct text_cursor cursor;
     struct arena arena; /* for the lists' strings; small */
     struct judge_entry *stack;

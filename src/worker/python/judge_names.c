@@ -162,9 +162,10 @@ static void annotation_words(struct judge *j, const struct policy_rule *rule,
     struct text_piece rest = text, word;
     bool refused = memchr(text.at, '(', text.len) != NULL;
     while (!refused && py_text_next_word(&rest, &word)) {
-        const struct policy_rule *const *row = check_ruleset_row(j->rules, word.at, word.len);
+        check_row row = check_ruleset_row(j->rules, word.at, word.len);
         refused = check_ruleset_attribute_row(j->rules, row, word.at, word.len) ||
-                  (row && (row[POLICY_CALL_DENY] || row[POLICY_NAME_DENY]));
+                  check_at(j->rules, row, POLICY_CALL_DENY) ||
+                  check_at(j->rules, row, POLICY_NAME_DENY);
     }
     if (refused)
         py_judge_find(j, rule, CHECK_SAY_ANNOTATION, text, node);
@@ -215,15 +216,19 @@ static bool join(struct text_piece module, struct text_piece member, char *out, 
 static bool hidden_member(struct judge *j, struct text_piece module, struct text_piece member,
                           PyObject *node, bool last)
 {
-    const struct policy_rule *const *row = check_ruleset_row(j->rules, module.at, module.len);
+    check_row row = check_ruleset_row(j->rules, module.at, module.len);
     char name[256];
     struct text_piece whole;
-    if (!row || !row[CHECK_ROW_MEMBERS] || !join(module, member, name, sizeof name, &whole))
+    if (!check_at(j->rules, row, CHECK_ROW_MEMBERS) ||
+        !join(module, member, name, sizeof name, &whole))
         return false;
-    const struct policy_rule *const *of = check_ruleset_row(j->rules, whole.at, whole.len);
-    const struct policy_rule *rule = of ? of[POLICY_MEMBER_DENY] : NULL;
-    if (!rule && row[CHECK_ROW_RESTRICTED] && !(of && of[POLICY_MEMBER_ALLOW]))
-        rule = row[POLICY_IMPORT_ALLOW] ? row[POLICY_IMPORT_ALLOW] : row[CHECK_ROW_RESTRICTED];
+    check_row of = check_ruleset_row(j->rules, whole.at, whole.len);
+    const struct policy_rule *rule = check_at(j->rules, of, POLICY_MEMBER_DENY);
+    const struct policy_rule *restricted = check_at(j->rules, row, CHECK_ROW_RESTRICTED);
+    if (!rule && restricted && !check_at(j->rules, of, POLICY_MEMBER_ALLOW)) {
+        rule = check_at(j->rules, row, POLICY_IMPORT_ALLOW);
+        rule = rule ? rule : restricted;
+    }
     if (!rule)
         return false;
     if (last) { /* the place of the member, the whole as operand */
@@ -240,8 +245,8 @@ static bool hidden_member(struct judge *j, struct text_piece module, struct text
 /* Remembers that NAME stands for MODULE. */
 static void remember(struct judge *j, PyObject *name, struct text_piece module, bool is_module)
 {
-    const struct policy_rule *const *row = check_ruleset_row(j->rules, module.at, module.len);
-    bool is_ruled = row && row[CHECK_ROW_MEMBERS];
+    check_row row = check_ruleset_row(j->rules, module.at, module.len);
+    bool is_ruled = check_at(j->rules, row, CHECK_ROW_MEMBERS) != NULL;
     if ((!is_ruled && !is_module) ||
         !py_judge_room(j, &j->imports, &j->import_room, j->import_count, sizeof *j->imports))
         return;
@@ -269,9 +274,8 @@ static PyObject *field(PyObject *node, PyObject *name)
 void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node)
 {
     struct text_piece member = py_judge_text(attr);
-    const struct policy_rule *const *row =
-        member.at ? check_ruleset_row(j->rules, member.at, member.len) : NULL;
-    const struct policy_rule *denied = row ? row[POLICY_MODULE_DENY] : NULL;
+    check_row row = member.at ? check_ruleset_row(j->rules, member.at, member.len) : 0;
+    const struct policy_rule *denied = check_at(j->rules, row, POLICY_MODULE_DENY);
     uint8_t kind = py_tree_type(value)->kind;
     bool direct = kind == TREE_Name;
     while (denied && kind == TREE_Attribute && (value = field(value, py_tree_names.value)))
@@ -341,7 +345,8 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
     PyUnicode_InternInPlace(&bound);
     py_judge_identifier(j, bound, node);
     py_judge_bind(j, e, bound, true);
-    remember(j, bound, renamed ? module : first, true);
+    if (!rule) /* what hangs on a module that is refused anyway needs no second finding */
+        remember(j, bound, renamed ? module : first, true);
     Py_DECREF(bound);
 }
 
@@ -363,13 +368,11 @@ static const struct policy_rule *import_rule(struct judge *j, struct text_piece 
     const struct policy_rule *allowed = NULL;
     *ret_own = false;
     if (join(module, name, text, sizeof text, &whole)) {
-        const struct policy_rule *const *row = check_ruleset_row(j->rules, whole.at, whole.len);
-        if (row && row[POLICY_MODULE_DENY]) {
-            *ret_own = true;
-            return row[POLICY_MODULE_DENY];
-        }
-        if (row && row[POLICY_IMPORT_ALLOW])
-            return NULL;
+        check_row row = check_ruleset_row(j->rules, whole.at, whole.len);
+        const struct policy_rule *denied = check_at(j->rules, row, POLICY_MODULE_DENY);
+        *ret_own = denied != NULL;
+        if (denied || check_at(j->rules, row, POLICY_IMPORT_ALLOW))
+            return denied;
     }
     return check_ruleset_import(j->rules, module.at, module.len, &allowed);
 }

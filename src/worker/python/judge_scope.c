@@ -42,10 +42,10 @@ uint32_t py_judge_scope_new(struct judge *j, uint32_t parent, enum judge_scope_k
 static const char *ruled(const struct judge *j, PyObject *name)
 {
     struct text_piece word = py_judge_text(name);
-    const struct policy_rule *const *row =
-        word.at ? check_ruleset_row(j->rules, word.at, word.len) : NULL;
-    const struct policy_rule *rule =
-        row ? row[POLICY_CALL_DENY] ? row[POLICY_CALL_DENY] : row[POLICY_CALL_WORD_DENY] : NULL;
+    check_row row = word.at ? check_ruleset_row(j->rules, word.at, word.len) : 0;
+    const struct policy_rule *rule = check_at(j->rules, row, POLICY_CALL_DENY);
+    if (!rule)
+        rule = check_at(j->rules, row, POLICY_CALL_WORD_DENY);
     return rule ? rule->name : NULL;
 }
 
@@ -87,6 +87,8 @@ static void range(const struct judge_entry *e, judge_position *ret_from, judge_p
     switch (kind) {
     case TREE_For:
     case TREE_AsyncFor: /* only while it loops: there may be nothing to loop over */
+    case TREE_With:
+    case TREE_AsyncWith: /* only inside: the one before it may swallow what keeps this from happening */
         body = field(e->stmt, py_tree_names.body);
         last = item(body, true);
         *ret_to = last ? py_judge_end(last) : 0;
@@ -95,10 +97,6 @@ static void range(const struct judge_entry *e, judge_position *ret_from, judge_p
     case TREE_AsyncFunctionDef: /* its body runs when it is bound, unless a decorator calls it first */
         if (!item(field(e->stmt, py_tree_names.decorator_list), false))
             body = field(e->stmt, py_tree_names.body);
-        break;
-    case TREE_With:
-    case TREE_AsyncWith:
-        body = field(e->stmt, py_tree_names.body);
         break;
     default:
         break;
@@ -162,6 +160,18 @@ static struct known look(const struct judge *j, const char *name, uint32_t scope
     return k;
 }
 
+/* Whether an earlier cell of the session left a variable of that name. Goes through the namespace by hand:
+ * a look-up could meet a key of the guest's own making, and call it. */
+static bool left_over(const struct judge *j, const char *name)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (j->globals && PyDict_Next(j->globals, &at, &key, &value))
+        if (PyUnicode_CheckExact(key) && PyUnicode_CompareWithASCIIString(key, name) == 0)
+            return true;
+    return false;
+}
+
 /* Whether a use is of the program's own variable; MAYBE counts where no builtin has that name. */
 static bool is_own(const struct judge *j, const struct judge_use *use, bool maybe)
 {
@@ -182,7 +192,9 @@ static bool is_own(const struct judge *j, const struct judge_use *use, bool mayb
             return true;
         s = k.is_global ? 0 : scope->parent;
     }
-    return (module.sure && !module.deleted) || (maybe && module.bound);
+    if (maybe && module.bound)
+        return true;
+    return !module.deleted && (module.sure || left_over(j, name));
 }
 
 void py_judge_resolve(struct judge *j)

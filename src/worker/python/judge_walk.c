@@ -60,8 +60,13 @@ static void push_all(struct judge *j, PyObject *dict, const struct judge_entry *
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(dict, &at, &key, &value))
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        /* places are numbers: not to look at them saves a cache miss each */
+        if (key == py_tree_names.lineno || key == py_tree_names.col_offset ||
+            key == py_tree_names.end_lineno || key == py_tree_names.end_col_offset)
+            continue;
         push_any(j, value, e, e->scope, flags);
+    }
 }
 
 /* The stack gives back the last first: turn what was just put on it. */
@@ -84,22 +89,21 @@ static void name(struct judge *j, const struct judge_entry *e, PyObject *dict)
     uint8_t how = ctx ? py_tree_type(ctx)->kind : TREE_NONE;
     if (!word.at)
         return;
-    const struct policy_rule *const *row = check_ruleset_row(j->rules, word.at, word.len);
-    const struct policy_rule *denied =
-        row && row[POLICY_NAME_DENY]
-            ? row[POLICY_NAME_DENY]
-            : check_ruleset_pattern(j->rules, POLICY_NAME_DENY, word.at, word.len);
-    const struct policy_rule *call = row ? row[POLICY_CALL_DENY] : NULL;
-    const struct policy_rule *called = row ? row[POLICY_CALL_WORD_DENY] : NULL;
+    check_row row = check_ruleset_row(j->rules, word.at, word.len);
+    const struct policy_rule *denied = check_at(j->rules, row, POLICY_NAME_DENY);
+    const struct policy_rule *call = check_at(j->rules, row, POLICY_CALL_DENY);
+    const struct policy_rule *called = check_at(j->rules, row, POLICY_CALL_WORD_DENY);
+    const struct policy_rule *method = check_at(j->rules, row, POLICY_METHOD_DENY);
+    if (!denied)
+        denied = check_ruleset_pattern(j->rules, POLICY_NAME_DENY, word.at, word.len);
     bool is_call = e->flags & JUDGE_CALLEE;
     if (denied) { /* whatever it is bound to */
         py_judge_find(j, call && how == TREE_Load ? call : denied,
                       is_call ? CHECK_SAY_FUNCTION : CHECK_SAY_NAME, word, e->node);
         return;
     }
-    if (how == TREE_Store && row && row[POLICY_METHOD_DENY] &&
-        j->scopes[e->scope].kind == JUDGE_CLASS)
-        py_judge_find(j, row[POLICY_METHOD_DENY], CHECK_SAY_METHOD, word, e->node);
+    if (how == TREE_Store && method && j->scopes[e->scope].kind == JUDGE_CLASS)
+        py_judge_find(j, method, CHECK_SAY_METHOD, word, e->node);
     if (!call && !called)
         return;
     if (how == TREE_Load && (call || is_call))

@@ -1,0 +1,543 @@
+/* The fork of a live session: its process clones itself, with variables and all, and the branch gets files,
+ * streams and channel of its own. The guest's code has run there, so nothing that happens in it is believed. It
+ * is held in a system call while we work (user notification), three times:
+ *
+ *   1  clone    the session stands still: is it alone, holds it no file open? Its files are copied.
+ *               Then this one clone continues; its flags are a register, so they are what we saw.
+ *   2  capset   the branch, in a user and a mount namespace of its own, with every capability there and no
+ *               use of any: seccomp and Landlock came along. Its files are laid over the session's, its
+ *               descriptors replaced, its ids mapped, its init told. Then the call drops its capabilities.
+ *   3  capset   again: did it? Does it stand in its own files, hold none of the session's? Only then it
+ *               goes on.
+ *
+ * Why the init above the session is its parent, and no pid namespace of its own: as pid 1 a process ignores its
+ * own abort, and one more process above it would share the guest's memory; and both would die with the
+ * session's namespace. So session and branches are siblings under one init, which ends with the
+ * last of them. What a shared pid namespace would let them do to each other is a signal, and that the
+ * supervisor lets pass to oneself only.
+ *
+ * A branch has the session's listener: the kernel gives one to a chain of filters. Whoever listens answers for the
+ * whole family. */
+#include "jail/branch.h"
+
+#include "base/clock.h"
+#include "jail/child.h"
+#include "jail/copy.h"
+#include "jail/inside.h"
+#include "jail/running.h"
+#include "sys/fd.h"
+#include "sys/kernel.h"
+#include "wire/msg.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 1000 };
+enum { STREAMS = 4 }; /* 0, 1, 2 and the channel */
+
+struct branching {
+    const struct jail_child *session;
+    pid_t guest, branch;
+    int pidfd;                    /* of the branch */
+    int proc;                     /* /proc */
+    dev_t files;                  /* of the session */
+    ino_t streams[STREAMS];       /* what the session has at 0 to 3 */
+    int mount, dir;               /* the branch's file system, not attached yet, and its root */
+    int theirs[STREAMS], control; /* the branch's ends */
+    uint64_t deadline;
+    struct err err; /* of a helper */
+};
+
+/* ---- being told ---- */
+
+union notice {
+    struct seccomp_notif notif;
+    char room[512]; /* the kernel's may be larger than our headers' */
+};
+
+static int answer(const struct branching *b, uint64_t id, int error, uint32_t flags)
+{
+    union {
+        struct seccomp_notif_resp resp;
+        char room[512];
+    } out;
+    memset(&out, 0, sizeof out);
+    out.resp.id = id;
+    out.resp.error = -error;
+    out.resp.flags = flags;
+    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp);
+}
+
+static bool still_held(const struct branching *b, uint64_t id)
+{
+    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* The next call NR of process PID (0: of anybody but the session). What others of the family try meanwhile
+ * is refused; their end is not. */
+static int wait_call(const struct branching *b, int nr, pid_t pid, union notice *in,
+                     struct err *err)
+{
+    for (;;) {
+        uint64_t now = clock_now_ns();
+        struct pollfd p[2] = {{.fd = b->session->listener, .events = POLLIN},
+                              {.fd = b->session->guest, .events = POLLIN}};
+        int left = now < b->deadline ? (int)((b->deadline - now) / CLOCK_NS_PER_MS) + 1 : 0;
+        if (!left || poll(p, 2, left) == 0)
+            return err_set(err, ERR_STATE, "the session did not fork within a second");
+        if (p[1].revents)
+            return err_set(err, ERR_MISSING, "the session ended while it was forked");
+        memset(in, 0, sizeof *in);
+        if (ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_RECV, &in->notif) < 0) {
+            if (errno == EINTR || errno == ENOENT)
+                continue;
+            return err_sys(err, "listen to the session");
+        }
+        bool right = pid ? (pid_t)in->notif.pid == pid : (pid_t)in->notif.pid != b->guest;
+        if (in->notif.data.nr == nr && right)
+            return 0;
+        bool ends = in->notif.data.nr == SYS_exit_group;
+        (void)answer(b, in->notif.id, ends ? 0 : EPERM,
+                     ends ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0);
+    }
+}
+
+/* ---- looking at a process that is held ---- */
+
+static int open_of(const struct branching *b, pid_t pid, const char *name, int flags)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
+    return openat(b->proc, path, flags | O_CLOEXEC);
+}
+
+static bool alone(const struct branching *b, pid_t pid)
+{
+    struct stat st;
+    FD_AUTO dir = open_of(b, pid, "task", O_RDONLY | O_DIRECTORY);
+    return dir >= 0 && fstat(dir, &st) == 0 && st.st_nlink == 3;
+}
+
+/* Calls SEE for each descriptor until it says no. -1: could not look. */
+static int each_fd(const struct branching *b, pid_t pid,
+                   bool (*see)(const struct branching *b, const struct stat *st))
+{
+    int dirfd = open_of(b, pid, "fd", O_RDONLY | O_DIRECTORY);
+    DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
+    int r = dir ? 0 : -1;
+    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
+        struct stat st;
+        if (e->d_name[0] == '.')
+            continue;
+        if (fstatat(dirfd, e->d_name, &st, 0) < 0)
+            r = -1;
+        else if (!see(b, &st))
+            r = 1;
+    }
+    if (dir)
+        closedir(dir);
+    else
+        fd_close(dirfd);
+    return r;
+}
+
+static bool not_of_workspace(const struct branching *b, const struct stat *st)
+{
+    return st->st_dev != b->files;
+}
+
+static bool not_of_session(const struct branching *b, const struct stat *st)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (st->st_ino == b->streams[i] && (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)))
+            return false;
+    return not_of_workspace(b, st);
+}
+
+/* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
+static int maps_shared(const struct branching *b, pid_t pid)
+{
+    FD_AUTO fd = open_of(b, pid, "maps", O_RDONLY);
+    FILE *f = fd < 0 ? NULL : fdopen(fd_take(&fd), "re");
+    char *line = NULL;
+    size_t room = 0;
+    int r = f ? 0 : -1;
+    while (r == 0 && getline(&line, &room, f) > 0) {
+        char perms[8];
+        unsigned major, minor;
+        if (sscanf(line, "%*x-%*x %7s %*x %x:%x", perms, &major, &minor) != 3)
+            r = -1;
+        else if (perms[3] == 's' || makedev(major, minor) == b->files)
+            r = 1;
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return r;
+}
+
+/* Whether the session can be forked as it is. */
+static int may_fork(struct branching *b, struct err *err)
+{
+    if (!alone(b, b->guest))
+        return err_set(err, ERR_STATE, "the session has threads: they cannot be forked");
+    int open_files = each_fd(b, b->guest, not_of_workspace);
+    if (open_files > 0)
+        return err_set(err, ERR_STATE,
+                       "the session has files or folders of the workspace open: close them first");
+    int shared = open_files < 0 ? -1 : maps_shared(b, b->guest);
+    if (shared > 0)
+        return err_set(err, ERR_STATE,
+                       "the session has shared memory or a mapped file of the workspace");
+    if (shared < 0)
+        return err_sys(err, "look at the session");
+    FD_AUTO fds = open_of(b, b->guest, "fd", O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < STREAMS; i++) {
+        char name[4];
+        struct stat st;
+        snprintf(name, sizeof name, "%d", i);
+        b->streams[i] = fstatat(fds, name, &st, 0) == 0 ? st.st_ino : 0; /* closed: nobody's */
+    }
+    return 0;
+}
+
+static bool status_says(const char *status, const char *line)
+{
+    const char *at = strstr(status, line);
+    return at && at[strlen(line)] == '\n';
+}
+
+/* The third hold: everything is seen, nothing is taken for granted. */
+static int has_let_go(const struct branching *b, struct err *err)
+{
+    char path[32], status[8192];
+    struct stat cwd, own;
+    snprintf(path, sizeof path, "%d/status", (int)b->branch);
+    if (fd_read_file(b->proc, path, status, sizeof status) < 0)
+        return err_sys(err, "look at the branch");
+    const char *wrong = NULL;
+    snprintf(path, sizeof path, "%d/cwd", (int)b->branch);
+    if (!status_says(status, "\nCapPrm:\t0000000000000000") ||
+        !status_says(status, "\nCapEff:\t0000000000000000") ||
+        !status_says(status, "\nCapInh:\t0000000000000000") ||
+        !status_says(status, "\nCapAmb:\t0000000000000000"))
+        wrong = "capabilities";
+    else if (!status_says(status, "\nSeccomp:\t2") || !status_says(status, "\nNoNewPrivs:\t1"))
+        wrong = "a process without its locks";
+    else if (!alone(b, b->branch))
+        wrong = "a thread";
+    else if (fstatat(b->proc, path, &cwd, 0) < 0 || fstat(b->dir, &own) < 0 ||
+             cwd.st_dev == b->files || own.st_dev == b->files)
+        wrong = "the session's folder";
+    else if (each_fd(b, b->branch, not_of_session) != 0)
+        wrong = "a descriptor of the session";
+    else if (maps_shared(b, b->branch) != 0)
+        wrong = "a map of the session's files";
+    return wrong ? err_set(err, ERR_MISSING, "the branch kept %s", wrong) : 0;
+}
+
+/* ---- helpers: for a moment in the guest's namespaces, in our memory, while we sleep ---- */
+
+static int become(const struct branching *b)
+{
+    struct stat st;
+    if (geteuid() != 0 || fstat(b->session->files, &st) < 0)
+        return 0;
+    /* As root: the guest's id owns its namespaces. Raw calls, as in spawn.c. */
+    return syscall(SYS_setgroups, 0, NULL) < 0 ||
+                   syscall(SYS_setresgid, st.st_gid, st.st_gid, st.st_gid) < 0 ||
+                   syscall(SYS_setresuid, st.st_uid, st.st_uid, st.st_uid) < 0
+               ? -1
+               : 0;
+}
+
+static int make_files(void *p)
+{
+    struct branching *b = p;
+    const struct jail_limits *l = &b->session->limits;
+    char size[32], inodes[32];
+    snprintf(size, sizeof size, "%llu", (unsigned long long)l->disk);
+    snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)l->inodes + 3);
+    if (become(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+        err_sys(&b->err, "enter the session's namespaces");
+        return 1;
+    }
+    FD_AUTO fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "size", size, 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", inodes, 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ||
+        (b->mount = fsmount(fs, FSMOUNT_CLOEXEC,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)) < 0 ||
+        (b->dir = openat(b->mount, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+        err_sys(&b->err, "make the branch's file system");
+        return 1;
+    }
+    return jail_copy_tree(b->session->files, b->dir, &b->err) < 0;
+}
+
+static int furnish(void *p)
+{
+    struct branching *b = p;
+    struct jail_spec defaults;
+    char name[24];
+    jail_spec_init(&defaults);
+    unsigned long id = (unsigned long)defaults.inner_id;
+    snprintf(name, sizeof name, "%d", (int)b->branch);
+    if (become(b) < 0 || setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        err_sys(&b->err, "enter the branch's namespaces");
+    else if (jail_ns_map(b->proc, name, id, id, id, id) < 0)
+        err_sys(&b->err, "map the branch's id");
+    else if (move_mount(b->mount, "", AT_FDCWD, JAIL_OWN, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        err_sys(&b->err, "lay the branch's files over the session's");
+    return b->err.code != 0;
+}
+
+static int help(struct branching *b, int (*how)(void *), struct err *err)
+{
+    enum { STACK = 256 * 1024 };
+    sigset_t all, before;
+    char *stack =
+        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED)
+        return err_sys(err, "a stack for a helper");
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    int dumpable = prctl(PR_GET_DUMPABLE), status = 0;
+    b->err = (struct err)ERR_INIT;
+    pid_t pid = clone(how, stack + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, b);
+    if (pid < 0)
+        err_sys(&b->err, "a helper");
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0); /* a change of ids in our memory undid it */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    munmap(stack, STACK);
+    if (pid > 0 && status && b->err.code == 0)
+        err_set(&b->err, ERR_MISSING, "a helper of the fork died");
+    if (b->err.code)
+        *err = b->err;
+    return b->err.code;
+}
+
+/* ---- the three holds ---- */
+
+static int ask_to_fork(const struct branching *b, struct err *err)
+{
+    char room[16];
+    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &frame, WIRE_FORK);
+    int r = wire_end(&w);
+    struct fd_packet p = {.data = room, .len = frame.len};
+    return r < 0 || fd_send(b->session->channel, &p) < 0 ? err_sys(err, "ask the session to fork")
+                                                         : 0;
+}
+
+static int hold_clone(struct branching *b, struct err *err)
+{
+    union notice in = {0};
+    for (;;) {
+        int r = wait_call(b, SYS_clone, b->guest, &in, err);
+        if (r < 0)
+            return r;
+        if (in.notif.data.args[0] == JAIL_BRANCH_FLAGS && in.notif.data.args[1] == 0)
+            break;
+        (void)answer(b, in.notif.id, EPERM, 0); /* not the one that was asked for */
+    }
+    int r = may_fork(b, err);
+    if (r == 0)
+        r = help(b, make_files, err);
+    if (r < 0) {
+        (void)answer(b, in.notif.id, EBUSY, 0);
+        return r;
+    }
+    return answer(b, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0
+               ? err_sys(err, "let the session fork")
+               : 0;
+}
+
+static int give_descriptors(const struct branching *b, uint64_t id, struct err *err)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        struct seccomp_notif_addfd add = {.id = id,
+                                          .flags = SECCOMP_ADDFD_FLAG_SETFD,
+                                          .srcfd = (uint32_t)b->theirs[i],
+                                          .newfd = (uint32_t)i};
+        if (ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0)
+            return err_sys(err, "give the branch its descriptors");
+    }
+    return 0;
+}
+
+/* From here on the init above the session waits for the branch, too, and tells its supervisor. */
+static int tell_init(const struct branching *b, struct err *err)
+{
+    char room[16];
+    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    int fds[2] = {b->pidfd, b->control};
+    wire_begin(&w, &frame, WIRE_MEMBER);
+    int r = wire_end(&w);
+    struct fd_packet p = {.data = room, .len = frame.len, .fds = fds, .nfds = 2};
+    return r < 0 || fd_send(b->session->control, &p) < 0 ? err_sys(err, "tell the init") : 0;
+}
+
+/* A new process of the family: a child of its init. */
+static bool is_sibling(const struct branching *b, pid_t pid)
+{
+    char path[32], status[8192], want[48];
+    snprintf(path, sizeof path, "%d/status", (int)pid);
+    snprintf(want, sizeof want, "\nPPid:\t%d", (int)jail_pid_behind(b->session->init));
+    return fd_read_file(b->proc, path, status, sizeof status) > 0 && status_says(status, want);
+}
+
+static int hold_first(struct branching *b, struct err *err)
+{
+    union notice in = {0};
+    int r = wait_call(b, SYS_capset, 0, &in, err);
+    if (r < 0)
+        return r;
+    b->branch = (pid_t)in.notif.pid;
+    b->pidfd = (int)syscall(SYS_pidfd_open, b->branch, 0);
+    if (b->pidfd < 0 || !is_sibling(b, b->branch) || !still_held(b, in.notif.id))
+        return err_set(err, ERR_MISSING, "another process than the branch came forward");
+    r = help(b, furnish, err);
+    if (r == 0)
+        r = give_descriptors(b, in.notif.id, err);
+    if (r == 0)
+        r = tell_init(b, err);
+    if (r == 0 && answer(b, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0)
+        r = err_sys(err, "let the branch drop its capabilities");
+    return r;
+}
+
+static int hold_second(const struct branching *b, struct err *err)
+{
+    union notice in = {0};
+    int r = wait_call(b, SYS_capset, b->branch, &in, err);
+    if (r == 0)
+        r = has_let_go(b, err);
+    if (r == 0 && answer(b, in.notif.id, 0, 0) < 0)
+        r = err_sys(err, "let the branch go");
+    return r;
+}
+
+/* ---- descriptors ---- */
+
+static int make_ends(struct branching *b, struct jail_child *c, struct err *err)
+{
+    int pair[2], in[2], out[2], errs[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, "descriptors for a branch");
+    c->channel = pair[0];
+    b->theirs[3] = pair[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, "descriptors for a branch");
+    c->control = pair[0];
+    b->control = pair[1];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return err_sys(err, "descriptors for a branch");
+    b->theirs[0] = in[0];
+    c->in = in[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return err_sys(err, "descriptors for a branch");
+    c->out = out[0];
+    b->theirs[1] = out[1];
+    if (pipe2(errs, O_CLOEXEC) < 0)
+        return err_sys(err, "descriptors for a branch");
+    c->err = errs[0];
+    b->theirs[2] = errs[1];
+    if (fcntl(c->out, F_SETFL, O_NONBLOCK) < 0 || fcntl(c->err, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, "descriptors for a branch");
+    c->listener = fcntl(b->session->listener, F_DUPFD_CLOEXEC, 0);
+    c->init = fcntl(b->session->init, F_DUPFD_CLOEXEC, 0);
+    return c->listener < 0 || c->init < 0 ? err_sys(err, "descriptors for a branch") : 0;
+}
+
+static void let_go(struct branching *b)
+{
+    for (int i = 0; i < STREAMS; i++)
+        fd_close(b->theirs[i]);
+    fd_close(b->control);
+    fd_close(b->mount);
+    fd_close(b->dir);
+    fd_close(b->pidfd);
+    fd_close(b->proc);
+}
+
+static int prepare(struct branching *b, struct jail_child *c, struct err *err)
+{
+    struct stat st;
+    if (!b->session->session)
+        return err_set(err, ERR_STATE, "only a session can be forked");
+    if (b->session->generation >= JAIL_GENERATIONS)
+        return err_set(err, ERR_STATE, "a fork of a fork, %d deep: start a new session",
+                       JAIL_GENERATIONS);
+    b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    b->guest = jail_pid_behind(b->session->guest);
+    if (b->proc < 0 || fstat(b->session->files, &st) < 0)
+        return err_sys(err, "look at the session");
+    if (!b->guest)
+        return err_set(err, ERR_MISSING, "the session has ended");
+    b->files = st.st_dev;
+    return make_ends(b, c, err);
+}
+
+int jail_branch(const struct jail_child *session, struct jail_child *ret_branch, struct err *err)
+{
+    struct jail_child c = JAIL_CHILD_NONE;
+    struct branching b = {.session = session,
+                          .pidfd = -1,
+                          .proc = -1,
+                          .mount = -1,
+                          .dir = -1,
+                          .theirs = {-1, -1, -1, -1},
+                          .control = -1,
+                          .deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS};
+    bool cloned = false;
+    int r = prepare(&b, &c, err);
+    if (r == 0)
+        r = ask_to_fork(&b, err);
+    if (r == 0) {
+        r = hold_clone(&b, err);
+        cloned = r == 0;
+    }
+    if (r == 0)
+        r = hold_first(&b, err);
+    if (r == 0)
+        r = hold_second(&b, err);
+    if (r < 0 && cloned) { /* a process of the guest that we lost sight of: all of them go */
+        syscall(SYS_pidfd_send_signal, session->init, SIGKILL, NULL, 0);
+        err->code = r = ERR_MISSING;
+    }
+    if (r == 0) {
+        c.guest = fd_take(&b.pidfd);
+        c.files = fd_take(&b.dir);
+        c.tag = session->tag;
+        c.session = true;
+        c.generation = session->generation + 1;
+        c.limits = session->limits;
+        c.layers = session->layers;
+        memcpy(c.filter, session->filter, sizeof c.filter);
+        *ret_branch = c;
+    } else {
+        jail_child_close(&c);
+    }
+    let_go(&b);
+    return r;
+}

@@ -1,0 +1,139 @@
+/* copy_file_range between two file systems of this kind is EXDEV, so sendfile; and only where there is data, or a
+ * file that is mostly holes would not fit the quota that it was made under. A file of two names becomes
+ * two files. */
+#include "jail/copy.h"
+
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int copy_data(int from, int to, off_t size)
+{
+    for (off_t at = 0; at < size;) {
+        off_t data = lseek(from, at, SEEK_DATA);
+        if (data < 0)
+            return errno == ENXIO ? 0 : -1; /* nothing but a hole up to the end */
+        off_t end = lseek(from, data, SEEK_HOLE);
+        if (end < 0 || lseek(to, data, SEEK_SET) < 0)
+            return -1;
+        for (at = data; at < end;) {
+            ssize_t n = sendfile(to, from, &at, (size_t)(end - at));
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                return n < 0 ? -1 : 0;
+        }
+    }
+    return 0;
+}
+
+static int copy_file(int from, int to, const char *name, struct stat *st)
+{
+    FD_AUTO in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (in < 0 || fstat(in, st) < 0)
+        return -1;
+    FD_AUTO out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    return out < 0 || copy_data(in, out, st->st_size) < 0 || ftruncate(out, st->st_size) < 0 ||
+                   fchmod(out, st->st_mode & 01777) < 0 || futimens(out, times) < 0
+               ? -1
+               : 0;
+}
+
+static int copy_link(int from, int to, const char *name, const struct stat *st)
+{
+    char target[4096];
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+    if (n < 0)
+        return -1;
+    target[n] = 0;
+    return symlinkat(target, to, name) < 0 || utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) < 0
+               ? -1
+               : 0;
+}
+
+static int copy_node(int to, const char *name, const struct stat *st)
+{
+    return mknodat(to, name, (st->st_mode & S_IFMT) | 0600, 0) < 0 ||
+                   fchmodat(to, name, st->st_mode & 01777, 0) < 0
+               ? -1
+               : 0;
+}
+
+static int copy_folder(int from, int to, unsigned depth, struct err *err);
+
+static int enter_folder(int from, int to, const char *name, const struct stat *st, unsigned depth,
+                        struct err *err)
+{
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    if (depth == JAIL_COPY_DEPTH)
+        return err_set(err, ERR_STATE, "folders of the workspace are nested deeper than %d",
+                       JAIL_COPY_DEPTH);
+    if (mkdirat(to, name, 0700) < 0 && errno != EEXIST) /* the two at the top are there */
+        return err_sys(err, "copy a folder");
+    FD_AUTO in = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    FD_AUTO out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (in < 0 || out < 0)
+        return err_sys(err, "copy a folder");
+    int r = copy_folder(in, out, depth + 1, err);
+    if (r == 0 && (fchmod(out, st->st_mode & 01777) < 0 || futimens(out, times) < 0))
+        r = err_sys(err, "copy a folder");
+    return r;
+}
+
+static int copy_entry(int from, int to, const char *name, unsigned depth, struct err *err)
+{
+    struct stat st;
+    int r = fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (r == 0 && S_ISDIR(st.st_mode))
+        return enter_folder(from, to, name, &st, depth, err);
+    if (r == 0 && S_ISREG(st.st_mode))
+        r = copy_file(from, to, name, &st);
+    else if (r == 0 && S_ISLNK(st.st_mode))
+        r = copy_link(from, to, name, &st);
+    else if (r == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+        r = copy_node(to, name, &st);
+    else if (r == 0)
+        return err_set(err, ERR_STATE, "the workspace has a device in it");
+    if (r < 0 && errno == ENOSPC)
+        return err_set(err, ERR_STATE,
+                       "a copy of the workspace does not fit its quota (files with two names?)");
+    return r < 0 ? err_sys(err, "copy a file of the workspace") : 0;
+}
+
+static int copy_folder(int from, int to, unsigned depth, struct err *err)
+{
+    int own = fcntl(from, F_DUPFD_CLOEXEC, 3), r = 0;
+    DIR *dir = own < 0 ? NULL : fdopendir(own);
+    if (!dir) {
+        fd_close(own);
+        return err_sys(err, "read a folder");
+    }
+    rewinddir(dir); /* the place is shared with every copy of the descriptor */
+    while (r == 0) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (!e) {
+            r = errno ? err_sys(err, "read a folder") : 0;
+            break;
+        }
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            r = copy_entry(from, to, e->d_name, depth, err);
+    }
+    closedir(dir);
+    return r;
+}
+
+int jail_copy_tree(int from, int to, struct err *err)
+{
+    return copy_folder(from, to, 0, err);
+}

@@ -1,0 +1,18 @@
+/* A guest's files, copied into another file system as they are.
+ *
+ * Takes:   two folders by descriptor. What lies in the first is hostile, and must not change meanwhile.
+ * Gives:   folders, files with their holes, links, pipes and sockets; modes and times.
+ * Never:   follows a link, copies a device, or goes deeper than JAIL_COPY_DEPTH folders.
+ * Runs in: a helper of whoever branches a session, in the user namespace that owns the files.
+ */
+#ifndef JAIL_COPY_H
+#define JAIL_COPY_H
+
+#include "base/err.h"
+
+#define JAIL_COPY_DEPTH 64
+
+/* ERR_STATE names what cannot be copied. */
+ERR_MUST_USE int jail_copy_tree(int from, int to, struct err *err);
+
+#endif

@@ -1,0 +1,670 @@
+/* The holder, live: templates, children and sessions with a small guest in the interpreter's place. This program
+ * is all of it: the holder (in a process of its own), its clients, the template (--template) and the
+ * guest, which does what it is told over its channel. Usage: test_holder CORDON-NEST */
+#include "base/clock.h"
+#include "base/tap.h"
+#include "jail/template.h"
+#include "pool/holder.h"
+#include "pool/pool_client.h"
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the guest ---- */
+
+static int guest(void *ctx)
+{
+    static int kept = 1;
+    char word[64], answer[32];
+    (void)ctx;
+    for (ssize_t n; (n = read(3, word, sizeof word - 1)) > 0;) {
+        word[n] = 0;
+        if (strncmp(word, "set ", 4) == 0)
+            kept = (int)strtol(word + 4, NULL, 10);
+        else if (strcmp(word, "exit") == 0)
+            _exit(7);
+        else if (strcmp(word, "fork") == 0)
+            (void)jail_branch_here();
+        int len = snprintf(answer, sizeof answer, "%d", kept);
+        if (strcmp(word, "fork") != 0 && write(3, answer, (size_t)len) != len)
+            return 1;
+    }
+    return 0;
+}
+
+static int be_template(void)
+{
+    const struct jail_template_hooks hooks = {.entry = guest};
+    struct err err = ERR_INIT;
+    return jail_template_serve(&hooks, &err) < 0;
+}
+
+/* ---- the holder in a process of its own ---- */
+
+static const char *nest;
+static char self[4096], state[64];
+static pid_t holder;
+
+static bool start_holder(void)
+{
+    int ready[2];
+    char word = 0;
+    struct pool_place place = {.dir = -1};
+    struct err err = ERR_INIT;
+    if (pool_place_open(&place, true, &err) < 0 || pipe2(ready, O_CLOEXEC) < 0)
+        return false;
+    holder = fork();
+    if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        struct pool_holder_start start = {
+            .dir = place.dir, .ready = ready[1], .nest = nest, .python = self, .version = "test"};
+        fd_close(ready[0]);
+        int r = pool_holder_run(&start, &err);
+        if (r < 0)
+            fprintf(stderr, "# holder: %s\n", err.msg);
+        _exit(r < 0);
+    }
+    fd_close(ready[1]);
+    bool good = read(ready[0], &word, 1) == 1 && word == 'R';
+    fd_close(ready[0]);
+    pool_place_done(&place);
+    return good;
+}
+
+static struct pool_client client(void)
+{
+    struct pool_client c;
+    struct err err = ERR_INIT;
+    if (pool_client_open(&c, &err) < 0 || c.sock < 0)
+        tap_ok(false, "a client connects: %s", err.msg);
+    return c;
+}
+
+static struct jail_limits limits(void)
+{
+    struct jail_spec spec;
+    jail_spec_init(&spec);
+    spec.limits.threads = 0; /* as the profile strict has it */
+    return spec.limits;
+}
+
+static struct pool_template_numbers look(struct pool_reply *ret)
+{
+    struct pool_client c = client();
+    struct pool_answer a = {0};
+    struct err err = ERR_INIT;
+    if (pool_client_look(&c, 1, &a, &err) < 0 || a.reply.type != WIRE_POOL_IS)
+        a = (struct pool_answer){0};
+    pool_client_close(&c);
+    if (ret)
+        *ret = a.reply;
+    return a.reply.template;
+}
+
+static struct pool_holder_numbers look_holder(void)
+{
+    struct pool_client c = client();
+    struct pool_answer a = {0};
+    struct err err = ERR_INIT;
+    if (pool_client_look(&c, 0, &a, &err) < 0)
+        a = (struct pool_answer){0};
+    pool_client_close(&c);
+    return a.reply.holder;
+}
+
+/* Until as many wait as are to; true in time. */
+static bool settled(void)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct pool_template_numbers n = look(NULL);
+        if (n.warm && n.ready == n.warm && n.asked == 0)
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+static bool set(uint64_t warm)
+{
+    struct pool_client c = client();
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    const struct pool_set_numbers n = {warm, UINT64_MAX, UINT64_MAX};
+    int r = pool_client_set(&c, "strict", false, &n, &a, &err);
+    pool_client_close(&c);
+    return r == 0 && !a.declined;
+}
+
+static long ask(const struct jail_child *c, const char *word)
+{
+    char answer[32] = "";
+    struct pollfd p = {.fd = c->channel, .events = POLLIN};
+    if (send(c->channel, word, strlen(word), MSG_NOSIGNAL) < 0 || poll(&p, 1, 10000) != 1 ||
+        recv(c->channel, answer, sizeof answer - 1, 0) <= 0)
+        return -1;
+    return strtol(answer, NULL, 10);
+}
+
+static bool dead_soon(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    return poll(&p, 1, 10000) == 1;
+}
+
+static bool lease(struct pool_client *c, uint64_t patience, struct jail_child *ret, char *word)
+{
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    struct jail_limits l = limits();
+    int r = pool_client_lease(c, "strict", false, &l, patience, ret, &a, &err);
+    if (r < 0)
+        printf("# %s\n", err.msg);
+    if (word)
+        snprintf(word, 16, "%s", r < 0 ? "error" : a.declined ? a.reply.state : "");
+    return r == 0 && !a.declined;
+}
+
+/* ---- children for one run ---- */
+
+static void leases(void)
+{
+    struct pool_client a = client(), b = client();
+    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE;
+    struct pool_reply row;
+    struct err err = ERR_INIT;
+    struct pool_answer answer;
+    char word[16];
+    tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_COLD) == 0,
+           "cold: said so at once, and started");
+    tap_ok(set(3) && settled(), "three wait");
+    (void)look(&row);
+    tap_ok(strcmp(row.name, "strict") == 0 && strcmp(row.state, "ready") == 0,
+           "and status says so");
+    tap_ok(lease(&a, 0, &x, NULL) && lease(&b, 0, &y, NULL), "two clients have one each");
+    tap_ok(ask(&x, "set 5") == 5 && ask(&y, "get") == 1, "two, not the same");
+    tap_ok(x.layers.on[JAIL_LAYER_SYSCALLS] && x.limits.memory == limits().memory,
+           "with what it proved and is locked with");
+    tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_ORDER) == 0, "one at a time each");
+    tap_ok(settled(), "the stock is filled again");
+    tap_eq_int(look(NULL).lent, 2, "two are lent");
+
+    FD_AUTO dies = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
+    pool_client_close(&a);
+    tap_ok(dead_soon(dies), "the connection is the leash: its child is dead though we hold it");
+    const struct pool_use_numbers use = {0};
+    tap_ok(pool_client_back(&b, false, "", &use, NULL, 0, &answer, &err) == 0 && !answer.declined,
+           "the other is given back");
+    tap_ok(dead_soon(y.guest), "and is used once");
+    jail_child_close(&x);
+    jail_child_close(&y);
+    tap_eq_int(look(NULL).lent, 0, "nothing is lent");
+    tap_ok(lease(&b, 0, &y, NULL) && ask(&y, "get") == 1,
+           "the next one over the same connection is a fresh one");
+    jail_child_close(&y);
+    pool_client_close(&b);
+
+    b = client();
+    struct jail_limits other = limits();
+    other.disk /= 2;
+    int r = pool_client_lease(&b, "strict", false, &other, 5000, &y, &answer, &err);
+    tap_ok(r == 0 && !answer.declined && y.limits.disk == other.disk,
+           "other limits: one is made for them");
+    jail_child_close(&y);
+    pool_client_close(&b);
+
+    tap_ok(set(0), "a stock of none");
+    for (int i = 0; i < 6; i++) { /* what waited before is used up */
+        b = client();
+        bool got = lease(&b, 0, &y, word);
+        jail_child_close(&y);
+        pool_client_close(&b);
+        if (!got)
+            break;
+    }
+    tap_eq_str(word, POOL_WHY_EMPTY, "who does not wait is told that none is ready");
+    b = client();
+    tap_ok(lease(&b, 5000, &y, NULL) && ask(&y, "get") == 1, "who waits gets one that is made now");
+    jail_child_close(&y);
+    pool_client_close(&b);
+    tap_ok(set(3) && settled(), "three again");
+}
+
+/* Many clients at once, more than there are children: each gets one, nobody is left out. */
+static void crowd(void)
+{
+    enum { MANY = 24 };
+    pid_t pids[MANY];
+    int good = 0;
+    for (int i = 0; i < MANY; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            struct jail_child c = JAIL_CHILD_NONE;
+            struct pool_client p = client();
+            bool ok = lease(&p, 20000, &c, NULL) && ask(&c, "set 9") == 9;
+            _exit(!ok);
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        int status = 1;
+        waitpid(pids[i], &status, 0);
+        good += status == 0;
+    }
+    tap_eq_int(good, MANY, "%d clients at once: each is served", MANY);
+    tap_ok(settled(), "and the stock is full again");
+}
+
+/* ---- the template ---- */
+
+static pid_t find_template(void)
+{
+    DIR *d = opendir("/proc");
+    pid_t found = 0;
+    char path[64], line[256];
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (strtol(e->d_name, NULL, 10) <= 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%.20s/cmdline", e->d_name);
+        ssize_t n = fd_read_file(AT_FDCWD, path, line, sizeof line);
+        if (n <= 0 || !memmem(line, (size_t)n, "--template", 10))
+            continue;
+        char status[4096];
+        snprintf(path, sizeof path, "/proc/%.20s/status", e->d_name);
+        if (fd_read_file(AT_FDCWD, path, status, sizeof status) <= 0)
+            continue;
+        /* the guest of the template's jail, not a child of its own: the first of them */
+        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+        if (!found || pid < found)
+            found = pid;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+static void template_dies(void)
+{
+    struct pool_client a = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_template_numbers before = look(NULL);
+    tap_ok(lease(&a, 0, &x, NULL), "a child is out");
+    pid_t pid = find_template();
+    tap_ok(pid > 0 && kill(pid, SIGKILL) == 0, "its template is killed (%d)", (int)pid);
+    tap_ok(dead_soon(x.guest), "the child dies with it");
+    jail_child_close(&x);
+    pool_client_close(&a);
+    bool repaired = false;
+    struct pool_reply row;
+    for (int i = 0; i < 2000 && !repaired; i++) {
+        struct pool_template_numbers n = look(&row);
+        repaired =
+            n.crashes == before.crashes + 1 && n.starts == before.starts + 1 && n.ready == n.warm;
+        usleep(5000);
+    }
+    tap_ok(repaired, "it is noticed and started again: %s", row.reason);
+    a = client();
+    tap_ok(lease(&a, 0, &x, NULL) && ask(&x, "get") == 1, "and children work");
+    jail_child_close(&x);
+    pool_client_close(&a);
+}
+
+/* ---- sessions ---- */
+
+static bool new_session(struct pool_client *c, const char *name, uint64_t idle_ms,
+                        struct jail_child *ret, struct pool_answer *a)
+{
+    struct err err = ERR_INIT;
+    struct pool_session_plan plan = {
+        .name = name, .profile = "strict", .limits = limits(), .idle_ms = idle_ms};
+    int r = pool_client_new(c, &plan, ret, a, &err);
+    if (r < 0)
+        printf("# %s\n", err.msg);
+    return r == 0 && !a->declined;
+}
+
+static bool call(struct pool_client *c, const char *name, bool for_fork, struct jail_child *ret,
+                 struct pool_answer *a)
+{
+    struct err err = ERR_INIT;
+    return pool_client_call(c, name, for_fork, ret, a, &err) == 0 && !a->declined;
+}
+
+static bool back(struct pool_client *c, bool alive, const char *reason, const char *record,
+                 struct jail_child *child)
+{
+    const struct pool_use_numbers use = {1, 2000, 1000, 0};
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    jail_child_close(child);
+    return pool_client_back(c, alive, reason, &use, record, record ? strlen(record) : 0, &a,
+                            &err) == 0 &&
+           !a.declined;
+}
+
+static bool is_stopped(uint64_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    for (int i = 0; i < 1000; i++) {
+        const char *paren =
+            fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+        if (paren && paren[2] == 'T')
+            return true;
+        usleep(2000);
+    }
+    return false;
+}
+
+static void life(void)
+{
+    struct pool_client c = client(), d = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    tap_ok(new_session(&c, "one", 60000, &x, &a) && strcmp(a.reply.name, "one") == 0,
+           "a session is made, and lent to who made it");
+    tap_eq_int(ask(&x, "set 42"), 42, "a variable is set");
+    struct jail_child y = JAIL_CHILD_NONE;
+    tap_ok(!call(&d, "one", false, &y, &a) && strcmp(a.reply.state, POOL_WHY_BUSY) == 0,
+           "nobody else has it meanwhile: %s", a.reply.reason);
+    tap_ok(!new_session(&d, "one", 60000, &y, &a) && strcmp(a.reply.state, POOL_WHY_EXISTS) == 0,
+           "nor is there a second of its name");
+    tap_ok(back(&c, true, "", "{\"call\":1}\n", &x), "given back");
+    pool_client_close(&c);
+    tap_ok(call(&d, "one", false, &x, &a) && a.reply.lent.call == 0 && a.reply.lent.host_calls == 1,
+           "another client has it next");
+    tap_eq_int(ask(&x, "get"), 42, "the variable lives on");
+    tap_ok(back(&d, true, "", "{\"call\":2}\n", &x), "given back");
+
+    int fd = -1;
+    char text[64] = "";
+    tap_ok(pool_client_export(&d, "one", &fd, &a, &err) == 0 && a.reply.log.records == 2 &&
+               read(fd, text, sizeof text - 1) > 0,
+           "its records");
+    tap_eq_str(text, "{\"call\":1}\n{\"call\":2}\n", "are what its clients saw, in order");
+    fd_close(fd);
+
+    tap_ok(pool_client_next(&d, 0, &a, &err) == 0 && a.reply.type == WIRE_SESSION_IS &&
+               strcmp(a.reply.state, "idle") == 0 && a.reply.session.calls == 1 &&
+               a.reply.session.pid > 0,
+           "it is in the list");
+    tap_ok(is_stopped(a.reply.session.pid), "between two calls it is stopped");
+
+    tap_ok(call(&d, "one", false, &x, &a), "a call");
+    pool_client_close(&d);
+    tap_ok(dead_soon(x.guest), "whose client goes away is the end of the session");
+    jail_child_close(&x);
+    d = client();
+    tap_ok(!call(&d, "one", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_ENDED) == 0 &&
+               strstr(a.reply.reason, "client went away"),
+           "and said so later: %s", a.reply.reason);
+    pool_client_close(&d);
+}
+
+static void ends(void)
+{
+    struct pool_client c = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    tap_ok(new_session(&c, "short", 100, &x, &a) && back(&c, true, "", NULL, &x),
+           "a session that may idle for 0.1 s");
+    usleep(400000);
+    tap_ok(!call(&c, "short", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_ENDED) == 0 &&
+               strstr(a.reply.reason, "idle for"),
+           "ends, and it is named: %s", a.reply.reason);
+
+    tap_ok(new_session(&c, "timed", 60000, &x, &a) &&
+               back(&c, false, "wall time limit of 120s", "{}\n", &x),
+           "a client ends one by name");
+    tap_ok(!call(&c, "timed", false, &x, &a) && strstr(a.reply.reason, "wall time limit"),
+           "which is remembered: %s", a.reply.reason);
+    int fd = -1;
+    tap_ok(pool_client_export(&c, "timed", &fd, &a, &err) == 0 && a.reply.log.records == 1,
+           "with its records");
+    fd_close(fd);
+
+    tap_ok(new_session(&c, "", 60000, &x, &a), "one whose process dies");
+    char name[POOL_NAME + 1];
+    snprintf(name, sizeof name, "%s", a.reply.name);
+    FD_AUTO guest_fd = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
+    tap_ok(back(&c, true, "", NULL, &x) &&
+               syscall(SYS_pidfd_send_signal, guest_fd, SIGKILL, NULL, 0) == 0 &&
+               dead_soon(guest_fd),
+           "while it is idle");
+    usleep(200000);
+    tap_ok(!call(&c, name, false, &x, &a) && strstr(a.reply.reason, "process"), "is over: %s",
+           a.reply.reason);
+
+    tap_ok(new_session(&c, "closed", 60000, &x, &a) && back(&c, true, "", NULL, &x) &&
+               pool_client_end(&c, "closed", &a, &err) == 0 && !a.declined,
+           "one is closed");
+    tap_ok(!call(&c, "closed", false, &x, &a) && strstr(a.reply.reason, "closed"), "for good");
+    tap_ok(!call(&c, "never", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_UNKNOWN) == 0,
+           "one that never was is named so");
+
+    struct pool_client d = client();
+    tap_ok(new_session(&c, "stuck", 60000, &x, &a) && pool_client_end(&d, "stuck", &a, &err) == 0 &&
+               !a.declined && dead_soon(x.guest),
+           "a session in a call can be closed by another client");
+    tap_ok(!back(&c, false, "lost", "{}\n", &x), "who had it is told");
+    pool_client_close(&d);
+    pool_client_close(&c);
+}
+
+/* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
+static void records_are_bounded(void)
+{
+    struct pool_client c = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    int fd = -1;
+    static char record[1024 * 1024];
+    memset(record, 'x', sizeof record);
+    record[sizeof record - 1] = 0;
+    tap_ok(new_session(&c, "talker", 60000, &x, &a), "a session that says a lot");
+    bool good = back(&c, true, "", record, &x);
+    for (int i = 0; i < 10 && good; i++)
+        good = call(&c, "talker", false, &x, &a) && back(&c, true, "", record, &x);
+    tap_ok(good && pool_client_export(&c, "talker", &fd, &a, &err) == 0 &&
+               a.reply.log.bytes <= POOL_LOG && a.reply.log.dropped >= 3 &&
+               a.reply.log.records + a.reply.log.dropped == 11,
+           "keeps %llu records, %llu were dropped", (unsigned long long)a.reply.log.records,
+           (unsigned long long)a.reply.log.dropped);
+    fd_close(fd);
+    tap_ok(pool_client_end(&c, "talker", &a, &err) == 0, "closed");
+    pool_client_close(&c);
+}
+
+/* ---- clients that are none ---- */
+
+static int raw(void)
+{
+    struct pool_client c = client();
+    return c.sock;
+}
+
+static void strangers(void)
+{
+    struct pool_holder_numbers before = look_holder();
+    static char junk[4096];
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = (char)(i * 37);
+    int closed = 0;
+    for (int i = 0; i < 20; i++) {
+        int s = raw();
+        char byte;
+        struct pollfd p = {.fd = s, .events = POLLIN};
+        (void)!send(s, junk + i, 1 + (size_t)i * 100, MSG_NOSIGNAL);
+        closed += poll(&p, 1, 5000) == 1 && recv(s, &byte, 1, 0) <= 0;
+        fd_close(s);
+    }
+    tap_eq_int(closed, 20, "garbage: the connection is closed, nothing else");
+    tap_eq_int(look_holder().bad_frames - before.bad_frames, 20, "and counted");
+
+    int fds[2], s = raw();
+    char frame[64];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct pool_request q = {.type = WIRE_POOL_NEXT};
+    struct err err = ERR_INIT;
+    if (pipe2(fds, O_CLOEXEC) == 0 && pool_request_write(&q, &b, &err) == 0) {
+        struct fd_packet p = {.data = frame, .len = b.len, .fds = fds, .nfds = 2};
+        (void)!fd_send(s, &p);
+    }
+    char byte;
+    tap_ok(recv(s, &byte, 1, 0) <= 0, "descriptors that nobody asked for: the same");
+    fd_close(s);
+    fd_close(fds[0]);
+    fd_close(fds[1]);
+
+    int many[POOL_CLIENTS + 40];
+    const size_t count = sizeof many / sizeof *many;
+    for (size_t i = 0; i < count; i++)
+        many[i] = raw();
+    struct pool_client c = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    tap_ok(lease(&c, 5000, &x, NULL), "%zu that say nothing: the one who asks is served", count);
+    jail_child_close(&x);
+    pool_client_close(&c);
+    for (size_t i = 0; i < count; i++)
+        fd_close(many[i]);
+
+    /* one that asks and does not read */
+    s = raw();
+    b.len = 0;
+    if (pool_request_write(&q, &b, &err) == 0)
+        for (int i = 0; i < 5000; i++)
+            if (send(s, frame, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+                break;
+    tap_ok(look_holder().pid == (uint64_t)holder, "one that asks and never reads stops nobody");
+    fd_close(s);
+    if (geteuid() == 0) {
+        uint64_t refused = look_holder().refused_peers;
+        pid_t other = fork();
+        if (other == 0) {
+            struct pool_place place = {.dir = -1};
+            int sock = -1;
+            if (pool_place_open(&place, false, &err) < 0 || setgid(61234) < 0 || setuid(61234) < 0)
+                _exit(2);
+            /* the folder is open already: only the holder's own check is left */
+            _exit(pool_place_connect(&place, &sock, &err) == 0 && sock >= 0 ? 1 : 0);
+        }
+        int status = 2;
+        waitpid(other, &status, 0);
+        tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "another user gets nothing");
+        (void)refused;
+    }
+}
+
+static unsigned long own_memory(pid_t pid, unsigned *ret_fds)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    *ret_fds = 0;
+    while (d && readdir(d))
+        ++*ret_fds;
+    if (d)
+        closedir(d);
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "VmRSS:") : NULL;
+    return at ? strtoul(at + 6, NULL, 10) : 0;
+}
+
+static void many_leases(int rounds)
+{
+    unsigned fds_before = 0, fds_after = 0;
+    unsigned long before = 0, after = 0;
+    bool good = true;
+    uint64_t began = 0;
+    for (int i = 0; i < rounds + 50 && good; i++) {
+        if (i == 50) {
+            good = settled();
+            before = own_memory(holder, &fds_before);
+            began = clock_now_ns();
+        }
+        struct pool_client c = client();
+        struct jail_child x = JAIL_CHILD_NONE;
+        good = good && lease(&c, 10000, &x, NULL) && ask(&x, "get") == 1;
+        jail_child_close(&x);
+        pool_client_close(&c);
+    }
+    uint64_t took = clock_now_ns() - began;
+    tap_ok(good && settled(), "%d leases, one after the other", rounds);
+    after = own_memory(holder, &fds_after);
+    printf("#= %d leases: %.0f a second; holder: descriptors %u -> %u, memory %lu -> %lu KB\n",
+           rounds, rounds / ((double)took / 1e9), fds_before, fds_after, before, after);
+    tap_ok(fds_after <= fds_before && after <= before + 256, "nothing stays in the holder");
+}
+
+static void stops(void)
+{
+    struct pool_client c = client(), d = client();
+    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    tap_ok(new_session(&c, "last", 60000, &x, &a) && back(&c, true, "", NULL, &x), "a session");
+    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && a.declined, "keeps the holder: %s",
+           a.reply.reason);
+    tap_ok(call(&c, "last", false, &x, &a) && lease(&d, 5000, &y, NULL), "a call and a lease");
+    tap_ok(kill(holder, SIGKILL) == 0 && waitpid(holder, NULL, 0) == holder, "it is killed");
+    tap_ok(dead_soon(x.guest) && dead_soon(y.guest), "nothing outlives it");
+    jail_child_close(&x);
+    jail_child_close(&y);
+    pool_client_close(&c);
+    pool_client_close(&d);
+    tap_ok(start_holder(), "another one takes its place");
+    c = client();
+    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && !a.declined, "it is told to stop");
+    int status = 1;
+    tap_ok(waitpid(holder, &status, 0) == holder && status == 0, "and does");
+    pool_client_close(&c);
+    tap_ok(pool_client_open(&c, &err) == 0 && c.sock < 0, "its socket is gone");
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--template") == 0)
+        return be_template();
+    if (argc < 2)
+        return 2;
+    nest = argv[1];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n < 0 ? 0 : n] = 0;
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(state, sizeof state, "/tmp/cordon-test-holder-XXXXXX");
+    if (!mkdtemp(state) || setenv("CORDON_STATE", state, 1) < 0)
+        return 1;
+    if (tap_ok(start_holder(), "the holder starts")) {
+        leases();
+        crowd();
+        template_dies();
+        life();
+        ends();
+        records_are_bounded();
+        strangers();
+        many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);
+        stops();
+    }
+    if (nftw(state, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
+        return 1;
+    return tap_done();
+}

@@ -1,0 +1,65 @@
+/* `cordon check`: judge code without running it. Each language has its own judge; this is the table of
+ * options before them. */
+#include "check.h"
+
+#include "commands.h"
+#include "languages.h"
+#include "options.h"
+#include "result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void help(const struct option_row *rows, size_t count)
+{
+    puts("usage: cordon check [--lang LANG] [OPTIONS] [FILE | - | -e EXPR]\n\n"
+         "Judges a program by the rules of a profile, with the language's own parser, inside the\n"
+         "jail; nothing of it runs. Every finding has its line, its rule and what to write "
+         "instead.\n"
+         "Conditions (--lang expr): one a line, or one over several lines in parentheses; blank\n"
+         "lines and lines that begin with # are skipped.\n");
+    options_print(rows, count);
+    puts("\nExit status: 0 nothing found, 2 usage, 3 refused.\n\n"
+         "  cordon check program.py\n"
+         "  cordon check --profile standard --json - < program.py\n"
+         "  cordon check --lang expr -e \"ctx['status'] == 'ok'\"");
+}
+
+int cmd_check(int argc, char **argv)
+{
+    struct check_options o = {0};
+    struct option_list words = {0};
+    struct err err = ERR_INIT;
+    const char *lang = NULL;
+    bool wants_help = false;
+    const struct option_row rows[] = {
+        {"lang", OPTION_STRING, &lang, "LANG",
+         "python or expr (by the file's ending, else python)"},
+        {"profile", OPTION_STRING, &o.profile, "NAME",
+         "the rules: strict, standard, open (strict)"},
+        {"policy", OPTION_STRING, &o.policy, "FILE", "a policy on top of the machine's"},
+        {"schema", OPTION_STRING, &o.schema, "FILE",
+         "expr: declared keys (default: the shipped ones)"},
+        {"expr", OPTION_STRING, &o.expr, "EXPR",
+         "expr: this condition instead of a file; also -e EXPR"},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object"},
+        {"help", OPTION_FLAG, &wants_help, NULL, "this text"},
+    };
+    int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err);
+    if (r == 0 && wants_help) {
+        help(rows, sizeof rows / sizeof *rows);
+        return EXIT_DONE;
+    }
+    if (r == 0 && words.count > (o.expr ? 0U : 1U))
+        r = err_set(&err, ERR_USAGE, "one FILE, or -e EXPR, not more; see --help");
+    o.file = words.count ? words.items[0] : "-";
+    if (r == 0)
+        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, &err);
+    if (r == LANGUAGE_PYTHON && (o.schema || o.expr))
+        r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
+    if (r == LANGUAGE_EXPR && (o.profile || o.policy))
+        r = err_set(&err, ERR_USAGE, "--profile and --policy are not for --lang expr");
+    if (r < 0)
+        return result_usage("cordon check", &err);
+    return r == LANGUAGE_EXPR ? check_expr(&o) : check_python(&o);
+}

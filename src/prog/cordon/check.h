@@ -1,0 +1,23 @@
+/* `cordon check`, one function a language.
+ *
+ * Takes:   the options of the command.
+ * Gives:   a report on stdout and the exit status: 3 when something is refused.
+ * Never:   runs what it judges.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_CHECK_H
+#define PROG_CORDON_CHECK_H
+
+#include <stdbool.h>
+
+struct check_options {
+    const char *file; /* - is standard input */
+    const char *profile, *policy;
+    const char *schema, *expr; /* conditions only */
+    bool json;
+};
+
+int check_expr(const struct check_options *o);
+int check_python(const struct check_options *o);
+
+#endif

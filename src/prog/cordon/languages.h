@@ -1,0 +1,18 @@
+/* Which language a program is in: by its name, or by what the caller said.
+ *
+ * Takes:   --lang and the name of a file.
+ * Gives:   one of the languages of this build.
+ * Never:   looks into the program.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_LANGUAGES_H
+#define PROG_CORDON_LANGUAGES_H
+
+#include "base/err.h"
+
+enum language { LANGUAGE_PYTHON, LANGUAGE_EXPR };
+
+/* WORD is --lang, or NULL: then by the ending of FILE, and Python if that tells nothing. */
+ERR_MUST_USE int languages_choose(const char *word, const char *file, struct err *err);
+
+#endif

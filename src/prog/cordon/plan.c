@@ -1,0 +1,171 @@
+/* Words to plan: the same for every command that starts a jail. */
+#include "plan.h"
+
+#include "base/limits.h"
+#include "programs.h"
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int plan_choose(const char *option, const char *word, const char *const *names, struct err *err)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(word, names[i]) == 0)
+            return i;
+    char all[120] = "";
+    for (int i = 0; names[i]; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
+    return err_set(err, ERR_USAGE, "--%s: '%.40s' is none of: %s", option, word, all);
+}
+
+static int plan_env(const struct plan_options *o, struct jail_spec *spec, struct arena *mem,
+                    struct err *err)
+{
+    static const char *const fixed[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
+                                        "LANG=C.UTF-8"};
+    const size_t nfixed = sizeof fixed / sizeof *fixed;
+    const char **env = arena_alloc(mem, (nfixed + o->env.count + 1) * sizeof *env);
+    size_t count = 0;
+    if (!env)
+        return err_set(err, ERR_MEMORY, "no memory");
+    for (size_t i = 0; i < nfixed; i++)
+        env[count++] = fixed[i];
+    for (size_t i = 0; i < o->env.count; i++) {
+        const char *word = o->env.items[i], *equals = strchr(word, '=');
+        if (!equals || equals == word)
+            return err_set(err, ERR_USAGE, "--env: '%.60s' is not K=V", word);
+        size_t at = count, key = (size_t)(equals - word) + 1;
+        for (size_t k = 0; k < count; k++)
+            if (strncmp(env[k], word, key) == 0)
+                at = k; /* a later one wins */
+        env[at] = word;
+        count += at == count;
+    }
+    spec->env = env;
+    spec->envc = count;
+    return 0;
+}
+
+static int plan_binds(const struct plan_options *o, struct jail_spec *spec, struct arena *mem,
+                      struct err *err)
+{
+    size_t nbinds = o->ro.count + o->rw.count;
+    int r = 0;
+    if (nbinds > LIMIT_BINDS)
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS);
+    spec->binds = arena_alloc(mem, (nbinds + 1) * sizeof *spec->binds);
+    if (!spec->binds)
+        return err_set(err, ERR_MEMORY, "no memory");
+    for (size_t i = 0; i < nbinds && r == 0; i++) {
+        bool writable = i >= o->ro.count;
+        r = programs_parse_bind(writable ? o->rw.items[i - o->ro.count] : o->ro.items[i], writable,
+                                mem, &spec->binds[spec->nbinds++], err);
+    }
+    return r;
+}
+
+void plan_options_init(struct plan_options *o)
+{
+    *o = (struct plan_options){.net = "none"};
+#define X(name) o->limits.name = UINT64_MAX;
+    JAIL_LIMITS(X)
+#undef X
+}
+
+/* What was not said is the policy's; what was said may not pass its ceiling. */
+static int plan_limits(const struct plan_options *o, const struct policy *p, struct jail_limits *l,
+                       struct err *err)
+{
+    const struct {
+        const char *option;
+        uint64_t said, normal, ceiling, *to;
+    } rows[] = {
+        {"timeout", o->limits.wall_ms, p->limits.timeout_ms, p->ceilings.timeout_ms, &l->wall_ms},
+        {"cpu", o->limits.cpu_ms, p->limits.cpu_ms, p->ceilings.cpu_ms, &l->cpu_ms},
+        {"memory", o->limits.memory, p->limits.memory, p->ceilings.memory, &l->memory},
+        {"descriptors", o->limits.descriptors, p->limits.descriptors, p->ceilings.descriptors,
+         &l->descriptors},
+        {"disk", o->limits.disk, p->limits.disk, p->ceilings.disk, &l->disk},
+        {"inodes", o->limits.inodes, p->limits.inodes, p->ceilings.inodes, &l->inodes},
+        {"processes", o->limits.processes, p->limits.processes, p->ceilings.processes,
+         &l->processes},
+        {"threads", o->limits.threads, p->limits.threads, p->ceilings.threads, &l->threads},
+        {"output", o->limits.output, p->limits.output, p->ceilings.output, &l->output},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool said = rows[i].said != UINT64_MAX;
+        *rows[i].to = said ? rows[i].said : rows[i].normal;
+        if (said && rows[i].said > rows[i].ceiling)
+            return err_set(err, ERR_USAGE,
+                           "--%s: more than the policy's ceiling (cordon policy show, ceilings)",
+                           rows[i].option);
+    }
+    if (o->limits.threads == UINT64_MAX && l->processes > 0)
+        l->threads = 0; /* the kernel counts both together: N means N */
+    l->flood = l->output * p->flood_factor;
+    return 0;
+}
+
+int plan_fill(const struct plan_options *o, const struct policy *policy, struct jail_spec *spec,
+              enum jail_memory_by *ret_by, struct arena *mem, struct err *err)
+{
+    static const char *const modes[] = {"full", "landlock", NULL},
+                             *const bys[] = {"auto", "cgroup", "rlimit", NULL},
+                             *const nets[] = {"none", NULL};
+    int mode = o->mode ? plan_choose("mode", o->mode, modes, err) : (int)policy->run.mode;
+    int by = mode < 0       ? mode
+             : o->memory_by ? plan_choose("memory-by", o->memory_by, bys, err)
+                            : (int)policy->run.memory_by;
+    int r = by < 0 ? by : plan_choose("net", o->net, nets, err);
+    if (r < 0)
+        return r;
+    spec->mode = mode == 1 ? JAIL_LANDLOCK : JAIL_FULL;
+    *ret_by = (enum jail_memory_by)by;
+    spec->proc = o->proc;
+    spec->run_written = o->run_written;
+    r = plan_limits(o, policy, &spec->limits, err);
+    if (r == 0)
+        r = plan_binds(o, spec, mem, err);
+    if (r == 0)
+        r = plan_env(o, spec, mem, err);
+    if (r == 0)
+        r = jail_switches_from_env(spec, err);
+    return r == 0 ? jail_spec_check(spec, err) : r;
+}
+
+int plan_open_input(const char *input, int *ret_fd, struct err *err)
+{
+    *ret_fd = -1;
+    if (!input)
+        return 0;
+    int fd = strcmp(input, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                     : open(input, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        err_sys(err, "--stdin %s", input);
+        return err->code = ERR_USAGE;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        fd_close(fd);
+        return err_set(err, ERR_USAGE, "--stdin %s: a folder", input);
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int plan_stop_fd(void)
+{
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGINT);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGHUP);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    return signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+}

@@ -1,0 +1,80 @@
+/* The options that every way of running shares, and the plan that they make.
+ *
+ * Takes:   words of the command line.
+ * Gives:   a jail's plan: limits, binds, environment, mode; an opened input.
+ * Never:   guesses: what is not understood is named, with what would be.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_PLAN_H
+#define PROG_CORDON_PLAN_H
+
+#include "base/arena.h"
+#include "jail/run.h"
+#include "options.h"
+#include "policy/policy.h"
+
+struct plan_options {
+    bool proc, run_written;
+    const char *net, *mode, *memory_by, *input;
+    struct option_list ro, rw, env;
+    struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
+    const char *policy, *role;
+    bool no_wait;
+};
+
+/* Nothing was said yet. */
+void plan_options_init(struct plan_options *o);
+
+#define PLAN_ROWS_SEES(o)                                                                          \
+    {"", OPTION_GROUP, NULL, NULL, "What the program sees:"},                                      \
+        {"ro", OPTION_LIST, &(o)->ro, "PATH[:DEST]",                                               \
+         "show a folder or file, read-only (repeatable)"},                                         \
+        {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]",                                               \
+         "show it writable; no symbolic link on the way"},                                         \
+        {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
+    {                                                                                              \
+        "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
+            "its input; - is our own (default: nothing)"                                           \
+    }
+
+#define PLAN_ROWS_LIMITS(o)                                                                        \
+    {"", OPTION_GROUP, NULL, NULL, "Limits:"},                                                     \
+        {"timeout", OPTION_MILLIS, &(o)->limits.wall_ms, "TIME", "wall clock (30s)"},              \
+        {"cpu", OPTION_MILLIS, &(o)->limits.cpu_ms, "TIME", "CPU time (30s)"},                     \
+        {"memory", OPTION_BYTES, &(o)->limits.memory, "SIZE", "memory (512m)"},                    \
+        {"memory-by", OPTION_STRING, &(o)->memory_by, "WHAT",                                      \
+         "auto, cgroup or rlimit: what enforces it (auto)"},                                       \
+        {"descriptors", OPTION_COUNT, &(o)->limits.descriptors, "N", "open files at once (64)"},   \
+        {"disk", OPTION_BYTES, &(o)->limits.disk, "SIZE",                                          \
+         "bytes held in /workspace and /tmp (100m)"},                                              \
+        {"inodes", OPTION_COUNT, &(o)->limits.inodes, "N", "files and folders there (10000)"},     \
+    {                                                                                              \
+        "output", OPTION_BYTES, &(o)->limits.output, "SIZE",                                       \
+            "output kept, each stream (10m); 10 times that ends the run"                           \
+    }
+
+#define PLAN_ROWS_ASKS(o)                                                                          \
+    {"policy", OPTION_STRING, &(o)->policy, "FILE", "a policy on top of the machine's"},           \
+        {"role", OPTION_STRING, &(o)->role, "ROLE", "explore, analyze or execute (execute)"},      \
+    {                                                                                              \
+        "no-wait", OPTION_FLAG, &(o)->no_wait, NULL,                                               \
+            "refuse at once where a place or a person must be waited for"                          \
+    }
+
+/* Fills SPEC but for program and filter. Strings live in MEM or argv. */
+ERR_MUST_USE int plan_fill(const struct plan_options *o, const struct policy *policy,
+                           struct jail_spec *spec, enum jail_memory_by *ret_by, struct arena *mem,
+                           struct err *err);
+
+/* *ret_fd is -1 when there is no input. */
+ERR_MUST_USE int plan_open_input(const char *input, int *ret_fd, struct err *err);
+
+/* The index of WORD in NAMES (ended by NULL), or ERR_USAGE that lists them. */
+ERR_MUST_USE int plan_choose(const char *option, const char *word, const char *const *names,
+                             struct err *err);
+
+/* A descriptor that becomes readable when somebody wants us to stop. From then on SIGINT, SIGTERM and
+ * SIGHUP do nothing else. */
+int plan_stop_fd(void);
+
+#endif

@@ -1,0 +1,176 @@
+/* `cordon run` and `cordon check` for programs that are judged: the source is read, the profile found, and
+ * the flow does the rest. */
+#include "base/limits.h"
+#include "check.h"
+#include "commands.h"
+#include "flow/flow.h"
+#include "languages.h"
+#include "plan.h"
+#include "result.h"
+#include "source.h"
+#include "tools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run_options {
+    struct plan_options plan;
+    const char *lang, *profile;
+    struct option_list tools;
+    bool json, help;
+};
+
+static int parse(int argc, char **argv, struct run_options *o, struct option_list *words,
+                 struct err *err)
+{
+    struct plan_options *p = &o->plan;
+    const struct option_row rows[] = {
+        {"lang", OPTION_STRING, &o->lang, "LANG", "python (by the file's ending, else python)"},
+        {"profile", OPTION_STRING, &o->profile, "NAME",
+         "the rules: strict, standard, open (strict)"},
+        PLAN_ROWS_SEES(p),
+        {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        PLAN_ROWS_LIMITS(p),
+        {"", OPTION_GROUP, NULL, NULL, "How:"},
+        PLAN_ROWS_ASKS(p),
+        {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
+        {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+    };
+    const size_t count = sizeof rows / sizeof *rows;
+    int r = options_parse_mixed(argc, argv, rows, count, words, err);
+    if (r < 0 || !o->help)
+        return r;
+    puts(
+        "usage: cordon run [OPTIONS] [FILE | -]\n\n"
+        "Judges a program with the language's own parser, then runs it in the jail. It may write "
+        "in\n"
+        "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
+        "`files`.\n"
+        "Profiles: strict (imports by allow-list, guarded access), standard (the standard library\n"
+        "and installed packages), open (the kernel's layers alone).\n");
+    options_print(rows, count);
+    puts(
+        "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
+        "hit, 5 no jail could be built (run `cordon doctor`).\n\n"
+        "  echo 'print(6 * 7)' | cordon run\n"
+        "  cordon run --profile standard --json plot.py\n"
+        "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
+    return 0;
+}
+
+/* What the source is called in tracebacks: the file's own name, without the host's folders. */
+static const char *display_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return strcmp(file, "-") == 0 ? "<stdin>" : slash ? slash + 1 : file;
+}
+
+static int read_source(const char *file, struct flow_request *req, struct text *t, struct err *err)
+{
+    int r = source_read(file, LIMIT_SOURCE, t, err);
+    req->source_too_long = r == ERR_LIMIT; /* more than any profile takes: the flow's verdict */
+    req->source = r == 0 ? t->data : "";
+    req->source_len = r == 0 ? t->len : 0;
+    req->name = display_name(file);
+    return r == ERR_LIMIT ? 0 : r;
+}
+
+static int find_profile(const char *name, struct flow_request *req, struct err *err)
+{
+    req->profile =
+        policy_find_profile(req->house->policy, name ? name : req->house->policy->run.profile);
+    if (req->profile)
+        return 0;
+    char all[200] = "";
+    for (size_t i = 0; req->house->policy->profiles[i]; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
+                 req->house->policy->profiles[i]->name);
+    return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: %s", name, all);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run_options o = {0};
+    struct flow_house house = {0};
+    struct flow_request req = {.kind = FLOW_RUN, .house = &house};
+    const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
+    struct option_list words = {0};
+    struct text source = {0};
+    struct err err = ERR_INIT;
+    struct arena mem;
+    jail_spec_init(&req.spec);
+    plan_options_init(&o.plan);
+    arena_init(&mem, 4 * MIB);
+    int r = parse(argc, argv, &o, &words, &err);
+    if (r == 0 && !o.help) {
+        r = flow_house_open(&house, o.plan.policy, &err);
+        const char *file = words.count ? words.items[0] : "-";
+        if (r == 0 && words.count > 1)
+            r = err_set(&err, ERR_USAGE, "one FILE, not more; see --help");
+        if (r == 0)
+            r = languages_choose(o.lang, file, &err);
+        if (r == LANGUAGE_EXPR)
+            r = err_set(&err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
+        if (r == 0)
+            r = find_profile(o.profile, &req, &err);
+        if (r == 0)
+            r = plan_fill(&o.plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
+        if (r == 0)
+            r = tools_find(&o.tools, tools, LIMIT_HOST_TOOLS, &err);
+        if (r == 0)
+            r = read_source(file, &req, &source, &err);
+        req.tools = tools;
+        req.spec.keep_files = true;
+        req.pool = house.policy && house.policy->pool.enabled;
+        if (r == 0)
+            r = result_run("cordon run", &req, &o.plan, o.json, &err);
+    }
+    free(source.data);
+    flow_house_close(&house);
+    arena_done(&mem);
+    return r < 0 ? result_usage("cordon run", &err) : r;
+}
+
+/* ---- check ---- */
+
+static void print_report(void *ctx, const struct check_report *report)
+{
+    const struct check_options *o = ctx;
+    struct buf out;
+    buf_init(&out, 4 * MIB);
+    int r = o->json ? check_report_print_json(report, &out)
+                    : check_report_print_text(report, display_name(o->file), &out);
+    if (r == 0 && fwrite(out.data, 1, out.len, stdout) == out.len && o->json)
+        putchar('\n');
+    buf_done(&out);
+}
+
+int check_python(const struct check_options *o)
+{
+    struct flow_house house = {0};
+    struct flow_request req = {.kind = FLOW_CHECK, .house = &house};
+    struct check_options copy = *o;
+    struct plan_options plan;
+    struct text source = {0};
+    struct err err = ERR_INIT;
+    struct arena mem;
+    jail_spec_init(&req.spec);
+    plan_options_init(&plan);
+    arena_init(&mem, 4 * MIB);
+    req.report = print_report;
+    req.report_ctx = &copy;
+    int r = flow_house_open(&house, o->policy, &err);
+    if (r == 0)
+        r = find_profile(o->profile, &req, &err);
+    if (r == 0)
+        r = plan_fill(&plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
+    if (r == 0)
+        r = read_source(o->file, &req, &source, &err);
+    if (r == 0)
+        r = result_check("cordon check", &req, &err);
+    free(source.data);
+    flow_house_close(&house);
+    arena_done(&mem);
+    return r < 0 ? result_usage("cordon check", &err) : r;
+}

@@ -1,0 +1,331 @@
+/* `cordon session`: processes that stay, with their variables and files, kept by the holder. One function a
+ * verb. */
+#include "session.h"
+
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "result.h"
+#include "source.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHO "cordon session"
+
+struct session_options {
+    struct session_house house;
+    struct session_new make;
+    struct option_list tools, words; /* words: the verb first */
+    bool help;
+};
+
+static int parse(int argc, char **argv, struct session_options *o, struct err *err)
+{
+    struct plan_options *p = &o->house.plan;
+    const struct option_row rows[] = {
+        {"", OPTION_GROUP, NULL, NULL, "For new:"},
+        {"profile", OPTION_STRING, &o->make.profile, "NAME",
+         "the rules: strict, standard, open (strict)"},
+        {"packages", OPTION_FLAG, &o->make.packages, NULL,
+         "with numpy, pandas and matplotlib loaded ahead"},
+        {"memory", OPTION_BYTES, &p->limits.memory, "SIZE", "memory (512m)"},
+        {"descriptors", OPTION_COUNT, &p->limits.descriptors, "N", "open files at once (64)"},
+        {"disk", OPTION_BYTES, &p->limits.disk, "SIZE", "bytes held in /workspace and /tmp (100m)"},
+        {"inodes", OPTION_COUNT, &p->limits.inodes, "N", "files and folders there (10000)"},
+        {"idle", OPTION_MILLIS, &o->make.idle_ms, "TIME",
+         "without a call for so long it ends (30m)"},
+        {"", OPTION_GROUP, NULL, NULL, "For run:"},
+        {"timeout", OPTION_MILLIS, &p->limits.wall_ms, "TIME", "wall clock of the call (120s)"},
+        {"cpu", OPTION_MILLIS, &p->limits.cpu_ms, "TIME", "CPU time of the call (120s)"},
+        {"output", OPTION_BYTES, &p->limits.output, "SIZE",
+         "characters of output kept, each stream (100000)"},
+        {"stdin", OPTION_STRING, &p->input, "FILE", "its input during the call (default: nothing)"},
+        {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        {"", OPTION_GROUP, NULL, NULL, "For both:"},
+        {"env", OPTION_LIST, &p->env, "K=V",
+         "set an environment variable, from now on (repeatable)"},
+        {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
+        {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
+        {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
+         "refuse at once where a place or a person must be waited for"},
+        {"json", OPTION_FLAG, &o->house.json, NULL, "print one JSON object"},
+        {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+    };
+    const size_t count = sizeof rows / sizeof *rows;
+    int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);
+    if (r < 0 || !o->help)
+        return r;
+    puts("usage: cordon session new [NAME] | list | run NAME [FILE | -] | fork NAME [NEW] |\n"
+         "                      export NAME | close NAME   [OPTIONS]\n\n"
+         "An interpreter that stays: variables and files live on between calls. new prints its\n"
+         "name; run runs a program in it, and the value of its last expression is its `value`; "
+         "fork\n"
+         "makes a second one of it that goes on by itself; export prints what it saw and did.");
+    options_print(rows, count);
+    puts(
+        "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
+        "hit, 5 there is no such session, or it is over.\n\n"
+        "  s=$(cordon session new --profile standard)\n"
+        "  echo 'x = 6 * 7' | cordon session run $s\n"
+        "  echo 'x' | cordon session run --json $s");
+    return 0;
+}
+
+static const char *word(const struct session_options *o, size_t i)
+{
+    return i < o->words.count ? o->words.items[i] : NULL;
+}
+
+/* ---- new, run, close ---- */
+
+static int on_new(struct session_options *o)
+{
+    char name[POOL_NAME + 1];
+    o->make.name = word(o, 1);
+    o->make.role = o->house.plan.role;
+    int r = session_make(&o->house, &o->make, name);
+    if (r == EXIT_DONE && o->house.json)
+        printf("{\"session\": \"%s\"}\n", name);
+    else if (r == EXIT_DONE)
+        puts(name);
+    return r;
+}
+
+/* Without the host's folders: it is shown to the program. */
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+static int on_run(struct session_options *o)
+{
+    struct err err = ERR_INIT;
+    struct text source = {0};
+    FD_AUTO in = -1;
+    const char *file = word(o, 2) ? word(o, 2) : "-";
+    int r = plan_open_input(o->house.plan.input, &in, &err);
+    if (r == 0)
+        r = source_read(file, LIMIT_SOURCE, &source, &err);
+    if (r < 0 && r != ERR_LIMIT)
+        return result_usage(WHO, &err);
+    struct session_call c = {.session = word(o, 1),
+                             .name = strcmp(file, "-") == 0 ? "<session>" : base_name(file),
+                             .source = source.data ? source.data : "",
+                             .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
+                             .role = o->house.plan.role,
+                             .input = in};
+    if (r == ERR_LIMIT) /* more than any profile takes: the flow says so, without looking at it */
+        c.source = NULL;
+    r = session_call(&o->house, &c);
+    free(source.data);
+    return r;
+}
+
+static int on_close(struct session_options *o)
+{
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    int r = pool_client_end(&o->house.holder, word(o, 1), &a, &err);
+    if (r < 0)
+        return result_usage(WHO, &err);
+    return a.declined ? session_declined(&o->house, word(o, 1), &a) : EXIT_DONE;
+}
+
+/* ---- fork ---- */
+
+static int say_forked(struct session_options *o, const char *from, const char *name)
+{
+    if (o->house.json)
+        printf("{\"session\": \"%s\", \"from\": \"%s\"}\n", name, from);
+    else
+        puts(name);
+    return EXIT_DONE;
+}
+
+static int on_fork(struct session_options *o)
+{
+    struct jail_child child = JAIL_CHILD_NONE, branch = JAIL_CHILD_NONE;
+    const struct pool_use_numbers none = {0};
+    struct pool_answer a, back;
+    struct err err = ERR_INIT, later = ERR_INIT;
+    const char *from = word(o, 1);
+    int r = pool_client_call(&o->house.holder, from, true, &child, &a, &err);
+    if (r < 0)
+        return result_usage(WHO, &err);
+    if (a.declined)
+        return session_declined(&o->house, from, &a);
+    r = jail_branch(&child, &branch, &err);
+    bool alive = r == 0 || r == ERR_STATE, made = false;
+    if (r == 0) {
+        r = pool_client_branch(&o->house.holder, word(o, 2) ? word(o, 2) : "", &branch, &a, &err);
+        made = r == 0 && !a.declined;
+    }
+    /* the branch is the holder's now, or nobody's */
+    jail_child_close(&branch);
+    jail_child_close(&child);
+    if (pool_client_back(&o->house.holder, alive, alive ? "" : err.msg, &none, NULL, 0, &back,
+                         &later) < 0)
+        result_complain(WHO, later.msg);
+    if (made)
+        return say_forked(o, from, a.reply.name);
+    if (r == 0)
+        return session_declined(&o->house, from, &a);
+    if (r == ERR_USAGE)
+        return result_usage(WHO, &err);
+    snprintf(a.reply.reason, sizeof a.reply.reason, "%.190s", err.msg);
+    (void)session_declined(&o->house, from, &a);
+    return alive ? EXIT_BLOCKED : EXIT_FAILED;
+}
+
+/* ---- export ---- */
+
+static int copy_out(int fd)
+{
+    char chunk[65536];
+    for (ssize_t n; (n = read(fd, chunk, sizeof chunk)) != 0;) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || fwrite(chunk, 1, (size_t)n, stdout) != (size_t)n)
+            return EXIT_FAILED;
+    }
+    return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int on_export(struct session_options *o)
+{
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    FD_AUTO fd = -1;
+    int r = pool_client_export(&o->house.holder, word(o, 1), &fd, &a, &err);
+    if (r < 0)
+        return result_usage(WHO, &err);
+    if (a.declined)
+        return session_declined(&o->house, word(o, 1), &a);
+    printf("{\"session\": \"%s\", \"records\": %llu, \"dropped\": %llu}\n", word(o, 1),
+           (unsigned long long)a.reply.log.records, (unsigned long long)a.reply.log.dropped);
+    return copy_out(fd);
+}
+
+/* ---- list ---- */
+
+/* What the process holds, its share of what it shares with its template counted in part; kB to bytes. */
+static uint64_t memory_of(uint64_t pid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%llu/smaps_rollup", (unsigned long long)pid);
+    const char *at =
+        pid && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    return at ? strtoull(at + 5, NULL, 10) * KIB : 0;
+}
+
+static void put_row(struct jsonw *j, const struct pool_reply *p, uint64_t memory)
+{
+    jsonw_open(j, NULL, '{');
+    jsonw_string(j, "session", p->name);
+    jsonw_string(j, "profile", p->profile);
+    jsonw_string(j, "role", p->role[0] ? p->role : NULL);
+    jsonw_string(j, "state", p->state);
+    jsonw_string(j, "reason", p->reason[0] ? p->reason : NULL);
+    jsonw_int(j, "calls", (int64_t)p->session.calls);
+    jsonw_int(j, "host_calls", (int64_t)p->session.host_calls);
+    jsonw_int(j, "generation", (int64_t)p->session.generation);
+    jsonw_decimal(j, "age_s", (double)p->session.age_ms / 1e3);
+    jsonw_decimal(j, "idle_s", (double)p->session.idle_ms / 1e3);
+    jsonw_decimal(j, "idle_limit_s", (double)p->session.idle_end_ms / 1e3);
+    jsonw_decimal(j, "wall_ms", (double)p->session.wall_us / 1e3);
+    jsonw_decimal(j, "cpu_ms", (double)p->session.cpu_us / 1e3);
+    jsonw_decimal(j, "memory_mb", (double)memory / MIB);
+    jsonw_decimal(j, "memory_limit_mb", (double)p->session.memory / MIB);
+    jsonw_int(j, "files_bytes", (int64_t)p->session.files);
+    jsonw_int(j, "records", (int64_t)p->session.records);
+    jsonw_int(j, "records_dropped", (int64_t)p->session.dropped);
+    jsonw_close(j, '}');
+}
+
+static void print_row(const struct pool_reply *p, uint64_t memory)
+{
+    printf("%-20s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s\n", p->name,
+           p->profile, p->state, (unsigned long long)p->session.calls, (double)memory / MIB,
+           (unsigned long long)(p->session.files / KIB),
+           (unsigned long long)(p->session.idle_ms / 1000), p->reason[0] ? "  " : "", p->reason);
+}
+
+static int on_list(struct session_options *o)
+{
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    struct buf out;
+    buf_init(&out, MIB);
+    struct jsonw j = {.out = &out};
+    int r = 0;
+    jsonw_open(&j, NULL, '[');
+    for (uint64_t serial = 0; o->house.holder.sock >= 0; serial = a.reply.session.serial) {
+        r = pool_client_next(&o->house.holder, serial, &a, &err);
+        if (r < 0 || a.reply.type != WIRE_SESSION_IS)
+            break;
+        uint64_t memory = memory_of(a.reply.session.pid);
+        if (o->house.json)
+            put_row(&j, &a.reply, memory);
+        else
+            print_row(&a.reply, memory);
+    }
+    jsonw_close(&j, ']');
+    if (r == 0 && o->house.json)
+        puts(out.data);
+    buf_done(&out);
+    return r < 0 ? result_usage(WHO, &err) : EXIT_DONE;
+}
+
+/* ---- the verbs ---- */
+
+static const struct {
+    const char *name;
+    int (*run)(struct session_options *o);
+    size_t least, most; /* words, the verb too */
+    bool start;         /* a holder is started where there is none */
+} verbs[] = {
+    {"new", on_new, 1, 2, true},        {"list", on_list, 1, 1, false},
+    {"run", on_run, 2, 3, false},       {"fork", on_fork, 2, 3, false},
+    {"export", on_export, 2, 2, false}, {"close", on_close, 2, 2, false},
+};
+
+int cmd_session(int argc, char **argv)
+{
+    struct session_options *o = calloc(1, sizeof *o);
+    struct err err = ERR_INIT;
+    size_t verb = 0, count = sizeof verbs / sizeof *verbs;
+    if (!o)
+        return EXIT_FAILED;
+    session_house_init(&o->house, WHO);
+    o->make.idle_ms = UINT64_MAX;
+    int r = parse(argc, argv, o, &err);
+    while (verb < count && (!o->words.count || strcmp(o->words.items[0], verbs[verb].name) != 0))
+        verb++;
+    if (r == 0 && !o->help && verb == count)
+        r = err_set(&err, ERR_USAGE, "new, list, run, fork, export or close? see --help");
+    if (r == 0 && !o->help &&
+        (o->words.count < verbs[verb].least || o->words.count > verbs[verb].most))
+        r = err_set(&err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
+                    o->words.count < verbs[verb].least ? "a name is missing" : "too many words");
+    if (r == 0 && !o->help) {
+        r = session_house_open(&o->house, &o->tools, verbs[verb].start, &err);
+        if (r == 0)
+            r = verbs[verb].run(o);
+        else if (r != ERR_USAGE) {
+            result_complain(WHO, err.msg);
+            r = EXIT_JAIL;
+        }
+    }
+    if (r < 0)
+        r = result_usage(WHO, &err);
+    session_house_close(&o->house);
+    free(o);
+    return r;
+}

@@ -1,0 +1,66 @@
+/* One call of a session: borrowed from the holder, run through the flow, given back with its record.
+ *
+ * Takes:   the name of a session, a source, limits of the call, where its output goes.
+ * Gives:   a result; the holder's record of it; an exit status.
+ * Never:   keeps a session that did not say that it is done.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_SESSION_H
+#define PROG_CORDON_SESSION_H
+
+#include "flow/flow.h"
+#include "plan.h"
+#include "pool/pool_client.h"
+
+/* What `session` and `repl` share, opened once a process. */
+struct session_house {
+    const char *who; /* cordon session, cordon repl */
+    struct plan_options plan;
+    struct flow_house flow;
+    struct pool_client holder;
+    struct output_rules *rules;
+    struct arena mem;
+    struct jail_spec spec; /* limits of a call; its variables are those of --env alone */
+    enum jail_memory_by by;
+    const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
+    int stop; /* readable: somebody wants us to stop */
+    bool json, staffed;
+};
+
+void session_house_init(struct session_house *h, const char *who);
+/* Policy, plan and tools by what the options said. START: start a holder if there is none. */
+ERR_MUST_USE int session_house_open(struct session_house *h, const struct option_list *tools,
+                                    bool start, struct err *err);
+void session_house_close(struct session_house *h);
+
+struct session_new {
+    const char *name, *profile, *role;
+    bool packages;
+    uint64_t idle_ms; /* UINT64_MAX: the policy's */
+};
+/* Makes a session that waits for its first call. NAME (POOL_NAME + 1 bytes) is what it is called. EXIT_DONE, or
+ * the exit status of what was complained about. */
+int session_make(struct session_house *h, const struct session_new *n, char *name);
+
+struct session_call {
+    const char *session;
+    const char *name; /* of the source */
+    const void *source;
+    size_t len;
+    const char *role;
+    bool first;      /* nobody has spoken to it yet */
+    bool line;       /* only ask whether these lines are whole */
+    bool incomplete; /* set: they are not */
+    bool quiet;      /* print nothing but complaints */
+    bool over;       /* set: the session is no more */
+    bool is_final;   /* set: FINAL was called */
+    int input;       /* -1: none */
+};
+/* Returns the exit status; everything has been printed. */
+int session_call(struct session_house *h, struct session_call *c);
+
+/* What the holder declined, in one line or one object: exit status 5. */
+int session_declined(const struct session_house *h, const char *session,
+                     const struct pool_answer *a);
+
+#endif

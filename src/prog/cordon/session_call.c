@@ -1,0 +1,379 @@
+/* The one way into a session, for `session run` and for each block of `repl`. The holder's record is made of
+ * what the client of the session saw, so the streams are kept here as well as shown. */
+#include "session.h"
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "programs.h"
+#include "reader.h"
+#include "result.h"
+#include "sys/fd.h"
+#include "tools.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what calls share ---- */
+
+void session_house_init(struct session_house *h, const char *who)
+{
+    *h = (struct session_house){.who = who, .holder.sock = -1, .stop = -1};
+    plan_options_init(&h->plan);
+    jail_spec_init(&h->spec);
+    arena_init(&h->mem, 4 * MIB);
+}
+
+/* A session has limits of its own in the policy: of a call, and of what it holds. */
+static void session_limits(struct session_house *h)
+{
+    const struct policy *p = h->flow.policy;
+    struct jail_limits *said = &h->plan.limits;
+    if (said->wall_ms == UINT64_MAX)
+        said->wall_ms = p->sessions.timeout_ms;
+    if (said->cpu_ms == UINT64_MAX)
+        said->cpu_ms = p->sessions.timeout_ms;
+    if (said->output == UINT64_MAX)
+        said->output = p->sessions.output;
+}
+
+int session_house_open(struct session_house *h, const struct option_list *tools, bool start,
+                       struct err *err)
+{
+    char holder[4096];
+    int r = flow_house_open(&h->flow, h->plan.policy, err);
+    if (r < 0)
+        return r;
+    session_limits(h);
+    r = plan_fill(&h->plan, h->flow.policy, &h->spec, &h->by, &h->mem, err);
+    h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
+    h->spec.envc = h->plan.env.count;
+    if (r == 0)
+        r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
+    if (r == 0 && start)
+        r = programs_find("cordon-holder", holder, sizeof holder, err);
+    if (r == 0)
+        r = start ? pool_client_start(&h->holder, holder, err) : pool_client_open(&h->holder, err);
+    return r;
+}
+
+void session_house_close(struct session_house *h)
+{
+    pool_client_close(&h->holder);
+    fd_close(h->stop);
+    output_rules_free(h->rules);
+    flow_house_close(&h->flow);
+    arena_done(&h->mem);
+}
+
+/* ---- saying no ---- */
+
+static int refused(const struct session_house *h, const char *session, const char *type,
+                   const char *sentence)
+{
+    struct flow_result r;
+    flow_result_init(&r);
+    snprintf(r.session, sizeof r.session, "%s", session ? session : "");
+    flow_result_say(&r, FLOW_REFUSED, NULL, "CODE", type, sentence);
+    if (!h->json || result_print_json(&r) < 0)
+        result_complain(h->who, sentence);
+    flow_result_done(&r);
+    return EXIT_JAIL;
+}
+
+int session_declined(const struct session_house *h, const char *session,
+                     const struct pool_answer *a)
+{
+    return refused(h, session, "SessionError", a->reply.reason);
+}
+
+static int failed(const struct session_house *h, const char *session, int code,
+                  const struct err *err)
+{
+    if (code == ERR_USAGE)
+        return result_usage(h->who, err);
+    return refused(h, session, "JailError", err->msg);
+}
+
+/* ---- streams: shown as they come, kept for the record ---- */
+
+struct streams {
+    struct reader reader;
+    struct output_clean clean[2];
+    bool show;
+};
+
+static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
+{
+    struct streams *s = ctx;
+    output_clean_add(&s->clean[stream], data, len);
+    if (s->show)
+        reader_bytes(&s->reader, stream, data, len);
+}
+
+static void streams_init(struct streams *s, const struct session_house *h, bool show)
+{
+    const uint64_t cap = h->spec.limits.output;
+    s->show = show;
+    reader_init(&s->reader, cap);
+    for (int i = 0; i < 2; i++)
+        output_clean_init(&s->clean[i], h->rules, cap, OUTPUT_CHARACTERS);
+}
+
+static void streams_into(struct streams *s, enum output_escape escape, struct flow_result *r)
+{
+    if (s->show)
+        reader_rest(&s->reader);
+    for (int i = 0; i < 2; i++) {
+        output_clean_end(&s->clean[i]);
+        if (output_clean_text(&s->clean[i], escape, &r->streams[i]) < 0 ||
+            output_clean_truncated(&s->clean[i]))
+            r->truncated = true;
+    }
+}
+
+static void streams_done(struct streams *s)
+{
+    reader_done(&s->reader);
+    for (int i = 0; i < 2; i++)
+        output_clean_done(&s->clean[i]);
+}
+
+/* ---- the record ---- */
+
+static void put_time(struct jsonw *j, const char *key, const struct timespec *t)
+{
+    char day[32], text[48];
+    struct tm utc;
+    gmtime_r(&t->tv_sec, &utc);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text, sizeof text, "%s.%03ldZ", day, t->tv_nsec / 1000000);
+    jsonw_string(j, key, text);
+}
+
+/* {"call", "began", "ended", "name", "source", "result"}, one line. */
+static int write_record(const struct session_call *c, uint64_t number, const struct timespec *began,
+                        const struct flow_result *r, struct buf *out)
+{
+    struct timespec now;
+    struct buf object;
+    struct jsonw j = {.out = out};
+    clock_gettime(CLOCK_REALTIME, &now);
+    buf_init(&object, 2 * POOL_RECORD);
+    int e = flow_result_json(r, &object);
+    jsonw_open(&j, NULL, '{');
+    jsonw_int(&j, "call", (int64_t)number);
+    put_time(&j, "began", began);
+    put_time(&j, "ended", &now);
+    jsonw_string(&j, "name", c->name);
+    jsonw_bytes(&j, "source", c->source, c->len);
+    if (e == 0 && j.bad == 0)
+        e = buf_str(out, ",\"result\":");
+    if (e == 0 && j.bad == 0)
+        e = buf_add(out, object.data, object.len - 1); /* without its line end */
+    if (e == 0 && j.bad == 0)
+        e = buf_str(out, "}\n");
+    buf_done(&object);
+    return j.bad ? j.bad : e;
+}
+
+/* ---- one call ---- */
+
+static void look_for_more(void *ctx, const struct check_report *report)
+{
+    struct session_call *c = ctx;
+    for (size_t i = 0; i < report->count; i++)
+        if (strcmp(report->findings[i].rule, CHECK_RULE_SYNTAX) == 0 &&
+            strcmp(report->findings[i].operand, "incomplete") == 0)
+            c->incomplete = true;
+}
+
+/* As an interpreter shows it; on a terminal nothing in it acts. */
+static void print_value(const struct flow_result *r)
+{
+    const struct buf *text = r->is_final ? &r->final : r->has_value ? &r->value : NULL;
+    struct output_visible v = {0};
+    struct buf line;
+    if (!text || !text->len)
+        return;
+    buf_init(&line, 8 * text->len + 64);
+    int e = isatty(STDOUT_FILENO) ? output_visible_add(&v, text->data, text->len, &line)
+                                  : buf_add(&line, text->data, text->len);
+    if (e == 0 && isatty(STDOUT_FILENO))
+        e = output_visible_end(&v, &line);
+    if (e == 0 && line.len)
+        printf("%.*s\n", (int)line.len, line.data);
+    fflush(stdout);
+    buf_done(&line);
+}
+
+static int print_result(const struct session_house *h, const struct session_call *c,
+                        const struct flow_result *r)
+{
+    char line[512];
+    if (h->json) {
+        if (result_print_json(r) < 0) {
+            result_complain(h->who, "the result could not be written to stdout");
+            return EXIT_FAILED;
+        }
+    } else {
+        print_value(r);
+        result_print_text(r);
+        if (c->over) {
+            snprintf(line, sizeof line, "session '%s' is over: %.300s", c->session,
+                     r->reason[0] ? r->reason : flow_status_name(r->status));
+            result_complain(h->who, line);
+        }
+    }
+    return result_exit_status(r->status);
+}
+
+/* Gives the session back. What the holder says to it matters to nobody: it keeps what lives. */
+static void give_back(struct session_house *h, const struct session_call *c, uint64_t number,
+                      const struct timespec *began, const struct flow_result *r)
+{
+    struct pool_use_numbers use = {.host_calls = r->host_calls,
+                                   .wall_us = r->wall_us,
+                                   .cpu_us = r->cpu_us,
+                                   .memory = r->memory};
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    struct buf record;
+    const char *reason = r->alive ? "" : r->reason[0] ? r->reason : flow_status_name(r->status);
+    buf_init(&record, 2 * POOL_RECORD);
+    bool keep = !c->line && write_record(c, number, began, r, &record) == 0;
+    if (pool_client_back(&h->holder, r->alive, reason, &use, keep ? record.data : NULL, record.len,
+                         &a, &err) < 0)
+        result_complain(h->who, err.msg);
+    buf_done(&record);
+}
+
+/* Gate, audit and rules: for the first call, and all that follow. */
+static int staff(struct session_house *h, struct flow_request *req, struct err *err)
+{
+    if (h->staffed)
+        return 0;
+    int r = result_staff(&h->flow, h->json, err);
+    if (r == 0)
+        r = result_rules(req, &h->rules, err);
+    if (r == 0)
+        h->stop = plan_stop_fd();
+    h->staffed = r == 0;
+    return r;
+}
+
+static int run_on(struct session_house *h, struct session_call *c, struct jail_child *child,
+                  const struct pool_reply *lent)
+{
+    struct err err = ERR_INIT;
+    struct timespec began;
+    struct flow_result result;
+    struct streams streams;
+    struct flow_request req = {
+        .kind = c->line ? FLOW_LINE : FLOW_CELL,
+        .house = &h->flow,
+        .profile = policy_find_profile(h->flow.policy, lent->profile),
+        .name = c->name,
+        .source = c->source,
+        .source_len = c->len,
+        .tools = h->tools,
+        .spec = h->spec,
+        .memory_by = h->by,
+        .input = c->input,
+        .child = child,
+        .child_fresh = c->first,
+        .session = lent->name,
+        .calls_used = lent->lent.host_calls,
+        .report = look_for_more,
+        .report_ctx = c,
+    };
+    clock_gettime(CLOCK_REALTIME, &began);
+    result_ask(&req, &h->plan);
+    int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
+    req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
+    req.stop = h->stop;
+    req.escape = result_escape(&req);
+    streams_init(&streams, h, !h->json && !c->quiet);
+    req.live = (struct jail_sink){.ctx = &streams, .bytes = take_bytes};
+    req.live_gone = &streams.reader.gone;
+    if (r == 0)
+        r = flow_run(&req, &result, &err);
+    else
+        flow_result_init(&result);
+    if (r < 0) {
+        flow_result_refuse(&result, &err);
+        result.alive = true; /* it was not even asked */
+    }
+    streams_into(&streams, req.escape, &result);
+    streams_done(&streams);
+    c->over = !result.alive;
+    c->is_final = result.is_final;
+    give_back(h, c, lent->lent.call + 1, &began, &result);
+    int status = c->quiet || (c->line && c->incomplete) ? result_exit_status(result.status)
+                                                        : print_result(h, c, &result);
+    flow_result_done(&result);
+    return r == ERR_USAGE ? result_usage(h->who, &err) : status;
+}
+
+int session_call(struct session_house *h, struct session_call *c)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    c->incomplete = c->over = c->is_final = false;
+    int r = pool_client_call(&h->holder, c->session, c->line, &child, &a, &err);
+    if (r < 0)
+        return failed(h, c->session, r, &err);
+    if (a.declined) {
+        c->over = true;
+        return session_declined(h, c->session, &a);
+    }
+    r = run_on(h, c, &child, &a.reply);
+    jail_child_close(&child);
+    return r;
+}
+
+int session_make(struct session_house *h, const struct session_new *n, char *name)
+{
+    const struct policy *p = h->flow.policy;
+    const struct policy_profile *profile =
+        policy_find_profile(p, n->profile ? n->profile : p->run.profile);
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    if (!profile) {
+        err_set(&err, ERR_USAGE, "--profile: there is no '%.40s'", n->profile);
+        return result_usage(h->who, &err);
+    }
+    struct pool_session_plan plan = {.name = n->name,
+                                     .profile = profile->name,
+                                     .role = n->role,
+                                     .packages = n->packages,
+                                     .limits = h->spec.limits,
+                                     .idle_ms = n->idle_ms == UINT64_MAX ? p->sessions.idle_ms
+                                                                         : n->idle_ms};
+    if (!profile->threads)
+        plan.limits.threads = 0;
+    int r = pool_client_new(&h->holder, &plan, &child, &a, &err);
+    if (r < 0)
+        return failed(h, n->name, r, &err);
+    if (a.declined)
+        return session_declined(h, n->name, &a);
+    snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
+    /* Its first word is heard here, its variables are set, and whether it works at all is seen. */
+    struct session_call c = {.session = name,
+                             .name = "<new>",
+                             .source = "",
+                             .first = true,
+                             .line = true,
+                             .quiet = true,
+                             .input = -1};
+    r = run_on(h, &c, &child, &a.reply);
+    jail_child_close(&child);
+    if (r == EXIT_DONE && !c.over)
+        return EXIT_DONE;
+    return refused(h, name, "SessionError", "the session ended before its first call");
+}

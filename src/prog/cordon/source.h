@@ -1,0 +1,23 @@
+/* A file, or standard input, read whole up to a ceiling.
+ *
+ * Takes:   a path, or `-`.
+ * Gives:   its bytes, whatever they are.
+ * Never:   reads past the ceiling.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_SOURCE_H
+#define PROG_CORDON_SOURCE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+struct text {
+    char *data; /* the caller frees it */
+    size_t len;
+};
+
+/* ERR_USAGE names the file and what is wrong with it; ERR_LIMIT when it is longer than MAX. */
+ERR_MUST_USE int source_read(const char *path, size_t max, struct text *ret, struct err *err);
+
+#endif

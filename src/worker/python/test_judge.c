@@ -1,0 +1,318 @@
+/* The judge against what a hostile source and a hostile session can do to it. What it finds in ordinary
+ * programs is in tests/cases/python/judge. */
+#include "test_start.h"
+
+#include "base/clock.h"
+#include "base/tap.h"
+
+static struct check_ruleset *strict, *wide; /* the same, with room for 1 MB of source */
+static PyObject *session;
+
+struct verdict {
+    struct check_report report;
+    PyObject *tree;
+    int status;
+};
+
+static struct verdict judge(const struct check_ruleset *rules, const char *source, size_t len)
+{
+    struct verdict v = {0};
+    struct err err = ERR_INIT;
+    check_report_init(&v.report);
+    v.status = py_judge_cell(rules, session, source, len, &v.report, &v.tree, &err);
+    return v;
+}
+
+static void done(struct verdict *v)
+{
+    Py_XDECREF(v->tree);
+    check_report_done(&v->report);
+}
+
+static const char *first_rule(const struct verdict *v)
+{
+    return v->report.count ? v->report.findings[0].rule : "none";
+}
+
+/* BEFORE, N times PART, BEHIND. */
+static char *repeat(const char *before, const char *part, size_t n, const char *behind)
+{
+    size_t b = strlen(before), p = strlen(part), len = b + n * p + strlen(behind) + 1;
+    char *s = calloc(1, len);
+    base_assert(s != NULL);
+    memcpy(s, before, b);
+    for (size_t i = 0; i < n; i++)
+        memcpy(s + b + i * p, part, p);
+    memcpy(s + b + n * p, behind, strlen(behind));
+    return s;
+}
+
+/* ---- sources made to hurt the parser or the walk ---- */
+
+static void hostile(void)
+{
+    static const struct {
+        const char *what, *before, *part, *behind;
+        size_t n;
+        const char *want; /* the first rule; `none`: passes */
+    } t[] = {
+        {"open parentheses", "", "(", "", 100000, "syntax"},
+        {"open brackets", "", "[", "", 50000, "syntax"},
+        {"minus signs", "", "-", "1\n", 50000, "syntax"},
+        {"not", "", "not ", "1\n", 10000, "syntax"},
+        {"lambdas", "", "lambda:", "1\n", 5000, "syntax"},
+        {"powers", "1", "**1", "\n", 10000, "syntax"},
+        {"attributes", "a", ".a", "\n", 25000, "syntax"},
+        {"calls", "a", "()", "\n", 25000, "syntax"},
+        {"sums", "1", "+1", "\n", 25000, "syntax"},
+        {"elif", "if a: pass\n", "elif a: pass\n", "", 5000, "syntax"},
+        {"conditions", "", "1 if a else ", "1\n", 5000, "syntax"},
+        {"attributes that are just deep enough", "a", ".a", "\n", 500, "none"},
+        {"refused attributes, deep", "a", ".__class__", "\n", 500, "py.attr.__class__"},
+        {"statements", "", "x=1\n", "", 20000, "none"},
+        {"a long string", "x='", "0123456789", "'\n", 20000, "none"},
+        {"format fields in one string", "x='", "{0.__class__}", "'\n", 5000,
+         "py.form.format-field"},
+        {"open format fields", "x='", "{0[", "'\n", 30000, "none"},
+        {"fields of an f-string", "x=f'", "{a}", "'\n", 3000, "none"},
+        {"keyword arguments", "f(", "a=1,", ")\n", 1000, "none"},
+        {"decorators", "", "@f\n", "def g(): pass\n", 5000, "none"},
+        {"a number of five thousand digits", "x=", "9", "\n", 5000, "syntax"},
+        {"line ends alone", "", "\n", "", 50000, "none"},
+        {"carriage returns alone", "", "\r", "", 50000, "py.form.bare-cr"},
+        {"a string that does not end", "x='", "a", "", 10, "syntax"},
+        {"a docstring that does not end", "'''", "a\n", "", 10000, "syntax"},
+        {"backslashes at the end", "x=1", "\\\n", "", 1000, "syntax"},
+        {"indents", "", "if 1:\n", "", 1, "syntax"},
+        {"findings on one line", "", "eval;", "\n", 5000, "py.call.eval"},
+        {"findings on many lines", "", "import os\n", "", 20000, "py.module.os"},
+        {"bindings and uses", "", "eval=1;del eval;eval\n", "", 2000, "py.call.eval"},
+        {"scopes", "", "lambda eval:eval\n", "", 10000, "none"},
+        {"global declarations", "def f():\n", " global eval\n", " eval\n", 4000, "py.call.eval"},
+        {"imports", "", "import json as a\na.b\n", "", 10000, "none"},
+        {"nothing", "", "", "", 0, "none"},
+        {"a comment", "#", "x", "", 10000, "none"},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char *s = repeat(t[i].before, t[i].part, t[i].n, t[i].behind);
+        struct verdict v = judge(wide, s, strlen(s));
+        tap_ok(v.status == 0 && !PyErr_Occurred(), "%s: a verdict, no exception left", t[i].what);
+        tap_eq_str(first_rule(&v), t[i].want, "%s: %s", t[i].what,
+                   v.report.count ? v.report.findings[0].message : "passes");
+        bool syntax = strcmp(first_rule(&v), "syntax") == 0;
+        tap_ok((v.tree == NULL) == syntax, "%s: a tree, or a syntax error", t[i].what);
+        done(&v);
+        free(s);
+    }
+    char deep[101 * 110], *at = deep;
+    for (int i = 0; i < 101; i++)
+        at += sprintf(at, "%*sif 1:\n", i, "");
+    struct verdict v = judge(wide, deep, (size_t)(at - deep));
+    tap_eq_str(first_rule(&v), "syntax", "a hundred and one indents");
+    done(&v);
+}
+
+/* The work must not grow with the square of the source: four times the text, not sixteen times the time.
+ * Only the judge's part counts; the bound is generous, since machines are busy. */
+static void growth(void)
+{
+    static const struct {
+        const char *what, *part;
+    } t[] = {{"findings on one line", "eval;"},
+             {"findings on many lines", "eval\n"},
+             {"strings", "'{0.__a}';"}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
+        for (int round = 0; round < 5; round++)
+            for (int big = 0; big < 2; big++) {
+                char *s = repeat("", t[i].part, big ? 16000 : 4000, "\n");
+                uint64_t t0 = clock_now_ns();
+                struct verdict v = judge(wide, s, strlen(s));
+                uint64_t took = clock_now_ns() - t0;
+                best[big] = took < best[big] ? took : best[big];
+                done(&v);
+                free(s);
+            }
+        tap_ok(best[1] < best[0] * 10, "%s: 4x the text takes %.1fx the time", t[i].what,
+               (double)best[1] / (double)best[0]);
+    }
+}
+
+static void many(void)
+{
+    char *s = repeat("", "eval\n", 500, "");
+    struct verdict v = judge(strict, s, strlen(s));
+    tap_eq_int(v.report.count, CHECK_FINDINGS_MAX, "a hundred findings are kept");
+    tap_eq_int(v.report.dropped, 400, "and four hundred counted");
+    tap_ok(v.report.findings[0].line == 1 && v.report.findings[99].line == 100,
+           "the first hundred");
+    done(&v);
+    free(s);
+}
+
+static void sizes(void)
+{
+    char *s = repeat("x = 1\n#", "x", 49993, "");
+    tap_eq_int(strlen(s), 50000, "a source of fifty thousand bytes");
+    struct verdict v = judge(strict, s, 50000);
+    tap_eq_str(first_rule(&v), "none", "passes");
+    done(&v);
+    free(s);
+    s = repeat("x = 1\n#", "x", 49994, "");
+    v = judge(strict, s, 50001);
+    tap_eq_str(first_rule(&v), "size", "one byte more is refused");
+    tap_eq_str(v.report.findings[0].message, "Code exceeds size limit (50KB)",
+               "in the seed's words");
+    tap_ok(!v.tree, "and not parsed");
+    done(&v);
+    free(s);
+    v = judge(strict, NULL, 0);
+    tap_ok(v.status == 0 && check_report_safe(&v.report) && v.tree, "no bytes are a program");
+    done(&v);
+}
+
+/* ---- nothing runs, nothing leaks ---- */
+
+static int events, foreign;
+
+static int hook(const char *event, PyObject *args, void *data)
+{
+    (void)args, (void)data;
+    events++;
+    foreign += strcmp(event, "compile") != 0; /* the parser's own */
+    return 0;
+}
+
+static long blocks(void)
+{
+    PyObject *f = PySys_GetObject("getallocatedblocks"); /* borrowed */
+    PyObject *n = f ? PyObject_CallObject(f, NULL) : NULL;
+    long count = n ? PyLong_AsLong(n) : -1;
+    Py_XDECREF(n);
+    return count;
+}
+
+static const char busy[] =
+    "import os, json as j\nfrom operator import attrgetter as a\nimport string\n"
+    "def f(x: 'eval(1)' = eval, *, y=print('ran')):\n  global q\n  return [x for x in y if (z := "
+    "x)]\n"
+    "class A(metaclass=f): __get__ = string.Formatter\n@f\nasync def g(): await "
+    "f().__class__['__x__']\n"
+    "print('{0.__class__}', f'{x!r:{y}}', '\\ud800{0[__a]}')\nraise SystemExit(os.system('echo "
+    "RAN'))\n";
+
+static void quiet(void)
+{
+    events = foreign = 0;
+    struct verdict v = judge(strict, busy, sizeof busy - 1);
+    tap_ok(v.report.count > 8, "a busy source has %zu findings", v.report.count);
+    tap_ok(events >= 1 && foreign == 0, "judging it parses, and does nothing else that is audited");
+    done(&v);
+    long before = 0;
+    for (int i = 0; i < 600; i++) {
+        if (i == 100)
+            before = blocks();
+        v = judge(strict, busy, sizeof busy - 1);
+        done(&v);
+        v = judge(strict, "def f(:", 7);
+        done(&v);
+    }
+    tap_ok(blocks() - before < 500, "a thousand judgements leave %ld blocks", blocks() - before);
+}
+
+/* The tree is the one that compile() takes, and gives the very code of the source. */
+static void same_code(void)
+{
+    const char source[] =
+        "import json\ndef f(x, *y, **z):\n  return [a.b for a in y if x]\nprint(f(1))\n";
+    struct verdict v = judge(strict, source, sizeof source - 1);
+    PyObject *builtins = PyImport_ImportModule("builtins"),
+             *marshal = PyImport_ImportModule("marshal");
+    PyObject *a = PyObject_CallMethod(builtins, "compile", "Oss", v.tree, "x", "exec");
+    PyObject *b = PyObject_CallMethod(builtins, "compile", "sss", source, "x", "exec");
+    PyObject *ma = PyObject_CallMethod(marshal, "dumps", "O", a);
+    PyObject *mb = PyObject_CallMethod(marshal, "dumps", "O", b);
+    tap_ok(ma && mb && PyObject_RichCompareBool(ma, mb, Py_EQ) == 1,
+           "the tree compiles to the same code");
+    Py_XDECREF(a), Py_XDECREF(b), Py_XDECREF(ma), Py_XDECREF(mb);
+    Py_DECREF(builtins), Py_DECREF(marshal);
+    done(&v);
+}
+
+/* ---- sessions ---- */
+
+static void cells(void)
+{
+    session = PyDict_New();
+    PyObject *one = PyLong_FromLong(1);
+    base_assert(session && one && PyDict_SetItemString(session, "input", one) == 0);
+    struct verdict v = judge(strict, "print(input)\n", 13);
+    tap_eq_str(first_rule(&v), "none", "a variable of an earlier cell is no builtin");
+    done(&v);
+    v = judge(strict, "print(eval)\n", 12);
+    tap_eq_str(first_rule(&v), "py.call.eval", "other names are");
+    done(&v);
+    v = judge(strict, "del input\nprint(input)\n", 23);
+    tap_eq_str(first_rule(&v), "py.call.input", "and a variable that this cell deletes");
+    done(&v);
+    Py_DECREF(one);
+    Py_CLEAR(session);
+}
+
+static void tamper(void)
+{
+    static const struct {
+        const char *what, *doing, *undoing;
+    } t[] = {
+        {"a property on a type", "_ast.Name.id = property(lambda s: 'print')", "del _ast.Name.id"},
+        {"on a base", "_ast.expr.func = property(lambda s: 1)", "del _ast.expr.func"},
+        {"on the root", "_ast.AST.names = property(lambda s: [])", "del _ast.AST.names"},
+        {"a setter", "_ast.Call.__setattr__ = lambda s, n, v: None", "del _ast.Call.__setattr__"},
+        {"a getter", "_ast.AST.__getattribute__ = lambda s, n: None",
+         "del _ast.AST.__getattribute__"},
+        {"a place", "_ast.stmt.lineno = property(lambda s: 1)", "del _ast.stmt.lineno"},
+    };
+    tap_ok(PyRun_SimpleString("import _ast") == 0, "a session imports _ast");
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        tap_ok(PyRun_SimpleString(t[i].doing) == 0, "%s: done", t[i].what);
+        struct verdict v = judge(strict, "print(eval('1'))\n", 17);
+        tap_eq_str(first_rule(&v), "tampered", "%s: seen", t[i].what);
+        tap_ok(!v.tree, "%s: nothing to run", t[i].what);
+        done(&v);
+        tap_ok(PyRun_SimpleString(t[i].undoing) == 0, "%s: undone", t[i].what);
+        v = judge(strict, "print(eval('1'))\n", 17);
+        tap_eq_str(first_rule(&v), "py.call.eval", "%s: judged again", t[i].what);
+        done(&v);
+    }
+    tap_ok(PyRun_SimpleString(
+               "import ast\nclass Own(ast.NodeVisitor): pass\nast.dump(ast.parse('1'))") == 0,
+           "the module ast is used");
+    struct verdict v = judge(strict, "x = 1\n", 6);
+    tap_eq_str(first_rule(&v), "none", "and is no tampering");
+    done(&v);
+}
+
+int main(void)
+{
+    struct err err = ERR_INIT;
+    base_assert(PySys_AddAuditHook(hook, NULL) == 0);
+    if (!tap_ok(test_start(&err) == 0, "started %s", err.msg))
+        return tap_done();
+    tap_eq_int(py_judge_init(&err), 0, "started once is enough");
+    struct policy_profile p = *policy_profile_find("strict");
+    tap_eq_int(check_ruleset_new(&p, &strict, &err), 0, "the strict profile");
+    p.source_max = 1 << 20;
+    tap_eq_int(check_ruleset_new(&p, &wide, &err), 0, "and one for large sources");
+    hostile();
+    growth();
+    many();
+    sizes();
+    quiet();
+    same_code();
+    cells();
+    tamper();
+    check_ruleset_free(strict);
+    check_ruleset_free(wide);
+    tap_eq_int(Py_FinalizeEx(), 0, "ended");
+    return tap_done();
+}

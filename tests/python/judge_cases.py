@@ -1,0 +1,236 @@
+"""The judge of Python against its cases, its own tables, the seeds' validators and the corpora.
+
+Usage: judge_cases.py TOOL ROOT. TOOL judges and runs nothing. A case is header lines, a line of three dashes, and
+the payload:
+
+    profile: strict | standard | open
+    expect:  refused | passes
+    escapes: yes                     the payload has Python's backslash escapes for bytes
+    twin:    NAME.case               refused ones only: an honest program of the same kind, which passes
+    finding: RULE LINE:COLUMN TEXT   all of them, in order
+
+The corpora lie beside the repository (../shared/corpora) and are not part of it."""
+import ast
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+
+import yaml
+
+TOOL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+CASES, CORPORA = ROOT / "tests/cases/python/judge", ROOT / "../shared/corpora"
+count = failures = 0
+
+
+def ok(good, name, *details):
+    global count, failures
+    count += 1
+    failures += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}")
+    for d in details if not good else ():
+        print("#", str(d)[:400])
+    return good
+
+
+class Judge:
+    def __init__(self):
+        self.process = subprocess.Popen([TOOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, profile, source):
+        source = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")
+        self.process.stdin.write(b"%s %d\n" % (profile.encode(), len(source)) + source)
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+judge = Judge()
+
+
+# ---- cases ----
+
+def read(path):
+    head, dashes, payload = path.read_text().partition("\n---\n")
+    case = {"finding": [], "payload": payload.encode()}
+    for line in head.splitlines():
+        if not line.startswith("#"):
+            key, colon, value = line.partition(": ")
+            if not colon or key not in ("profile", "expect", "escapes", "twin", "finding"):
+                raise ValueError(f"{path}: not a header line: {line!r}")
+            if key == "finding":
+                case[key].append(value)
+            else:
+                case[key] = value
+    if not dashes or case.get("expect") not in ("refused", "passes") or "profile" not in case:
+        raise ValueError(f"{path}: no profile, no expect or no ---")
+    if case.get("escapes") == "yes":
+        case["payload"] = case["payload"].decode("unicode_escape").encode("latin-1")
+    return case
+
+
+cases = {p.name: read(p) for p in sorted(CASES.glob("*.case"))}
+ok(len(cases) > 150, f"there are cases: {len(cases)}")
+kinds = collections.Counter()
+for name, c in cases.items():
+    report = judge(c["profile"], c["payload"])
+    found = [f"{v['rule']} {v['line']}:{v['column']} {v['operand']}" for v in report["violations"]]
+    ok(found == c["finding"] and report["is_safe"] == (c["expect"] == "passes"), f"case {name}", "found:", *found)
+    kinds.update(v["rule"].split(".")[1] if "." in v["rule"] else v["rule"] for v in report["violations"])
+    if c["expect"] == "refused":
+        twin = cases.get(c.get("twin"))
+        ok(twin and twin["expect"] == "passes", f"case {name} has an honest twin", c.get("twin"))
+        ok(all(v["hint"] or v["rule"] == "syntax" for v in report["violations"]), f"case {name} says what to write instead")
+ok(set(kinds) >= {"call", "name", "attr", "key", "method", "module", "import", "member", "form", "syntax", "nul", "encoding"},
+   "the cases have every kind of finding", kinds)
+
+# ---- every line of the tables, each by a program of its own ----
+
+PROGRAMS = {
+    "call-deny": ("x = 1\n{}(x)\n", 2, 1), "call-word-deny": ("x = 1\n{}(x)\n", 2, 1), "name-deny": ("x = 1\n{}\n", 2, 1),
+    "attribute-deny": ("x = 1\nx.{}\n", 2, 3), "subscript-deny": ("x = {{}}\nx['{}']\n", 2, 3),
+    "descriptor-method": ("class A:\n  def {}(self): pass\n", 2, 3), "module-deny": ("x = 1\nimport {}\n", 2, 8),
+    "member-deny": None, "construct-deny": None,
+}
+ALLOWED = {"import-allow": "import {}\n", "attribute-allow": "x = 1\nx.{}\n", "member-allow": None}
+CONSTRUCTS = {
+    "metaclass": "class A(metaclass=B): pass\n", "unlisted-import": "import nosuchmodule\n", "star-import": "from json import *\n",
+    "relative-import": "from . import a\n", "format-field": "'{0.__builtins__}'\n", "encoding-cookie": "# coding: utf-7\n",
+    "string-annotation": "x: 'f(1)' = 1\n", "bare-cr": "x = 1\ry = 1\n",
+}
+for name in ("strict", "standard", "open"):
+    rules = yaml.safe_load((ROOT / f"policies/{name}.yaml").read_text())["rules"]
+    bad = []
+    for r in rules:
+        word = r["name"].rstrip("*") + ("zz" if r["name"].endswith("*") else "")
+        if r["kind"] == "construct-deny":
+            report = judge(name, CONSTRUCTS[r["name"]])
+            good = any(v["rule"] == r["id"] and v["hint"] == r["hint"] for v in report["violations"])
+        elif r["kind"] == "member-deny":
+            module, member = r["name"].rsplit(".", 1)
+            reports = [judge(name, f"from {module} import {member}\n"), judge(name, f"import {module} as m\nm.{member}\n")]
+            good = all(any(v["rule"] == r["id"] for v in x["violations"]) for x in reports)
+        elif r["kind"] == "member-allow":
+            module, member = r["name"].rsplit(".", 1)
+            good = judge(name, f"from {module} import {member}\nimport {module}\n{module}.{member}\n")["is_safe"]
+        elif r["kind"] in PROGRAMS:
+            text, line, column = PROGRAMS[r["kind"]]
+            report = judge(name, text.format(word))
+            # a name that is both a forbidden call and a forbidden name goes by the call
+            good = any(v["rule"] in (r["id"], r["id"].replace("py.name.", "py.call.")) and v["hint"] and
+                       (v["line"], v["column"]) == (line, column) for v in report["violations"])
+        elif r["kind"] in ALLOWED:
+            good = judge(name, ALLOWED[r["kind"]].format(word))["is_safe"]
+        else:
+            continue
+        if not good:
+            bad.append(f"{r['kind']} {r['name']}")
+    ok(not bad, f"{name}: every rule of the table does what it says", bad)
+
+# ---- the seeds' own validators, written out: what they find, we find ----
+
+seed = {
+    "modules": "os sys subprocess socket shutil pathlib tempfile multiprocessing threading ctypes pickle importlib builtins code codeop runpy pkgutil",
+    "calls": "__import__ eval exec compile open getattr setattr delattr hasattr globals locals vars dir input breakpoint memoryview",
+    "attributes": "__class__ __bases__ __subclasses__ __mro__ __dict__ __globals__ __locals__ __code__ __builtins__ __closure__ __func__ "
+                  "__self__ __module__ __qualname__ __annotations__ __reduce__ __reduce_ex__ __getstate__ __setstate__",
+    "patterns": "eval exec compile __import__ type metaclass descriptor open file input raw_input __loader__ __spec__ __cached__",
+}
+seed = {k: set(v.split()) for k, v in seed.items()}
+ok([len(seed[k]) for k in ("modules", "calls", "attributes")] == [17, 16, 19], "the seed's lists: 17 modules, 16 calls, 19 attributes")
+
+
+def seed_findings(tree):
+    """Sentences that the seeds' visitors would have said, without the imports (our list is longer)."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in seed["calls"] | seed["patterns"]:
+            found.add(f"Blocked function: {node.func.id}")
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for module in [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]:
+                if module.split(".")[0] in seed["modules"] and not getattr(node, "level", 0):
+                    found.add(f"Blocked import: {module}")
+        if isinstance(node, ast.ClassDef) and any(k.arg == "metaclass" for k in node.keywords):
+            found.add("Blocked: metaclass usage")
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in ("__get__", "__set__", "__delete__"):
+            found.add(f"Blocked descriptor method: {node.name}")
+        if isinstance(node, ast.Attribute) and node.attr in seed["attributes"]:
+            found.add(f"Blocked attribute: {node.attr}")
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in seed["attributes"]:
+            found.add(f"Blocked key: {node.slice.value}")
+    return found
+
+
+def stored(tree):
+    """Names that the program binds itself: a call of those may be its own function."""
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    names |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    return names | {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+
+
+def compare(what, programs):
+    missed, sentences, programs_seen = [], 0, 0
+    for program in programs:
+        try:
+            tree = ast.parse(program)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        report, own = judge("strict", program), stored(tree)
+        if len(report["violations"]) == 100:
+            continue
+        programs_seen += 1
+        for sentence in seed_findings(tree):
+            sentences += 1
+            if sentence not in report["blocked_operations"] and sentence.split(": ")[-1] not in own:
+                missed.append((sentence, program[:80]))
+    ok(not missed, f"{what}: every one of {sentences} findings of the seeds' validators is found, in {programs_seen} programs", *missed[:5])
+
+
+compare("cases", [c["payload"].decode("utf-8", "replace") for c in cases.values()])
+library = [p.read_text(errors="replace") for p in sorted(pathlib.Path(ast.__file__).parent.glob("*.py")) if p.stat().st_size < 50000]
+compare("standard library", library)
+
+# ---- the corpora ----
+
+if not CORPORA.exists():
+    for what in ("benign programs", "attacks"):
+        count += 1
+        print(f"ok {count} - {what} # SKIP ../shared/corpora is not here")
+else:
+    load = lambda name: [json.loads(line) for line in (CORPORA / name).read_text().splitlines()]
+    benign = load("benign/python.jsonl")
+    plain = [r for r in benign if not r.get("needs")]
+    for profile, rows, least in (("strict", plain, 95), ("standard", benign, 100), ("open", benign, 100)):
+        refused, by_rule = {}, collections.Counter()
+        for r in rows:
+            report = judge(profile, r["code"])
+            if not report["is_safe"]:
+                refused[r["id"]] = report
+                by_rule.update({v["rule"] for v in report["violations"]})
+        rate = 100 * (len(rows) - len(refused)) / len(rows)
+        needs = "with empty `needs`" if rows is plain else "all"
+        ok(rate >= least, f"benign programs ({needs}), {profile}: {len(rows) - len(refused)} of {len(rows)} pass, {rate:.1f} %", by_rule)
+        ok(all(v["rule"] and v["hint"] and v["line"] for x in refused.values() for v in x["violations"]), f"{profile}: every refusal names rule, line and hint")
+        for rule, n in by_rule.most_common():
+            print(f"#   {n:3} refused by {rule}")
+        for name in refused:
+            print(f"#   {name}: {refused[name]['message'][:100]}")
+    attacks = load("attacks/python.jsonl")
+    own = [r for r in attacks if r["id"].startswith("own-py/")]
+    passed = [r["id"] for r in own if judge("strict", r["code"])["is_safe"]]
+    ok(not passed, f"strict refuses every one of {len(own)} language attacks", passed)
+    allowed = [r for r in attacks if r["expects"] == "allow"]
+    refused = [r["id"] for r in allowed if not judge("standard", r["code"])["is_safe"]]
+    ok(not refused, f"standard refuses none of {len(allowed)} programs that are to be allowed", refused)
+    others = [r for r in attacks if r["expects"] in ("contain", "block-or-contain", "policy-import")]
+    passed = [r["id"] for r in others if judge("strict", r["code"])["is_safe"]]
+    ok(len(passed) <= len(others) // 10, f"strict refuses {len(others) - len(passed)} of {len(others)} attacks; the others are for later layers", passed)
+    for name in passed:
+        print(f"#   not the check's to refuse: {name}")
+    compare("benign programs", [r["code"] for r in benign])
+    compare("attacks", [r["code"] for r in attacks])
+
+judge.process.stdin.close()
+ok(judge.process.wait(60) == 0, "the judge ended well after all of them")
+print(f"1..{count}")
+sys.exit(failures > 0)

