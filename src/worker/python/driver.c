@@ -89,7 +89,9 @@ static int judge(void)
     if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_cell_incomplete(job.source))
         return ask_for_more();
     check_report_init(&report);
-    int r = py_judge(job.rules, job.source, job.have, &report, &job.tree, &err);
+    /* what earlier cells left is bound: a variable called `input` is not the builtin */
+    PyObject *left = job.kind == JOB_CELL || job.kind == JOB_LINE ? job.globals : NULL;
+    int r = py_judge_cell(job.rules, left, job.source, job.have, &report, &job.tree, &err);
     if (r == 0) {
         for (size_t i = 0; i < report.count; i++)
             send_finding(&report.findings[i]);
@@ -233,6 +235,8 @@ static int take_rules(struct wire_reader *r)
     struct err err = ERR_INIT;
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
+    if (check_ruleset_is(job.rules, bytes, len))
+        return 0; /* the template was started with them */
     check_ruleset_free(job.rules);
     job.rules = NULL;
     return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
