@@ -103,7 +103,7 @@ static int wait_for(struct talk *t, struct jail_run *run, enum flow_worker_state
 static double warm_once(const char *profile, bool packages, const char *source, uint64_t patience,
                         struct err *err)
 {
-    static struct pool_client client = {.sock = -1};
+    struct pool_client client = {.sock = -1};
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct flow_result result;
@@ -114,13 +114,14 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     jail_spec_init(&spec);
     if (!policy_profile_find(profile)->threads)
         spec.limits.threads = 0;
-    if (client.sock < 0 && pool_client_open(&client, err) < 0)
+    if (pool_client_open(&client, err) < 0)
         return -1;
     if (pool_client_lease(&client, profile, packages, &spec.limits, patience, &child, &answer,
-                          err) < 0)
-        return -1;
-    if (answer.declined) {
-        err_set(err, ERR_STATE, "no child: %s", answer.reply.reason);
+                          err) < 0 ||
+        answer.declined) {
+        if (err->code == 0)
+            err_set(err, ERR_STATE, "no child: %s", answer.reply.reason);
+        pool_client_close(&client);
         return -1;
     }
     flow_result_init(&result);
@@ -151,6 +152,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     fd_close(channel);
     flow_worker_done(&t.worker);
     flow_result_done(&result);
+    pool_client_close(&client);
     return took;
 }
 
