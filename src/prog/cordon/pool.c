@@ -281,14 +281,13 @@ int cmd_pool(int argc, char **argv)
     if (r == 0 && o.help)
         return EXIT_DONE;
     const char *verb = words.count ? words.items[0] : "";
-    int (*run)(const struct pool_options *, struct err *) = NULL;
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verb, verbs[i].name) == 0)
-            run = verbs[i].run;
-    if (r == 0 && (!run || words.count != 1))
+    size_t which = 0, count = sizeof verbs / sizeof *verbs;
+    while (which < count && strcmp(verb, verbs[which].name) != 0)
+        which++;
+    if (r == 0 && which < count && words.count == 1)
+        r = verbs[which].run(&o, &err);
+    else if (r == 0)
         r = err_set(&err, ERR_USAGE, "start, status or stop? see --help");
-    if (r == 0)
-        r = run(&o, &err);
     if (r >= 0)
         return r;
     result_complain(WHO, err.msg);

@@ -240,12 +240,16 @@ static int take_rules(struct wire_reader *r)
     struct err err = ERR_INIT;
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (check_ruleset_is(job.rules, bytes, len))
+    struct check_ruleset *rules, *before = job.rules;
+    if (check_ruleset_is(before, bytes, len))
         return 0; /* the template was started with them */
-    check_ruleset_free(job.rules);
-    job.rules = NULL;
-    job.spare = false; /* it was made by other rules */
-    return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
+    if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
+        return -1;
+    job.rules = rules;
+    job.spare = false;     /* it was made by other rules */
+    py_guard_rules(rules); /* guards and hook let go of the old one */
+    check_ruleset_free(before);
+    return 0;
 }
 
 static int take_tools(struct wire_reader *r)
