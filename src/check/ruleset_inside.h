@@ -31,7 +31,7 @@ struct check_slot {
 struct check_ruleset {
     struct arena arena;
     struct policy_profile profile;
-    const char *wire; /* the bytes it was decoded from, untouched, or NULL */
+    const char *wire; /* its own wire form */
     size_t wire_len;
     struct check_slot *slots; /* open addressing, at most two thirds full */
     uint32_t slot_mask;

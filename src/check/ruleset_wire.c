@@ -165,5 +165,5 @@ int check_ruleset_decode(const void *data, size_t len, struct check_ruleset **re
 
 bool check_ruleset_is(const struct check_ruleset *set, const void *data, size_t len)
 {
-    return set && set->wire && set->wire_len == len && memcmp(set->wire, data, len) == 0;
+    return set && set->wire_len == len && memcmp(set->wire, data, len) == 0;
 }

@@ -225,6 +225,12 @@ int main(void)
     struct err err = ERR_INIT;
     tap_eq_int(check_ruleset_new(&listed, &set, &err), 0, "a set of a profile");
     questions(set);
+    struct buf wire_form;
+    buf_init(&wire_form, CHECK_RULESET_MAX);
+    tap_ok(check_ruleset_encode(&listed, &wire_form, &err) == 0 &&
+               check_ruleset_is(set, wire_form.data, wire_form.len),
+           "it knows its bytes without having been decoded");
+    buf_done(&wire_form);
     check_ruleset_free(set);
     struct policy_profile any = listed;
     any.imports = POLICY_IMPORTS_ANY;

@@ -29,6 +29,7 @@ struct flow_request {
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const void *source;
     size_t source_len;
+    bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */
     const char *task;                     /* what iterations are counted by; NULL: not counted */

@@ -22,11 +22,15 @@ int cmd_exec(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_approve(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_escalate(int argc, char **argv);
+int cmd_pool(int argc, char **argv);
+int cmd_repl(int argc, char **argv);
+int cmd_session(int argc, char **argv);
 
 #endif

@@ -15,6 +15,9 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", cmd_run, "judge a program, then run it in the jail"},
+    {"session", cmd_session, "interpreters that stay: new, list, run, fork, export, close"},
+    {"repl", cmd_repl, "a session, line by line"},
+    {"pool", cmd_pool, "keep locked interpreters ready: start, status, stop"},
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
@@ -23,6 +26,7 @@ static const struct {
     {"stop", cmd_stop, "end every running execution and refuse new ones"},
     {"resume", cmd_resume, "let executions begin again"},
     {"escalate", cmd_escalate, "what to do after a failure, and why"},
+    {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 

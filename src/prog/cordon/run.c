@@ -69,11 +69,9 @@ static const char *display_name(const char *file)
 static int read_source(const char *file, struct flow_request *req, struct text *t, struct err *err)
 {
     int r = source_read(file, LIMIT_SOURCE, t, err);
-    if (r == ERR_LIMIT) /* more than any profile takes: a verdict, and the flow gives it */
-        req->source_len = LIMIT_SOURCE + 1;
-    else if (r == 0)
-        req->source_len = t->len;
-    req->source = t->data;
+    req->source_too_long = r == ERR_LIMIT; /* more than any profile takes: the flow's verdict */
+    req->source = r == 0 ? t->data : "";
+    req->source_len = r == 0 ? t->len : 0;
     req->name = display_name(file);
     return r == ERR_LIMIT ? 0 : r;
 }

@@ -1,0 +1,113 @@
+"""How Python programs end, and that the supervisor is none the worse for it.
+
+Usage: python_ends.py BUILD. One row a program: how it must end, exit code, type of the error, what was printed."""
+import sys
+
+import tapsys
+
+BUILD = sys.argv[1]
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+
+BOMB = "import zlib\nprint('before')\nbomb = zlib.compress(b'0' * 10**7)\nx = [zlib.decompress(bomb) for i in range(200)]\n"
+ROWS = [  # name, source, options, {key: value}, printed
+    ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
+    ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),
+    ("memory bomb", "print('before')\nx = []\nwhile True: x.append('y' * 10**6)", [], {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, "before\n"),
+    ("one huge list", "print('before')\nx = [0] * 10**9", [], {"status": "memory"}, "before\n"),
+    ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", "1s"], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": "Execution timeout exceeded (1s)"}, "before"),
+    ("CPU time", "while True: pass", ["--cpu", "1s"], {"status": "timeout"}, ""),
+    ("sleeps too long", "import time\nprint('before')\ntime.sleep(50)", ["--timeout", "1s"], {"status": "timeout"}, "before\n"),
+    ("recursion", "def f(): f()\nf()", [], {"status": "error", "error.type": "RecursionError"}, ""),
+    ("deep recursion of the parser", "(" * 5000, [], {"status": "blocked", "error.type": "ValidationError"}, ""),
+    ("huge number", "x = 9 ** 9 ** 9", ["--timeout", "2s"], {"status": "timeout"}, ""),
+    ("huge number as text", "print(len(str(10 ** 10000)))", [], {"status": "error", "error.type": "ValueError"}, ""),
+    ("huge string", "x = 'x' * 10**10", [], {"status": "memory"}, ""),
+    ("decompression bomb", BOMB, [], {"status": "memory"}, "before\n"),
+    ("sys.exit", "import sys\nprint('x')\nsys.exit(3)", [], {"status": "error", "exit_code": 3, "error.type": "ExitStatus"}, "x\n"),
+    ("sys.exit(0)", "import sys\nsys.exit()", [], {"status": "ok", "exit_code": 0}, ""),
+    ("sys.exit with words", "import sys\nsys.exit('no')", [], {"status": "error", "exit_code": 1, "stderr": "no\n"}, ""),
+    ("os._exit", "import os\nprint('x')\nos._exit(4)", [], {"status": "error", "exit_code": 4}, "x\n"),
+    ("kills itself", "import os\nprint('x')\nos.kill(os.getpid(), 9)", [], {"status": "crashed", "signal": 9}, "x\n"),
+    ("aborts", "import os\nprint('x')\nos.abort()", [], {"status": "crashed", "signal": 6}, "x\n"),
+    ("segmentation fault", "import ctypes\nprint('x')\nctypes.string_at(0)", [], {"status": "crashed", "signal": 11}, "x\n"),
+    ("closes its stdout", "import os\nprint('x')\nos.close(1)\nopen('/workspace/f', 'w').write('still here')", [], {"status": "ok"}, "x\n"),
+    ("garbage on the channel", "import os\nprint('x')\nos.write(3, b'garbage')\nwhile True: pass", [], {"status": "error", "error.type": "ProtocolError", "layer": "process"}, "x\n"),
+    ("a flood of garbage", "import os\nwhile True: os.write(3, b'\\x81\\x0a' * 1000)", [], {"status": "error", "error.type": "ProtocolError"}, ""),
+    ("says it is done, and goes on", "import os\nprint('x')\nos.write(3, b'\\x82' + bytes([DONE]) + b'\\x00')\nwhile True: pass", [], {"status": "ok", "exit_code": 0}, "x\n"),
+    ("closes the channel", "import os\nprint('x')\nos.close(3)", [], {"status": "ok"}, "x\n"),
+    ("floods its output", "while True: print('x' * 1000)", ["--output", "10k"], {"status": "output", "truncated": True}, None),
+    ("prints more than is kept", "for i in range(3000): print(i)", ["--output", "10k"], {"status": "ok", "truncated": True, "stdout_bytes": 13890}, None),
+    ("value", "x = 20\nx + 22", [], {"status": "ok", "value": "42"}, ""),
+    ("final", "FINAL({'a': 1})\nprint('not here')", [], {"status": "ok", "is_final": True, "final": "{'a': 1}"}, ""),
+    ("final in a function", "def f():\n    FINAL(7)\nf()", [], {"status": "ok", "is_final": True, "final": "7"}, ""),
+    ("a host function", "print(echo(1, b=[2]))", ["--tool", "echo"], {"status": "ok"}, "{'args': [1], 'kwargs': {'b': [2]}}\n"),
+    ("a host function too often", "for i in range(60): echo(i)", ["--tool", "echo"], {"status": "error", "error.type": "RuntimeError"}, ""),
+    ("a host function that was not given", "echo(1)", [], {"status": "error", "error.type": "NameError"}, ""),
+    ("arguments that are too long", "echo('x' * 10**6)", ["--tool", "echo"], {"status": "error", "error.type": "ValueError"}, ""),
+    ("its input", "print(input())", ["--stdin", "{input}"], {"status": "ok"}, "some input\n"),
+    ("no input", "print(input())", [], {"status": "error", "error.type": "EOFError"}, ""),
+    ("threads", "import threading\nseen = []\nt = [threading.Thread(target=seen.append, args=(1,)) for i in range(4)]\n[x.start() for x in t]\n[x.join() for x in t]\nprint(seen)", [], {"status": "ok"}, "[1, 1, 1, 1]\n"),
+    ("asyncio", "import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    print('slept')\nasyncio.run(f())", [], {"status": "ok"}, "slept\n"),
+    ("exit functions", "import atexit\natexit.register(print, 'bye')", [], {"status": "ok"}, "bye\n"),
+    ("a thread that outlives main", "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()", [], {"status": "ok"}, "late\n"),
+    ("its environment", "import os\nprint(sorted(os.environ))", ["--env", "A=1"], {"status": "ok"}, "['A', 'HOME', 'LANG', 'PATH', 'TMPDIR']\n"),
+    ("files", "import os\nos.makedirs('a/b')\nopen('a/b/c.txt', 'w').write('12345')\nos.symlink('/etc/passwd', 'link')", [], {"status": "ok", "files": [{"path": "/workspace/a/b/c.txt", "bytes": 5, "change": "created"}]}, ""),
+    ("no source", "", [], {"status": "ok"}, ""),
+    ("too long a source", "x = 1\n" * 10000, [], {"status": "blocked", "error.type": "ValidationError", "error.message": "Security violations: Code exceeds size limit (50KB)"}, ""),
+    ("far too long a source", "x = 1\n" * 300000, [], {"status": "blocked", "error.type": "ValidationError", "error.message": "Security violations: Code exceeds size limit (50KB)"}, ""),
+    ("not UTF-8", b"x = '\xff'\n", [], {"status": "blocked", "error.type": "ValidationError"}, ""),
+    ("NUL", b"x = 1\0\n", [], {"status": "blocked", "error.type": "ValidationError"}, ""),
+    ("syntax", "x = (\n", [], {"status": "blocked", "error.type": "ValidationError", "error.line": 1}, ""),
+]
+
+
+def done_number():
+    """The number of DONE on the wire: the place in the one table."""
+    import pathlib, re
+    text = (pathlib.Path(__file__).parents[2] / "src/wire/msg.h").read_text()
+    worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
+    main = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
+    number = re.findall(r"X\((\w+), ", main).index("DONE") + 1
+    assert 23 < number < 256  # one byte after its head in CBOR
+    return number
+
+
+def pick(result, key):
+    for part in key.split("."):
+        result = (result or {}).get(part)
+    return result
+
+
+for who in tapsys.users():
+    canaries = tapsys.Canaries(programs, who)
+    given = canaries.ro / "input"
+    given.write_text("some input\n")
+    for name, source, options, want, printed in ROWS:
+        options = [o.replace("{input}", str(given)) for o in options]
+        text = source.replace("[DONE]", f"[24, {done_number()}]") if isinstance(source, str) else source
+        for profile in ("standard", "open") if "size limit" not in str(want) else ("strict", "standard"):
+            r = tapsys.cordon(programs, ["run", "--json", "--profile", profile, *options, "-"], who, text=text)
+            what = f"{who}: {profile}: {name}"
+            faults = [f"{k} is {pick(r.json, k)!r}, not {v!r}" for k, v in want.items() if pick(r.json, k) != v]
+            if printed is not None and r["stdout"] != printed:
+                faults.append(f"stdout is {(r['stdout'] or '')[:200]!r}, not {printed!r}")
+            tap.ok(not faults, what, *faults, r.story())
+            tap.eq(tapsys.shape_faults(r.json), [], f"{what}: the result has its shape")
+    tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
+    canaries.close()
+
+# `cordon check`
+for source, code, want in (("import os\n", 3, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),
+                           ("print(1)\n", 0, {"is_safe": True, "risk_level": "safe", "blocked_operations": [], "message": "Code passed validation", "violations": []}),
+                           ("class A(metaclass=B): pass\n", 3, {"blocked_operations": ["Blocked: metaclass usage"]}),
+                           ("class A:\n    def __get__(self, o, t): pass\n", 3, {"blocked_operations": ["Blocked descriptor method: __get__"]}),
+                           ("eval('1')\nexec('2')\n", 3, {"blocked_operations": ["Blocked function: eval", "Blocked function: exec"]}),
+                           ("import json, os\n", 3, {"blocked_operations": ["Blocked import: os"]}),
+                           ("from code_api import search\n", 0, {"is_safe": True}),
+                           ("x = (\n", 3, {"is_safe": False, "risk_level": "high"})):
+    r = tapsys.cordon(programs, ["check", "--json", "-"], tapsys.users()[-1], text=source)
+    tap.ok(r.code == code and all(r[k] == v for k, v in want.items()), f"check: {source!r}", r.story())
+tap.done()
