@@ -300,6 +300,8 @@ int flow_check(struct flow *f, struct err *err)
         .tools = f->req->tools,
         .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
         .limits = f->result->warm ? &f->spec.limits : NULL,
+        .guard = f->req->house->gate ? flow_call : NULL,
+        .guard_ctx = f,
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;

@@ -296,6 +296,16 @@ def roles(who):
     s = State(who)
     r = s.run("exec", "--json", "--role", "explore", "--", "/bin/true")
     tap.ok(r.code == 3 and r.rules() == ["gate.role"], f"{who}: a worker of type explore runs nothing", r.story())
+    # host functions that the code calls pass the gate, too
+    call = "try:\n    print(echo(1))\nexcept RuntimeError as e:\n    print('no:', e)\n"
+    options = ["run", "--json", "--profile", "standard", "--tool", "echo"]
+    r = s.run(*options, "-", text=call)
+    tap.ok(r["stdout"] == "{'args': [1], 'kwargs': None}\n" and not r["violations"], f"{who}: a call of risk low is made", r.story())
+    r = s.run(*options, "--policy", s.policy("tools:\n  echo: {risk: critical}\n"), "-", text=call)
+    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.system"] and r["status"] == "ok",
+           f"{who}: one of risk critical is not, and the program reads why", r.story())
+    r = s.run(*options, "--policy", s.policy("roles:\n  execute:\n    tools: [run]\n"), "-", text=call)
+    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.role"], f"{who}: nor one that the role does not have", r.story())
     s.close()
 
 
