@@ -237,8 +237,8 @@ static int take_rules(struct wire_reader *r)
     const void *bytes = wire_get_bytes(r, &len);
     if (check_ruleset_is(job.rules, bytes, len))
         return 0; /* the template was started with them */
-    check_ruleset_free(job.rules);
-    job.rules = NULL;
+    /* a session whose policy was changed: the old ones stay, since the hook and the guards hold them
+     * until the next cell, and a thread of the guest may be in either */
     return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
 }
 
@@ -358,24 +358,44 @@ int py_driver_serve(void)
     return go_on < 0 ? 70 : status;
 }
 
+/* A program goes the whole way of a run, so that the pages it writes to are the child's own before a
+ * guest waits for them: judged, guarded, compiled and executed (that halves what the first guest pays). */
 int py_driver_warm(void)
 {
-    static const char program[] = "x = 1\n"
-                                  "class A:\n"
-                                  "    def f(self):\n"
-                                  "        return [str(i) for i in range(3)]\n"
-                                  "A().f()\n"
-                                  "print('', end='')\n";
-    PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *globals = PyDict_New(), *code = NULL, *done = NULL;
-    if (builtins && globals && PyDict_SetItemString(globals, "__builtins__", builtins) == 0)
-        code = PyObject_CallMethod(builtins, "compile", "sss", program, "<warm>", "exec");
-    done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
-    int r = done ? 0 : -1;
-    PyErr_Clear();
-    Py_XDECREF(done);
-    Py_XDECREF(code);
-    Py_XDECREF(globals);
-    Py_XDECREF(builtins);
-    return r;
+    static const char program[] =
+        "import math\n"
+        "class A:\n"
+        "    def __init__(self, n=3):\n"
+        "        self.n = n\n"
+        "    def f(self, *rest, **named):\n"
+        "        return [str(i) for i in range(self.n) if i != len(rest)]\n"
+        "def g(values):\n"
+        "    total, seen = 0.0, {}\n"
+        "    for i, value in enumerate(values):\n"
+        "        try:\n"
+        "            total += math.sqrt(float(value))\n"
+        "            seen[value] = (i, f'{total:.2f}')\n"
+        "        except ValueError as e:\n"
+        "            seen['{}'.format(value)] = str(e)\n"
+        "    return sorted(seen.items(), key=lambda x: x[0])\n"
+        "x = g(A().f() + ['y'])[-1]\n"
+        "assert len(x) == 2 and 'y' in x\n"
+        "print('', end='')\n";
+    struct check_report report;
+    struct err err = ERR_INIT;
+    PyObject *tree = NULL;
+    check_report_init(&report);
+    int r = py_judge(job.rules, program, sizeof program - 1, &report, &tree, &err);
+    check_report_done(&report);
+    if (r == 0)
+        r = tree ? fresh_globals() : -1;
+    if (r == 0)
+        execute(tree);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        r = -1;
+    }
+    Py_XDECREF(tree);
+    Py_CLEAR(job.globals);
+    return r == 0 ? py_judge_init(&err) : r; /* no guest has run yet */
 }
