@@ -2,13 +2,18 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run exec eval check policy approve stop resume escalate doctor'
+    local commands='run session repl pool exec eval check policy approve stop resume escalate doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --no-wait --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local run='--lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --no-wait --json --help'
+    local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+        --tool --env --role --policy --no-wait --json --help'
+    local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
+        --policy --no-wait --json --help'
+    local pool='--profile --packages --size --memory --idle --force --json --help'
     local check='--lang --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --json --help'
@@ -38,6 +43,16 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
+    sessionsession) COMPREPLY=($(compgen -W 'new list run fork export close' -- "$cur")) ;;
+    sessionrun | sessionfork | sessionexport | sessionclose | repl--session)
+        COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
+        ;;
+    poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
+    session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    session--stdin | session--policy | repl--stdin | repl--policy)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -f -- "$cur"))
+        ;;
     policypolicy) COMPREPLY=($(compgen -W 'show check' -- "$cur")) ;;
     policy--policy)
         compopt -o filenames 2>/dev/null
@@ -58,6 +73,17 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$run" -- "$cur") $(compgen -f -- "$cur"))
         ;;
+    session--* | repl--* | pool--*) # a flag, or a value that only you know
+        case $prev in
+        --packages | --no-wait | --json | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
+        esac
+        ;;
+    session*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$session" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
+    repl*) COMPREPLY=($(compgen -W "$repl" -- "$cur")) ;;
+    pool*) COMPREPLY=($(compgen -W "$pool" -- "$cur")) ;;
     exec*) COMPREPLY=($(compgen -W "$exec --" -- "$cur")) ;;
     eval*) COMPREPLY=($(compgen -W "$eval" -- "$cur")) ;;
     check*)

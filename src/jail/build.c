@@ -16,6 +16,7 @@
 #include "jail/inside.h"
 
 #include "base/clock.h"
+#include "jail/nest.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 #include "wire/msg.h"
@@ -25,13 +26,12 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { NEST_CONTROL = 3, NEST_QUOTA = 4 }; /* cordon-nest's descriptors; see prog/nest/main.c */
 
 /* Namespaced switches that stand behind other layers. An old kernel, or a container that hides
  * them, lacks a second lock, not the first one. */
@@ -166,48 +166,44 @@ static int hand_over_files(struct jail_stage *st)
     return r < 0 || fd_send(st->control[1], &p) < 0 ? err_sys(&st->err, "hand over the files") : 0;
 }
 
-static int hand_over(struct jail_stage *st, pid_t guest)
+static int hand_over(struct jail_stage *st)
 {
-    char room[64], word[64];
+    char room[64];
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct buf watch = {.data = word, .cap = sizeof word, .max = sizeof word - 1};
     struct wire_writer w;
-    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
-                            ? UINT64_MAX
-                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
     wire_begin(&w, &frame, WIRE_LISTENER);
     int r = wire_end(&w);
-    wire_begin(&w, &watch, WIRE_WATCH);
-    wire_put_int(&w, guest);
-    wire_put_uint(&w, deadline);
-    wire_put_uint(&w, st->spec->mode);
-    if (r == 0)
-        r = wire_end(&w);
-    struct fd_packet to_supervisor = {
+    struct fd_packet p = {
         .data = frame.data, .len = frame.len, .fds = &st->listener, .nfds = st->listener >= 0};
-    struct fd_packet to_nest = {.data = watch.data, .len = watch.len};
-    if (r < 0 || fd_send(st->control[1], &to_supervisor) < 0 ||
-        fd_send(st->control[0], &to_nest) < 0)
-        return err_sys(&st->err, "hand over to cordon-nest");
+    if (r < 0 || fd_send(st->control[1], &p) < 0)
+        return err_sys(&st->err, "hand over the listener");
     return st->spec->keep_files && st->quota >= 0 ? hand_over_files(st) : 0;
 }
 
 /* Everything cordon-nest needs is in its place before the supervisor is told that the program runs. From
  * that word on it works again, in the memory we still share: only plain calls after it, no errno. If the
  * exec fails we are dead, the guest with us, and the supervisor sees the end of the socket. */
-static int become_nest(struct jail_stage *st)
+static int become_nest(struct jail_stage *st, pid_t guest)
 {
-    static char name[] = "cordon-nest", word[] = "--from-cordon";
-    static char *const argv[] = {name, word, NULL}, *const env[] = {NULL};
+    static char name[] = "cordon-nest";
+    char words[JAIL_NEST_WORDS][24], *const env[] = {NULL};
+    char *const argv[] = {name, words[JAIL_NEST_GUEST], words[JAIL_NEST_DEADLINE],
+                          words[JAIL_NEST_SUBREAPER], NULL};
+    uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
+                            ? UINT64_MAX
+                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+    snprintf(words[JAIL_NEST_GUEST], sizeof *words, "%d", (int)guest);
+    snprintf(words[JAIL_NEST_DEADLINE], sizeof *words, "%llu", (unsigned long long)deadline);
+    snprintf(words[JAIL_NEST_SUBREAPER], sizeof *words, "%d", st->spec->mode != JAIL_FULL);
     int control = fcntl(st->control[1], F_DUPFD_CLOEXEC, 16);
     int nest = fcntl(st->nest, F_DUPFD_CLOEXEC, 16);
     int started = fcntl(st->started[1], F_DUPFD_CLOEXEC, 16);
     int quota = st->quota < 0 ? -1 : fcntl(st->quota, F_DUPFD_CLOEXEC, 16);
-    if (control < 0 || nest < 0 || started < 0 || dup2(control, NEST_CONTROL) < 0 ||
-        (quota >= 0 && dup2(quota, NEST_QUOTA) < 0))
+    if (control < 0 || nest < 0 || started < 0 || dup2(control, JAIL_NEST_CONTROL) < 0 ||
+        (quota >= 0 && dup2(quota, JAIL_NEST_QUOTA) < 0))
         return err_sys(&st->err, "hand over the descriptors");
     if (quota < 0)
-        fd_close(NEST_QUOTA);
+        fd_close(JAIL_NEST_QUOTA);
     for (int i = 0; i < 3; i++) /* the guest's streams are the guest's alone */
         fd_close(i);
     raw_syscall(SYS_write, started, (long)"S", 1, 0, 0);
@@ -226,10 +222,10 @@ int jail_build(void *p)
     if (r == 0)
         r = start_program(st, &guest);
     if (r == 0)
-        r = hand_over(st, guest);
+        r = hand_over(st);
     if (r == 0)
-        (void)become_nest(st); /* comes back only when it failed */
-    if (guest > 0) {           /* nothing of it may go on without an init above it */
+        (void)become_nest(st, guest); /* comes back only when it failed */
+    if (guest > 0) {                  /* nothing of it may go on without an init above it */
         kill(guest, SIGKILL);
         while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
             ;

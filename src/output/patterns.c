@@ -396,7 +396,8 @@ static size_t pass(struct output_clean *c, const unsigned char *s, size_t n, boo
         i += h.len;
         from = i;
     }
-    output_keep(c, s + from, i - from);
+    if (i > from)
+        output_keep(c, s + from, i - from);
     if (i)
         st->before = s[i - 1];
     return i;

@@ -43,7 +43,7 @@ struct pool_seat {
     int init; /* pidfd: when the connection ends, so does the child */
     struct pool_session *session;
     uint64_t serial;            /* of the session, also when that is over */
-    bool for_fork;              /* lent to be branched */
+    bool for_fork;              /* lent to be branched or looked at: no call */
     char branch[POOL_NAME + 1]; /* the name that was agreed on */
 };
 

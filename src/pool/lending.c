@@ -136,6 +136,7 @@ void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_wa
     s->idle_ns = want.number * CLOCK_NS_PER_MS;
     s = pool_registry_lend(&h->sessions, s->name, seat, h->now, &declined);
     base_assert(s);
+    seat->for_fork = true; /* whoever made it looks whether it works: that is no call yet */
     (void)pool_lend_session(h, seat, s);
 }
 

@@ -126,7 +126,8 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     spec.envc = sizeof env / sizeof *env - 1;
     spec.binds = &self;
     spec.nbinds = 1;
-    spec.limits.memory = 0;
+    spec.limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
+    spec.limits.flood = MIB;               /* it has nothing to say */
     w->started_ns = w->order_ns = h->now;
     w->starts++;
     w->up = false;

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -380,7 +381,7 @@ static void life(void)
            "nor is there a second of its name");
     tap_ok(back(&c, true, "", "{\"call\":1}\n", &x), "given back");
     pool_client_close(&c);
-    tap_ok(call(&d, "one", false, &x, &a) && a.reply.lent.call == 1 && a.reply.lent.host_calls == 1,
+    tap_ok(call(&d, "one", false, &x, &a) && a.reply.lent.call == 0 && a.reply.lent.host_calls == 1,
            "another client has it next");
     tap_eq_int(ask(&x, "get"), 42, "the variable lives on");
     tap_ok(back(&d, true, "", "{\"call\":2}\n", &x), "given back");
@@ -394,7 +395,7 @@ static void life(void)
     fd_close(fd);
 
     tap_ok(pool_client_next(&d, 0, &a, &err) == 0 && a.reply.type == WIRE_SESSION_IS &&
-               strcmp(a.reply.state, "idle") == 0 && a.reply.session.calls == 2 &&
+               strcmp(a.reply.state, "idle") == 0 && a.reply.session.calls == 1 &&
                a.reply.session.pid > 0,
            "it is in the list");
     tap_ok(is_stopped(a.reply.session.pid), "between two calls it is stopped");
@@ -505,7 +506,7 @@ static void strangers(void)
         int s = raw();
         char byte;
         struct pollfd p = {.fd = s, .events = POLLIN};
-        (void)!send(s, junk + i, (size_t)(1 + i * 100), MSG_NOSIGNAL);
+        (void)!send(s, junk + i, 1 + (size_t)i * 100, MSG_NOSIGNAL);
         closed += poll(&p, 1, 5000) == 1 && recv(s, &byte, 1, 0) <= 0;
         fd_close(s);
     }
@@ -633,6 +634,12 @@ static void stops(void)
     tap_ok(pool_client_open(&c, &err) == 0 && c.sock < 0, "its socket is gone");
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--template") == 0)
@@ -657,9 +664,7 @@ int main(int argc, char **argv)
         many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);
         stops();
     }
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", state);
-    if (system(command) != 0)
+    if (nftw(state, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
         return 1;
     return tap_done();
 }

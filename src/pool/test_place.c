@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -115,8 +116,8 @@ static void holders(void)
     struct pool_place p = {.dir = -1};
     struct err err = ERR_INIT;
     int sock = 0;
-    char said;
-    pid_t pids[4], first, second;
+    char said = 0;
+    pid_t pids[4] = {0}, first, second;
     tap_ok(pool_place_open(&p, true, &err) == 0, "the folder");
     tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock < 0, "no holder: that is no error");
     first = holder(&p, true, &said);
@@ -149,6 +150,12 @@ static void holders(void)
     pool_place_done(&p);
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
 int main(void)
 {
     snprintf(top, sizeof top, "/tmp/cordon-test-place-XXXXXX");
@@ -156,9 +163,7 @@ int main(void)
         return 1;
     where();
     holders();
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", top);
-    if (system(command) != 0)
+    if (nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
         return 1;
     return tap_done();
 }

@@ -161,6 +161,8 @@ static void sessions(void)
 
     struct pool_session *s = pool_registry_add(&reg, "one", &child[0], now, &no);
     tap_ok(s && strcmp(s->name, "one") == 0 && reg.alive == 1, "a session is made");
+    if (!s)
+        return;
     tap_ok(!pool_registry_add(&reg, "one", &child[1], now, &no) &&
                strcmp(no.state, POOL_WHY_EXISTS) == 0,
            "not twice of one name");

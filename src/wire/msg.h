@@ -62,7 +62,6 @@
     X(STARTED, "it", "launcher -> supervisor: it is locked, and this is its own status")           \
     X(LISTENER, "", "builder -> supervisor: the filter's listener rides along; the program runs")  \
     X(FILES, "", "builder -> supervisor: the folder that the guest may write rides along")         \
-    X(WATCH, "iuu", "builder -> cordon-nest: the guest's pid, its deadline, the mode")             \
     X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
     X(ORDER, "utuU", "holder -> template: number, system call table, session or not, limits")      \
     X(LOCKED, "ittuT", "new child -> template: error, layer, message; layers, notes")              \

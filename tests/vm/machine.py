@@ -36,7 +36,7 @@ class Apt:
     def run(self, tool, *args, **more):
         return subprocess.run([tool, *self.options, *args], check=True, stdin=subprocess.DEVNULL, text=True, **more)
 
-    def fetch(self, packages):
+    def fetch(self, packages, kernel=True):
         """The packages, all that they depend on, and the kernel. A second call finds them there."""
         done = self.folder / "fetched"
         want = " ".join(packages)
@@ -45,11 +45,13 @@ class Apt:
         shutil.rmtree(self.debs)
         self.debs.mkdir()
         self.run("apt-get", "-qq", "update")
-        depends = self.run("apt-cache", "depends", f"linux-image-{self.arch}", stdout=subprocess.PIPE).stdout
-        kernel = re.search(r"Depends: (linux-image-\d\S+)", depends).group(1)
+        kernels = []
+        if kernel:
+            depends = self.run("apt-cache", "depends", f"linux-image-{self.arch}", stdout=subprocess.PIPE).stdout
+            kernels = [re.search(r"Depends: (linux-image-\d\S+)", depends).group(1)]
         uris = self.run("apt-get", "-qq", "--print-uris", "-y", "install", *packages, stdout=subprocess.PIPE).stdout
         names = re.findall(r"^'[^']+' (\S+)_\S+_\S+\.deb ", uris, re.M)
-        self.run("apt-get", "-qq", "download", kernel, *names, cwd=self.debs)
+        self.run("apt-get", "-qq", "download", *kernels, *names, cwd=self.debs)
         done.write_text(want)
         return sorted(self.debs.glob("*.deb"))
 

@@ -28,5 +28,8 @@ int cmd_approve(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_escalate(int argc, char **argv);
+int cmd_pool(int argc, char **argv);
+int cmd_repl(int argc, char **argv);
+int cmd_session(int argc, char **argv);
 
 #endif

@@ -15,6 +15,9 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", cmd_run, "judge a program, then run it in the jail"},
+    {"session", cmd_session, "interpreters that stay: new, list, run, fork, export, close"},
+    {"repl", cmd_repl, "a session, line by line"},
+    {"pool", cmd_pool, "keep locked interpreters ready: start, status, stop"},
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},

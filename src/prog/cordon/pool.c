@@ -3,6 +3,7 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "flow/house.h"
 #include "options.h"
 #include "pool/pool_client.h"
 #include "programs.h"
@@ -67,6 +68,23 @@ static int declined(const struct pool_answer *a)
 
 /* ---- start ---- */
 
+/* What was not said is the policy's. */
+static int by_policy(struct pool_set_numbers *set, struct err *err)
+{
+    struct flow_house house = {0};
+    int r = flow_house_open(&house, NULL, err);
+    if (r < 0)
+        return r;
+    if (set->warm == UINT64_MAX)
+        set->warm = house.policy->pool.warm < POOL_WARM ? house.policy->pool.warm : POOL_WARM;
+    if (set->budget == UINT64_MAX)
+        set->budget = house.policy->pool.memory;
+    if (set->idle_exit_ms == UINT64_MAX)
+        set->idle_exit_ms = house.policy->pool.idle_ms;
+    flow_house_close(&house);
+    return 0;
+}
+
 static int start(const struct pool_options *o, struct err *err)
 {
     char holder[4096];
@@ -75,6 +93,7 @@ static int start(const struct pool_options *o, struct err *err)
     const char *strict = "strict";
     const char *const *names = o->profiles.count ? o->profiles.items : &strict;
     const size_t count = o->profiles.count ? o->profiles.count : 1;
+    struct pool_set_numbers set = o->set;
     int r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (o->set.warm != UINT64_MAX && o->set.warm > POOL_WARM)
         return err_set(err, ERR_USAGE, "--size: at most %d", POOL_WARM);
@@ -83,9 +102,11 @@ static int start(const struct pool_options *o, struct err *err)
             return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: strict, standard, open",
                            names[i]);
     if (r == 0)
+        r = by_policy(&set, err);
+    if (r == 0)
         r = pool_client_start(&c, holder, err);
     for (size_t i = 0; i < count && r == 0; i++) {
-        r = pool_client_set(&c, names[i], o->packages, &o->set, &a, err);
+        r = pool_client_set(&c, names[i], o->packages, &set, &a, err);
         if (r == 0 && a.declined)
             r = declined(&a);
     }
@@ -260,14 +281,13 @@ int cmd_pool(int argc, char **argv)
     if (r == 0 && o.help)
         return EXIT_DONE;
     const char *verb = words.count ? words.items[0] : "";
-    int (*run)(const struct pool_options *, struct err *) = NULL;
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verb, verbs[i].name) == 0)
-            run = verbs[i].run;
-    if (r == 0 && (!run || words.count != 1))
+    size_t which = 0, count = sizeof verbs / sizeof *verbs;
+    while (which < count && strcmp(verb, verbs[which].name) != 0)
+        which++;
+    if (r == 0 && which < count && words.count == 1)
+        r = verbs[which].run(&o, &err);
+    else if (r == 0)
         r = err_set(&err, ERR_USAGE, "start, status or stop? see --help");
-    if (r == 0)
-        r = run(&o, &err);
     if (r >= 0)
         return r;
     result_complain(WHO, err.msg);

@@ -142,22 +142,24 @@ static void tell_waiting(const struct gate_event *e)
     result_complain("cordon", line);
 }
 
-static int prepare_gate(struct flow_request *req, const struct plan_options *o, bool json,
-                        struct err *err)
+int result_staff(struct flow_house *house, bool json, struct err *err)
 {
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
+    if (!json)
+        house->notice = tell_waiting;
+    return flow_house_staff(house, found ? approvals : NULL, err);
+}
+
+void result_ask(struct flow_request *req, const struct plan_options *o)
+{
     req->role = o->role;
     req->wait_ms = o->no_wait ? 0 : PLACE_WAIT_MS;
     req->approval_wait_ms = o->no_wait ? 0 : req->house->policy->approval.expiry_ms;
-    if (!json)
-        req->house->notice = tell_waiting;
-    return flow_house_staff(req->house, found ? approvals : NULL, err);
 }
 
-/* Nobody's secrets and none of the host's paths in what a client gets. */
-static int prepare_rules(struct flow_request *req, struct output_rules **ret, struct err *err)
+int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err)
 {
     static struct output_known known[OUTPUT_KNOWN_MAX];
     static char cwd[4096], state[STATE_PATH_MAX];
@@ -190,7 +192,7 @@ static int prepare_rules(struct flow_request *req, struct output_rules **ret, st
     return output_rules_new(known, n, what, ret, err);
 }
 
-static enum output_escape choose_escape(const struct flow_request *req)
+enum output_escape result_escape(const struct flow_request *req)
 {
     switch (req->house->policy->output.escape) {
     case POLICY_ESCAPE_HTML:
@@ -217,12 +219,13 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
     req->input = in;
     reader_init(&reader, req->spec.limits.output);
     r = find_programs(req, nest, python, sizeof nest, err);
+    result_ask(req, o);
     if (r == 0)
-        r = prepare_gate(req, o, json, err);
+        r = result_staff(req->house, json, err);
     if (r == 0 && json)
-        r = prepare_rules(req, &rules, err);
+        r = result_rules(req, &rules, err);
     req->rules = rules;
-    req->escape = choose_escape(req);
+    req->escape = result_escape(req);
     if (!json) {
         req->live = (struct jail_sink){.ctx = &reader, .bytes = reader_bytes};
         req->live_gone = &reader.gone;

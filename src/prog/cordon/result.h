@@ -17,6 +17,13 @@ struct plan_options;
 int result_run(const char *who, struct flow_request *req, const struct plan_options *o, bool json,
                struct err *err);
 
+/* The parts of it, for who keeps a house for several requests: gate and audit, once; who asks and how long
+ * it waits; what is scrubbed and redacted in what a client gets; how its text is escaped. */
+ERR_MUST_USE int result_staff(struct flow_house *house, bool json, struct err *err);
+void result_ask(struct flow_request *req, const struct plan_options *o);
+ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);
+enum output_escape result_escape(const struct flow_request *req);
+
 /* The same where nothing is run: prints nothing unless there is no verdict. */
 int result_check(const char *who, struct flow_request *req, struct err *err);
 

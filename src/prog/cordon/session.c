@@ -97,6 +97,13 @@ static int on_new(struct session_options *o)
     return r;
 }
 
+/* Without the host's folders: it is shown to the program. */
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
 static int on_run(struct session_options *o)
 {
     struct err err = ERR_INIT;
@@ -109,7 +116,7 @@ static int on_run(struct session_options *o)
     if (r < 0 && r != ERR_LIMIT)
         return result_usage(WHO, &err);
     struct session_call c = {.session = word(o, 1),
-                             .name = strcmp(file, "-") == 0 ? "<session>" : file,
+                             .name = strcmp(file, "-") == 0 ? "<session>" : base_name(file),
                              .source = source.data ? source.data : "",
                              .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
                              .role = o->house.plan.role,

@@ -23,7 +23,8 @@ struct session_house {
     struct jail_spec spec; /* limits of a call; its variables are those of --env alone */
     enum jail_memory_by by;
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
-    bool json;
+    int stop; /* readable: somebody wants us to stop */
+    bool json, staffed;
 };
 
 void session_house_init(struct session_house *h, const char *who);

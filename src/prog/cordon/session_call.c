@@ -21,7 +21,7 @@
 
 void session_house_init(struct session_house *h, const char *who)
 {
-    *h = (struct session_house){.who = who, .holder.sock = -1};
+    *h = (struct session_house){.who = who, .holder.sock = -1, .stop = -1};
     plan_options_init(&h->plan);
     jail_spec_init(&h->spec);
     arena_init(&h->mem, 4 * MIB);
@@ -36,8 +36,6 @@ static void session_limits(struct session_house *h)
         said->wall_ms = p->sessions.timeout_ms;
     if (said->cpu_ms == UINT64_MAX)
         said->cpu_ms = p->sessions.timeout_ms;
-    if (said->memory == UINT64_MAX)
-        said->memory = p->sessions.memory;
     if (said->output == UINT64_MAX)
         said->output = p->sessions.output;
 }
@@ -65,6 +63,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
 void session_house_close(struct session_house *h)
 {
     pool_client_close(&h->holder);
+    fd_close(h->stop);
     output_rules_free(h->rules);
     flow_house_close(&h->flow);
     arena_done(&h->mem);
@@ -192,6 +191,25 @@ static void look_for_more(void *ctx, const struct check_report *report)
             c->incomplete = true;
 }
 
+/* As an interpreter shows it; on a terminal nothing in it acts. */
+static void print_value(const struct flow_result *r)
+{
+    const struct buf *text = r->is_final ? &r->final : r->has_value ? &r->value : NULL;
+    struct output_visible v = {0};
+    struct buf line;
+    if (!text || !text->len)
+        return;
+    buf_init(&line, 8 * text->len + 64);
+    int e = isatty(STDOUT_FILENO) ? output_visible_add(&v, text->data, text->len, &line)
+                                  : buf_add(&line, text->data, text->len);
+    if (e == 0 && isatty(STDOUT_FILENO))
+        e = output_visible_end(&v, &line);
+    if (e == 0 && line.len)
+        printf("%.*s\n", (int)line.len, line.data);
+    fflush(stdout);
+    buf_done(&line);
+}
+
 static int print_result(const struct session_house *h, const struct session_call *c,
                         const struct flow_result *r)
 {
@@ -202,6 +220,7 @@ static int print_result(const struct session_house *h, const struct session_call
             return EXIT_FAILED;
         }
     } else {
+        print_value(r);
         result_print_text(r);
         if (c->over) {
             snprintf(line, sizeof line, "session '%s' is over: %.300s", c->session,
@@ -232,6 +251,20 @@ static void give_back(struct session_house *h, const struct session_call *c, uin
     buf_done(&record);
 }
 
+/* Gate, audit and rules: for the first call, and all that follow. */
+static int staff(struct session_house *h, struct flow_request *req, struct err *err)
+{
+    if (h->staffed)
+        return 0;
+    int r = result_staff(&h->flow, h->json, err);
+    if (r == 0)
+        r = result_rules(req, &h->rules, err);
+    if (r == 0)
+        h->stop = plan_stop_fd();
+    h->staffed = r == 0;
+    return r;
+}
+
 static int run_on(struct session_house *h, struct session_call *c, struct jail_child *child,
                   const struct pool_reply *lent)
 {
@@ -258,14 +291,18 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .report_ctx = c,
     };
     clock_gettime(CLOCK_REALTIME, &began);
+    result_ask(&req, &h->plan);
+    int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
+    req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
+    req.stop = h->stop;
+    req.escape = result_escape(&req);
     streams_init(&streams, h, !h->json && !c->quiet);
     req.live = (struct jail_sink){.ctx = &streams, .bytes = take_bytes};
     req.live_gone = &streams.reader.gone;
-    int r = result_prepare(&req, &h->plan, h->json, &h->rules, &err);
-    req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
-    flow_result_init(&result);
     if (r == 0)
         r = flow_run(&req, &result, &err);
+    else
+        flow_result_init(&result);
     if (r < 0) {
         flow_result_refuse(&result, &err);
         result.alive = true; /* it was not even asked */
@@ -278,7 +315,6 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     int status = c->quiet || (c->line && c->incomplete) ? result_exit_status(result.status)
                                                         : print_result(h, c, &result);
     flow_result_done(&result);
-    fd_close(req.stop);
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }
 

@@ -70,8 +70,27 @@ bool py_cell_incomplete(const char *source)
     return incomplete;
 }
 
-/* Both: what C libraries read, and what os.environ shows. A guest that put something else in its place
- * fools itself. */
+/* MODULE.environ, or the dictionary behind it; a module that was not imported has none. Set past the
+ * mapping's own method, which would ask the audit hook about us. A guest that put something else in its
+ * place fools itself. */
+static void set_in(const char *module, const char *behind, const char *name, const char *text)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed, and what is found there */
+    PyObject *m = modules ? PyDict_GetItemString(modules, module) : NULL;
+    PyObject *environ = m ? PyObject_GetAttrString(m, "environ") : NULL;
+    PyObject *data = environ && behind ? PyObject_GetAttrString(environ, behind) : environ;
+    PyObject *key = PyBytes_FromString(name), *value = PyBytes_FromString(text);
+    if (data && key && value)
+        (void)PyObject_SetItem(data, key, value);
+    PyErr_Clear();
+    if (behind)
+        Py_XDECREF(environ);
+    Py_XDECREF(data);
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+}
+
+/* Three places: what C libraries read, what `os` will be made of, and what it was made of. */
 static int set_one(const char *word, size_t len)
 {
     char *pair = malloc(len + 1);
@@ -84,17 +103,8 @@ static int set_one(const char *word, size_t len)
     if (r == 0) {
         *equals = 0;
         r = setenv(pair, equals + 1, 1);
-        PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
-        PyObject *os = modules ? PyDict_GetItemString(modules, "os") : NULL;
-        PyObject *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
-        PyObject *key = PyUnicode_DecodeFSDefault(pair),
-                 *value = PyUnicode_DecodeFSDefault(equals + 1);
-        if (environ && key && value)
-            (void)PyObject_SetItem(environ, key, value);
-        PyErr_Clear();
-        Py_XDECREF(environ);
-        Py_XDECREF(key);
-        Py_XDECREF(value);
+        set_in("posix", NULL, pair, equals + 1);
+        set_in("os", "_data", pair, equals + 1);
     }
     free(pair);
     return r;

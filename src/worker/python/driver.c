@@ -235,11 +235,15 @@ static int take_rules(struct wire_reader *r)
     struct err err = ERR_INIT;
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (check_ruleset_is(job.rules, bytes, len))
+    struct check_ruleset *rules, *before = job.rules;
+    if (check_ruleset_is(before, bytes, len))
         return 0; /* the template was started with them */
-    /* a session whose policy was changed: the old ones stay, since the hook and the guards hold them
-     * until the next cell, and a thread of the guest may be in either */
-    return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
+    if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
+        return -1;
+    job.rules = rules;
+    py_guard_rules(rules); /* guards and hook let go of the old one */
+    check_ruleset_free(before);
+    return 0;
 }
 
 static int take_tools(struct wire_reader *r)
@@ -358,8 +362,8 @@ int py_driver_serve(void)
     return go_on < 0 ? 70 : status;
 }
 
-/* A program goes the whole way of a run, so that the pages it writes to are the child's own before a
- * guest waits for them: judged, guarded, compiled and executed (that halves what the first guest pays). */
+/* The same steps as for a program that comes: judge, namespace, guards, code, run. What they write to is the
+ * child's own memory afterwards, before a guest waits for it. */
 int py_driver_warm(void)
 {
     static const char program[] =
@@ -384,18 +388,21 @@ int py_driver_warm(void)
     struct check_report report;
     struct err err = ERR_INIT;
     PyObject *tree = NULL;
+    if (!job.rules)
+        return -1;
     check_report_init(&report);
     int r = py_judge(job.rules, program, sizeof program - 1, &report, &tree, &err);
     check_report_done(&report);
-    if (r == 0)
-        r = tree ? fresh_globals() : -1;
-    if (r == 0)
-        execute(tree);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        r = -1;
-    }
+    PyObject *globals = r == 0 && tree ? py_guard_globals(job.rules) : NULL;
+    PyObject *code = globals && py_guard_rewrite(tree, job.rules, &err) == 0
+                         ? py_guard_compile(tree, "<warm>", "exec")
+                         : NULL;
+    PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    r = done ? py_judge_init(&err) : -1; /* which says that no guest has run yet */
+    PyErr_Clear();
+    Py_XDECREF(done);
+    Py_XDECREF(code);
     Py_XDECREF(tree);
-    Py_CLEAR(job.globals);
-    return r == 0 ? py_judge_init(&err) : r; /* no guest has run yet */
+    Py_XDECREF(globals);
+    return r;
 }
