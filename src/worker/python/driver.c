@@ -399,6 +399,8 @@ int py_driver_warm(void)
     check_report_done(&report);
     if (r == 0)
         r = fresh_globals();
+    if (r == 0)
+        r = py_judge_init(&err); /* no guest has run yet: it need not look for one's traces */
     job.spare = r == 0;
     return r;
 }
