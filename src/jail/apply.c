@@ -34,19 +34,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void jail_apply_session(const struct jail_spec *spec)
+void jail_apply_signals(void)
 {
-    /* The caller's keys stay outside. A child has its template's session, which is as empty, and keys
-     * are counted per user. */
-    if (spec->kind != JAIL_KIND_CHILD)
-        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
-    setsid();
-    umask(022);
     for (int s = 1; s < 32;
          s++) /* exec itself resets handlers; what the caller ignored it would keep */
         signal(s, SIG_DFL);
     /* A file past its limit is a failed call, not a dead program. */
     signal(SIGXFSZ, SIG_IGN);
+}
+
+void jail_apply_session(const struct jail_spec *spec)
+{
+    const bool child = spec->kind == JAIL_KIND_CHILD;
+    /* The caller's keys stay outside. A child has its template's session, which is as empty, and keys
+     * are counted per user; its signals, too, are as the template left them. */
+    if (!child)
+        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+    setsid();
+    umask(022);
+    if (!child)
+        jail_apply_signals();
 }
 
 static int own_identity(struct jail_stage *st, struct err *err)
@@ -115,7 +122,7 @@ int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *re
     const struct jail_spec *spec = st->spec;
     if (own_identity(st, &st->err) < 0)
         return fail(st, "process");
-    jail_attest_before(proof, st->proc);
+    jail_attest_before(proof, st->proc, spec->kind);
     *ret_status = openat(st->proc, "self/status", O_RDONLY | O_CLOEXEC);
     if (*ret_status < 0) {
         err_sys(&st->err, "open the own status in /proc");
@@ -138,7 +145,7 @@ int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof)
         return fail(st, "process");
     if (lock_paths(st, err) < 0)
         return fail(st, "filesystem");
-    jail_attest_unfiltered(proof);
+    jail_attest_unfiltered(proof, st->own);
     return lock_calls(st, err) < 0 ? fail(st, "syscalls") : 0;
 }
 

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -52,11 +54,14 @@ void jail_attest_own_rest(struct jail_proof *proof, int proc)
     look_up(proof, proc, CLONE_NEWIPC | CLONE_NEWCGROUP);
 }
 
-void jail_attest_before(struct jail_proof *proof, int proc)
+void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind)
 {
     struct utsname uts;
     memset(proof, 0, sizeof *proof);
-    look_up(proof, proc, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWCGROUP);
+    /* of a child: the user namespace shows in its id, which its template does not have; ipc in an act */
+    look_up(proof, proc,
+            kind == JAIL_KIND_CHILD ? CLONE_NEWCGROUP
+                                    : CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWCGROUP);
     proof->pid = (uint64_t)getpid();
     proof->uid = (uint64_t)getuid();
     if (uname(&uts) == 0)
@@ -71,7 +76,7 @@ static uint64_t outcome(long r)
 }
 
 /* Some tables notify these acts, and nobody answers yet: they are tried just before. Asking for an address sends nothing; in an empty network there is no way to any. */
-void jail_attest_unfiltered(struct jail_proof *proof)
+void jail_attest_unfiltered(struct jail_proof *proof, const struct jail_proof *own)
 {
     struct sockaddr_in home = {
         .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -80,6 +85,9 @@ void jail_attest_unfiltered(struct jail_proof *proof)
         fd >= 0 && connect(fd, (struct sockaddr *)&home, sizeof home) == 0 ? 0 : (uint64_t)errno;
     fd_close(fd);
     proof->acts[JAIL_ACT_signal_up] = outcome(kill(getppid(), 0));
+    struct msqid_ds queue;
+    proof->acts[JAIL_ACT_queue] =
+        own->queue ? outcome(msgctl(own->queue - 1, IPC_STAT, &queue)) : 0;
 }
 
 static uint64_t try_open(const char *path, int flags)
@@ -177,11 +185,13 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         bool good;
         const char *what;
     } rows[] = {
-        {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "user"), "user namespace"},
+        {JAIL_LAYER_PROCESS, !full || (child ? p->uid != own->uid : own_namespace(p, own, "user")),
+         "user namespace"},
         {JAIL_LAYER_PROCESS, !full || !guest || p->uid == spec->inner_id, "inner user namespace"},
         {JAIL_LAYER_PROCESS, !full || p->pid == 2 || p->pid == 3 || (!guest && p->pid == 100),
          "pid namespace"},
-        {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "ipc"), "ipc namespace"},
+        {JAIL_LAYER_PROCESS,
+         !full || (child ? a[JAIL_ACT_queue] != 0 : own_namespace(p, own, "ipc")), "ipc namespace"},
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
         {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},

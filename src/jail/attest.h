@@ -24,7 +24,8 @@
     X(high_dup)    /* resources: a descriptor at the limit */                                      \
     X(udp)         /* network: an address to send to, asked for before seccomp forbids it */       \
     X(leftover)    /* process: a descriptor left open on purpose must not survive an exec */       \
-    X(signal_up)   /* process: the null signal to the parent */
+    X(signal_up)   /* process: the null signal to the parent */                                    \
+    X(queue)       /* process: a message queue that a child's template has made */
 
 enum jail_act {
 #define X(name) JAIL_ACT_##name,
@@ -42,18 +43,19 @@ struct jail_proof {
     uint64_t acts[JAIL_ACT_COUNT];
     uint64_t pid, uid, root; /* its numbers, and the device its root folder is on */
     uint64_t quota;          /* bytes that it can hold in files */
+    int queue;               /* of a template: a message queue, its number plus one; 0: none */
     char name[65];           /* the machine's, as it sees it */
     char status[1024];       /* the lines of its own /proc/PID/status that tell of locks */
 };
 
 /* Who and where the caller is. While /proc can still be opened. */
-void jail_attest_before(struct jail_proof *proof, int proc);
+void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind);
 /* The same of the supervisor, to compare: USER_NS is its user namespace. The builder adds what it still
  * shares with it. */
 void jail_attest_own(struct jail_proof *proof, uint64_t user_ns);
 void jail_attest_own_rest(struct jail_proof *proof, int proc);
-void jail_attest_unfiltered(
-    struct jail_proof *proof); /* while a socket can still be made, a signal still be sent */
+/* While a socket can still be made and a signal be sent. OWN: of whoever started it. */
+void jail_attest_unfiltered(struct jail_proof *proof, const struct jail_proof *own);
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
 void jail_attest_descriptors(struct jail_proof *proof, const struct jail_spec *spec);
 

@@ -78,7 +78,7 @@ static int launch(void *p)
         close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
         return 1; /* an exit that is notified, where nobody listens: the builder ends it */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    return hooks->entry(hooks->ctx);
+    _exit(hooks->entry(hooks->ctx)); /* with whatever threads it has */
 }
 
 /* ---- the builder ---- */
@@ -123,6 +123,8 @@ int jail_birth_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
+    static const char cloned = JAIL_BIRTH_CLONED;
+    raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&cloned, 1, 0, 0);
     raw_syscall(SYS_close_range, 0, JAIL_BIRTH_CONTROL - 1, 0, 0, 0);
     raw_syscall(SYS_close_range, JAIL_BIRTH_CONTROL + 1, JAIL_BIRTH_RULESET, 0, 0, 0);
     jail_warden(JAIL_BIRTH_CONTROL, guest);

@@ -110,6 +110,7 @@ int jail_build(void *stage);  /* build.c: the builder's body; returns only when 
 int jail_launch(void *stage); /* apply.c: the launcher's body; returns only when it failed */
 
 /* The steps of apply.c that a child of a template takes too. */
+void jail_apply_signals(void); /* default actions for all, as an exec of ours would find them */
 ERR_MUST_USE int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof,
                                      int *ret_status);
 ERR_MUST_USE int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof);

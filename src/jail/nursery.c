@@ -1,6 +1,6 @@
-/* The template's side of a birth: descriptors, the builder's stack, and the wait until the child is
- * locked. One at a time: while a builder works, the template sleeps, since both use the same memory
- * and the same errno. The stacks lie in one map that children do not inherit, so a child neither sees nor
+/* The template's side of a birth: descriptors, the builder's stack, and the wait until the launcher is
+ * cloned. While a builder works, the template sleeps, since both use the same memory and the same errno.
+ * A launcher has memory of its own: while it locks itself, the next birth can begin. The stacks lie in one map that children do not inherit, so a child neither sees nor
  * pays for its siblings. */
 #include "jail/nursery.h"
 
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,7 +43,11 @@ int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *
 {
     *n = (struct jail_nursery){
         .hooks = hooks, .proc = JAIL_FD_TEMPLATE_PROC, .ruleset = JAIL_FD_TEMPLATE_RULESET};
-    jail_attest_before(&n->own, n->proc);
+    jail_attest_before(&n->own, n->proc, JAIL_KIND_TEMPLATE);
+    /* An object of our IPC namespace: a child that finds it has none of its own. */
+    n->own.queue = msgget(IPC_PRIVATE, 0600) + 1;
+    if (n->own.queue <= 0)
+        return err_sys(err, "a message queue, which children must not find");
     /* A clone that is not glibc's fork must set the number that pthread locks take for the owner. */
     if (prctl(PR_GET_TID_ADDRESS, &n->tid) < 0 || !n->tid || *n->tid != gettid())
         return err_set(
@@ -117,44 +122,21 @@ static void close_ends(struct ends *e, int side)
 
 /* ---- one birth ---- */
 
-static int get_fd(int pidfd, int number)
+/* Until the builder has cloned the launcher, or is dead: only then the memory is ours again. The launcher may
+ * even speak first; what it says is for jail_nursery_finish. */
+static int wait_cloned(const struct jail_birth *b, int ready, int init, struct err *err)
 {
-    return (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-}
-
-/* Waits for the launcher's word and takes what only it and the builder have. */
-static int wait_locked(struct jail_birth *b, const struct ends *e, struct jail_child *c,
-                       struct err *err)
-{
-    char frame[4096];
-    struct fd_packet packet = {.data = frame, .len = sizeof frame};
-    struct pollfd p[2] = {{.fd = e->ready[OURS], .events = POLLIN},
-                          {.fd = c->init, .events = POLLIN}};
-    struct wire_reader r;
+    char word = 0;
+    struct pollfd p[2] = {{.fd = ready, .events = POLLIN}, {.fd = init, .events = POLLIN}};
     if (poll(p, 2, FD_PATIENCE_MS) <= 0)
-        return err_set(err, ERR_MISSING, "a child was not locked within 10 seconds");
-    if (!(p[0].revents & POLLIN) || fd_receive(e->ready[OURS], &packet) != 1 ||
-        wire_open(&r, frame, packet.len, err) < 0 || r.type != WIRE_LOCKED) {
-        if (b->err.code == 0) /* it is dead, and what it wrote in our memory is all there is */
-            err_set(&b->err, ERR_MISSING, "a child died before it was locked");
-        *err = b->err;
-        return err->code;
+        return err_set(err, ERR_MISSING, "a child was not built within 10 seconds");
+    if (recv(ready, &word, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
+        if (word == JAIL_BIRTH_CLONED && recv(ready, &word, 1, MSG_DONTWAIT) != 1)
+            return err_sys(err, "listen to a builder");
+        return 0;
     }
-    int64_t code = wire_get_int(&r);
-    struct err why = ERR_INIT;
-    wire_get_text(&r, why.layer, sizeof why.layer);
-    wire_get_text(&r, why.msg, sizeof why.msg);
-    if (code < 0) {
-        *err = why;
-        return err->code = (int)code;
-    }
-    jail_layers_read(&r, &c->layers);
-    c->guest = (int)syscall(SYS_pidfd_open, packet.sender, 0);
-    c->listener = c->guest < 0 ? -1 : get_fd(c->guest, JAIL_BIRTH_LISTENER);
-    c->files = get_fd(c->init, JAIL_BIRTH_FILES);
-    if (c->listener < 0 || c->files < 0)
-        return err_sys(err, "take over the child's descriptors");
-    return write(e->ready[OURS], "", 1) != 1 ? err_sys(err, "let the child go") : 0;
+    *err = b->err; /* it is dead, and what it wrote in our memory is all there is */
+    return err->code ? err->code : err_set(err, ERR_MISSING, "the builder of a child died");
 }
 
 static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *spec)
@@ -199,7 +181,7 @@ static int spawn(struct jail_nursery *n, const struct jail_spec *spec, size_t sl
     int r = clone_builder(n, &b, slot, &c->init, err);
     close_ends(e, THEIRS);
     if (r == 0)
-        r = wait_locked(&b, e, c, err);
+        r = wait_cloned(&b, e->ready[OURS], c->init, err);
     if (r < 0 && c->init >= 0) { /* nothing may run on in memory that is about to be used again */
         syscall(SYS_pidfd_send_signal, c->init, SIGKILL, NULL, 0);
         while (waitpid(n->builders[slot], NULL, 0) < 0 && errno == EINTR)
@@ -209,13 +191,13 @@ static int spawn(struct jail_nursery *n, const struct jail_spec *spec, size_t sl
     return r;
 }
 
-int jail_nursery_spawn(struct jail_nursery *n, const struct jail_child_plan *plan,
-                       struct jail_child *ret_child, struct err *err)
+int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *plan,
+                       struct jail_expected *ret, struct err *err)
 {
     struct jail_spec spec;
     struct ends e;
+    struct jail_child c = JAIL_CHILD_NONE;
     size_t slot = free_slot(n);
-    *ret_child = (struct jail_child)JAIL_CHILD_NONE;
     plan_to_spec(plan, &spec);
     int r = jail_spec_check(&spec, err);
     if (r == 0 && slot == JAIL_CHILDREN)
@@ -228,24 +210,76 @@ int jail_nursery_spawn(struct jail_nursery *n, const struct jail_child_plan *pla
     if (r == 0) {
         if (n->hooks->before_fork)
             n->hooks->before_fork(n->hooks->ctx);
-        r = spawn(n, &spec, slot, &e, ret_child, err);
+        r = spawn(n, &spec, slot, &e, &c, err);
         if (n->hooks->after_fork)
             n->hooks->after_fork(n->hooks->ctx);
     }
     if (r == 0) {
-        ret_child->channel = fd_take(&e.channel[OURS]);
-        ret_child->control = fd_take(&e.control[OURS]);
-        ret_child->in = fd_take(&e.in[OURS]);
-        ret_child->out = fd_take(&e.out[OURS]);
-        ret_child->err = fd_take(&e.err[OURS]);
-        ret_child->tag = plan->tag;
-        ret_child->session = plan->session;
-        ret_child->limits = plan->limits;
-        snprintf(ret_child->filter, sizeof ret_child->filter, "%s", plan->filter);
+        c.channel = fd_take(&e.channel[OURS]);
+        c.control = fd_take(&e.control[OURS]);
+        c.in = fd_take(&e.in[OURS]);
+        c.out = fd_take(&e.out[OURS]);
+        c.err = fd_take(&e.err[OURS]);
+        c.tag = plan->tag;
+        c.session = plan->session;
+        c.limits = plan->limits;
+        snprintf(c.filter, sizeof c.filter, "%s", plan->filter);
+        *ret = (struct jail_expected){.child = c, .ready = fd_take(&e.ready[OURS])};
     } else {
-        jail_child_close(ret_child);
+        jail_child_close(&c);
     }
     close_ends(&e, OURS);
     close_ends(&e, THEIRS);
     return r;
+}
+
+/* ---- its end: the child is locked ---- */
+
+static int get_fd(int pidfd, int number)
+{
+    return (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+}
+
+/* The launcher's word, and what only it and the builder have. */
+static int take_locked(const struct jail_expected *e, struct jail_child *c, struct err *err)
+{
+    char frame[4096];
+    struct fd_packet packet = {.data = frame, .len = sizeof frame};
+    struct wire_reader r;
+    int got = fd_receive(e->ready, &packet);
+    if (got <= 0)
+        return err_set(err, ERR_MISSING, "a child died before it was locked");
+    if (wire_open(&r, frame, packet.len, err) < 0)
+        return err->code;
+    if (r.type != WIRE_LOCKED)
+        return err_set(err, ERR_FORMAT, "%s from a child that is being locked", wire_name(r.type));
+    int64_t code = wire_get_int(&r);
+    struct err why = ERR_INIT;
+    wire_get_text(&r, why.layer, sizeof why.layer);
+    wire_get_text(&r, why.msg, sizeof why.msg);
+    if (code < 0) {
+        *err = why;
+        return err->code = (int)code;
+    }
+    jail_layers_read(&r, &c->layers);
+    c->guest = (int)syscall(SYS_pidfd_open, packet.sender, 0);
+    c->listener = c->guest < 0 ? -1 : get_fd(c->guest, JAIL_BIRTH_LISTENER);
+    c->files = get_fd(c->init, JAIL_BIRTH_FILES);
+    if (c->listener < 0 || c->files < 0)
+        return err_sys(err, "take over the child's descriptors");
+    return write(e->ready, "", 1) != 1 ? err_sys(err, "let the child go") : 0;
+}
+
+int jail_nursery_finish(struct jail_expected *e, struct jail_child *ret_child, struct err *err)
+{
+    struct jail_child c = e->child;
+    int r = take_locked(e, &c, err);
+    fd_close(e->ready);
+    if (r < 0) { /* its builder is waited for as every other one */
+        syscall(SYS_pidfd_send_signal, c.init, SIGKILL, NULL, 0);
+        jail_child_close(&c);
+        return r;
+    }
+    *ret_child = c;
+    return 0;
 }

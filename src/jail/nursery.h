@@ -2,7 +2,7 @@
  *
  * Takes:   a plan for a child, the template's hooks.
  * Gives:   a locked child as a set of descriptors.
- * Never:   is included outside src/jail; makes two at the same time.
+ * Never:   is included outside src/jail; builds two at the same time.
  * Runs in: the template; the builder of a child, in the template's memory; the child.
  */
 #ifndef JAIL_NURSERY_H
@@ -29,9 +29,17 @@ struct jail_nursery {
 
 ERR_MUST_USE int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
                                    struct err *err);
-ERR_MUST_USE int jail_nursery_spawn(struct jail_nursery *n, const struct jail_child_plan *plan,
-                                    struct jail_child *ret_child, struct err *err);
-void jail_nursery_reap(struct jail_nursery *n); /* those that have died, without waiting */
+
+/* A child that is being locked. */
+struct jail_expected {
+    struct jail_child child;
+    int ready; /* readable when it is, or is dead: then finish */
+};
+ERR_MUST_USE int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *plan,
+                                    struct jail_expected *ret, struct err *err);
+ERR_MUST_USE int jail_nursery_finish(struct jail_expected *e, struct jail_child *ret_child,
+                                     struct err *err); /* E is used up */
+void jail_nursery_reap(struct jail_nursery *n);        /* those that have died, without waiting */
 
 /* birth.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
  * What it needs is read before the launcher speaks; what it fails with is in ERR. */
@@ -51,6 +59,7 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
        JAIL_BIRTH_FILES,
        JAIL_BIRTH_LISTENER = JAIL_BIRTH_CONTROL, /* a launcher's, at its end */
 };
+#define JAIL_BIRTH_CLONED 'C' /* the builder's word; a message of the table begins otherwise */
 int jail_birth_build(void *birth);
 
 /* warden.c: the builder's life after the launcher was cloned: init of the child and of its branches. */

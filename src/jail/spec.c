@@ -41,6 +41,8 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
         {"--threads", l->threads, 0, LIMIT_THREADS_MAX, ""},
         {"--output", l->output, 1, LIMIT_OUTPUT_MAX, " bytes"},
     };
+    if (spec->kind == JAIL_KIND_TEMPLATE)
+        return 0; /* its limits bind nobody: each child has its own */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value < rows[i].least || rows[i].value > rows[i].most)
             return err_set(err, ERR_USAGE, "%s: %llu%s is outside %llu to %llu", rows[i].option,

@@ -2,6 +2,7 @@
  * process, one thread, no byte of a guest; the only peer is the holder that started it. */
 #include "jail/nursery.h"
 
+#include "jail/inside.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
@@ -27,16 +28,37 @@ static int refuse(uint64_t tag, const struct err *why, struct err *err)
     return 0;
 }
 
-/* 0: the holder is gone. */
-static int serve_order(struct jail_nursery *n, struct err *err)
+/* Births that have begun, in the order of their orders: that is the order of the answers. */
+enum { EXPECTED = 4 };
+struct queue {
+    struct jail_expected births[EXPECTED];
+    size_t first, count;
+};
+
+/* The first of them is locked, or dead. */
+static int end_birth(struct queue *q, struct err *err)
 {
-    char frame[1024];
+    struct jail_expected *e = &q->births[q->first];
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct err why = ERR_INIT;
+    uint64_t tag = e->child.tag;
+    q->first = (q->first + 1) % EXPECTED;
+    q->count--;
+    if (jail_nursery_finish(e, &child, &why) < 0)
+        return refuse(tag, &why, err) < 0 ? err->code : 1;
+    int r = jail_child_send(JAIL_FD_CHANNEL, &child, err);
+    jail_child_close(&child);
+    return r < 0 ? r : 1;
+}
+
+/* 1: an order was served; 0: the holder is gone. */
+static int begin_order(struct jail_nursery *n, struct queue *q, struct err *err)
+{
+    char frame[1024], filter[sizeof q->births[0].child.filter];
     struct fd_packet p = {.data = frame, .len = sizeof frame};
     struct jail_child_plan plan = {0};
-    struct jail_child child;
     struct wire_reader r;
     struct err why = ERR_INIT;
-    char filter[sizeof child.filter];
     int got = fd_receive(JAIL_FD_CHANNEL, &p);
     if (got <= 0)
         return got < 0 ? err_sys(err, "read an order") : 0;
@@ -52,34 +74,49 @@ static int serve_order(struct jail_nursery *n, struct err *err)
     if (wire_get_uints(&r, limits, JAIL_LIMIT_COUNT) != JAIL_LIMIT_COUNT)
         return err_set(err, ERR_FORMAT, "an order without its limits");
     memcpy(&plan.limits, limits, sizeof limits);
-    if (jail_nursery_spawn(n, &plan, &child, &why) < 0)
-        return refuse(plan.tag, &why, err) < 0 ? err->code : 1;
-    got = jail_child_send(JAIL_FD_CHANNEL, &child, err);
-    jail_child_close(&child);
-    return got < 0 ? got : 1;
+    struct jail_expected *e = &q->births[(q->first + q->count) % EXPECTED];
+    if (jail_nursery_begin(n, &plan, e, &why) < 0) {
+        int r2 = 1;
+        while (r2 > 0 && q->count) /* those before it are answered first */
+            r2 = end_birth(q, err);
+        return r2 < 0 || refuse(plan.tag, &why, err) < 0 ? err->code : 1;
+    }
+    q->count++;
+    return 1;
 }
 
 int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err)
 {
     static struct jail_nursery nursery;
+    static struct queue queue;
     sigset_t all, child;
     sigfillset(&all);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_SETMASK, &all, NULL);
+    jail_apply_signals(); /* children then have them as every guest has */
     FD_AUTO signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     int r = signals < 0 ? err_sys(err, "signalfd") : jail_nursery_init(&nursery, hooks, err);
-    struct pollfd p[2] = {{.fd = JAIL_FD_CHANNEL, .events = POLLIN},
-                          {.fd = signals, .events = POLLIN}};
     for (bool more = r == 0; more;) {
         struct signalfd_siginfo info;
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
+        struct pollfd p[3] = {
+            {.fd = queue.count < EXPECTED ? JAIL_FD_CHANNEL : -1, .events = POLLIN},
+            {.fd = queue.count ? queue.births[queue.first].ready : -1, .events = POLLIN},
+            {.fd = signals, .events = POLLIN}};
+        int ready = poll(p, 3, queue.count ? FD_PATIENCE_MS : -1);
+        if (ready < 0 && errno != EINTR)
             return err_sys(err, "poll");
-        if (p[1].revents && read(signals, &info, sizeof info) >= 0)
+        if (ready == 0) { /* it hangs: its end is an answer, too */
+            jail_child_kill(&queue.births[queue.first].child);
+            p[1].revents = POLLIN;
+        }
+        if (p[2].revents && read(signals, &info, sizeof info) >= 0)
             jail_nursery_reap(&nursery);
-        if (!p[0].revents)
-            continue;
-        r = serve_order(&nursery, err);
+        r = 1;
+        if (p[1].revents)
+            r = end_birth(&queue, err);
+        else if (p[0].revents)
+            r = begin_order(&nursery, &queue, err);
         more = r > 0;
     }
     return r < 0 ? r : 0;

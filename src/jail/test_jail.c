@@ -156,6 +156,55 @@ static void judge(void)
     }
 }
 
+/* A child has no program of its own to compare with: what its template is tells that it is another. */
+static void judge_child(void)
+{
+    struct jail_spec spec;
+    struct jail_layers layers;
+    struct err err = ERR_INIT;
+    struct jail_proof own = {.namespaces = {1, 2, 3, 4, 5, 6, 7}, .root = 99, .queue = 1};
+    const struct jail_proof good = {
+        .namespaces = {0, 0, 0, 0, 0, 0, 17},
+        .pid = 2,
+        .uid = 1000,
+        .root = 99,
+        .quota = LIMIT_DISK,
+        .name = JAIL_HOSTNAME,
+        .acts = {[JAIL_ACT_seal_open] = EACCES,
+                 [JAIL_ACT_root_write] = EROFS,
+                 [JAIL_ACT_host_file] = ENOENT,
+                 [JAIL_ACT_denied_call] = EPERM,
+                 [JAIL_ACT_high_dup] = EBADF,
+                 [JAIL_ACT_udp] = ENETUNREACH,
+                 [JAIL_ACT_leftover] = 1,
+                 [JAIL_ACT_signal_up] = EPERM,
+                 [JAIL_ACT_queue] = EINVAL},
+        .status = "NSpid:\t9\t2\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
+                  "CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"};
+    jail_spec_init(&spec);
+    spec.kind = JAIL_KIND_CHILD;
+    tap_eq_int(jail_attest_judge(&good, &spec, &own, &layers, &err), 0,
+               "a child's proof is believed");
+    struct jail_proof p = good;
+    p.acts[JAIL_ACT_queue] = 0;
+    tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 && !layers.on[JAIL_LAYER_PROCESS],
+           "not one that finds its template's message queue");
+    p = good;
+    p.uid = own.uid;
+    tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 && !layers.on[JAIL_LAYER_PROCESS],
+           "nor one with its template's id");
+    p = good;
+    p.acts[JAIL_ACT_host_file] = 0;
+    tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 &&
+               !layers.on[JAIL_LAYER_FILESYSTEM],
+           "nor one that opens a folder of the host");
+    p = good;
+    p.quota = 0;
+    tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 &&
+               !layers.on[JAIL_LAYER_RESOURCES],
+           "nor one without files of its own");
+}
+
 /* A folder a thousand deep, with closed folders, links and fifos in it, is gone without recursion
  * and without touching what a link points to. */
 static void scratch(void)
@@ -221,6 +270,7 @@ int main(void)
 {
     limits();
     judge();
+    judge_child();
     scratch();
     binds();
     return tap_done();

@@ -1,13 +1,14 @@
 /* The guards and the audit hook without a judge and without a driver, for tests.
  *
  *   guard_tool run PROFILE FILE        runs a program; what was reported comes on stderr, a line each
- *   guard_tool serve                   reads `PROFILE LENGTH` and that many bytes, again and again; each
+ *   guard_tool serve [PROFILE]         reads `PROFILE LENGTH` and that many bytes, again and again; each
  *                                      program runs in a child of its own; answers with a line
- *                                      `STATUS STDOUT STDERR`, lengths in bytes, and the two texts
+ *                                      `STATUS STDOUT STDERR`, lengths in bytes, and the two texts. With
+ *                                      PROFILE it is a template for that one: modules loaded, closed
  *   guard_tool crawl PROFILE SCRIPT    closes the interpreter, then runs SCRIPT unguarded with the
  *                                      guarded operations in its hands: it plays the guest
  *
- * PROFILE may be plain: no guards, no hook. Attacks are run inside cordon exec only. */
+ * PROFILE may be plain (no guards, no hook) or bare (guards and not one rule more). Attacks are run inside cordon exec only. */
 #include "worker/python/guard_inside.h"
 #include "worker/python/hook.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void report(void *ctx, const char *layer, const char *rule, const char *detail,
@@ -66,11 +68,37 @@ static int exit_status(void)
     return 1;
 }
 
+/* `bare`: guards on, the modules of strict and some that a careless operator would add, and not one rule
+ * more: what the guards do by themselves. */
+static const struct policy_profile *bare(void)
+{
+    static const char *const more[] = {
+        "types",    "io",      "warnings",    "pprint",      "csv",       "weakref",
+        "queue",    "html",    "html.parser", "secrets",     "uuid",      "struct",
+        "zlib",     "reprlib", "sched",       "graphlib",    "ipaddress", "fnmatch",
+        "colorsys", "keyword", "shlex",       "urllib.parse"};
+    static struct policy_rule rules[256];
+    static struct policy_profile p = {.name = "bare",
+                                      .summary = "",
+                                      .imports = POLICY_IMPORTS_LISTED,
+                                      .guards = true,
+                                      .source_max = 1 << 20,
+                                      .rules = rules};
+    const struct policy_profile *strict = policy_profile_find("strict");
+    for (size_t i = 0; p.rule_count < 200 && i < strict->rule_count; i++)
+        if (strict->rules[i].kind == POLICY_IMPORT_ALLOW)
+            rules[p.rule_count++] = strict->rules[i];
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        rules[p.rule_count++] = (struct policy_rule){POLICY_IMPORT_ALLOW, more[i], "test", "", ""};
+    return &p;
+}
+
 static PyObject *namespace_for(const char *profile, struct check_ruleset **ret_rules)
 {
     struct err err = ERR_INIT;
     bool plain = strcmp(profile, "plain") == 0;
-    const struct policy_profile *p = policy_profile_find(plain ? "open" : profile);
+    const struct policy_profile *p =
+        strcmp(profile, "bare") == 0 ? bare() : policy_profile_find(plain ? "open" : profile);
     if (!p || check_ruleset_new(p, ret_rules, &err) < 0)
         return NULL;
     PyObject *globals = py_guard_globals(*ret_rules);
@@ -79,21 +107,41 @@ static PyObject *namespace_for(const char *profile, struct check_ruleset **ret_r
     return globals;
 }
 
+/* CPU time between the steps of a run; GUARD_TOOL_TIMES asks for it. */
+static double times[6];
+
+static void stamp(int step)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    times[step] = (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
 static int run(const char *profile, const char *source)
 {
     struct check_ruleset *rules = NULL;
     struct err err = ERR_INIT;
+    stamp(0);
     PyObject *globals = namespace_for(profile, &rules);
+    stamp(1);
     PyObject *tree = globals ? parse(source, "<program>") : NULL;
+    stamp(2);
     if (tree && py_guard_rewrite(tree, rules, &err) < 0) {
         fprintf(stderr, "guard_tool: %s\n", err.msg);
         return 70;
     }
+    stamp(3);
     PyObject *code = tree ? py_guard_compile(tree, "<program>", "exec") : NULL;
+    stamp(4);
     PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
     Py_XDECREF(done);
     int status = exit_status();
     fflush(stdout);
+    stamp(5);
+    if (getenv("GUARD_TOOL_TIMES"))
+        fprintf(stderr, "times: namespace %.0f parse %.0f rewrite %.0f compile %.0f run %.0f us\n",
+                times[1] - times[0], times[2] - times[1], times[3] - times[2], times[4] - times[3],
+                times[5] - times[4]);
     return status;
 }
 
@@ -144,10 +192,30 @@ static void answer(const char *profile, const char *source)
     fflush(stdout);
 }
 
-static int serve(void)
+/* As the worker's template: every module that may be imported is. */
+static int prepare(const char *name)
+{
+    struct check_ruleset *rules = NULL;
+    struct err err = ERR_INIT;
+    const struct policy_profile *p = policy_profile_find(name);
+    for (size_t i = 0; p && i < p->rule_count; i++) {
+        PyObject *module = p->rules[i].kind == POLICY_IMPORT_ALLOW
+                               ? PyImport_ImportModule(p->rules[i].name)
+                               : NULL;
+        PyErr_Clear(); /* code_api is the host's */
+        Py_XDECREF(module);
+    }
+    if (!p || check_ruleset_new(p, &rules, &err) < 0 || py_guard_close(rules, &err) < 0)
+        return -1;
+    return PyRun_SimpleString("import gc; gc.collect(); gc.freeze()");
+}
+
+static int serve(const char *only)
 {
     char profile[32];
     size_t len;
+    if (only && prepare(only) < 0)
+        return 70;
     while (scanf("%31s %zu", profile, &len) == 2 && getchar() == '\n') {
         char *source = calloc(1, len + 1);
         if (!source || fread(source, 1, len, stdin) != len)
@@ -159,6 +227,18 @@ static int serve(void)
 }
 
 /* ---- crawl ---- */
+
+/* What rewritten code does for x.name, for a name that is not known before. */
+static PyObject *attribute(PyObject *self, PyObject *args)
+{
+    PyObject *x, *raw, *name, *value = NULL;
+    (void)self;
+    if (PyArg_ParseTuple(args, "OO", &x, &raw) && guard_name_for(x, raw, &name) == 0) {
+        value = guard_get(x, name);
+        Py_DECREF(name);
+    }
+    return value;
+}
 
 static int crawl(const char *profile, const char *script)
 {
@@ -173,7 +253,23 @@ static int crawl(const char *profile, const char *script)
     PyObject *builtins = PyImport_ImportModule("builtins");
     py_hook_arm(NULL, NULL, NULL, NULL); /* the script's own acts are not the guest's */
     if (!globals || !own || PyDict_SetItemString(own, "__builtins__", builtins) < 0 ||
-        PyDict_SetItemString(own, "guest_builtins", guard.builtins) < 0)
+        PyDict_SetItemString(own, "guest_builtins", guard.builtins) < 0 ||
+        PyDict_SetItemString(own, "guest_globals", globals) < 0)
+        return exit_status() | 1;
+    static PyMethodDef def = {"guard_attribute", attribute, METH_VARARGS, NULL};
+    PyObject *f = PyCFunction_New(&def, NULL);
+    if (!f || PyDict_SetItemString(own, def.ml_name, f) < 0)
+        return exit_status() | 1;
+    PyObject *modules = PyList_New(0);
+    const struct policy_profile *p = check_ruleset_profile(rules);
+    for (size_t i = 0; modules && i < p->rule_count; i++) {
+        PyObject *m =
+            p->rules[i].kind == POLICY_IMPORT_ALLOW ? PyUnicode_FromString(p->rules[i].name) : NULL;
+        if (m && PyList_Append(modules, m) < 0)
+            return 1;
+        Py_XDECREF(m);
+    }
+    if (!modules || PyDict_SetItemString(own, "allowed", modules) < 0)
         return exit_status() | 1;
     for (int i = 0; i < GUARD_OP_COUNT; i++)
         if (PyDict_SetItemString(own, names[i], guard.ops[i]) < 0)
@@ -191,7 +287,7 @@ int main(int argc, char **argv)
         return 70;
     }
     if (strcmp(argv[1], "serve") == 0)
-        return serve();
+        return serve(argc > 2 ? argv[2] : NULL);
     char *text = argc == 4 ? read_file(argv[3]) : NULL;
     if (!text)
         return 70;

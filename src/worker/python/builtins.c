@@ -152,6 +152,14 @@ static PyObject *type_is_subclass(PyObject *self, PyObject *x)
                            (PyType_Check(x) && PyType_IsSubtype((PyTypeObject *)x, &PyType_Type)));
 }
 
+/* class M(type): derives from the true one */
+static PyObject *type_bases(PyObject *self, PyObject *bases)
+{
+    (void)self;
+    (void)bases;
+    return PyTuple_Pack(1, &PyType_Type);
+}
+
 static PyObject *type_item(PyObject *self, PyObject *key)
 {
     (void)self;
@@ -174,6 +182,7 @@ static PyObject *type_name(PyObject *self, void *closure)
 static PyMethodDef type_methods[] = {
     {"__instancecheck__", type_is_instance, METH_O, NULL},
     {"__subclasscheck__", type_is_subclass, METH_O, NULL},
+    {"__mro_entries__", type_bases, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef type_words[] = {{"__name__", type_name, NULL, NULL, NULL},

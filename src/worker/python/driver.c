@@ -235,11 +235,15 @@ static int take_rules(struct wire_reader *r)
     struct err err = ERR_INIT;
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (check_ruleset_is(job.rules, bytes, len))
+    struct check_ruleset *rules, *before = job.rules;
+    if (check_ruleset_is(before, bytes, len))
         return 0; /* the template was started with them */
-    check_ruleset_free(job.rules);
-    job.rules = NULL;
-    return check_ruleset_decode(bytes, len, &job.rules, &err) < 0 ? -1 : 0;
+    if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
+        return -1;
+    job.rules = rules;
+    py_guard_rules(rules); /* guards and hook let go of the old one */
+    check_ruleset_free(before);
+    return 0;
 }
 
 static int take_tools(struct wire_reader *r)
@@ -366,15 +370,22 @@ int py_driver_warm(void)
                                   "        return [str(i) for i in range(3)]\n"
                                   "A().f()\n"
                                   "print('', end='')\n";
+    /* the same steps as for a program that comes: namespace, tree, guards, code */
+    struct err err = ERR_INIT;
     PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *globals = PyDict_New(), *code = NULL, *done = NULL;
-    if (builtins && globals && PyDict_SetItemString(globals, "__builtins__", builtins) == 0)
-        code = PyObject_CallMethod(builtins, "compile", "sss", program, "<warm>", "exec");
-    done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    PyObject *globals = job.rules ? py_guard_globals(job.rules) : NULL;
+    PyObject *tree = globals && builtins ? PyObject_CallMethod(builtins, "compile", "sssi", program,
+                                                               "<warm>", "exec", PyCF_ONLY_AST)
+                                         : NULL;
+    PyObject *code = tree && py_guard_rewrite(tree, job.rules, &err) == 0
+                         ? py_guard_compile(tree, "<warm>", "exec")
+                         : NULL;
+    PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
     int r = done ? 0 : -1;
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(code);
+    Py_XDECREF(tree);
     Py_XDECREF(globals);
     Py_XDECREF(builtins);
     return r;

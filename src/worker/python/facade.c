@@ -42,20 +42,30 @@ static const struct {
     {"datetime.datetime_CAPI", "use the classes"},
     {"enum.global_enum", "name the members through their class"}, /* writes into any module */
     {"enum.EnumDict", "derive from Enum"},
-    {"functools.singledispatch", "test with isinstance"}, /* evaluates string annotations */
-    {"functools.singledispatchmethod", "test with isinstance"},
     {"io.FileIO", "keep the data in memory"},
     {"io.open", "keep the data in memory"},
     {"io.open_code", "keep the data in memory"},
+    {"time.pthread_getcpuclockid", "use time.thread_time"}, /* takes any number for an address */
     {"types.CodeType", "write the function itself"},
     {"types.FunctionType", "write the function itself"},
     {"types.LambdaType", "write the function itself"},
     {"types.CellType", "use a list of one element"},
     {"types.FrameType", "print the exception"},
     {"types.TracebackType", "print the exception"},
+    {"types.new_class", "write a class statement"},
+    {"unittest.IsolatedAsyncioTestCase", "use TestCase"},
+    {"unittest.TestLoader",
+     "call unittest.main()"}, /* finds tests by import path, and calls them */
+    {"unittest.TestProgram", "call unittest.main()"},
+    {"unittest.defaultTestLoader", "call unittest.main()"},
+    {"unittest.findTestCases", "call unittest.main()"},
+    {"unittest.loader", "call unittest.main()"},
+    {"unittest.makeSuite", "call unittest.main()"},
+    {"unittest.mock", "pass a stand-in as an argument"}, /* patches by import path */
+    {"unittest.runner", "call unittest.main()"},
+    {"unittest.signals", "call unittest.main()"},
     {"types.ModuleType", "use a class"},
     {"types.coroutine", "use async def"},
-    {"typing.ForwardRef", "write the type itself"},
 };
 
 /* Do rules name the members of MODULE that may be seen? Then the others may not. */
@@ -333,11 +343,36 @@ static PyObject *import_real(PyObject *name)
         guard_lock_classes(false);
     guard.building = 0; /* classes that it makes meanwhile are not the guest's */
     PyObject *module = PyImport_ImportModuleLevelObject(name, NULL, NULL, NULL, 0);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     if (PyDict_Size(PyImport_GetModuleDict()) != before && guard_learn_classes() < 0)
         Py_CLEAR(module);
+    if (type)
+        PyErr_Restore(type, value, traceback);
     guard_lock_classes(true);
     guard.building = building;
     return module;
+}
+
+/* unittest.main is a function for whoever reads it and a module for whoever imports it: only what can be
+ * read as a member is that member. */
+static bool is_where_it_says(PyObject *module, PyObject *name)
+{
+    Py_ssize_t end = PyUnicode_GET_LENGTH(name);
+    Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, end, -1);
+    if (dot < 0)
+        return true;
+    PyObject *above = PyUnicode_Substring(name, 0, dot),
+             *last = PyUnicode_Substring(name, dot + 1, end);
+    PyObject *parent = above ? PyDict_GetItemWithError(PyImport_GetModuleDict(), above) : NULL;
+    PyObject *member = parent && last ? PyObject_GetAttr(parent, last) : NULL;
+    bool is = member == module;
+    if (!member)
+        PyErr_Clear();
+    Py_XDECREF(above);
+    Py_XDECREF(last);
+    Py_XDECREF(member);
+    return is;
 }
 
 static PyObject *import_guarded(PyObject *name, PyObject *parts)
@@ -349,7 +384,7 @@ static PyObject *import_guarded(PyObject *name, PyObject *parts)
         return NULL;
     if (some) {
         PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
-        if (module && import_parts(name, parts) == 0)
+        if (module && is_where_it_says(module, name) && import_parts(name, parts) == 0)
             shown = facade_of(module, name, false);
     } else {
         Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);

@@ -9,7 +9,7 @@
 #include "guard_inside.h"
 
 #include "builtins.h"
-#include "hook.h"
+#include "hook_inside.h"
 #include "print.h"
 
 #include <string.h>
@@ -44,15 +44,16 @@ PyObject *guard_refuse_own(const char *id, const char *detail, const char *hint)
 
 /* What leads from any value to the interpreter; refused whatever a profile with guards forgets. */
 static const char *const always[] = {
-    "__builtins__",  "__closure__", "__code__",         "__dict__",      "__func__",
-    "__globals__",   "__loader__",  "__getattribute__", "__reduce__",    "__reduce_ex__",
-    "__self__",      "__spec__",    "__subclasses__",   "__traceback__", "__wrapped__",
-    "__base__",      "__bases__",   "__mro__",          "__class__",     "__setstate__",
-    "__objclass__",  "__import__",  "ag_await",         "ag_code",       "ag_frame",
-    "cell_contents", "co_consts",   "co_code",          "cr_await",      "cr_code",
-    "cr_frame",      "cr_origin",   "f_back",           "f_builtins",    "f_code",
-    "f_globals",     "f_locals",    "f_trace",          "gi_code",       "gi_frame",
-    "gi_yieldfrom",  "tb_frame",    "tb_next",
+    "__builtins__", "__closure__", "__code__",         "__dict__",      "__func__",
+    "__globals__",  "__loader__",  "__getattribute__", "__reduce__",    "__reduce_ex__",
+    "__self__",     "__spec__",    "__subclasses__",   "__traceback__", "__wrapped__",
+    "__base__",     "__bases__",   "__mro__",          "__class__",     "__setstate__",
+    "__objclass__", "__import__",  "__setattr__",      "__delattr__",   "__match_args__",
+    "ag_await",     "ag_code",     "ag_frame",         "cell_contents", "co_consts",
+    "co_code",      "cr_await",    "cr_code",          "cr_frame",      "cr_origin",
+    "f_back",       "f_builtins",  "f_code",           "f_globals",     "f_locals",
+    "f_trace",      "gi_code",     "gi_frame",         "gi_yieldfrom",  "tb_frame",
+    "tb_next",
 };
 static const struct policy_rule interpreter = {POLICY_ATTRIBUTE_DENY, "", "py.guard.interpreter",
                                                "leads from a value to the interpreter",
@@ -74,11 +75,29 @@ static bool is_always(const char *name, size_t len)
     return false;
 }
 
+/* Private names that are a class's public side. */
+static bool is_offered(const char *name, size_t len)
+{
+    static const char *const offered[] = {"_asdict", "_replace", "_make", "_fields",
+                                          "_field_defaults"};
+    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++)
+        if (strlen(offered[i]) == len && memcmp(offered[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 enum guard_name guard_name(const char *name, size_t len, const struct policy_rule **ret_rule)
 {
+    static const struct policy_rule private = {POLICY_ATTRIBUTE_DENY, "_*", "py.guard.private",
+                                               "an object's inside",
+                                               "use what the object offers by name"};
     const struct policy_rule *rule = check_ruleset_attribute(guard.rules, name, len);
+    bool inside = name[0] == '_' && !guard_is_dunder(name, len);
+    if (!rule && inside && !is_offered(name, len) &&
+        !check_ruleset_match(guard.rules, POLICY_ATTRIBUTE_ALLOW, name, len))
+        rule = &private;
     *ret_rule = rule;
-    if (rule && name[0] == '_' && !guard_is_dunder(name, len) && strchr(rule->name, '*'))
+    if (rule && inside && strchr(rule->name, '*'))
         return GUARD_NAME_PRIVATE; /* `_*` speaks of others' insides, not of the program's own */
     if (!rule && is_always(name, len))
         rule = *ret_rule = &interpreter;
@@ -142,6 +161,26 @@ int py_guard_init(struct err *err)
     return guard_tree_init(err);
 }
 
+/* ---- the interpreter ---- */
+
+static int close_interpreter(void)
+{
+    if (guard.veiled)
+        return 0;
+    if (guard_veil() < 0 || print_streams() < 0)
+        return -1;
+    guard.veiled = true;
+    return 0;
+}
+
+int py_guard_close(const struct check_ruleset *rules, struct err *err)
+{
+    if (!check_ruleset_profile(rules)->guards || close_interpreter() == 0)
+        return 0;
+    PyErr_Print();
+    return err_set(err, ERR_MISSING, "the interpreter cannot be closed for guards");
+}
+
 /* ---- the namespace ---- */
 
 /* A session may be told its rules again; what was shown by the old ones is forgotten. */
@@ -178,6 +217,13 @@ static PyObject *fresh_main(PyObject *builtins)
     return globals;
 }
 
+void py_guard_rules(const struct check_ruleset *rules)
+{
+    if (guard.rules)
+        guard_use_rules(rules);
+    hook_rules(rules);
+}
+
 PyObject *py_guard_globals(const struct check_ruleset *rules)
 {
     bool on = check_ruleset_profile(rules)->guards;
@@ -195,12 +241,9 @@ PyObject *py_guard_globals(const struct check_ruleset *rules)
     Py_XSETREF(guard.builtins, builtins_restricted());
     PyObject *globals = guard.builtins ? fresh_main(guard.builtins) : NULL;
     guard.globals = globals; /* before the veil: it asks whose code is running */
-    if (globals && !guard.veiled) {
-        if (guard_veil() < 0 || print_streams() < 0) {
-            Py_DECREF(globals);
-            return guard.globals = NULL;
-        }
-        guard.veiled = true;
+    if (globals && close_interpreter() < 0) {
+        Py_DECREF(globals);
+        return guard.globals = NULL;
     }
     return globals;
 }

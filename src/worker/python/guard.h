@@ -24,6 +24,14 @@
  * Changes nothing that a program could see. ERR_MISSING: this Python lacks what the guards need. */
 ERR_MUST_USE int py_guard_init(struct err *err);
 
+/* In a template whose children serve this profile alone, after its modules were loaded: closes the
+ * interpreter now, so that no child has to. Nothing to do where the profile has guards off. */
+ERR_MUST_USE int py_guard_close(const struct check_ruleset *rules, struct err *err);
+
+/* The rule set in force is about to be freed: guards and hook go over to RULES at once, since objects of
+ * an earlier cell may run code at any time. */
+void py_guard_rules(const struct check_ruleset *rules);
+
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
  * on, the first call also closes the interpreter itself (guard_veil.c), for as long as it lives: an

@@ -79,7 +79,19 @@ void guard_lock_classes(bool lock)
 #endif
 }
 
-static PyObject *subclasses; /* type.__subclasses__ as it was before the veil */
+static PyObject *subclasses;    /* type.__subclasses__ as it was before the veil */
+static Py_ssize_t modules_then; /* how many modules there were when classes were last learned */
+
+/* A class whose statement is still running carries no mark yet, but says which module it is of. */
+static bool is_guests(PyTypeObject *type)
+{
+    PyObject *module = type->tp_flags & Py_TPFLAGS_HEAPTYPE
+                           ? PyDict_GetItemString(type->tp_dict, "__module__")
+                           : NULL;
+    return (type->tp_flags & GUARD_OWN) ||
+           (module && PyUnicode_CheckExact(module) &&
+            PyUnicode_CompareWithASCIIString(module, "__main__") == 0);
+}
 
 /* Every class there is that the guest did not make: again after each import that loads something. */
 int guard_learn_classes(void)
@@ -87,10 +99,11 @@ int guard_learn_classes(void)
     PyObject *found = PyList_New(0);
     int r = found ? PyList_Append(found, (PyObject *)&PyBaseObject_Type) : -1;
     PyObject *seen = PySet_New(NULL);
+    modules_then = PyDict_Size(PyImport_GetModuleDict());
     for (Py_ssize_t i = 0; r == 0 && seen && i < PyList_GET_SIZE(found); i++) {
         PyObject *type = PyList_GET_ITEM(found, i), *id = PyLong_FromVoidPtr(type);
         int known = id ? PySet_Contains(seen, id) : -1;
-        if (known == 0 && PySet_Add(seen, id) == 0 && !guard_is_own_type((PyTypeObject *)type)) {
+        if (known == 0 && PySet_Add(seen, id) == 0 && !is_guests((PyTypeObject *)type)) {
             PyObject *below = PyObject_CallOneArg(subclasses, type);
             if (!below || add_library((PyTypeObject *)type) < 0 ||
                 PyList_SetSlice(found, PyList_GET_SIZE(found), PyList_GET_SIZE(found), below) < 0)
@@ -238,18 +251,29 @@ static int refuse_member(const char *why, PyObject *key)
     return -1;
 }
 
-/* __match_args__ are attributes that a pattern reads by these names. */
-static int check_match_args(PyObject *value)
+/* __match_args__ are attributes that a pattern reads by these names, past the guards. */
+static int check_match_args(PyObject *key, PyObject *value)
 {
-    for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++) {
+    if (!PyTuple_CheckExact(value))
+        return refuse_member("it must be a tuple of names", key);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
         PyObject *name;
-        if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(value, i)))
-            continue; /* the match statement itself refuses it */
         if (guard_name_for(NULL, PyTuple_GET_ITEM(value, i), &name) < 0)
             return -1;
         Py_DECREF(name);
     }
     return 0;
+}
+
+/* A metaclass that answers for its classes' attributes could answer for __match_args__. */
+static bool makes_classes(PyObject *bases)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+        PyObject *base = PyTuple_GET_ITEM(bases, i);
+        if (PyType_Check(base) && PyType_IsSubtype((PyTypeObject *)base, &PyType_Type))
+            return true;
+    }
+    return false;
 }
 
 static bool is_mine(PyObject *value)
@@ -259,21 +283,29 @@ static bool is_mine(PyObject *value)
     return value != Py_None;
 }
 
+static int check_special(const char *text, PyObject *key, PyObject *value, PyObject *bases)
+{
+    const struct policy_rule *rule =
+        check_ruleset_match(guard.rules, POLICY_METHOD_DENY, text, strlen(text));
+    if (rule && is_mine(value)) {
+        guard_refuse(rule, text);
+        return -1;
+    }
+    bool match = strcmp(text, "__match_args__") == 0;
+    if ((match || strcmp(text, "__getattribute__") == 0 || strcmp(text, "__getattr__") == 0) &&
+        makes_classes(bases))
+        return refuse_member("a metaclass that answers for attributes", key);
+    return match ? check_match_args(key, value) : 0;
+}
+
 static int check_member(PyObject *key, PyObject *value, PyObject *bases)
 {
-    const struct policy_rule *rule;
     Py_ssize_t len;
     const char *text = PyUnicode_AsUTF8AndSize(key, &len);
     if (!text)
         return -1;
-    if (guard_is_dunder(text, (size_t)len)) {
-        rule = check_ruleset_match(guard.rules, POLICY_METHOD_DENY, text, (size_t)len);
-        if (rule && is_mine(value)) {
-            guard_refuse(rule, text);
-            return -1;
-        }
-        return strcmp(text, "__match_args__") == 0 ? check_match_args(value) : 0;
-    }
+    if (guard_is_dunder(text, (size_t)len))
+        return check_special(text, key, value, bases);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(bases, i);
         if (PyType_Check(base) && base->tp_mro && library_uses(base->tp_mro, key))
@@ -315,8 +347,15 @@ PyObject *guard_build_class(PyObject *self, PyObject *const *args, Py_ssize_t na
     return type;
 }
 
+void guard_learn_if_loaded(void)
+{
+    if (PyDict_Size(PyImport_GetModuleDict()) != modules_then && guard_learn_classes() < 0)
+        PyErr_Clear();
+}
+
 void guard_mark_own(PyObject *type)
 {
+    guard_learn_if_loaded();
     /* a metaclass may return what it likes, also a library's class */
     if (PyType_Check(type) && !guard_is_library_type((PyTypeObject *)type))
         ((PyTypeObject *)type)->tp_flags |= GUARD_OWN;

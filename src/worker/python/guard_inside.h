@@ -55,8 +55,9 @@ struct guard_state {
     PyObject *security_error; /* what a refusal raises */
     PyObject *ops[GUARD_OP_COUNT];   /* the functions */
     PyObject *marks[GUARD_OP_COUNT]; /* their placeholders: bytes that nobody can guess */
-    int building;                    /* class statements of the guest that are under way */
-    bool veiled;                     /* the interpreter has been closed */
+    PyTypeObject *field; /* dataclasses.Field, once it was seen: names that are read later */
+    int building;        /* class statements of the guest that are under way */
+    bool veiled;         /* the interpreter has been closed */
 };
 extern struct guard_state guard;
 
@@ -120,6 +121,7 @@ int guard_code_init(void);            /* guard_code.c */
 int guard_class_close(void);          /* from now on libraries' classes stay as they are */
 int guard_learn_classes(void);        /* what an import has loaded is a library's */
 void guard_lock_classes(bool lock);   /* unlocked while a library is loaded */
+void guard_learn_if_loaded(void);     /* libraries load others, too */
 bool guard_is_library_type(PyTypeObject *type);
 void guard_mark_own(PyObject *type);
 int guard_iter_init(void); /* guard_iter.c */

@@ -237,6 +237,50 @@ static int close_functools(PyObject *module)
 
 static PyObject *plain_process_class;
 
+/* asdict() and its kin read attributes by the names of fields, past the guards: names like __x__ are none.
+ * They are looked at when all is done, since code of the guest ran meanwhile. */
+static int check_fields(PyObject *type)
+{
+    PyObject *key, *value, *dict = ((PyTypeObject *)type)->tp_dict;
+    PyObject *fields = PyDict_GetItemString(dict, "__dataclass_fields__");
+    Py_ssize_t at = 0, len;
+    bool good = !fields || PyDict_CheckExact(fields);
+    while (good && fields && PyDict_Next(fields, &at, &key, &value)) {
+        const char *text = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, &len) : NULL;
+        PyObject *name =
+            Py_IS_TYPE(value, guard.field) ? PyObject_GetAttrString(value, "name") : NULL;
+        good = text && !guard_is_dunder(text, (size_t)len) && PyUnicode_IsIdentifier(key) && name &&
+               PyUnicode_CheckExact(name) && PyUnicode_Compare(name, key) == 0;
+        Py_XDECREF(name);
+        PyErr_Clear();
+    }
+    if (good)
+        return 0;
+    if (PyDict_DelItemString(dict, "__dataclass_fields__") < 0)
+        PyErr_Clear();
+    PyType_Modified((PyTypeObject *)type);
+    guard_refuse_own("py.guard.class", "a field of a dataclass that is no plain name",
+                     "choose another name for the field");
+    return -1;
+}
+
+/* Private fields are the class's own business; a pattern would read them off anything. */
+static void drop_private_match(PyObject *type)
+{
+    PyObject *dict = ((PyTypeObject *)type)->tp_dict;
+    PyObject *names = PyDict_GetItemString(dict, "__match_args__");
+    const struct policy_rule *rule;
+    for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_GET_SIZE(names); i++) {
+        const char *text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+        if (!text || guard_name(text, strlen(text), &rule) != GUARD_NAME_FREE) {
+            if (PyDict_DelItemString(dict, "__match_args__") < 0)
+                PyErr_Clear();
+            PyType_Modified((PyTypeObject *)type);
+            return;
+        }
+    }
+}
+
 static PyObject *process_class(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -244,6 +288,13 @@ static PyObject *process_class(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *given = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
     if (type && given && PyType_Check(given) && guard_is_own_type((PyTypeObject *)given))
         guard_mark_own(type);
+    if (type && PyType_Check(type))
+        drop_private_match(type);
+    if (type && PyType_Check(type) && check_fields(type) < 0) {
+        if (given && given != type && PyType_Check(given))
+            PyErr_Clear(), check_fields(given);
+        Py_CLEAR(type);
+    }
     return type;
 }
 
@@ -251,7 +302,10 @@ static int close_dataclasses(PyObject *module)
 {
     static PyMethodDef def = {"_process_class", (PyCFunction)(void (*)(void))process_class,
                               METH_VARARGS | METH_KEYWORDS, NULL};
-    return plain_process_class ? 0 : exchange(module, &def, &plain_process_class);
+    if (plain_process_class)
+        return 0;
+    guard.field = (PyTypeObject *)PyObject_GetAttrString(module, "Field");
+    return guard.field ? exchange(module, &def, &plain_process_class) : -1;
 }
 
 /* ---- unittest ---- */

@@ -131,7 +131,8 @@ bool node_is_list(PyObject *x)
 
 static PyObject *new_node(enum node_kind kind, PyObject *at)
 {
-    PyObject *const places[4] = {word.lineno, word.col_offset, word.end_lineno, word.end_col_offset};
+    PyObject *const places[4] = {word.lineno, word.col_offset, word.end_lineno,
+                                 word.end_col_offset};
     PyObject *node = bare(kind);
     for (size_t i = 0; node && i < 4; i++) {
         PyObject *value = node_get(at, places[i]);

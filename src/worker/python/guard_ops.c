@@ -14,8 +14,11 @@ bool guard_is_own_type(PyTypeObject *type)
         return true;
     /* __init_subclass__ and __set_name__ run before the class statement is done: until then a class
      * that is not a library's is the one being made */
-    return guard.building > 0 && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
-           !(type->tp_flags & GUARD_CLOSED) && !guard_is_library_type(type);
+    if (guard.building == 0 || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+        (type->tp_flags & (GUARD_CLOSED | GUARD_LOCKED)))
+        return false;
+    guard_learn_if_loaded();
+    return !guard_is_library_type(type);
 }
 
 bool guard_is_own_function(PyObject *x)
@@ -76,6 +79,8 @@ int guard_may_set(PyObject *x, PyObject *name)
         what = "an attribute of a class that is not the program's own";
     else if (PyFunction_Check(x) && !guard_is_own_function(x))
         what = "an attribute of a function that is not the program's own";
+    else if (Py_IS_TYPE(x, guard.field))
+        what = "an attribute of a dataclass field";
     if (!what)
         return 0;
     char detail[200];

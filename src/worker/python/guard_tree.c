@@ -59,14 +59,32 @@ static void push(struct walk *w, struct waiting item)
     w->stack[w->count++] = item;
 }
 
+/* A namespace without its own __builtins__ gets Python's, from whoever runs code in it next
+ * (dataclasses does). So the name is nobody's to bind or delete, in any of the fields that can. */
+static bool is_builtins(PyObject *name)
+{
+    return PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "__builtins__") == 0;
+}
+
+static void refuse_builtins(struct walk *w)
+{
+    if (!w->error)
+        guard_refuse_own("py.guard.builtins", "__builtins__", "call the builtin by its name");
+    w->error = -1;
+}
+
 static void push_value(struct walk *w, PyObject *value, PyObject *holder, PyObject *field,
                        PyObject *class_name)
 {
     if (!value)
         return;
+    if (PyUnicode_Check(value) && field != word.attr && field != word.value && is_builtins(value))
+        refuse_builtins(w);
     if (PyList_Check(value)) {
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++)
-            if (node_kind(PyList_GET_ITEM(value, i)) != NODE_NONE)
+            if (is_builtins(PyList_GET_ITEM(value, i)))
+                refuse_builtins(w);
+            else if (node_kind(PyList_GET_ITEM(value, i)) != NODE_NONE)
                 push(w, (struct waiting){PyList_GET_ITEM(value, i), value, NULL, i, class_name,
                                          false});
     } else if (field != word.ctx && field != word.op && node_kind(value) != NODE_NONE) {
@@ -525,8 +543,11 @@ static void visit(struct walk *w, const struct waiting *item)
     case NODE_Match:
         visit_match(w, item);
         break;
-    case NODE_Constant:
     case NODE_Name:
+        if (is_builtins(node_get(item->node, word.id)))
+            refuse_builtins(w);
+        break;
+    case NODE_Constant:
     case NODE_NONE:
         break;
     default:

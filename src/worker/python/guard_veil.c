@@ -52,7 +52,7 @@ static struct veiled veil[] = {
     {&PyCoro_Type, "cr_frame", GONE},
     {&PyCoro_Type, "cr_code", GONE},
     {&PyCoro_Type, "cr_await", GONE},
-    {&PyCoro_Type, "cr_origin", GONE},
+    {&PyCoro_Type, "cr_origin", NOTHING},
     {&PyAsyncGen_Type, "ag_frame", GONE},
     {&PyAsyncGen_Type, "ag_code", GONE},
     {&PyAsyncGen_Type, "ag_await", GONE},
@@ -134,7 +134,9 @@ static bool is_namedtuple(PyObject *function)
 static int set(PyObject *x, PyObject *value, void *closure)
 {
     const struct veiled *v = closure;
-    if (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x)))
+    /* the interpreter itself writes AttributeError.obj in this way */
+    if (v->fate == NO_CLOSED ||
+        (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x))))
         return Py_TYPE(v->before)->tp_descr_set(v->before, x, value);
     PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable",
                  v->name, Py_TYPE(x)->tp_name);
@@ -247,9 +249,25 @@ static PyObject *with_self(PyObject *function, PyObject *self, PyObject *args, P
     return result;
 }
 
+/* A field reads attributes in C: of what no guest code should hold it reads none. */
+static int check_arguments(PyObject *args, PyObject *kwargs)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+        if (!guard_closed(PyTuple_GET_ITEM(args, i)))
+            return -1;
+    while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
+        if (!guard_closed(value))
+            return -1;
+    return 0;
+}
+
 static PyObject *format(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return guard_check_format(self) < 0 ? NULL : with_self(plain_format, self, args, kwargs);
+    return guard_check_format(self) < 0 || check_arguments(args, kwargs) < 0
+               ? NULL
+               : with_self(plain_format, self, args, kwargs);
 }
 
 static PyObject *format_map(PyObject *self, PyObject *mapping)

@@ -201,7 +201,8 @@ static int on_import(const char *event, PyObject *args, const struct verdict *v)
 }
 
 /* In a guarded interpreter code comes from the driver, from the importer, or from libraries that make it
- * for others: of these, what runs is looked at. typing and ast only ever compile. */
+ * for others: of these, what runs is looked at. typing and ast only ever compile. exec() gives a namespace
+ * that has no builtins its caller's: should the guest's have come to that, it gets its own back. */
 static int on_code(const char *event, PyObject *args, const struct verdict *v)
 {
     PyObject *code = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
@@ -214,7 +215,8 @@ static int on_code(const char *event, PyObject *args, const struct verdict *v)
     if (!runs && (maker || guard_runs_in("typing") || guard_runs_in("ast")))
         return 0;
     if (runs && maker && code && guard_code_is_plain(code))
-        return 0;
+        return guard.globals ? PyDict_SetItemString(guard.globals, "__builtins__", guard.builtins)
+                             : 0;
     return refuse(event, runs ? "py.guard.exec" : "py.guard.compile",
                   runs ? "code that was made at run time" : "source that was made at run time",
                   "write the code itself");
@@ -247,6 +249,13 @@ int py_hook_install(struct err *err)
         return err_set(err, ERR_STATE, "this Python refuses an audit hook");
     }
     return 0;
+}
+
+void hook_rules(const struct check_ruleset *rules)
+{
+    memset(cache, 0, sizeof cache);
+    if (hook.rules)
+        hook.rules = rules;
 }
 
 void py_hook_arm(const struct check_ruleset *rules, const char *file, py_report *report, void *ctx)

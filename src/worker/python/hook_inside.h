@@ -13,6 +13,8 @@
 
 #define HOOK_DETAIL 200 /* bytes of a report's detail, with its NUL */
 
+void hook_rules(const struct check_ruleset *rules); /* if it is armed: by these from now on */
+
 const char *hook_layer(const char *event);
 void hook_detail(const char *event, PyObject *args, char *out, size_t size);
 
