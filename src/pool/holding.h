@@ -132,7 +132,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
 /* interpreter.c: the words of a template's plan. */
 struct pool_interpreter {
     const char *argv[8];
-    struct jail_bind binds[4];
+    struct jail_bind binds[1 + POOL_SETTINGS];
     char preload[160];
 };
 void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,

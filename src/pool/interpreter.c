@@ -14,9 +14,6 @@
 static const char *const ahead[][2] = {
     {"numpy", "numpy"}, {"pandas", "pandas"}, {"matplotlib", "matplotlib,matplotlib.pyplot"}};
 
-/* Debian keeps some packages' settings outside /usr. What is not there is not missed. */
-static const char *const settings[] = {"/etc/matplotlibrc"};
-
 static void list_packages(struct pool_interpreter *t)
 {
     char path[128];
@@ -59,10 +56,8 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     spec->envc = sizeof env / sizeof *env - 1;
     spec->binds = t->binds;
     spec->nbinds = 1;
-    for (size_t i = 0; installed && i < sizeof settings / sizeof *settings; i++)
-        if (access(settings[i], R_OK) == 0)
-            t->binds[spec->nbinds++] =
-                (struct jail_bind){.source = settings[i], .dest = settings[i], .moved = true};
+    if (installed)
+        spec->nbinds += pool_settings(t->binds + 1);
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec->limits.flood = MIB;               /* it has nothing to say */
 }
