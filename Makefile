@@ -8,7 +8,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -34,6 +34,10 @@ soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing 
 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+KILLS        = 1000
+audit-kill: build	## writers of the audit killed KILLS=1000 times at random instants: nothing acknowledged is lost
+	@build/tests/audit/audit_kill $(KILLS) 3
 
 # COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
 expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)

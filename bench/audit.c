@@ -187,15 +187,18 @@ int main(void)
     printf("%-46s %9.0f runs/s\n", "eight writers at once, fsync on",
            together(AUDIT_SYNC_ON, 8, SYNCED));
     double t = now();
-    if (audit_verify(state, &v, &err) < 0)
+    if (audit_verify(state, NULL, &v, &err) < 0)
         give_up(&err);
     t = now() - t;
     printf("%-46s %9.0f records/s\n", v.good ? "verify" : "verify FAILED", (double)v.records / t);
     bool met = v.good && rate >= GOAL_BATCH && begin <= GOAL_APPEND_US && end <= GOAL_APPEND_US;
     printf("goal: at least %.0f records/s batched, at most %.0f us an append without fsync: %s\n",
            GOAL_BATCH, GOAL_APPEND_US, met ? "met" : "missed");
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", state);
+    if (fork() == 0) {
+        execl("/bin/rm", "rm", "-rf", state, (char *)NULL);
+        _exit(127);
+    }
+    wait(NULL);
     const char *strict = getenv("BENCH_STRICT");
-    return (system(command) != 0 || !met) && strict && strcmp(strict, "1") == 0;
+    return !met && strict && strcmp(strict, "1") == 0;
 }

@@ -2,7 +2,7 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run session repl pool exec eval check policy approve stop resume escalate doctor'
+    local commands='run session repl pool exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --no-wait --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
@@ -20,6 +20,7 @@ _cordon()
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'
+    local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
     local doctor='--mode --checklist --json --help'
 
     COMPREPLY=()
@@ -66,6 +67,12 @@ _cordon()
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
     run--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
+    audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
+    audit--kind)
+        COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session tool alert repair tampered
+            retention' -- "$cur"))
+        ;;
+    audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
         exec--processes | exec--threads | exec--output | run--env | run--timeout | run--cpu | run--memory | \
         run--descriptors | run--disk | run--inodes | run--output) ;; # a value that only you know
@@ -104,6 +111,13 @@ _cordon()
     stop*) COMPREPLY=($(compgen -W "$stop" -- "$cur")) ;;
     resume*) COMPREPLY=($(compgen -W "$resume" -- "$cur")) ;;
     escalate*) COMPREPLY=($(compgen -W "$escalate" -- "$cur")) ;;
+    audit*)
+        if ((COMP_CWORD == 2)); then
+            COMPREPLY=($(compgen -W 'tail show verify export anomalies' -- "$cur"))
+        else
+            COMPREPLY=($(compgen -W "$audit" -- "$cur"))
+        fi
+        ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac
 }

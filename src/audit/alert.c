@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define COMMAND_SECONDS 30
+#define WORDS_MAX       64
 
 static int to_file(const char *path, const struct buf *line, struct err *err)
 {
@@ -55,9 +56,13 @@ static _Noreturn void become(const char *const *argv, int input, int report)
     _exit(127);
 }
 
-static int to_command(const char *const *argv, const struct buf *line, struct err *err)
+static int to_command(const struct audit_config *c, const struct buf *line, struct err *err)
 {
     int ends[2], why = 0;
+    const char *argv[WORDS_MAX + 1] = {0};
+    if (c->nalert_command > WORDS_MAX)
+        return err_set(err, ERR_LIMIT, "the alert command has more than %d words", WORDS_MAX);
+    memcpy(argv, c->alert_command, c->nalert_command * sizeof *argv);
     if (argv[0][0] != '/')
         return err_set(err, ERR_USAGE, "the alert command %.100s has no absolute path", argv[0]);
     FD_AUTO input = memfd_create("cordon-alert", MFD_CLOEXEC);
@@ -125,8 +130,9 @@ static void tell(struct audit *a, const struct audit_sample *s, const char *text
     r = j.bad < 0 ? j.bad : buf_str(&line, "\n");
     if (r == 0 && a->config.alert_file && to_file(a->config.alert_file, &line, &why) < 0)
         r = record(a, s, "error", why.msg, &err);
-    if (r == 0 && a->config.alert_command && to_command(a->config.alert_command, &line, &why) < 0)
-        r = record(a, s, "error", why.msg, &err);
+    if (r == 0 && a->config.nalert_command && to_command(&a->config, &line, &why) < 0 &&
+        record(a, s, "error", why.msg, &err) < 0)
+        a->broken = a->broken || err.code == ERR_STATE; /* nothing is left to tell it to */
     buf_done(&line);
 }
 

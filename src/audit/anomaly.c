@@ -1,6 +1,5 @@
 /* The seed's three rules over the last hour of each client, without reading the log: a ring of small
- * entries for each client in one file, shared by all writers under the log's own lock. One read of what
- * the client did lately, a handful of additions, one write.
+ * entries for each client in one file, shared by all writers under the log's own lock.
  *
  * It is a memory aid and no evidence: if it is lost, an hour of patterns is, and `cordon audit anomalies`
  * finds them in the log all the same.
@@ -12,17 +11,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define CLIENTS 256  /* the one not seen for longest makes room */
-#define ENTRIES 1024 /* of one client; beyond that the window is shorter */
-
-struct client {
-    uint64_t key, seen_ms;
-    uint32_t next, count;
-    uint32_t alerted; /* validation failures at the last alert; 0: none in this window */
-    uint32_t spare;
-};
+#define CLIENTS 64  /* the one not seen for longest makes room */
+#define ENTRIES 512 /* of one client; beyond that the window is shorter */
 
 struct entry {
     uint64_t ms, code;
@@ -31,9 +22,24 @@ struct entry {
 };
 enum { BLOCKED = 1, RAN = 2, HAS_CODE = 4 };
 
-static off_t ring_at(size_t i)
+struct client {
+    uint64_t key, seen_ms;
+    uint32_t next, count;
+    uint32_t alerted; /* validation failures at the last alert; 0: none in this window */
+    uint32_t spare;
+    struct entry ring[ENTRIES];
+};
+
+int audit_window_open(struct audit *a, struct err *err)
 {
-    return (off_t)(CLIENTS * sizeof(struct client) + i * ENTRIES * sizeof(struct entry));
+    return audit_map(a->window_fd, a->head_fd, CLIENTS * sizeof(struct client), "window",
+                     &a->window, err);
+}
+
+void audit_window_close(struct audit *a)
+{
+    audit_unmap(a->window, CLIENTS * sizeof(struct client));
+    a->window = NULL;
 }
 
 static uint64_t key_of(const char *text)
@@ -48,16 +54,17 @@ static uint64_t key_of(const char *text)
     return key ? key : 1;
 }
 
-static size_t find(struct client *all, uint64_t key, uint64_t now)
+static struct client *find(struct client *all, uint64_t key)
 {
-    size_t oldest = 0;
+    struct client *oldest = &all[0];
     for (size_t i = 0; i < CLIENTS; i++) {
-        if (all[i].key == key)
-            return i;
-        if (all[i].seen_ms < all[oldest].seen_ms)
-            oldest = i;
+        if (all[i].key == key && all[i].count <= ENTRIES && all[i].next < ENTRIES)
+            return &all[i];
+        if (all[i].seen_ms < oldest->seen_ms)
+            oldest = &all[i];
     }
-    all[oldest] = (struct client){.key = key, .seen_ms = now};
+    oldest->count = oldest->next = oldest->alerted = 0;
+    oldest->key = key;
     return oldest;
 }
 
@@ -78,18 +85,18 @@ struct tally {
     uint64_t failures, same, ran, sum_ms;
 };
 
-static void count(struct tally *t, const struct entry *e, size_t n, uint64_t now, uint64_t window,
+/* The clock may have been set back in between: an entry is in the window if it lies that far on either side. */
+static void count(struct tally *t, const struct client *c, uint64_t now, uint64_t window,
                   uint64_t code)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t apart =
-            e[i].ms > now ? e[i].ms - now : now - e[i].ms; /* a clock may have been set back */
+    for (const struct entry *e = c->ring, *end = e + c->count; e < end; e++) {
+        uint64_t apart = e->ms > now ? e->ms - now : now - e->ms;
         if (apart > window)
             continue;
-        t->failures += (e[i].flags & BLOCKED) != 0;
-        t->same += code && (e[i].flags & HAS_CODE) && e[i].code == code;
-        t->ran += (e[i].flags & RAN) != 0;
-        t->sum_ms += e[i].flags & RAN ? e[i].wall_ms : 0;
+        t->failures += (e->flags & BLOCKED) != 0;
+        t->same += code && (e->flags & HAS_CODE) && e->code == code;
+        t->ran += (e->flags & RAN) != 0;
+        t->sum_ms += e->flags & RAN ? e->wall_ms : 0;
     }
 }
 
@@ -118,31 +125,17 @@ static void judge(struct audit *a, struct client *c, const struct tally *t,
 
 void audit_window_feed(struct audit *a, const struct audit_sample *s)
 {
-    struct client all[CLIENTS] = {0};
-    struct entry ring[ENTRIES]
-        __attribute__((uninitialized)); /* zeroing it would cost more than the rest */
     struct tally t = {0};
-    ssize_t n = pread(a->window_fd, all, sizeof all, 0);
-    size_t i = find(all, key_of(s->client ? s->client : ""), s->ms);
-    struct client *c = &all[i];
+    struct client *c = find(a->window, key_of(s->client ? s->client : ""));
     uint64_t code = s->code_hash ? key_of(s->code_hash) : 0;
-    if (n < 0 || c->count > ENTRIES || c->next >= ENTRIES)
-        *c = (struct client){.key = c->key};
-    n = pread(a->window_fd, ring, c->count * sizeof *ring, ring_at(i));
-    count(&t, ring, n < 0 ? 0 : (size_t)n / sizeof *ring, s->ms, a->config.window_ms, code);
+    count(&t, c, s->ms, a->config.window_ms, code);
     judge(a, c, &t, s);
-    struct entry e = {
+    c->ring[c->next] = (struct entry){
         .ms = s->ms,
         .code = code,
         .wall_ms = s->wall_us / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(s->wall_us / 1000),
         .flags = (s->blocked ? BLOCKED : 0) | (s->ran ? RAN : 0) | (code ? HAS_CODE : 0)};
-    off_t at = ring_at(i) + (off_t)(c->next * sizeof e);
     c->seen_ms = s->ms;
     c->next = (c->next + 1) % ENTRIES;
     c->count = c->count < ENTRIES ? c->count + 1 : ENTRIES;
-    /* the entry first: a client whose count is one too small forgets one execution. So does a full disk */
-    struct err err = ERR_INIT;
-    int r = audit_pwrite(a->window_fd, &e, sizeof e, at, "the window", &err);
-    if (r == 0)
-        r = audit_pwrite(a->window_fd, c, sizeof *c, (off_t)(i * sizeof *c), "the window", &err);
 }

@@ -8,28 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BATCH_MAX (64 * MIB) /* the bodies of one call of audit_events */
-
-void audit_config_init(struct audit_config *c)
-{
-    *c = (struct audit_config){
-        .sync = AUDIT_SYNC_ON,
-        .retention_days = 90,
-        .window_ms = 3600000,
-        .max_failures = 10,
-        .long_factor = 10,
-        .long_min_records = 5,
-        .long_floor_ms = 100,
-        .duplicates = 2,
-        .max_violations = 3,
-    };
-}
 
 /* ---- open, close ---- */
 
@@ -54,7 +38,15 @@ static int open_folders(struct audit *a, struct err *err)
         r = state_file(a->seal, "runs", O_RDWR | O_CREAT, &a->runs_fd, err);
     if (r == 0)
         r = state_file(a->seal, "window", O_RDWR | O_CREAT, &a->window_fd, err);
-    return r;
+    if (r == 0) {
+        void *map;
+        r = audit_map(a->head_fd, a->head_fd, AUDIT_HEAD_FILE, "head", &map, err);
+        if (r == 0)
+            a->head_map = map;
+    }
+    if (r == 0)
+        r = audit_runs_open(a, err);
+    return r == 0 ? audit_window_open(a, err) : r;
 }
 
 static bool any_record(struct audit *a, struct err *err)
@@ -89,10 +81,6 @@ static int get_key(struct audit *a, struct err *err)
                         "audit/ and seal/ away to begin anew");
         else
             r = audit_key_load(a->seal, true, &a->key, err);
-        /* room for the small files that must always be writable; where that cannot be had, writing will tell */
-        if (r == 0 && fallocate(a->runs_fd, FALLOC_FL_KEEP_SIZE, 0, 64 * 1024) < 0 &&
-            errno == ENOSPC)
-            r = err_sys(err, "no room left for the audit");
     }
     f.l_type = F_UNLCK;
     if (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
@@ -110,7 +98,9 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
     buf_init(&a->body, BATCH_MAX);
     buf_init(&a->own, AUDIT_RECORD_MAX);
     buf_init(&a->out, 4 * MIB);
-    int r = audit_writer_self(&a->self, err);
+    buf_init(&a->line, AUDIT_RECORD_MAX - 1024);
+    buf_init(&a->clean, 16 * MIB);
+    int r = audit_writer_self(&a->self, &a->terminal, err);
     if (r == 0)
         r = open_folders(a, err);
     if (r == 0)
@@ -136,6 +126,11 @@ void audit_close(struct audit *a)
     buf_done(&a->body);
     buf_done(&a->own);
     buf_done(&a->out);
+    buf_done(&a->line);
+    buf_done(&a->clean);
+    audit_unmap(a->head_map, AUDIT_HEAD_FILE);
+    audit_unmap(a->runs_map, a->runs_size);
+    audit_window_close(a);
     explicit_bzero(a, sizeof *a);
     free(a);
 }
@@ -158,7 +153,9 @@ static const char *hash_of(const struct audit_facts *f, char hex[2 * AUDIT_HASH 
 
 static void copy(char *out, size_t size, const char *text)
 {
-    snprintf(out, size, "%s", text ? text : "");
+    size_t n = text ? strnlen(text, size - 1) : 0;
+    memcpy(out, text ? text : "", n);
+    out[n] = 0;
 }
 
 static const char *given(const char *text)
@@ -175,7 +172,10 @@ static int before_begin(struct audit *a, void *ctx, const struct audit_place *pl
 {
     struct begin_ctx *c = ctx;
     c->slot = audit_runs_claim(a, err);
-    return c->slot < 0 ? c->slot : audit_runs_begin(a, c->slot, seq, place, err);
+    if (c->slot < 0)
+        return c->slot;
+    audit_runs_begin(a, c->slot, seq, place);
+    return 0;
 }
 
 static int put_begin(struct audit *a, struct audit_ticket *t, struct err *err)
@@ -217,7 +217,7 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
         a->parked = true; /* still no room; the next time */
     facts.code_hash = hash_of(f, hex);
     buf_reset(&a->body);
-    int r = audit_body(&a->body, &a->config, AUDIT_BEGIN, &facts, 0, &a->self, err);
+    int r = audit_body(a, &a->body, AUDIT_BEGIN, &facts, 0, err);
     if (r == 0)
         r = put_begin(a, ret, err);
     if (r < 0)
@@ -245,8 +245,9 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
 static int before_end(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
                       struct err *err)
 {
-    (void)seq;
-    return audit_runs_end(a, ((const struct audit_ticket *)ctx)->slot, place, err);
+    (void)seq, (void)err;
+    audit_runs_end(a, ((const struct audit_ticket *)ctx)->slot, place);
+    return 0;
 }
 
 static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint64_t ms, bool ran)
@@ -306,7 +307,7 @@ int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_fa
     t->open = false;
     a->nalerts = 0;
     buf_reset(&a->body);
-    int r = audit_body(&a->body, &a->config, AUDIT_END, &facts, t->seq, &a->self, err);
+    int r = audit_body(a, &a->body, AUDIT_END, &facts, t->seq, err);
     const struct audit_append w = {.bodies = a->body.data,
                                    .lens = &a->body.len,
                                    .count = 1,
@@ -363,7 +364,7 @@ static int body_of(struct audit *a, const struct audit_item *item, size_t *ret_l
     if (item->kind == AUDIT_BEGIN || item->kind == AUDIT_END || (unsigned)item->kind >= AUDIT_KINDS)
         return err_set(err, ERR_USAGE, "a run begins and ends by its own calls");
     facts.code_hash = hash_of(&item->facts, hex);
-    int r = audit_body(&a->body, &a->config, item->kind, &facts, 0, &a->self, err);
+    int r = audit_body(a, &a->body, item->kind, &facts, 0, err);
     *ret_len = a->body.len - before;
     return r;
 }
@@ -371,7 +372,9 @@ static int body_of(struct audit *a, const struct audit_item *item, size_t *ret_l
 int audit_events(struct audit *a, const struct audit_item *items, size_t count, struct err *err)
 {
     size_t *lens = calloc(count ? count : 1, sizeof *lens);
-    int r = lens ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu records", count);
+    int r = 0;
+    if (!lens)
+        return err_set(err, ERR_MEMORY, "no memory for %zu records", count);
     buf_reset(&a->body);
     a->nalerts = 0;
     for (size_t i = 0; i < count && r == 0; i++)

@@ -39,9 +39,10 @@ struct audit_config {
     unsigned max_violations;   /* 3: more in one execution alert at once */
 
     /* Where alerts go besides the log: a JSON line appended to the file; the same line as the input of the
-     * command (argv, no shell, absolute path, 30 s to live). NULL: nowhere else. */
+     * command (argv, no shell, absolute path, 30 s to live). NULL, 0: nowhere else. */
     const char *alert_file;
     const char *const *alert_command;
+    size_t nalert_command; /* words */
 
     const char *state; /* the state folder; NULL: sys/state.h says where */
 
@@ -54,6 +55,9 @@ struct audit_config {
     void *now_ctx;
 };
 void audit_config_init(struct audit_config *c);
+/* What a policy says; its strings are borrowed. */
+struct policy;
+void audit_config_apply(struct audit_config *c, const struct policy *p);
 
 /* ---- facts: a record has every field; what is not given is null ---- */
 

@@ -57,14 +57,15 @@ bool audit_signed(struct hmac_sha256_ctx *key, char tag, const void *data, size_
                   const uint8_t mac[AUDIT_HASH]);
 
 /* ---- record.c: facts to the middle of a line ---- */
+struct audit;
 struct audit_writer {
     uint32_t pid;
     uint64_t start, pid_ns;
     uint8_t boot[AUDIT_BOOT];
 };
-ERR_MUST_USE int audit_body(struct buf *out, const struct audit_config *c, enum audit_kind kind,
-                            const struct audit_facts *f, uint64_t begin_seq,
-                            const struct audit_writer *w, struct err *err);
+/* Appends the body to OUT. */
+ERR_MUST_USE int audit_body(struct audit *a, struct buf *out, enum audit_kind kind,
+                            const struct audit_facts *f, uint64_t begin_seq, struct err *err);
 /* The end of a run that its writer could not write: what it was is copied from its begin, LINE (which may be NULL). */
 struct audit_late; /* runs.c */
 ERR_MUST_USE int audit_body_late(struct buf *out, const char *line, size_t len, uint64_t begin_seq,
@@ -77,7 +78,7 @@ ERR_MUST_USE int audit_redact(const struct audit_config *c, const char *name, co
 bool audit_secret_name(const char *name, size_t len);
 
 /* ---- writer.c: who we are, and whether another is still there ---- */
-ERR_MUST_USE int audit_writer_self(struct audit_writer *ret, struct err *err);
+ERR_MUST_USE int audit_writer_self(struct audit_writer *ret, bool *ret_terminal, struct err *err);
 bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *self,
                        uint64_t age_ms);
 
@@ -109,6 +110,14 @@ struct audit_head {
 enum { AUDIT_HEAD_NOW, AUDIT_HEAD_DISK, AUDIT_HEAD_SETS };
 #define AUDIT_HEAD_SLOT 512
 #define AUDIT_HEAD_SET  (2 * AUDIT_HEAD_SLOT)
+#define AUDIT_HEAD_ALL  (AUDIT_HEAD_SETS * AUDIT_HEAD_SET)
+#define AUDIT_HEAD_FILE 4096
+
+/* ---- map.c: the small files, in memory ---- */
+/* LOCK_FD: the head file, whose lock is taken where the file must grow; -1: it is held. */
+ERR_MUST_USE int audit_map(int fd, int lock_fd, size_t size, const char *name, void **ret,
+                           struct err *err);
+void audit_unmap(void *map, size_t size); /* NULL is nothing */
 
 /* All of it, or an error. 0, or ERR_SYS. */
 ERR_MUST_USE int audit_pwrite(int fd, const void *data, size_t len, off_t at, const char *what,
@@ -173,13 +182,18 @@ struct audit {
     uint32_t log_day;
     dev_t log_dev;
     ino_t log_ino;
+    uint8_t *head_map;       /* of AUDIT_HEAD_FILE bytes */
+    void *runs_map, *window; /* runs.c, anomaly.c */
+    size_t runs_size;
     struct audit_head head; /* right as long as `seen` is what the file says */
     uint8_t seen[AUDIT_HEAD_SET];
     struct buf body, own, out; /* the caller's record, one of ours in between, finished lines */
+    struct buf line, clean;    /* record.c: one record, and one text of it */
     uint64_t last_seq, now;
     int slot_hint;
     bool locked, parked;
-    bool broken; /* fsync failed once: what it says afterwards means nothing */
+    bool terminal; /* we have one, and it may stop us */
+    bool broken;   /* fsync failed once: what it says afterwards means nothing */
     sigset_t signals;
     const char *alerts[AUDIT_ALERTS_MAX];
     char alert_texts[AUDIT_ALERTS_MAX][160];
@@ -190,7 +204,7 @@ uint64_t audit_now(const struct audit *a);
 ERR_MUST_USE int audit_lock(struct audit *a,
                             struct err *err); /* afterwards the head is right and the log whole */
 void audit_unlock(struct audit *a);
-ERR_MUST_USE int audit_head_store(struct audit *a, int set, struct err *err);
+void audit_head_store(struct audit *a, int set);
 /* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
 ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
 
@@ -229,11 +243,10 @@ struct audit_late {
     char status[16], layer[16], error_type[64];
     struct audit_writer writer; /* who began it */
 };
+ERR_MUST_USE int audit_runs_open(struct audit *a, struct err *err);
 int audit_runs_claim(struct audit *a, struct err *err); /* a free slot, or an error */
-ERR_MUST_USE int audit_runs_begin(struct audit *a, int slot, uint64_t seq,
-                                  const struct audit_place *begin, struct err *err);
-ERR_MUST_USE int audit_runs_end(struct audit *a, int slot, const struct audit_place *end,
-                                struct err *err);
+void audit_runs_begin(struct audit *a, int slot, uint64_t seq, const struct audit_place *begin);
+void audit_runs_end(struct audit *a, int slot, const struct audit_place *end);
 void audit_runs_free(struct audit *a, int slot);
 void audit_runs_park(struct audit *a, int slot, const struct audit_late *late);
 ERR_MUST_USE int audit_runs_sweep(struct audit *a,
@@ -245,6 +258,8 @@ void audit_retain(
     struct audit *a); /* under the lock; at most once a day; says in the log what it could not do */
 
 /* ---- anomaly.c, alert.c ---- */
+ERR_MUST_USE int audit_window_open(struct audit *a, struct err *err);
+void audit_window_close(struct audit *a);
 struct audit_sample {
     const char *client, *execution_id, *code_hash;
     uint64_t ms, wall_us, violations;

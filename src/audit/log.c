@@ -51,11 +51,19 @@ static int lock_byte(struct audit *a, int which, short how, struct err *err)
 static void no_job_control(struct audit *a)
 {
     sigset_t stops;
+    if (!a->terminal)
+        return;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTSTP);
     sigaddset(&stops, SIGTTIN);
     sigaddset(&stops, SIGTTOU);
     pthread_sigmask(SIG_BLOCK, &stops, &a->signals);
+}
+
+static void job_control(struct audit *a)
+{
+    if (a->terminal)
+        pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
 }
 
 void audit_unlock(struct audit *a)
@@ -65,7 +73,7 @@ void audit_unlock(struct audit *a)
     a->locked = false;
     if (lock_byte(a, LOCK_APPEND, F_UNLCK, &err) < 0)
         err_assert_failed("an unlock cannot fail", __FILE__, __LINE__);
-    pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+    job_control(a);
 }
 
 int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
@@ -92,8 +100,8 @@ int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
     return 0;
 }
 
-/* Whether the day's file is as the head says. By name, not by descriptor: the file may have been replaced. A
- * supervisor that gave root up may not look into the folder any more; its descriptor must do. */
+/* Whether the day's file is as the head says. The descriptor is asked: a file that was removed or replaced has no name any
+ * more. */
 static bool whole(struct audit *a)
 {
     char name[AUDIT_NAME_MAX];
@@ -101,24 +109,20 @@ static bool whole(struct audit *a)
     struct err err = ERR_INIT;
     if (a->head.day == 0)
         return true;
-    audit_day_name(a->head.day, name);
-    if (fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        if (errno == ENOENT)
-            return a->head.end == 0;
-        if (errno != EACCES || a->log_fd < 0 || a->log_day != a->head.day ||
-            fstat(a->log_fd, &st) < 0 || st.st_nlink == 0)
+    if (a->log_fd < 0 || a->log_day != a->head.day || fstat(a->log_fd, &st) < 0 ||
+        st.st_nlink != 1) {
+        audit_day_name(a->head.day, name);
+        if (a->head.end == 0 && faccessat(a->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+            errno == ENOENT)
+            return true;
+        if (audit_day_open(a, a->head.day, false, &err) < 0 || fstat(a->log_fd, &st) < 0)
             return false;
     }
-    if ((a->log_fd < 0 || a->log_day != a->head.day || st.st_ino != a->log_ino ||
-         st.st_dev != a->log_dev) &&
-        audit_day_open(a, a->head.day, false, &err) < 0)
-        return false;
     return (uint64_t)st.st_size == a->head.end;
 }
 
 int audit_lock(struct audit *a, struct err *err)
 {
-    uint8_t set[AUDIT_HEAD_SET];
     base_assert(!a->locked);
     if (a->broken)
         return err_set(err, ERR_STATE,
@@ -126,16 +130,15 @@ int audit_lock(struct audit *a, struct err *err)
     no_job_control(a);
     int r = lock_byte(a, LOCK_APPEND, F_WRLCK, err);
     if (r < 0) {
-        pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+        job_control(a);
         return r;
     }
     a->locked = true;
     a->now = audit_now(a);
-    ssize_t n = pread(a->head_fd, set, sizeof set, 0);
-    bool known = n == sizeof set && memcmp(set, a->seen, sizeof set) == 0;
-    if (!known && n == sizeof set && audit_head_pick(set, &a->key, &a->head) &&
+    bool known = memcmp(a->head_map, a->seen, sizeof a->seen) == 0;
+    if (!known && audit_head_pick(a->head_map, &a->key, &a->head) &&
         memcmp(a->head.boot, a->self.boot, AUDIT_BOOT) == 0) {
-        memcpy(a->seen, set, sizeof set);
+        memcpy(a->seen, a->head_map, sizeof a->seen);
         known = true;
     }
     if (known && !a->head.sweep && whole(a))
@@ -148,7 +151,7 @@ int audit_lock(struct audit *a, struct err *err)
 
 /* ---- the head ---- */
 
-int audit_head_store(struct audit *a, int which, struct err *err)
+void audit_head_store(struct audit *a, int which)
 {
     uint8_t slot[AUDIT_HEAD_SLOT];
     struct audit_head h = a->head;
@@ -156,15 +159,11 @@ int audit_head_store(struct audit *a, int which, struct err *err)
     memcpy(h.boot, a->self.boot, AUDIT_BOOT);
     audit_head_encode(&h, &a->key, slot);
     size_t at = (h.generation & 1) * AUDIT_HEAD_SLOT;
-    int r = audit_pwrite(a->head_fd, slot, sizeof slot, which * AUDIT_HEAD_SET + (off_t)at,
-                         "the audit's head", err);
-    if (r < 0)
-        return r;
+    memcpy(a->head_map + (size_t)which * AUDIT_HEAD_SET + at, slot, sizeof slot);
     if (which == AUDIT_HEAD_NOW) {
         memcpy(a->seen + at, slot, sizeof slot);
         a->head = h;
     }
-    return 0;
 }
 
 /* ---- append ---- */
@@ -191,16 +190,11 @@ static int turn_the_page(struct audit *a, struct err *err)
                 a->head.reserved =
                     0; /* what was set aside could not be given back: a little disk space */
         }
-        struct audit_head before = a->head;
         a->head.day = today;
         a->head.end = a->head.reserved = 0;
-        int r = audit_head_store(a, AUDIT_HEAD_NOW, err);
-        if (r == 0 && fdatasync(a->head_fd) < 0)
-            r = err_sys(err, "write the audit's head");
-        if (r < 0) {
-            a->head = before;
-            return r;
-        }
+        audit_head_store(a, AUDIT_HEAD_NOW);
+        if (fdatasync(a->head_fd) < 0)
+            return err_sys(err, "write the audit's head");
     }
     if (a->log_fd < 0 || a->log_day != a->head.day || a->head.end == 0)
         return audit_day_open(a, a->head.day, true, err);
@@ -294,13 +288,7 @@ int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
     if (w->unsynced)
         h.unsynced = h.seq;
     a->head = h;
-    r = audit_head_store(a, AUDIT_HEAD_NOW, err);
-    if (r <
-        0) { /* nobody knows what reached the file, so the records stay: they fit the new head and the old one */
-        a->head = before;
-        memset(a->seen, 0, sizeof a->seen);
-        return r;
-    }
+    audit_head_store(a, AUDIT_HEAD_NOW);
     a->last_seq = h.seq;
     return 0;
 }
@@ -309,7 +297,7 @@ int audit_append_own(struct audit *a, enum audit_kind kind, const struct audit_f
                      struct err *err)
 {
     buf_reset(&a->own);
-    int r = audit_body(&a->own, &a->config, kind, f, 0, &a->self, err);
+    int r = audit_body(a, &a->own, kind, f, 0, err);
     const struct audit_append w = {.bodies = a->own.data,
                                    .lens = &a->own.len,
                                    .count = 1,
@@ -321,10 +309,9 @@ int audit_append_own(struct audit *a, enum audit_kind kind, const struct audit_f
 
 static int sync_log(struct audit *a, uint64_t seq, struct err *err)
 {
-    uint8_t sets[AUDIT_HEAD_SETS * AUDIT_HEAD_SET] = {0};
+    uint8_t sets[AUDIT_HEAD_ALL];
     struct audit_head disk = {0}, now;
-    if (pread(a->head_fd, sets, sizeof sets, 0) < 0)
-        return err_sys(err, "read the audit's head");
+    memcpy(sets, a->head_map, sizeof sets);
     bool there = audit_head_pick(sets + AUDIT_HEAD_SET, &a->key, &disk);
     if (there && memcmp(disk.boot, a->self.boot, AUDIT_BOOT) == 0 && disk.seq >= seq)
         return 0; /* somebody synced for us */
@@ -339,9 +326,9 @@ static int sync_log(struct audit *a, uint64_t seq, struct err *err)
     struct audit_head mine = a->head;
     a->head = now;
     a->head.generation = disk.generation;
-    int r = audit_head_store(a, AUDIT_HEAD_DISK, err);
+    audit_head_store(a, AUDIT_HEAD_DISK);
     a->head = mine;
-    return r;
+    return 0;
 }
 
 int audit_sync_to(struct audit *a, uint64_t seq, struct err *err)
@@ -355,6 +342,6 @@ int audit_sync_to(struct audit *a, uint64_t seq, struct err *err)
         if (lock_byte(a, LOCK_SYNC, F_UNLCK, &later) < 0 && r == 0)
             r = err_set(err, later.code, "%s", later.msg);
     }
-    pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
+    job_control(a);
     return r;
 }

@@ -58,6 +58,14 @@ struct audit_verdict {
     char bad_file[AUDIT_FILE_MAX];
     char why[240];
 };
-ERR_MUST_USE int audit_verify(const char *state, struct audit_verdict *ret, struct err *err);
+
+/* A head that was noted elsewhere: whoever can put the whole state folder back to an earlier day cannot change that. */
+struct audit_noted {
+    uint64_t seq;
+    char hash[65];
+};
+/* NOTED may be NULL. */
+ERR_MUST_USE int audit_verify(const char *state, const struct audit_noted *noted,
+                              struct audit_verdict *ret, struct err *err);
 
 #endif

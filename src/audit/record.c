@@ -30,32 +30,32 @@ struct sheet {
     struct jsonw j;
     const struct audit_config *c;
     const struct caps *caps;
-    struct buf clean; /* one text after redaction */
+    struct buf *clean; /* one text after redaction */
 };
 
 /* A text that came from outside: redacted, cut, and marked where it was cut. */
 static void outside(struct sheet *s, const char *key, const char *name, const char *text,
                     size_t len)
 {
-    buf_reset(&s->clean);
-    int r = audit_redact(s->c, name, text, len, &s->clean);
+    buf_reset(s->clean);
+    int r = audit_redact(s->c, name, text, len, s->clean);
     if (r < 0) { /* rather nothing than a secret */
         jsonw_string(&s->j, key, "[left out: it could not be redacted]");
         return;
     }
-    if (s->clean.len > s->caps->text) {
+    if (s->clean->len > s->caps->text) {
         char mark[64];
-        size_t keep = s->caps->text, all = s->clean.len;
+        size_t keep = s->caps->text, all = s->clean->len;
         while (keep &&
-               ((unsigned char)s->clean.data[keep] & 0xc0) == 0x80) /* not inside a character */
+               ((unsigned char)s->clean->data[keep] & 0xc0) == 0x80) /* not inside a character */
             keep--;
-        s->clean.len = keep;
-        s->clean.data[keep] = 0;
+        s->clean->len = keep;
+        s->clean->data[keep] = 0;
         snprintf(mark, sizeof mark, "[... %zu more bytes]", all - keep);
-        if (buf_str(&s->clean, mark) < 0)
+        if (buf_str(s->clean, mark) < 0)
             s->j.bad = ERR_MEMORY;
     }
-    jsonw_bytes(&s->j, key, s->clean.data ? s->clean.data : "", s->clean.len);
+    jsonw_bytes(&s->j, key, s->clean->data ? s->clean->data : "", s->clean->len);
 }
 
 static void outside_text(struct sheet *s, const char *key, const char *text)
@@ -211,28 +211,20 @@ static void write_body(struct sheet *s, enum audit_kind kind, const struct audit
     writer(s, w);
 }
 
-int audit_body(struct buf *out, const struct audit_config *c, enum audit_kind kind,
-               const struct audit_facts *f, uint64_t begin_seq, const struct audit_writer *w,
-               struct err *err)
+int audit_body(struct audit *a, struct buf *out, enum audit_kind kind, const struct audit_facts *f,
+               uint64_t begin_seq, struct err *err)
 {
-    size_t before = out->len;
-    struct sheet s = {.c = c};
+    struct sheet s = {.c = &a->config, .clean = &a->clean};
     int r = ERR_LIMIT;
-    buf_init(&s.clean, 16 * MIB);
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && r == ERR_LIMIT; i++) {
-        struct buf line; /* the ceiling of one record, in memory of its own */
-        buf_init(&line, AUDIT_RECORD_MAX - 1024);
+        buf_reset(&a->line); /* it has the ceiling of one record */
         s.caps = &ladder[i];
-        s.j = (struct jsonw){.out = &line};
-        write_body(&s, kind, f, begin_seq, w);
+        s.j = (struct jsonw){.out = &a->line};
+        write_body(&s, kind, f, begin_seq, &a->self);
         r = s.j.bad;
-        if (r == 0)
-            r = buf_add(out, line.data, line.len);
-        buf_done(&line);
     }
-    buf_done(&s.clean);
-    if (r < 0)
-        out->len = before;
+    if (r == 0)
+        r = buf_add(out, a->line.data, a->line.len);
     return r < 0 ? err_set(err, r, "the audit record of %.60s does not fit",
                            f->execution_id ? f->execution_id : "an event")
                  : 0;

@@ -202,18 +202,15 @@ static int rebuild(struct audit *a, struct audit_head *h, struct err *err)
 /* Which state counts. Sets what is missing, if something is. */
 static int choose(struct audit *a, struct audit_head *h, struct finding *f, struct err *err)
 {
-    uint8_t sets[AUDIT_HEAD_SETS * AUDIT_HEAD_SET] = {0};
+    const uint8_t *sets = a->head_map;
     struct audit_head disk;
-    ssize_t n = pread(a->head_fd, sets, sizeof sets, 0);
-    if (n < 0)
-        return err_sys(err, "read the audit's head");
     bool have_now = audit_head_pick(sets, &a->key, h);
     bool have_disk = audit_head_pick(sets + AUDIT_HEAD_SET, &a->key, &disk);
     if (!have_now && !have_disk) {
-        static const uint8_t zeros[sizeof sets];
+        static const uint8_t zeros[AUDIT_HEAD_ALL];
         int r = rebuild(a, h, err);
-        if (r == 0 &&
-            (h->day || memcmp(sets, zeros, sizeof sets) != 0)) /* otherwise there was nothing yet */
+        if (r == 0 && (h->day || memcmp(sets, zeros, sizeof zeros) !=
+                                     0)) /* otherwise there was nothing yet */
             f->what = HEAD_LOST;
         return r;
     }
@@ -294,10 +291,8 @@ int audit_recover(struct audit *a, struct err *err)
     if (f.rebooted)
         h.sweep = 1; /* stays until that is done, should we be killed on the way */
     a->head = h;
-    r = audit_head_store(a, AUDIT_HEAD_NOW, err);
-    if (r == 0 &&
-        pread(a->head_fd, a->seen, sizeof a->seen, 0) < 0) /* its other slot is what it is */
-        r = err_sys(err, "read the audit's head");
+    audit_head_store(a, AUDIT_HEAD_NOW);
+    memcpy(a->seen, a->head_map, sizeof a->seen); /* its other slot is what it is */
     if (r == 0 && h.sweep)
         r = audit_runs_after_boot(a, err);
     if (r == 0 && f.what != NOTHING)

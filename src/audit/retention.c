@@ -96,7 +96,7 @@ static int tell(struct audit *a, size_t count, const struct audit_anchor *anchor
 static int retain(struct audit *a, uint32_t cutoff, size_t *ret_count, struct audit_anchor *anchor,
                   struct err *err)
 {
-    struct audit_files files;
+    struct audit_files files = {0};
     int r = audit_anchor_load(a->seal, &a->key, anchor, err);
     if (r == 0)
         r = audit_files_open(a->dir, &files, err);

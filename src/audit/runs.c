@@ -16,108 +16,142 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SLOT       512
-#define SLOTS_MAX  65536
-#define SLOTS_READ 16
-#define YOUNG_MS   10000 /* no pid is given again within this time */
-#define MAGIC      0x736e7552U
+#define SLOT        512
+#define SLOTS_FIRST 128
+#define SLOTS_MAX   65536
+#define YOUNG_MS    10000 /* no pid is given again within this time */
+#define USED        0x736e7552U
 
-enum { FREE, BEGUN, PARKED };
-
+/* Three parts, written one after the other as the run goes on, each with a signature of its own: a part that was being
+ * written when its writer was killed counts as not written. The number of the begin is in each, so that what an earlier
+ * run left in the slot is none of ours. */
 struct slot {
-    uint32_t magic, state;
-    uint64_t seq, begun_ms;
-    struct audit_place begin, end;
-    struct audit_writer writer;
-    struct audit_late late;
-    uint8_t mac[AUDIT_HASH];
+    uint32_t used;
+    struct begun {
+        uint64_t seq, ms;
+        struct audit_place place;
+        struct audit_writer writer;
+    } begun;
+    uint8_t begun_mac[AUDIT_HASH];
+    struct ended {
+        uint64_t seq;
+        struct audit_place place;
+    } ended;
+    uint8_t ended_mac[AUDIT_HASH];
+    struct parked {
+        uint64_t seq;
+        struct audit_late late;
+    } parked;
+    uint8_t parked_mac[AUDIT_HASH];
 };
 _Static_assert(sizeof(struct slot) <= SLOT, "a slot of the table of runs");
 
-static int store(struct audit *a, int n, struct slot *s, struct err *err)
+static struct slot *slot_of(const struct audit *a, int n)
 {
-    uint8_t raw[SLOT] = {0};
-    s->magic = MAGIC;
-    audit_sign(&a->key, 's', s, offsetof(struct slot, mac), s->mac);
-    memcpy(raw, s, sizeof *s);
-    return audit_pwrite(a->runs_fd, raw, sizeof raw, (off_t)n * SLOT, "the table of runs", err);
+    base_assert(n >= 0 && ((size_t)n + 1) * SLOT <= a->runs_size);
+    return (struct slot *)((char *)a->runs_map + (size_t)n * SLOT);
 }
 
-static bool take(struct audit *a, const uint8_t raw[SLOT], struct slot *ret)
+static int remap(struct audit *a, size_t size, int lock_fd, struct err *err)
 {
-    memcpy(ret, raw, sizeof *ret);
-    return ret->magic == MAGIC && ret->state != FREE &&
-           audit_signed(&a->key, 's', ret, offsetof(struct slot, mac), ret->mac);
+    void *map;
+    int r = audit_map(a->runs_fd, lock_fd, size, "runs", &map, err);
+    if (r < 0)
+        return r;
+    audit_unmap(a->runs_map, a->runs_size);
+    a->runs_map = map;
+    a->runs_size = size;
+    return 0;
 }
 
-static bool load(struct audit *a, int n, struct slot *ret)
+/* The whole table, as long as others have made it. */
+static int see_all(struct audit *a, int lock_fd, struct err *err)
 {
-    uint8_t raw[SLOT];
-    return pread(a->runs_fd, raw, sizeof raw, (off_t)n * SLOT) == sizeof raw && take(a, raw, ret);
+    struct stat st;
+    if (fstat(a->runs_fd, &st) < 0)
+        return err_sys(err, "look at the table of runs");
+    size_t size =
+        st.st_size < SLOTS_FIRST * SLOT ? SLOTS_FIRST * SLOT : (size_t)st.st_size / SLOT * SLOT;
+    if (size > (size_t)SLOTS_MAX * SLOT)
+        size = (size_t)SLOTS_MAX * SLOT;
+    return size == a->runs_size ? 0 : remap(a, size, lock_fd, err);
+}
+
+int audit_runs_open(struct audit *a, struct err *err)
+{
+    return see_all(a, a->head_fd, err);
 }
 
 int audit_runs_claim(struct audit *a, struct err *err)
 {
-    uint8_t raw[SLOTS_READ * SLOT];
-    for (int first = a->slot_hint, tried = 0; tried < SLOTS_MAX;
-         first += SLOTS_READ, tried += SLOTS_READ) {
-        if (first >= SLOTS_MAX)
-            first = 0;
-        ssize_t n = pread(a->runs_fd, raw, sizeof raw, (off_t)first * SLOT);
-        if (n < 0)
-            return err_sys(err, "read the table of runs");
-        for (int i = 0; i < SLOTS_READ; i++) {
-            uint32_t state;
-            memcpy(&state, raw + (size_t)i * SLOT + offsetof(struct slot, state), sizeof state);
-            if (n < (i + 1) * SLOT || state == FREE)
-                return a->slot_hint = first + i;
+    for (;;) {
+        int count = (int)(a->runs_size / SLOT);
+        for (int i = 0; i < count; i++) {
+            int n = (a->slot_hint + i) % count;
+            if (__atomic_load_n(&slot_of(a, n)->used, __ATOMIC_ACQUIRE) != USED)
+                return a->slot_hint = n;
         }
+        int r = see_all(a, -1, err); /* another process may have made it longer */
+        if (r == 0 && a->runs_size / SLOT == (size_t)count) {
+            if (count >= SLOTS_MAX)
+                return err_set(err, ERR_LIMIT, "more than %d runs at once", SLOTS_MAX);
+            r = remap(a, a->runs_size * 2, -1, err);
+        }
+        if (r < 0)
+            return r;
+        a->slot_hint = count;
     }
-    return err_set(err, ERR_LIMIT, "more than %d runs at once", SLOTS_MAX);
 }
 
-int audit_runs_begin(struct audit *a, int n, uint64_t seq, const struct audit_place *begin,
-                     struct err *err)
+void audit_runs_begin(struct audit *a, int n, uint64_t seq, const struct audit_place *begin)
 {
-    struct slot s;
-    memset(&s, 0, sizeof s);
-    s.state = BEGUN;
-    s.seq = seq;
-    s.begun_ms = a->now;
-    s.begin = *begin;
-    s.writer = a->self;
-    return store(a, n, &s, err);
+    struct slot *s = slot_of(a, n);
+    s->begun = (struct begun){.seq = seq, .ms = a->now, .place = *begin, .writer = a->self};
+    audit_sign(&a->key, 'b', &s->begun, sizeof s->begun, s->begun_mac);
+    __atomic_store_n(&s->used, USED, __ATOMIC_RELEASE); /* last */
 }
 
-int audit_runs_end(struct audit *a, int n, const struct audit_place *end, struct err *err)
+void audit_runs_end(struct audit *a, int n, const struct audit_place *end)
 {
-    struct slot s;
-    if (!load(a, n, &s))
-        return 0; /* somebody cleared the table; the record itself is what matters */
-    s.end = *end;
-    return store(a, n, &s, err);
+    struct slot *s = slot_of(a, n);
+    s->ended = (struct ended){.seq = s->begun.seq, .place = *end};
+    audit_sign(&a->key, 'e', &s->ended, sizeof s->ended, s->ended_mac);
 }
 
 void audit_runs_free(struct audit *a, int n)
 {
-    static const uint8_t zeros[SLOT];
-    struct err err = ERR_INIT;
-    if (audit_pwrite(a->runs_fd, zeros, sizeof zeros, (off_t)n * SLOT, "the table of runs", &err) ==
-        0)
-        a->slot_hint = n; /* otherwise the end's place in it says that it is over */
+    __atomic_store_n(&slot_of(a, n)->used, 0, __ATOMIC_RELEASE);
+    a->slot_hint = n;
 }
 
 void audit_runs_park(struct audit *a, int n, const struct audit_late *late)
 {
-    struct slot s;
-    struct err err = ERR_INIT;
-    if (!load(a, n, &s))
-        return;
-    s.state = PARKED;
-    s.late = *late;
-    s.late.known = true;
-    if (store(a, n, &s, &err) == 0) /* otherwise it stays begun, and is lost when we are gone */
-        a->parked = fdatasync(a->runs_fd) == 0;
+    struct slot *s = slot_of(a, n);
+    s->parked = (struct parked){.seq = s->begun.seq, .late = *late};
+    s->parked.late.known = true;
+    audit_sign(&a->key, 'p', &s->parked, sizeof s->parked, s->parked_mac);
+    a->parked = true;
+    if (fdatasync(a->runs_fd) < 0) /* then a power cut makes it lost instead of late */
+        a->parked = true;
+}
+
+/* A copy of what is in slot N; false: nothing. */
+static bool load(struct audit *a, int n, struct slot *ret, bool *ret_parked)
+{
+    struct slot *s = slot_of(a, n);
+    if (__atomic_load_n(&s->used, __ATOMIC_ACQUIRE) != USED)
+        return false;
+    memcpy(ret, s, sizeof *ret); /* padding is signed too */
+    if (!audit_signed(&a->key, 'b', &ret->begun, sizeof ret->begun, ret->begun_mac))
+        return false;
+    if (ret->ended.seq != ret->begun.seq ||
+        !audit_signed(&a->key, 'e', &ret->ended, sizeof ret->ended, ret->ended_mac))
+        memset(&ret->ended, 0, sizeof ret->ended);
+    *ret_parked = ret->parked.seq == ret->begun.seq &&
+                  audit_signed(&a->key, 'p', &ret->parked, sizeof ret->parked, ret->parked_mac);
+    if (!*ret_parked)
+        memset(&ret->parked, 0, sizeof ret->parked);
+    return true;
 }
 
 /* ---- runs whose end is missing ---- */
@@ -129,8 +163,9 @@ struct late_ctx {
 static int before_late(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
                        struct err *err)
 {
-    (void)seq;
-    return audit_runs_end(a, ((struct late_ctx *)ctx)->slot, place, err);
+    (void)seq, (void)err;
+    audit_runs_end(a, ((struct late_ctx *)ctx)->slot, place);
+    return 0;
 }
 
 static int write_late(struct audit *a, const char *line, size_t len, uint64_t seq,
@@ -149,15 +184,15 @@ static int write_late(struct audit *a, const char *line, size_t len, uint64_t se
     return r < 0 ? r : audit_append(a, &w, err);
 }
 
-static bool over(const struct slot *s, const struct audit_writer *self, uint64_t now)
+static bool over(const struct slot *s, bool parked, const struct audit_writer *self, uint64_t now)
 {
-    uint64_t age = now > s->begun_ms ? now - s->begun_ms : 0;
-    if (s->state == PARKED)
+    const struct audit_writer *w = &s->begun.writer;
+    uint64_t age = now > s->begun.ms ? now - s->begun.ms : 0;
+    if (parked)
         return true;
-    if (age < YOUNG_MS && memcmp(s->writer.boot, self->boot, AUDIT_BOOT) == 0 &&
-        s->writer.pid_ns == self->pid_ns)
-        return kill((pid_t)s->writer.pid, 0) < 0 && errno == ESRCH;
-    return audit_writer_gone(&s->writer, self, age);
+    if (age < YOUNG_MS && memcmp(w->boot, self->boot, AUDIT_BOOT) == 0 && w->pid_ns == self->pid_ns)
+        return kill((pid_t)w->pid, 0) < 0 && errno == ESRCH;
+    return audit_writer_gone(w, self, age);
 }
 
 static bool day_is_gone(const struct audit *a, uint32_t day)
@@ -172,21 +207,20 @@ static int settle(struct audit *a, int n, struct err *err)
 {
     struct slot s;
     struct buf line;
+    bool parked;
     int r = 0;
-    if (!load(a, n, &s) || !over(&s, &a->self, a->now))
+    if (!load(a, n, &s, &parked) || !over(&s, parked, &a->self, a->now))
         return 0;
     buf_init(&line, AUDIT_RECORD_MAX);
-    if (audit_place_holds(a->dir, &s.begin, &a->key, &line)) {
-        if (!audit_place_holds(a->dir, &s.end, &a->key, NULL)) {
-            s.late.writer = s.writer;
-            r = write_late(a, line.data, line.len, s.seq, &s.late, n, err);
-        }
+    s.parked.late.writer = s.begun.writer;
+    if (audit_place_holds(a->dir, &s.begun.place, &a->key, &line)) {
+        if (!audit_place_holds(a->dir, &s.ended.place, &a->key, NULL))
+            r = write_late(a, line.data, line.len, s.begun.seq, &s.parked.late, n, err);
     } else if (day_is_gone(
                    a,
-                   s.begin
+                   s.begun.place
                        .day)) { /* retention took the begin, or somebody did: lost all the same */
-        s.late.writer = s.writer;
-        r = write_late(a, NULL, 0, s.seq, &s.late, n, err);
+        r = write_late(a, NULL, 0, s.begun.seq, &s.parked.late, n, err);
     }
     if (r == 0)
         audit_runs_free(a, n);
@@ -196,26 +230,18 @@ static int settle(struct audit *a, int n, struct err *err)
 
 int audit_runs_sweep(struct audit *a, struct err *err)
 {
-    uint8_t raw[SLOTS_READ * SLOT];
-    uint64_t now = audit_now(a);
+    uint64_t now = audit_now(a), before = a->last_seq;
     int r = 0;
-    uint64_t before = a->last_seq;
-    for (int first = 0; first < SLOTS_MAX && r == 0; first += SLOTS_READ) {
-        ssize_t n = pread(a->runs_fd, raw, sizeof raw, (off_t)first * SLOT);
-        if (n < 0)
-            return err_sys(err, "read the table of runs");
-        for (int i = 0; r == 0 && i < n / SLOT; i++) {
-            struct slot s;
-            if (!take(a, raw + (size_t)i * SLOT, &s) || !over(&s, &a->self, now))
-                continue;
-            r = audit_lock(a, err);
-            if (r == 0) {
-                r = settle(a, first + i, err);
-                audit_unlock(a);
-            }
+    for (int n = 0; r == 0 && n < (int)(a->runs_size / SLOT); n++) {
+        struct slot s;
+        bool parked;
+        if (!load(a, n, &s, &parked) || !over(&s, parked, &a->self, now))
+            continue;
+        r = audit_lock(a, err);
+        if (r == 0) {
+            r = settle(a, n, err);
+            audit_unlock(a);
         }
-        if (n < (ssize_t)sizeof raw)
-            break;
     }
     if (r == 0 && a->last_seq != before && a->config.sync == AUDIT_SYNC_ON)
         r = audit_sync_to(a, a->last_seq, err);
@@ -294,7 +320,9 @@ int audit_runs_after_boot(struct audit *a, struct err *err)
     struct audit_files files = {0};
     struct buf line;
     struct audit_place from = a->head.oldest;
-    int r = ftruncate(a->runs_fd, 0) < 0 ? err_sys(err, "clear the table of runs") : 0;
+    int r = see_all(a, -1, err);
+    if (r == 0)
+        memset(a->runs_map, 0, a->runs_size);
     buf_init(&line, AUDIT_RECORD_MAX);
     if (r == 0 && from.day)
         r = audit_files_open(a->dir, &files, err);
@@ -315,7 +343,7 @@ int audit_runs_after_boot(struct audit *a, struct err *err)
         a->head.open_runs = 0;
         a->head.oldest = (struct audit_place){0};
         a->head.sweep = 0;
-        r = audit_head_store(a, AUDIT_HEAD_NOW, err);
+        audit_head_store(a, AUDIT_HEAD_NOW);
     }
     audit_files_done(&files);
     free(list.items);

@@ -114,14 +114,13 @@ bool audit_head_decode(const uint8_t in[AUDIT_HEAD_SLOT], struct hmac_sha256_ctx
 bool audit_head_pick(const uint8_t in[AUDIT_HEAD_SET], struct hmac_sha256_ctx *key,
                      struct audit_head *ret)
 {
-    struct audit_head h[2];
-    bool ok[2];
-    for (int i = 0; i < 2; i++)
-        ok[i] = audit_head_decode(in + (size_t)i * AUDIT_HEAD_SLOT, key, &h[i]);
-    if (!ok[0] && !ok[1])
-        return false;
-    *ret = ok[1] && (!ok[0] || h[1].generation > h[0].generation) ? h[1] : h[0];
-    return true;
+    struct slot s[2];
+    memcpy(&s[0], in, sizeof s[0]);
+    memcpy(&s[1], in + AUDIT_HEAD_SLOT, sizeof s[1]);
+    size_t newer =
+        s[1].head.generation > s[0].head.generation; /* as it says itself; its signature decides */
+    return audit_head_decode(in + newer * AUDIT_HEAD_SLOT, key, ret) ||
+           audit_head_decode(in + (1 - newer) * AUDIT_HEAD_SLOT, key, ret);
 }
 
 /* ---- the anchor ---- */

@@ -182,11 +182,12 @@ static void delivery(void)
     fputs(text, f);
     fclose(f);
     chmod(script, 0700);
-    const char *const command[] = {script, "argument; touch /tmp/no", NULL};
+    const char *const command[] = {script, "argument; touch /tmp/no"};
     struct audit_config c;
     audit_config_init(&c);
     c.alert_file = file;
     c.alert_command = command;
+    c.nalert_command = 2;
     struct audit *a = place_open(&place, &c);
     tap_ok(run(a, &(struct job){.client = "de\"l", .violations = 5})[0] != 0, "an alert");
     tap_ok(contains(file, "\"alert\": \"Excessive violations: 5 in run-", 500),
@@ -199,8 +200,9 @@ static void delivery(void)
     tap_ok(count_records("Excessive violations: 5 in run-") == 1, "and a record");
     audit_close(a);
 
-    const char *const nothing[] = {"/nonexistent/command", NULL};
+    const char *const nothing[] = {"/nonexistent/command"};
     c.alert_command = nothing;
+    c.nalert_command = 1;
     c.alert_file = "/nonexistent/file";
     a = place_open(&place, &c);
     tap_ok(run(a, &(struct job){.client = "x", .violations = 5})[0] != 0,
@@ -229,7 +231,7 @@ int main(void)
     delivery();
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, &v, &err) == 0 && v.good, "verify passes");
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes");
     tap_ok(place_remove(&place), "cleared away");
     return tap_done();
 }

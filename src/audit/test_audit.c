@@ -35,7 +35,7 @@ static const char *text(const json_t *j, const char *key)
 static bool good(struct audit_verdict *v)
 {
     struct err err = ERR_INIT;
-    int r = audit_verify(place.path, v, &err);
+    int r = audit_verify(place.path, NULL, v, &err);
     if (r < 0)
         printf("# verify: %s\n", err.msg);
     else if (!v->good)
@@ -144,7 +144,7 @@ static void members(void)
     tap_eq_str(text(end, "prev"), text(b, "hash"), "and the chain");
     json_decref(b);
     json_decref(end);
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     tap_ok(good(&v) && v.records == 3 && v.open_runs == 0, "verify passes");
     struct stat st;
     char path[400];
@@ -159,7 +159,7 @@ static void large(void)
 {
     struct audit *a = place_open(&place, NULL);
     struct err err = ERR_INIT;
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     char *big = malloc(3000000);
     const char *list[300];
     memset(big, 1, 3000000);
@@ -209,7 +209,7 @@ static int event(struct audit *a)
 static void clocks(void)
 {
     struct audit *a = place_open(&place, NULL), *b;
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     uint64_t start = place.now;
     tap_ok(event(a) == 0, "a record today");
     place.now += PLACE_DAY;
@@ -237,9 +237,9 @@ static void clocks(void)
 static void two_writers(void)
 {
     enum { WRITERS = 4, EACH = 500 };
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, &v, &err) == 0, "before");
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0, "before");
     uint64_t before = v.last_seq;
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
@@ -255,7 +255,7 @@ static void two_writers(void)
             audit_close(a);
             _exit(!fine);
         }
-    int bad = 0, status;
+    int bad = 0, status = 0;
     while (wait(&status) > 0)
         bad += status != 0;
     tap_eq_int(bad, 0, "four processes write at once");
@@ -289,7 +289,7 @@ static void begin_in_child(const char *id, bool end_first)
 
 static void lost(void)
 {
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     begin_in_child("orphan", true);
     tap_ok(good(&v) && v.open_runs == 1, "one run is open");
     uint64_t seq = v.last_seq;
@@ -323,7 +323,7 @@ static void lost(void)
 /* A machine that was restarted: nothing in memory is left, the table of runs means nothing. */
 static void restarted(void)
 {
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     struct err err = ERR_INIT;
     begin_in_child("before-the-cut", true);
     tap_ok(good(&v) && v.open_runs == 1, "one run is open");
@@ -349,7 +349,7 @@ static void restarted(void)
 static void retention(void)
 {
     struct audit_config c;
-    struct audit_verdict v;
+    struct audit_verdict v = {0};
     audit_config_init(&c);
     c.retention_days = 10;
     struct audit *a = place_open(&place, &c);

@@ -29,15 +29,15 @@ static bool head_of(struct audit_walk *w, struct audit_head *now, struct audit_h
                     bool *ret_rebooted, struct err *err)
 {
     struct audit_writer self;
-    bool have = audit_head_pick(w->sets, &w->key, now);
+    bool terminal, have = audit_head_pick(w->sets, &w->key, now);
     if (!audit_head_pick(w->sets + AUDIT_HEAD_SET, &w->key, disk))
         memset(disk, 0, sizeof *disk);
     else if (!have) {
         *now = *disk;
         have = true;
     }
-    *ret_rebooted =
-        have && audit_writer_self(&self, err) == 0 && memcmp(self.boot, now->boot, AUDIT_BOOT) != 0;
+    *ret_rebooted = have && audit_writer_self(&self, &terminal, err) == 0 &&
+                    memcmp(self.boot, now->boot, AUDIT_BOOT) != 0;
     return have;
 }
 
@@ -107,13 +107,25 @@ static void look_at(struct audit_walk *w, const struct audit_step *s, bool reboo
     }
 }
 
-int audit_verify(const char *state, struct audit_verdict *ret, struct err *err)
+static void hold_against_note(const struct audit_walk *w, struct audit_verdict *v,
+                              const struct audit_noted *noted, bool seen)
+{
+    char why[200];
+    if (seen || noted->seq <= w->anchor.seq) /* compared as it went by; or retention took it */
+        return;
+    snprintf(why, sizeof why, "the log ends with record %llu, but %llu was noted",
+             (unsigned long long)(w->seq - 1), (unsigned long long)noted->seq);
+    broken(v, w->seq, "audit/", 0, why);
+}
+
+int audit_verify(const char *state, const struct audit_noted *noted, struct audit_verdict *ret,
+                 struct err *err)
 {
     struct audit_walk *w;
     struct audit_head now, disk;
     struct audit_step s;
     uint8_t at_head[AUDIT_HASH] = {0};
-    bool rebooted;
+    bool rebooted, seen = false;
     int r = audit_walk_new(state, &w, err);
     if (r < 0)
         return r;
@@ -125,12 +137,21 @@ int audit_verify(const char *state, struct audit_verdict *ret, struct err *err)
         look_at(w, &s, rebooted, ret);
         if (have && !s.wrong && s.seq == now.seq)
             memcpy(at_head, w->prev, AUDIT_HASH);
+        if (noted && !s.wrong && s.seq == noted->seq) {
+            char hash[2 * AUDIT_HASH + 1];
+            audit_hex(w->prev, AUDIT_HASH, hash);
+            seen = true;
+            if (strcmp(hash, noted->hash) != 0)
+                broken(ret, s.seq, s.file, s.line, "it does not have the hash that was noted");
+        }
     }
     ret->files = w->nfiles;
     if (r >= 0 && ret->good && !have && (ret->records || w->anchor.seq))
         broken(ret, w->seq, "seal/head", 0, "the signed head is gone, or not signed by our key");
     if (r >= 0 && ret->good && have)
         hold_against_head(w, ret, at_head, &now, &disk, rebooted);
+    if (r >= 0 && ret->good && noted)
+        hold_against_note(w, ret, noted, seen);
     audit_hex(w->prev, AUDIT_HASH, ret->head);
     audit_walk_free(w);
     return r < 0 ? r : 0;

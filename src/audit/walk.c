@@ -232,7 +232,8 @@ int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *er
         if (r == -2)
             return err_sys(err, "read the log");
         if (r == 0) {
-            w->last_file = w->file;
+            w->at_day = w->file->day;
+            w->at = w->lines.stop;
             w->file = NULL;
             continue;
         }
@@ -242,7 +243,8 @@ int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *er
         if (r == -1) {
             w->torn = ret->len;
             w->torn_file = w->file;
-            w->last_file = w->file;
+            w->at_day = w->file->day;
+            w->at = w->lines.stop - ret->len;
             w->file = NULL;
             ret->len = ret->len < AUDIT_RECORD_MAX ? ret->len : AUDIT_RECORD_MAX;
             ret->wrong = "the line is torn: it has no end";
@@ -267,29 +269,26 @@ int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *er
 
 int audit_walk_again(struct audit_walk *w, struct err *err)
 {
-    struct audit_files files;
+    struct audit_files files = {0};
     int r = moment(w, &files, err);
     if (r < 0)
         return r;
     /* the file that was read last is read on; those before it are done */
     for (size_t i = 0; i < files.count; i++) {
         struct audit_file *f = &files.items[i];
-        const struct audit_file *last = w->file ? w->file : w->last_file;
         f->done = f->first && f->first < w->seq;
-        if (last && last->day == f->day && f->done) {
-            audit_lines_done(&w->lines);
-            w->from =
-                last->size < f->size ? last->size - (w->torn_file == last ? w->torn : 0) : f->size;
-            f->done = w->from >= f->size;
-            if (!f->done)
-                f->first = w->seq;
+        if (f->day == w->at_day && f->size > w->at) {
+            w->from = w->at;
+            f->first = w->seq;
+            f->done = false;
+        } else if (f->day == w->at_day) {
+            f->done = true;
         }
     }
     audit_lines_done(&w->lines);
     audit_files_done(&w->files);
     w->files = files;
-    w->file = w->last_file = NULL;
-    w->torn_file = NULL;
+    w->file = w->torn_file = NULL;
     w->torn = 0;
     return 0;
 }

@@ -18,11 +18,13 @@ struct audit_walk {
     struct audit_anchor anchor;
     bool anchor_bad;
     struct audit_files files;
-    struct audit_file *file, *last_file, *torn_file;
+    struct audit_file *file, *torn_file;
     struct audit_lines lines;
     uint64_t line, nfiles, torn;
     uint64_t from; /* where to begin in the next file */
-    uint64_t seq;  /* the number that comes next */
+    uint32_t at_day;
+    uint64_t at;  /* how far that day's file was read */
+    uint64_t seq; /* the number that comes next */
     uint8_t prev[AUDIT_HASH];
     bool loose; /* the next record follows on nothing that was seen */
 };

@@ -14,23 +14,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Field 22 of /proc/PID/stat. The second field is the program's name and may hold anything, so the count starts
- * behind its closing bracket. 0: gone, or not to be seen. */
-static uint64_t start_of(const char *path)
+/* Field N of /proc/PID/stat. The second field is the program's name and may hold anything, so the count starts behind its
+ * closing bracket. */
+static uint64_t field_of(const char *stat, int n)
 {
-    char text[1024];
-    if (fd_read_file(AT_FDCWD, path, text, sizeof text) < 0)
-        return 0;
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++) {
+    const char *at = strrchr(stat, ')');
+    for (int field = 2; at && field < n; field++)
         at = strchr(at + 1, ' ');
-    }
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-int audit_writer_self(struct audit_writer *ret, struct err *err)
+enum { FIELD_TERMINAL = 7, FIELD_START = 22 };
+
+int audit_writer_self(struct audit_writer *ret, bool *ret_terminal, struct err *err)
 {
-    char text[64], hex[2 * AUDIT_BOOT];
+    char text[1024], hex[2 * AUDIT_BOOT];
     struct stat st;
     size_t n = 0;
     *ret = (struct audit_writer){.pid = (uint32_t)getpid()};
@@ -41,7 +39,10 @@ int audit_writer_self(struct audit_writer *ret, struct err *err)
             hex[n++] = *c;
     if (n != sizeof hex || !audit_unhex(hex, AUDIT_BOOT, ret->boot))
         return err_set(err, ERR_FORMAT, "boot_id of the kernel is not a uuid");
-    ret->start = start_of("/proc/self/stat");
+    if (fd_read_file(AT_FDCWD, "/proc/self/stat", text, sizeof text) < 0)
+        return err_sys(err, "the audit needs /proc to say who writes: /proc/self/stat");
+    ret->start = field_of(text, FIELD_START);
+    *ret_terminal = field_of(text, FIELD_TERMINAL) != 0;
     if (ret->start == 0 || stat("/proc/self/ns/pid", &st) < 0)
         return err_set(err, ERR_MISSING, "the audit needs /proc to say who writes: /proc/self");
     ret->pid_ns = st.st_ino;
@@ -51,7 +52,7 @@ int audit_writer_self(struct audit_writer *ret, struct err *err)
 bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *self,
                        uint64_t age_ms)
 {
-    char path[32];
+    char path[32], text[1024];
     if (memcmp(w->boot, self->boot, AUDIT_BOOT) != 0)
         return true;
     if (w->pid == self->pid && w->start == self->start && w->pid_ns == self->pid_ns)
@@ -62,6 +63,7 @@ bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *
     if (kill((pid_t)w->pid, 0) < 0 && errno == ESRCH)
         return true;
     snprintf(path, sizeof path, "/proc/%u/stat", w->pid);
-    uint64_t start = start_of(path);
-    return start != 0 && start != w->start; /* 0: hidden from us, and kill says that it is there */
+    if (fd_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return false; /* hidden from us, and kill says that it is there */
+    return field_of(text, FIELD_START) != w->start;
 }

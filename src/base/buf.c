@@ -56,6 +56,21 @@ int buf_add(struct buf *b, const void *data, size_t len)
     return 0;
 }
 
+int buf_room(struct buf *b, size_t len, char **ret)
+{
+    int r = reserve(b, len);
+    if (r == 0)
+        *ret = b->data + b->len;
+    return r;
+}
+
+void buf_added(struct buf *b, size_t len)
+{
+    base_assert(b->len + len < b->cap);
+    b->len += len;
+    b->data[b->len] = 0;
+}
+
 int buf_str(struct buf *b, const char *s)
 {
     return buf_add(b, s, strlen(s));

@@ -13,14 +13,18 @@ static void note(struct jsonw *j, int r)
         j->bad = r;
 }
 
-static void quoted(struct jsonw *j, const unsigned char *s, size_t len)
+static size_t plain_prefix(const unsigned char *s, size_t len)
 {
-    note(j, buf_str(j->out, "\""));
+    size_t n = 0;
+    while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
+static void escaped(struct jsonw *j, const unsigned char *s, size_t len)
+{
     for (size_t i = 0; i < len && !j->bad;) {
-        size_t plain = 0;
-        while (i + plain < len && s[i + plain] >= 0x20 && s[i + plain] < 0x7f &&
-               s[i + plain] != '"' && s[i + plain] != '\\')
-            plain++;
+        size_t plain = plain_prefix(s + i, len - i);
         if (plain) {
             note(j, buf_add(j->out, s + i, plain));
             i += plain;
@@ -43,17 +47,36 @@ static void quoted(struct jsonw *j, const unsigned char *s, size_t len)
         else
             note(j, buf_printf(j->out, "\\u%04x", cp));
     }
-    note(j, buf_str(j->out, "\""));
+}
+
+/* Most strings, and all keys, have nothing to escape: one look, one copy. */
+static void quoted(struct jsonw *j, const unsigned char *s, size_t len)
+{
+    char *at = NULL;
+    size_t plain = plain_prefix(s, len);
+    if (j->bad)
+        return;
+    note(j, buf_room(j->out, plain + 2, &at));
+    if (!at)
+        return;
+    at[0] = '"';
+    memcpy(at + 1, s, plain);
+    at[plain + 1] = '"';
+    buf_added(j->out, plain == len ? plain + 2 : plain + 1);
+    if (plain < len) {
+        escaped(j, s + plain, len - plain);
+        note(j, buf_add(j->out, "\"", 1));
+    }
 }
 
 static void item(struct jsonw *j, const char *key)
 {
     if (j->comma)
-        note(j, buf_str(j->out, ", "));
+        note(j, buf_add(j->out, ", ", 2));
     j->comma = true;
     if (key) {
         quoted(j, (const unsigned char *)key, strlen(key));
-        note(j, buf_str(j->out, ": "));
+        note(j, buf_add(j->out, ": ", 2));
     }
 }
 

@@ -130,7 +130,7 @@ int cordon_ctx_json(struct cordon_ctx *c, const char *text, size_t len, void *me
         uint32_t name_len;
         size_t mark = area.used;
         struct expr_value x;
-        if ((e = json_string(&j, &t, &area, &name, &name_len)))
+        if ((e = json_unescape(&j, &t, &area, &name, &name_len)))
             return e;
         int slot = expr_schema_slot(c->schema, name, name_len);
         area.used = mark;

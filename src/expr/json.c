@@ -284,8 +284,8 @@ static size_t unescape(const char *s, const char *end, char *out, size_t *ret_le
     return n > 0 ? used : 0;
 }
 
-int json_string(struct json *j, const struct json_token *t, struct expr_area *area,
-                const char **ret, uint32_t *ret_len)
+int json_unescape(struct json *j, const struct json_token *t, struct expr_area *area,
+                  const char **ret, uint32_t *ret_len)
 {
     size_t n = t->end - t->start;
     if (n > CORDON_STRING_MAX)
@@ -362,7 +362,7 @@ int json_value(struct json *j, const struct json_token *t, struct expr_area *are
         return 0;
     case JSON_STRING:
         *ret = expr_str("", 0);
-        return json_string(j, t, area, &ret->s, &ret->len);
+        return json_unescape(j, t, area, &ret->s, &ret->len);
     case JSON_INTEGER:
         return integer(j, t, area, ret);
     case JSON_FLOAT: {

@@ -49,8 +49,8 @@ int json_next(struct json *j, struct json_token *ret);
 /* Steps over the value whose first token is T. */
 int json_skip(struct json *j, const struct json_token *t);
 /* A string or key; borrowed from the text where it has no escapes. */
-int json_string(struct json *j, const struct json_token *t, struct expr_area *area,
-                const char **ret, uint32_t *ret_len);
+int json_unescape(struct json *j, const struct json_token *t, struct expr_area *area,
+                  const char **ret, uint32_t *ret_len);
 /* A scalar as a value; a list or object comes out as K_FOREIGN and is stepped over. */
 int json_value(struct json *j, const struct json_token *t, struct expr_area *area,
                struct expr_value *ret);

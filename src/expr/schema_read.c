@@ -52,7 +52,7 @@ static bool is(const struct reader *r, const struct json_token *t, const char *w
 static int keep_string(struct reader *r, const struct json_token *t, const char **ret,
                        uint32_t *ret_len)
 {
-    int e = json_string(&r->j, t, &r->area, ret, ret_len);
+    int e = json_unescape(&r->j, t, &r->area, ret, ret_len);
     if (e || t->escaped)
         return e;
     char *copy = expr_area_take(&r->area, *ret_len ? *ret_len : 1);
@@ -303,7 +303,7 @@ static int add_members(struct reader *r, const char *context, size_t len, struct
         const char *name;
         uint32_t n;
         size_t mark = r->area.used;
-        if ((e = json_string(&r->j, &t, &r->area, &name, &n)))
+        if ((e = json_unescape(&r->j, &t, &r->area, &name, &n)))
             return e;
         int known = expr_schema_slot(r->s, name, n);
         r->area.used = mark;

@@ -56,20 +56,9 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 static int add_bind(struct flow *f, const char *source, const char *dest, struct err *err)
 {
     if (f->spec.nbinds == LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 2);
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
     f->binds[f->spec.nbinds++] = (struct jail_bind){.source = source, .dest = dest, .moved = true};
     return 0;
-}
-
-/* Debian keeps some packages' settings outside /usr. What is not there is not missed. */
-static int add_settings(struct flow *f, struct err *err)
-{
-    static const char *const files[] = {"/etc/matplotlibrc"};
-    int r = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files && r == 0; i++)
-        if (access(files[i], R_OK) == 0)
-            r = add_bind(f, files[i], files[i], err);
-    return r;
 }
 
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
@@ -79,8 +68,10 @@ static int plan_worker(struct flow *f, struct err *err)
     memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
     f->spec.binds = f->binds;
     int r = add_bind(f, f->req->python, "/cordon-python", err);
-    if (r == 0 && !f->req->profile->guards)
-        r = add_settings(f, err);
+    struct jail_bind settings[POOL_SETTINGS];
+    size_t count = f->req->profile->guards ? 0 : pool_settings(settings);
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = add_bind(f, settings[i].source, settings[i].dest, err);
     if (r < 0)
         return r;
     if (!f->req->profile->threads)

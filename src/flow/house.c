@@ -2,6 +2,8 @@
  * so the copying is here. */
 #include "flow/house.h"
 
+#include "base/limits.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,16 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
         return r;
     h->policy = policy_now(h->store);
     return 0;
+}
+
+int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
+{
+    const char *writable[LIMIT_BINDS];
+    size_t count = 0;
+    for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
+        if (spec->binds[i].writable)
+            writable[count++] = spec->binds[i].source;
+    return policy_paths_safe(h->store, writable, count, err);
 }
 
 /* ---- gate ---- */
@@ -140,23 +152,9 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
 
 static int open_audit(struct flow_house *h, struct err *err)
 {
-    static const enum audit_sync syncs[] = {[POLICY_SYNC_OFF] = AUDIT_SYNC_OFF,
-                                            [POLICY_SYNC_BEGIN] = AUDIT_SYNC_BEGIN,
-                                            [POLICY_SYNC_ON] = AUDIT_SYNC_ON};
-    const struct policy *p = h->policy;
     struct audit_config c;
     audit_config_init(&c);
-    c.sync = syncs[p->audit.sync];
-    c.retention_days = (unsigned)p->audit.retention_days;
-    c.window_ms = p->audit.window_ms;
-    c.max_failures = (unsigned)p->audit.failures;
-    c.long_factor = (unsigned)p->audit.slow_factor;
-    c.long_min_records = (unsigned)p->audit.slow_records;
-    c.long_floor_ms = p->audit.slow_floor_ms;
-    c.duplicates = (unsigned)p->audit.duplicates;
-    c.max_violations = (unsigned)p->audit.violations;
-    c.alert_file = p->audit.alert_file[0] ? p->audit.alert_file : NULL;
-    c.alert_command = p->audit.alert_command.count ? p->audit.alert_command.items : NULL;
+    audit_config_apply(&c, h->policy);
     return audit_open(&c, &h->audit, err);
 }
 

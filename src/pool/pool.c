@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 bool pool_name_good(const char *name)
 {
@@ -63,4 +64,14 @@ const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_
         if (rows[i].tightens ? rows[i].want > rows[i].has : rows[i].want != rows[i].has)
             return rows[i].name;
     return NULL;
+}
+
+size_t pool_settings(struct jail_bind out[POOL_SETTINGS])
+{
+    static const char *const files[POOL_SETTINGS] = {"/etc/matplotlibrc", "/etc/fonts"};
+    size_t n = 0;
+    for (size_t i = 0; i < POOL_SETTINGS; i++)
+        if (access(files[i], R_OK) == 0)
+            out[n++] = (struct jail_bind){.source = files[i], .dest = files[i], .moved = true};
+    return n;
 }

@@ -80,4 +80,9 @@ void pool_limits_unpack(const uint64_t in[POOL_LIMITS], struct jail_limits *ret)
  * supervises; the others must be the same. */
 const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_limits *want);
 
+/* What installed packages keep outside /usr and read when they are loaded: files that are there, read-only.
+ * Returns how many, at most POOL_SETTINGS. */
+#define POOL_SETTINGS 2
+size_t pool_settings(struct jail_bind out[POOL_SETTINGS]);
+
 #endif

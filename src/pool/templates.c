@@ -100,7 +100,8 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
                                    "MPLBACKEND=agg",
                                    "MPLCONFIGDIR=/tmp",
                                    NULL};
-    struct jail_bind self = {.source = h->start->python, .dest = "/cordon-python", .moved = true};
+    struct jail_bind binds[1 + POOL_SETTINGS] = {
+        {.source = h->start->python, .dest = "/cordon-python", .moved = true}};
     struct jail_sink sink = {.ctx = w, .bytes = take_said};
     size_t n = 0;
     if (w->template || w->backoff.retry_ns > h->now)
@@ -124,8 +125,8 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     spec.argc = n;
     spec.env = env;
     spec.envc = sizeof env / sizeof *env - 1;
-    spec.binds = &self;
-    spec.nbinds = 1;
+    spec.binds = binds;
+    spec.nbinds = 1 + (w->rules->guards ? 0 : pool_settings(binds + 1));
     spec.limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec.limits.flood = MIB;               /* it has nothing to say */
     w->started_ns = w->order_ns = h->now;

@@ -26,6 +26,7 @@ static const struct {
     {"stop", cmd_stop, "end every running execution and refuse new ones"},
     {"resume", cmd_resume, "let executions begin again"},
     {"escalate", cmd_escalate, "what to do after a failure, and why"},
+    {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},
 };
 

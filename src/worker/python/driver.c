@@ -40,6 +40,7 @@ static struct {
     size_t have, want;
     PyObject *tree;    /* what was judged; NULL unless the report was clean */
     PyObject *globals; /* the program's namespace; a session keeps it */
+    bool spare;        /* the namespace is fresh: made ahead, for the first program */
 } job;
 
 /* ---- judging ---- */
@@ -173,10 +174,14 @@ static void execute(PyObject *tree)
     Py_XDECREF(last);
 }
 
+/* A namespace that no program has seen: one that was made while the worker warmed itself, or a new one. */
 static int fresh_globals(void)
 {
-    Py_CLEAR(job.globals);
-    job.globals = py_guard_globals(job.rules);
+    if (!job.spare) {
+        Py_CLEAR(job.globals);
+        job.globals = py_guard_globals(job.rules);
+    }
+    job.spare = false;
     return job.globals && py_host_bind(job.globals) == 0 ? 0 : -1;
 }
 
@@ -193,7 +198,7 @@ static int run(void)
     PyObject *tree = job.tree;
     job.tree = NULL;
     job.state = WAITING;
-    if ((job.kind == JOB_RUN || !job.globals) && fresh_globals() < 0)
+    if ((job.kind == JOB_RUN || !job.globals || job.spare) && fresh_globals() < 0)
         return -1;
     py_hook_arm(job.rules, job.name, py_event, NULL);
     execute(tree);
@@ -241,6 +246,7 @@ static int take_rules(struct wire_reader *r)
     if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
         return -1;
     job.rules = rules;
+    job.spare = false;     /* it was made by other rules */
     py_guard_rules(rules); /* guards and hook let go of the old one */
     check_ruleset_free(before);
     return 0;
@@ -362,31 +368,39 @@ int py_driver_serve(void)
     return go_on < 0 ? 70 : status;
 }
 
+/* The same way that a program goes: judged, rewritten, compiled, run in a namespace that is then thrown
+ * away. The hook sleeps, and nothing is said on the channel. */
 int py_driver_warm(void)
 {
     static const char program[] = "x = 1\n"
                                   "class A:\n"
                                   "    def f(self):\n"
                                   "        return [str(i) for i in range(3)]\n"
-                                  "A().f()\n"
+                                  "a = A().f()\n"
+                                  "d = {'k': a[0]}\n"
+                                  "for n in a:\n"
+                                  "    x += int(n)\n"
                                   "print('', end='')\n";
-    /* the same steps as for a program that comes: namespace, tree, guards, code */
+    struct check_report report;
     struct err err = ERR_INIT;
-    PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *globals = job.rules ? py_guard_globals(job.rules) : NULL;
-    PyObject *tree = globals && builtins ? PyObject_CallMethod(builtins, "compile", "sssi", program,
-                                                               "<warm>", "exec", PyCF_ONLY_AST)
-                                         : NULL;
-    PyObject *code = tree && py_guard_rewrite(tree, job.rules, &err) == 0
-                         ? py_guard_compile(tree, "<warm>", "exec")
-                         : NULL;
-    PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
-    int r = done ? 0 : -1;
-    PyErr_Clear();
+    PyObject *tree = NULL, *code = NULL, *done = NULL;
+    check_report_init(&report);
+    int r = py_judge(job.rules, program, sizeof program - 1, &report, &tree, &err);
+    if (r == 0 && tree && check_report_safe(&report) && fresh_globals() == 0 &&
+        py_guard_rewrite(tree, job.rules, &err) == 0)
+        code = py_guard_compile(tree, "<warm>", "exec");
+    done = code ? PyEval_EvalCode(code, job.globals, job.globals) : NULL;
+    r = done ? 0 : -1;
+    if (r < 0 && PyErr_Occurred())
+        PyErr_Print();
     Py_XDECREF(done);
     Py_XDECREF(code);
     Py_XDECREF(tree);
-    Py_XDECREF(globals);
-    Py_XDECREF(builtins);
+    check_report_done(&report);
+    if (r == 0)
+        r = fresh_globals();
+    if (r == 0)
+        r = py_judge_init(&err); /* no guest has run yet: it need not look for one's traces */
+    job.spare = r == 0;
     return r;
 }

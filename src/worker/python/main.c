@@ -76,8 +76,12 @@ static int preload(struct err *err)
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
-    /* its children serve this profile alone: what guards take away is taken away once */
-    return py_guard_close(py_driver_rules(), err) < 0 ? -1 : py_interp_freeze(err);
+    /* its children serve this profile alone: what guards take away is taken away once, and what guards and
+     * judge make once is made here for all of them */
+    if (py_guard_close(py_driver_rules(), err) < 0)
+        return -1;
+    return py_driver_warm() < 0 ? err_set(err, ERR_STATE, "not even a small program runs")
+                                : py_interp_freeze(err);
 }
 
 static int serve_template(struct err *err)

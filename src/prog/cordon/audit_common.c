@@ -1,0 +1,165 @@
+/* Texts in a record come from guests. They are parsed by a library that is strict about them, and what is
+ * printed is made visible character by character; the lines themselves are ASCII as long as they are ours. */
+#include "audit_common.h"
+
+#include "base/units.h"
+#include "output/visible.h"
+#include "result.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, struct err *err)
+{
+    size_t len = strlen(text);
+    uint64_t ago;
+    char number[24];
+    if (len > 1 && len < sizeof number && text[len - 1] == 'd' && !strchr(text, '-')) {
+        memcpy(number, text, len - 1);
+        number[len - 1] = 0;
+        if (units_count(number, &ago) == 0 && ago < 1000000) {
+            *ret = now_ms > ago * 86400000 ? now_ms - ago * 86400000 : 1;
+            return 0;
+        }
+    } else if (!strchr(text, '-')) {
+        if (units_millis(text, &ago) == 0) {
+            *ret = now_ms > ago ? now_ms - ago : 1;
+            return 0;
+        }
+    } else {
+        static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            struct tm tm = {0};
+            const char *end = strptime(text, forms[i], &tm);
+            if (end && *end == 0 && tm.tm_year >= 70) {
+                *ret = (uint64_t)timegm(&tm) * 1000;
+                return 0;
+            }
+        }
+    }
+    return err_set(err, ERR_USAGE,
+                   "'%.40s' is not a time: 30m, 2h, 7d (ago), or 2026-11-15T10:30 (UTC)", text);
+}
+
+static bool is(const json_t *record, const char *key, const char *want)
+{
+    const char *have = json_string_value(json_object_get(record, key));
+    return !want || (have && strcmp(have, want) == 0);
+}
+
+bool audit_wanted(const struct audit_filter *f, const struct audit_step *s, json_t **ret_json)
+{
+    *ret_json = NULL;
+    if ((f->since && s->ts < f->since) || (f->until && s->ts >= f->until))
+        return false;
+    if (f->kind && strcmp(audit_kind_name(s->kind), f->kind) != 0)
+        return false;
+    if (!f->client && !f->status && !f->id)
+        return true;
+    json_t *j = json_loadb(s->text, s->len, JSON_REJECT_DUPLICATES, NULL);
+    if (j && is(j, "client_id", f->client) && is(j, "status", f->status) &&
+        is(j, "execution_id", f->id)) {
+        *ret_json = j;
+        return true;
+    }
+    json_decref(j);
+    return false;
+}
+
+/* ---- printing ---- */
+
+static void show(const char *text, size_t len)
+{
+    struct output_visible v = {.one_line = true};
+    struct buf out;
+    buf_init(&out, 8 * (len + 16));
+    if (output_visible_add(&v, text, len, &out) == 0 && output_visible_end(&v, &out) == 0 &&
+        out.len)
+        fwrite(out.data, 1, out.len, stdout);
+    buf_done(&out);
+}
+
+static void show_text(const json_t *record, const char *key, const char *before)
+{
+    const json_t *j = json_object_get(record, key);
+    if (!json_is_string(j))
+        return;
+    fputs(before, stdout);
+    show(json_string_value(j), json_string_length(j));
+}
+
+static void show_time(uint64_t ts)
+{
+    time_t seconds = (time_t)(ts / 1000);
+    struct tm tm;
+    char text[32];
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    printf("%s.%03uZ", text, (unsigned)(ts % 1000));
+}
+
+void audit_print_line(const struct audit_step *s, const json_t *record)
+{
+    const json_t *time = json_object_get(record, "execution_time_ms"),
+                 *code = json_object_get(record, "exit_code");
+    json_int_t violations = json_integer_value(json_object_get(record, "violations_total"));
+    show_time(s->ts);
+    printf(" %6llu %-9s", (unsigned long long)s->seq, audit_kind_name(s->kind));
+    show_text(record, "status", " ");
+    show_text(record, "tool", " ");
+    show_text(record, "client_id", " ");
+    show_text(record, "execution_id", " ");
+    if (json_is_integer(time))
+        printf(" %lldms", (long long)json_integer_value(time));
+    if (json_is_integer(code))
+        printf(" exit=%lld", (long long)json_integer_value(code));
+    if (violations)
+        printf(" violations=%lld", (long long)violations);
+    show_text(record, "error_type", " ");
+    show_text(record, "reason", ": ");
+    putchar('\n');
+}
+
+void audit_print_sheet(const struct audit_step *s, const json_t *record)
+{
+    const char *key;
+    json_t *value;
+    printf("record %llu, %s:%llu, ", (unsigned long long)s->seq, s->file,
+           (unsigned long long)s->line);
+    show_time(s->ts);
+    putchar('\n');
+    json_object_foreach((json_t *)record, key, value)
+    {
+        if (json_is_null(value) || (json_is_array(value) && !json_array_size(value)) ||
+            (json_is_object(value) && !json_object_size(value)))
+            continue;
+        printf("  %-20s ", key);
+        if (json_is_string(value)) {
+            show(json_string_value(value), json_string_length(value));
+        } else {
+            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+            show(text ? text : "", text ? strlen(text) : 0);
+            free(text);
+        }
+        putchar('\n');
+    }
+}
+
+void audit_print_raw(const struct audit_step *s)
+{
+    fwrite(s->text, 1, s->len, stdout);
+    putchar('\n');
+}
+
+void audit_complain_step(const struct audit_step *s)
+{
+    char line[320];
+    if (s->line)
+        snprintf(line, sizeof line, "%s:%llu: not record %llu: %.200s", s->file,
+                 (unsigned long long)s->line, (unsigned long long)s->seq, s->wrong);
+    else
+        snprintf(line, sizeof line, "%s: not record %llu: %.200s", s->file,
+                 (unsigned long long)s->seq, s->wrong);
+    result_complain("cordon audit", line);
+}
