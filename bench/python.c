@@ -103,7 +103,8 @@ static int wait_for(struct talk *t, struct jail_run *run, enum flow_worker_state
 static double warm_once(const char *profile, bool packages, const char *source, uint64_t patience,
                         struct err *err)
 {
-    struct pool_client client = {.sock = -1};
+    static struct pool_client client = {.sock = -1};
+    static pid_t opened_by;
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct flow_result result;
@@ -114,14 +115,17 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     jail_spec_init(&spec);
     if (!policy_profile_find(profile)->threads)
         spec.limits.threads = 0;
-    if (pool_client_open(&client, err) < 0)
-        return -1;
+    if (client.sock < 0 || opened_by != getpid()) {
+        if (pool_client_open(&client, err) < 0)
+            return -1;
+        opened_by = getpid();
+        before = now_ms(); /* a client that stays has its connection */
+    }
     if (pool_client_lease(&client, profile, packages, &spec.limits, patience, &child, &answer,
                           err) < 0 ||
         answer.declined) {
         if (err->code == 0)
             err_set(err, ERR_STATE, "no child: %s", answer.reply.reason);
-        pool_client_close(&client);
         return -1;
     }
     flow_result_init(&result);
@@ -152,7 +156,10 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     fd_close(channel);
     flow_worker_done(&t.worker);
     flow_result_done(&result);
-    pool_client_close(&client);
+    struct pool_use_numbers use = {0};
+    struct err ignored = ERR_INIT;
+    if (pool_client_back(&client, false, "", &use, NULL, 0, &answer, &ignored) < 0)
+        pool_client_close(&client);
     return took;
 }
 

@@ -55,6 +55,9 @@ int flow_prepare(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     struct jsonw j = {.out = &f->arguments};
     buf_init(&f->arguments, MIB);
+    int safe = flow_house_safe(req->house, s, err);
+    if (safe < 0)
+        return safe;
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "tool", flow_tool_name(f));
     jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);

@@ -17,6 +17,11 @@ static int clean_streams(struct flow *f, struct err *err)
         if (output_clean_truncated(&f->clean[i]))
             f->result->truncated = true;
     }
+    const struct policy *p = f->req->house->policy;
+    if (f->cleaning)
+        flow_result_clean(f->result, f->req->rules, f->req->escape,
+                          f->req->profile && f->req->profile->guards ? p->output.guarded_cap
+                                                                     : p->sessions.output);
     f->result->cleaned = f->result->ran;
     return FLOW_GO_ON;
 }

@@ -2,6 +2,8 @@
  * so the copying is here. */
 #include "flow/house.h"
 
+#include "base/limits.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,16 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
         return r;
     h->policy = policy_now(h->store);
     return 0;
+}
+
+int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
+{
+    const char *writable[LIMIT_BINDS];
+    size_t count = 0;
+    for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
+        if (spec->binds[i].writable)
+            writable[count++] = spec->binds[i].source;
+    return policy_paths_safe(h->store, writable, count, err);
 }
 
 /* ---- gate ---- */

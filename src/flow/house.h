@@ -10,6 +10,7 @@
 
 #include "audit/audit.h"
 #include "gate/gate.h"
+#include "jail/spec.h"
 #include "policy/policy.h"
 
 struct flow_house {
@@ -28,6 +29,10 @@ struct flow_house {
 
 /* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
 ERR_MUST_USE int flow_house_open(struct flow_house *h, const char *policy, struct err *err);
+
+/* ERR_USAGE when the program of SPEC could write, or put in place, a policy file. */
+ERR_MUST_USE int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec,
+                                 struct err *err);
 
 /* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
 ERR_MUST_USE int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err);

@@ -2,6 +2,7 @@
 #include "flow/result.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -161,4 +162,54 @@ void flow_result_refuse(struct flow_result *r, const struct err *why)
             layer = jail_layer_names[i];
     snprintf(text, sizeof text, "%s%s%s", layer ? layer : "", layer ? ": " : "", why->msg);
     flow_result_say(r, FLOW_REFUSED, layer, "CODE", "JailError", text);
+}
+
+/* ---- clean ---- */
+
+static void clean_buf(struct buf *b, const struct output_rules *rules, enum output_escape escape,
+                      uint64_t cap, bool *truncated)
+{
+    struct output_clean c;
+    struct buf out;
+    output_clean_init(&c, rules, cap, OUTPUT_CHARACTERS);
+    output_clean_add(&c, b->data, b->len);
+    output_clean_end(&c);
+    buf_init(&out, 8 * b->max + 64); /* an escape is six letters at most */
+    if (output_clean_text(&c, escape, &out) < 0)
+        buf_reset(&out); /* no memory: nothing is better than something unclean */
+    *truncated = *truncated || output_clean_truncated(&c);
+    output_clean_done(&c);
+    buf_done(b);
+    *b = out;
+}
+
+static void clean_chars(char *s, size_t size, const struct output_rules *rules,
+                        enum output_escape escape)
+{
+    struct buf out;
+    size_t len = strlen(s);
+    buf_init(&out, 8 * size + 64);
+    if (output_clean_once(rules, s, len, size, OUTPUT_BYTES, escape, &out) < 0)
+        buf_reset(&out);
+    len = out.len < size ? out.len : utf8_valid_prefix(out.data, size - 1);
+    memcpy(s, out.data ? out.data : "", len);
+    s[len] = 0;
+    buf_done(&out);
+}
+
+void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
+                       enum output_escape escape, uint64_t cap)
+{
+    if (!r->ran)
+        escape = OUTPUT_ESCAPE_NONE; /* the words are ours, and no program's */
+    if (r->has_value)
+        clean_buf(&r->value, rules, escape, cap, &r->truncated);
+    if (r->is_final)
+        clean_buf(&r->final, rules, escape, cap, &r->truncated);
+    if (r->message[0])
+        clean_chars(r->message, sizeof r->message, rules, escape);
+    if (r->reason[0])
+        clean_chars(r->reason, sizeof r->reason, rules, escape);
+    for (size_t i = 0; i < r->violation_count; i++)
+        clean_chars(r->violations[i].detail, sizeof r->violations[i].detail, rules, escape);
 }

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "jail/run.h"
+#include "output/clean.h"
 
 #include <stdbool.h>
 
@@ -35,6 +36,7 @@ struct flow_violation {
 struct flow_file {
     char *path; /* as the guest sees it */
     uint64_t bytes;
+    bool changed; /* it was there before */
 };
 
 struct flow_result {
@@ -89,6 +91,11 @@ void flow_result_refuse(struct flow_result *r, const struct err *why);
 /* Sets the status and what is said about it, in one place. TYPE: the class name of the seeds. */
 void flow_result_say(struct flow_result *r, enum flow_status status, const char *layer,
                      const char *category, const char *type, const char *reason);
+
+/* The guest's words beside its streams (value, final, message, reason, details) made as clean as those. CAP: characters
+ * of value and final. What never ran is scrubbed and not escaped. */
+void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
+                       enum output_escape escape, uint64_t cap);
 
 /* The object of the contract, one line with its newline. */
 ERR_MUST_USE int flow_result_json(const struct flow_result *r, struct buf *out);

@@ -150,11 +150,51 @@ static void flood(void)
     end();
 }
 
+/* The guest's words beside its streams. */
+static void words(void)
+{
+    struct flow_result r;
+    struct output_rules *rules = NULL;
+    struct err err = ERR_INIT;
+    const struct output_known known = {"s3cr3t-value", 12, "[REDACTED:environment]", true};
+    const char text[] = "<b> /home/bob s3cr3t-value";
+    if (output_rules_new(&known, 1, OUTPUT_SCRUB | OUTPUT_REDACT, &rules, &err) < 0)
+        abort();
+    flow_result_init(&r);
+    r.ran = r.has_value = r.is_final = true;
+    if (buf_str(&r.value, text) < 0 || buf_str(&r.final, "0123456789") < 0)
+        abort();
+    snprintf(r.message, sizeof r.message, "%s", text);
+    snprintf(r.reason, sizeof r.reason, "%s", text);
+    struct flow_violation v = {.layer = "network", .rule = "socket"};
+    memset(v.detail, '<', sizeof v.detail - 1);
+    flow_result_violation(&r, &v);
+    flow_result_clean(&r, rules, OUTPUT_ESCAPE_HTML, 40);
+    tap_eq_str(r.value.data, "&lt;b&gt; /home/USER [REDACTED:environment]", "a value is cleaned");
+    tap_eq_str(r.message, r.value.data, "so is an error's message");
+    tap_eq_str(r.reason, r.value.data, "and the reason");
+    tap_eq_str(r.final.data, "0123456789", "and the final answer");
+    tap_ok(!r.truncated && !strchr(r.violations[0].detail, '<') &&
+               strlen(r.violations[0].detail) < sizeof v.detail,
+           "a detail that grows stays in its place");
+    flow_result_clean(&r, rules, OUTPUT_ESCAPE_NONE, 8);
+    tap_ok(r.truncated && strstr(r.final.data, "[... output truncated ...]"),
+           "and is cut at the cap");
+    flow_result_done(&r);
+    flow_result_init(&r);
+    snprintf(r.reason, sizeof r.reason, "%s", text);
+    flow_result_clean(&r, rules, OUTPUT_ESCAPE_HTML, 40);
+    tap_eq_str(r.reason, "<b> /home/USER [REDACTED:environment]", "what never ran is not escaped");
+    flow_result_done(&r);
+    output_rules_free(rules);
+}
+
 int main(void)
 {
     table();
     garbage();
     calls();
     flood();
+    words();
     return tap_done();
 }

@@ -13,12 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+/* linux/pidfd.h of 6.13, first version; Debian 12's headers are older. */
+struct pidfd_info_v0 {
+    uint64_t mask, cgroup;
+    uint32_t pid, rest[11];
+};
+#define PIDFD_GET_INFO_V0 _IOWR(0xFF, 11, struct pidfd_info_v0)
 
 pid_t jail_pid_behind(int pidfd)
 {
     char path[48], text[512];
+    struct pidfd_info_v0 info = {.mask = 1};
+    if (pidfd >= 0 && ioctl(pidfd, PIDFD_GET_INFO_V0, &info) == 0 && info.pid > 0)
+        return (pid_t)info.pid; /* an older kernel writes it as text */
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
     const char *at = pidfd >= 0 && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0
                          ? strstr(text, "Pid:")

@@ -7,9 +7,10 @@
  *   1  network          started first, since it takes longest, and joined at 5
  *   2  namespaces       and the id map: nothing can be mounted before it
  *   3  private root     from descriptors
- *   4  second locks     switches of the namespaces themselves; streams, session, Landlock's rules
+ *   4  for the launcher streams, session, Landlock's rules
  *   5  network joined
- *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes
+ *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes, and
+ *                       the way to further user namespaces
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
  */
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "jail/nest.h"
+#include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 #include "wire/msg.h"
@@ -33,21 +35,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Namespaced switches that stand behind other layers. An old kernel, or a container that hides
- * them, lacks a second lock, not the first one. */
-static void second_locks(const struct jail_spec *spec, int proc)
+/* A namespaced switch that stands behind another layer. A container that hides it lacks a second
+ * lock, not the first one. */
+static void second_lock(const struct jail_spec *spec, int proc)
 {
-    if (!jail_off(spec, uts)) /* the host's name is none of the guest's business */
-        (void)!sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1);
-    /* The guest is pid 2: the maker of the network had it and is gone. A template is not: its children are,
-     * and what it loaded may tell a fork by its pid. */
-    if (!jail_off(spec, pid))
-        (void)!fd_write_file(proc, "sys/kernel/ns_last_pid",
-                             spec->kind == JAIL_KIND_TEMPLATE ? "99" : "1");
     /* One user namespace below this one, the guest's, and none below that: behind seccomp's clone and
-     * unshare. */
-    if (spec->kind == JAIL_KIND_PROGRAM && !jail_off(spec, user))
-        (void)!fd_write_file(proc, "sys/user/max_user_namespaces", "1");
+     * unshare. The launcher is at work in our memory. */
+    if (spec->mode != JAIL_FULL || spec->kind != JAIL_KIND_PROGRAM || jail_off(spec, user))
+        return;
+    long fd = raw_syscall(SYS_openat, proc, (long)"sys/user/max_user_namespaces",
+                          O_WRONLY | O_CLOEXEC, 0, 0);
+    if (fd < 0)
+        return;
+    raw_syscall(SYS_write, fd, (long)"1", 1, 0, 0);
+    raw_syscall(SYS_close, fd, 0, 0, 0, 0);
 }
 
 static int build_room(struct jail_stage *st)
@@ -59,9 +60,10 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "network");
         return r;
     }
-    jail_attest_own_rest(st->own_rest, st->proc);
     if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
-        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0) {
+        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0 ||
+        /* the host's name is none of the guest's business */
+        (!jail_off(spec, uts) && sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1) < 0)) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
         err_layer(err, "process");
         return r;
@@ -69,8 +71,6 @@ static int build_room(struct jail_stage *st)
     r = jail_root_build(spec, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
-    else
-        second_locks(spec, st->proc);
     return r;
 }
 
@@ -113,16 +113,38 @@ static char next_word(int pipe, int alive)
 /* The launcher shares memory and descriptors with us, so the listener that it makes is ours too. It
  * says R when it is about to exec; after that the end of the pipe is the exec, and E its failure.
  */
-static int start_program(struct jail_stage *st, pid_t *ret_pid)
+static pid_t clone_launcher(struct jail_stage *st)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
+    const struct jail_spec *spec = st->spec;
+    /* The guest is pid 2: the maker of the network had it and is gone. A template is not: its children are,
+     * and what it loaded may tell a fork by its pid. */
+    const pid_t number = spec->kind == JAIL_KIND_TEMPLATE ? 100 : 2;
+    struct sys_clone_args args = {
+        .flags = CLONE_VM | CLONE_FILES | jail_ns_inner_flags(spec),
+        .exit_signal = SIGCHLD,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = sizeof stack,
+        .set_tid = (uint64_t)(uintptr_t)&number,
+        .set_tid_size = spec->mode == JAIL_FULL && !jail_off(spec, pid),
+    };
+    pid_t pid = sys_clone(&args, jail_launch, st);
+    if (pid < 0 && args.set_tid_size) { /* an old kernel; then it is whichever comes next */
+        args.set_tid_size = 0;
+        pid = sys_clone(&args, jail_launch, st);
+    }
+    return pid;
+}
+
+static int start_program(struct jail_stage *st, pid_t *ret_pid)
+{
     struct err *err = &st->err;
     int r = 0;
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
     int left = waits ? 0 : jail_root_leave_old(st->spec);
-    int flags = CLONE_VM | CLONE_FILES | SIGCHLD | (int)jail_ns_inner_flags(st->spec);
-    pid_t pid = clone(jail_launch, stack + sizeof stack, flags, st);
+    pid_t pid = clone_launcher(st);
     if (pid < 0) {
+        errno = -pid;
         r = err_sys(err, "the launcher, in a user namespace of its own");
         err_layer(err, "process");
         return r;
@@ -130,6 +152,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     *ret_pid = pid;
     if (waits)
         left = jail_root_leave_old(st->spec); /* with the launcher at work in our memory */
+    second_lock(st->spec, st->proc);
     if (left < 0) {
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -78,8 +78,9 @@ static bool guest_ended(struct jail_nest *n)
     long pid;
     while ((pid = wait_any(&status, WNOHANG)) > 0)
         if (pid == n->guest) {
-            if (wait_any(NULL, WNOHANG | WNOWAIT) !=
-                -ECHILD) /* without a child nobody is below us */
+            long next = wait_any(NULL, WNOHANG);
+            n->survivors += next > 0;
+            if (next != -ECHILD) /* without a child nobody is below us */
                 end_all(n);
             tell_exit(n, status);
             return true;

@@ -1,7 +1,8 @@
 /* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no
- * errno, and one descriptor that it leaves to us. Its end is its word that it is done. */
+ * errno, and one descriptor that it leaves to us. It still is where the supervisor is, and the one with time:
+ * it looks at that place, too, for the proof. Its end is its word that it is done. */
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -28,6 +29,7 @@ static int make_net(void *p)
     if (s >= 0)
         raw_syscall(SYS_close, s, 0, 0, 0, 0);
     st->net = (int)fd;
+    jail_attest_own_rest(st->own_rest, st->proc);
     return 0;
 }
 
@@ -48,8 +50,10 @@ static void start_elsewhere(pid_t pid)
 int jail_net_start(struct jail_stage *st, struct err *err)
 {
     static char stack[16 * 1024] __attribute__((aligned(16)));
-    if (jail_off(st->spec, net))
+    if (jail_off(st->spec, net)) {
+        jail_attest_own_rest(st->own_rest, st->proc);
         return 0;
+    }
     st->net = -1;
     /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
      * gave up root is one of them: its place is free in a moment. */

@@ -284,8 +284,6 @@ static void take_listener(struct jail_run *run, int fd)
     run->fd[LISTENER] = run->watch.listener = fd;
     if (jail_run_watch(run, LISTENER, fd, &why) < 0)
         jail_run_force(run, JAIL_END_LOST);
-    /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
-    (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 }
 
 static void take_exit(struct jail_run *run, struct wire_reader *r)

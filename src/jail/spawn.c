@@ -6,8 +6,8 @@
 #include "jail/outside.h"
 
 #include "jail/inside.h"
+#include "sys/clone.h"
 #include "sys/fd.h"
-#include "sys/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,13 +67,14 @@ static pid_t start_helper(struct helper *h)
     const struct jail_cgroup *cg = h->s->cgroup;
     if (!cg || cg->version != 2)
         return clone(step_down, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, h);
-    /* Born in the cgroup: only clone3 can, and it cannot be given a stack from C: a plain copy. */
-    struct sys_clone_args args = {.flags = CLONE_INTO_CGROUP,
+    struct sys_clone_args args = {.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP,
                                   .exit_signal = SIGCHLD,
+                                  .stack = (uint64_t)(uintptr_t)stack,
+                                  .stack_size = sizeof stack,
                                   .cgroup = (uint64_t)cg->dir[JAIL_CGROUP_MEMORY]};
-    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-    if (pid == 0)
-        _exit(step_down(h));
+    pid_t pid = sys_clone(&args, step_down, h);
+    if (pid < 0)
+        errno = -pid;
     return pid;
 }
 
@@ -134,9 +135,8 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
         return err_sys(err, "open /proc");
-    /* Shared where a copy of us has to tell us how it went; it is the dearer kind. */
-    const int kind = s->cgroup && s->cgroup->version == 2 ? MAP_SHARED : MAP_PRIVATE;
-    struct helper *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+    struct helper *h =
+        mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (h == MAP_FAILED)
         return err_sys(err, "mmap");
     /* A supervisor that runs others already hides from dumps, and so could not write the id maps. */

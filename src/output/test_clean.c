@@ -601,8 +601,8 @@ static void linear(void)
             ten = seconds(r, text, big, chunk);
         }
         worst = ten > worst ? ten : worst;
-        printf("# %-40.40s %7.2f ms for 10 MiB, %5.2f times 1 MiB\n", *p == '\n' ? "" : p,
-               ten * 1e3, ten / one);
+        printf("# %-40.40s %6.1f MiB/s, %5.2f times the time for 10 times the text\n",
+               strchr(p, '\n') ? "lines" : p, 2.5 / ten, ten / one);
         tap_ok(ten <= 15 * one, "linear: %.30s...", strchr(p, '\n') ? "lines" : p);
     }
     printf("# worst: 10 MiB in %.0f ms\n", worst * 4e3);

@@ -1,6 +1,7 @@
 /* Look-ups in a policy: short lists, walked. */
 #include "policy/policy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct policy_profile *policy_find_profile(const struct policy *p, const char *name)
@@ -11,6 +12,26 @@ const struct policy_profile *policy_find_profile(const struct policy *p, const c
         if (strcmp((*x)->name, name) == 0)
             return *x;
     return NULL;
+}
+
+int policy_choose_profile(const struct policy *p, const char *name,
+                          const struct policy_profile **ret_profile, struct err *err)
+{
+    const char *word = name ? name : p->run.profile;
+    const struct policy_profile *found = policy_find_profile(p, word);
+    char all[160] = "";
+    if (found && policy_words_have(&p->run.profiles, word)) {
+        *ret_profile = found;
+        return 0;
+    }
+    for (size_t i = 0; i < p->run.profiles.count && strlen(all) < sizeof all - 70; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%.64s", i ? ", " : "",
+                 p->run.profiles.items[i]);
+    if (found)
+        return err_set(err, ERR_USAGE,
+                       "--profile: the policy does not let '%.40s' be chosen; it may be: %s", word,
+                       all);
+    return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: %s", word, all);
 }
 
 const struct policy_role *policy_find_role(const struct policy *p, const char *name)

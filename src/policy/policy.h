@@ -155,6 +155,10 @@ struct policy {
 extern const struct policy policy_builtin;
 
 const struct policy_profile *policy_find_profile(const struct policy *p, const char *name);
+/* The profile that a caller named (NULL: run.profile). ERR_USAGE: there is none of that name, or run.profiles does
+ * not let callers choose it. */
+ERR_MUST_USE int policy_choose_profile(const struct policy *p, const char *name,
+                                       const struct policy_profile **ret_profile, struct err *err);
 const struct policy_role *policy_find_role(const struct policy *p, const char *name);
 const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
 /* Whether output.escape means HTML for a run under PROFILE (NULL: a plain program). */

@@ -328,9 +328,16 @@ for who in tapsys.users():
 
     got, code = under_terminal(["exec", "--processes", "4", "--", "/bin/sh", "-c", "for f in 0 1 2; do test -t $f && echo tty$f; done; tty; (: </dev/tty) 2>&1; echo end"])
     tap.ok(b"tty0" not in got and b"tty1" not in got and b"tty2" not in got and b"/dev/pts" not in got and b"end" in got, f"{who}: no stream of the guest is a terminal", got)
-    got, code = under_terminal(["exec", "--", "/usr/bin/printf", r"x\033]52;c;aGk=\007\033[2J\033]0;owned\007\233y\n"])
+    got, code = under_terminal(["exec", "--", "/usr/bin/printf", r"x\033]52;c;aGk=\007\033[2J\033]0;owned\007\302\233y\n"])
     tap.ok(b"\x1b" not in got and b"\x07" not in got and b"\x9b" not in got.replace("\u009b".encode(), b"\x9b") and b"x" in got and b"52;c" in got,
            f"{who}: escape sequences are made visible on a terminal", got)
+    got, code = under_terminal(["exec", "--", "/usr/bin/printf", r"\233\377\000x\n"])
+    tap.ok(b"[Binary output detected and removed]" in got and b"\xff" not in got and b"\x9b" not in got,
+           f"{who}: bytes that are no text do not reach a terminal", got)
+    got, code = under_terminal(["exec", "--", "/bin/echo", "ghp_" + "a1" * 20 + " in /home/somebody/x"])
+    tap.ok(b"[REDACTED:github] in /home/USER/x" in got and b"a1a1" not in got, f"{who}: nor do secrets and paths", got)
+    r = tapsys.cordon(programs, ["exec", "--", "/bin/echo", "ghp_" + "a1" * 20 + " in /home/somebody/x"], who)
+    tap.ok("a1a1" in r.out and "/home/somebody/x" in r.out, f"{who}: a pipe gets the bytes as they are", r.story())
     got, code = under_terminal(["exec", "--processes", "2", "--", "/bin/sh", "-c", r"printf '\033[2J\r\033[6n' >&2; printf 'plain \303\274 \tText\n'"])
     tap.ok(b"\x1b" not in got and "plain ü \tText".encode() in got.replace(b"        ", b"\t"), f"{who}: plain text stays plain, on stderr too", got)
     got, code = under_terminal(["exec", "--", "/bin/cat"])

@@ -138,4 +138,26 @@ if os.geteuid() == 0:
     os.chown(user, 0, 0)
     r = policy("show", "limits", who="user", **env)
     tap.ok(r.code == 0 and "timeout: 7s" in r.out, "root's file counts for an ordinary user", r.story())
+
+# --- what a policy does to a run ------------------------------------------------------------------
+source_file = programs.dir / "hello.py"
+source_file.write_text("print('hello')\n")
+for args, code, words in ((["--profile", "open", "--policy", "production"], 2, "does not let 'open' be chosen; it may be: strict"),
+                          (["--profile", "opn"], 2, "'opn' is none of: strict, standard, open"),
+                          (["--timeout", "2h", "--policy", str(programs.dir / "low.yaml")], 2, "ceiling")):
+    (programs.dir / "low.yaml").write_text("ceilings: {timeout: 1m}\n")
+    r = cordon(programs, ["run", *args, source_file], env={"XDG_CONFIG_HOME": "/nonexistent"})
+    tap.ok(r.code == code and words in r.err, f"run {' '.join(args[:2])}: {words}", r.story())
+plant = programs.dir / "plant"
+(plant / "cordon").mkdir(parents=True)
+os.chmod(plant, 0o755)
+for bind, why in ((plant, "a folder in which a policy could be planted"), (plant / "cordon", "the folder of the policy itself"),
+                  (programs.dir, "a folder above it")):
+    r = cordon(programs, ["exec", "--rw", f"{bind}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
+    tap.ok(r.code == 2 and "which the program may write" in r.err, f"--rw of {why} is refused", r.story())
+r = cordon(programs, ["exec", "--ro", f"{plant}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
+tap.ok(r.code == 0, "read-only it may be seen", r.story())
+(plant / "cordon/policy.yaml").write_text("limits: {timeout: 300ms}\n")
+r = cordon(programs, ["exec", "--json", "--", "/bin/sleep", "9"], env={"XDG_CONFIG_HOME": str(plant)})
+tap.ok(r["status"] == "timeout" and r.seconds < 5, "a limit of the user's policy is the run's", r.story())
 tap.done()

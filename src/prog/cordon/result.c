@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "commands.h"
+#include "output/config.h"
 #include "output/visible.h"
 #include "plan.h"
 #include "programs.h"
@@ -161,48 +162,23 @@ void result_ask(struct flow_request *req, const struct plan_options *o)
 
 int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err)
 {
-    static struct output_known known[OUTPUT_KNOWN_MAX];
-    static char cwd[4096], state[STATE_PATH_MAX];
-    const struct policy *p = req->house->policy;
-    size_t n = p->output.redact
-                   ? output_env_secrets((const char *const *)environ, known, OUTPUT_KNOWN_MAX / 2)
-                   : 0;
+    struct output_internal internal[LIMIT_BINDS + 1];
+    char state[STATE_PATH_MAX];
     struct err none = ERR_INIT;
-    const struct {
-        const char *path, *label;
-    } places[] = {
-        {state_path(state, sizeof state, &none) == 0 ? state : NULL, "/STATE"},
-        {getcwd(cwd, sizeof cwd), "/HOST"},
-        {getenv("HOME"), "/HOME"},
-    };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (places[i].path && n < OUTPUT_KNOWN_MAX)
-            known[n++] = (struct output_known){
-                .text = places[i].path, .len = strlen(places[i].path), .label = places[i].label};
-    for (size_t i = 0; i < p->output.scrub_paths.count && n < OUTPUT_KNOWN_MAX; i++)
-        known[n++] = (struct output_known){.text = p->output.scrub_paths.items[i],
-                                           .len = strlen(p->output.scrub_paths.items[i]),
-                                           .label = "/HOST"};
-    for (size_t i = 0; i < req->spec.nbinds && n < OUTPUT_KNOWN_MAX; i++)
-        if (req->spec.binds[i].moved)
-            known[n++] = (struct output_known){.text = req->spec.binds[i].source,
-                                               .len = strlen(req->spec.binds[i].source),
-                                               .label = req->spec.binds[i].dest};
-    unsigned what = (p->output.scrub ? OUTPUT_SCRUB : 0U) | (p->output.redact ? OUTPUT_REDACT : 0U);
-    return output_rules_new(known, n, what, ret, err);
+    size_t n = 0;
+    if (state_path(state, sizeof state, &none) == 0)
+        internal[n++] = (struct output_internal){state, "/STATE"};
+    for (size_t i = 0; i < req->spec.nbinds && n <= LIMIT_BINDS; i++)
+        if (req->spec.binds[i].moved) /* the program knows it by its place in the jail */
+            internal[n++] =
+                (struct output_internal){req->spec.binds[i].source, req->spec.binds[i].dest};
+    return output_rules_for(req->house->policy, (const char *const *)environ, internal, n, ret,
+                            err);
 }
 
 enum output_escape result_escape(const struct flow_request *req)
 {
-    switch (req->house->policy->output.escape) {
-    case POLICY_ESCAPE_HTML:
-        return OUTPUT_ESCAPE_HTML;
-    case POLICY_ESCAPE_NONE:
-        return OUTPUT_ESCAPE_NONE;
-    case POLICY_ESCAPE_PROFILE:
-        break;
-    }
-    return req->profile && req->profile->guards ? OUTPUT_ESCAPE_HTML : OUTPUT_ESCAPE_NONE;
+    return output_escape_for(req->house->policy, req->profile);
 }
 
 int result_run(const char *who, struct flow_request *req, const struct plan_options *o, bool json,
@@ -217,13 +193,14 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
     if (r < 0)
         return r;
     req->input = in;
-    reader_init(&reader, req->spec.limits.output);
+    reader_init(&reader, req->spec.limits.output, OUTPUT_BYTES);
     r = find_programs(req, nest, python, sizeof nest, err);
     result_ask(req, o);
     if (r == 0)
         r = result_staff(req->house, json, err);
-    if (r == 0 && json)
+    if (r == 0 && (json || reader_cleans(&reader)))
         r = result_rules(req, &rules, err);
+    reader_rules(&reader, rules);
     req->rules = rules;
     req->escape = result_escape(req);
     if (!json) {

@@ -76,19 +76,6 @@ static int read_source(const char *file, struct flow_request *req, struct text *
     return r == ERR_LIMIT ? 0 : r;
 }
 
-static int find_profile(const char *name, struct flow_request *req, struct err *err)
-{
-    req->profile =
-        policy_find_profile(req->house->policy, name ? name : req->house->policy->run.profile);
-    if (req->profile)
-        return 0;
-    char all[200] = "";
-    for (size_t i = 0; req->house->policy->profiles[i]; i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
-                 req->house->policy->profiles[i]->name);
-    return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: %s", name, all);
-}
-
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
@@ -113,7 +100,7 @@ int cmd_run(int argc, char **argv)
         if (r == LANGUAGE_EXPR)
             r = err_set(&err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
         if (r == 0)
-            r = find_profile(o.profile, &req, &err);
+            r = policy_choose_profile(house.policy, o.profile, &req.profile, &err);
         if (r == 0)
             r = plan_fill(&o.plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
         if (r == 0)
@@ -162,7 +149,7 @@ int check_python(const struct check_options *o)
     req.report_ctx = &copy;
     int r = flow_house_open(&house, o->policy, &err);
     if (r == 0)
-        r = find_profile(o->profile, &req, &err);
+        r = policy_choose_profile(house.policy, o->profile, &req.profile, &err);
     if (r == 0)
         r = plan_fill(&plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
     if (r == 0)

@@ -51,6 +51,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     r = plan_fill(&h->plan, h->flow.policy, &h->spec, &h->by, &h->mem, err);
     h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
     h->spec.envc = h->plan.env.count;
+    h->spec.keep_files = true;
     if (r == 0)
         r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
     if (r == 0 && start)
@@ -118,7 +119,8 @@ static void streams_init(struct streams *s, const struct session_house *h, bool 
 {
     const uint64_t cap = h->spec.limits.output;
     s->show = show;
-    reader_init(&s->reader, cap);
+    reader_init(&s->reader, cap, OUTPUT_CHARACTERS);
+    reader_rules(&s->reader, h->rules);
     for (int i = 0; i < 2; i++)
         output_clean_init(&s->clean[i], h->rules, cap, OUTPUT_CHARACTERS);
 }
@@ -308,6 +310,9 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         result.alive = true; /* it was not even asked */
     }
     streams_into(&streams, req.escape, &result);
+    flow_result_clean(&result, h->rules, h->json ? req.escape : OUTPUT_ESCAPE_NONE,
+                      req.profile && req.profile->guards ? h->flow.policy->output.guarded_cap
+                                                         : h->flow.policy->sessions.output);
     streams_done(&streams);
     c->over = !result.alive;
     c->is_final = result.is_final;
@@ -339,15 +344,12 @@ int session_call(struct session_house *h, struct session_call *c)
 int session_make(struct session_house *h, const struct session_new *n, char *name)
 {
     const struct policy *p = h->flow.policy;
-    const struct policy_profile *profile =
-        policy_find_profile(p, n->profile ? n->profile : p->run.profile);
+    const struct policy_profile *profile = NULL;
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
     struct err err = ERR_INIT;
-    if (!profile) {
-        err_set(&err, ERR_USAGE, "--profile: there is no '%.40s'", n->profile);
+    if (policy_choose_profile(p, n->profile, &profile, &err) < 0)
         return result_usage(h->who, &err);
-    }
     struct pool_session_plan plan = {.name = n->name,
                                      .profile = profile->name,
                                      .role = n->role,

@@ -1,0 +1,18 @@
+/* A new process in our memory, by the call that takes everything: its own stack, a cgroup to be born in, the
+ * number that it gets in its pid namespace.
+ *
+ * Takes:   the kernel's arguments with a stack in them, and a function.
+ * Gives:   the pid, or a negative errno. The new process exits with what the function returns.
+ * Never:   touches memory of the C library; errno stays as it was.
+ * Runs in: the builder.
+ */
+#ifndef SYS_CLONE_H
+#define SYS_CLONE_H
+
+#include "sys/kernel.h"
+
+#include <sys/types.h>
+
+pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx);
+
+#endif

@@ -1,0 +1,39 @@
+/* A process in our memory, on a stack of its own, and what it says on its way out. */
+#include "base/tap.h"
+#include "sys/clone.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static char stack[64 * 1024] __attribute__((aligned(16)));
+static volatile const char *where;
+
+static int work(void *p)
+{
+    char here = 0;
+    where = &here;
+    ++*(volatile int *)p;
+    return 42;
+}
+
+int main(void)
+{
+    int count = 0, status = 0;
+    struct sys_clone_args args = {.flags = CLONE_VM | CLONE_VFORK,
+                                  .exit_signal = SIGCHLD,
+                                  .stack = (uint64_t)(uintptr_t)stack,
+                                  .stack_size = sizeof stack};
+    errno = ENOTTY;
+    pid_t pid = sys_clone(&args, work, &count);
+    tap_ok(pid > 0, "a new process");
+    tap_ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 42,
+           "its exit status is what the function returned");
+    tap_eq_int(count, 1, "it worked in our memory");
+    tap_ok(where >= stack && where < stack + sizeof stack, "on the stack it was given");
+    args.flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER; /* no such thing */
+    tap_eq_int(sys_clone(&args, work, &count), -EINVAL, "what the kernel refuses is an errno");
+    tap_ok(errno == ENOTTY && count == 1, "and errno is nobody's");
+    return tap_done();
+}
