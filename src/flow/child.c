@@ -321,7 +321,10 @@ int flow_check(struct flow *f, struct err *err)
 int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
+    struct timespec now;
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
     int r = exec                                           ? start(f, err)

@@ -36,6 +36,7 @@ struct flow_violation {
 struct flow_file {
     char *path; /* as the guest sees it */
     uint64_t bytes;
+    bool changed; /* it was there before */
 };
 
 struct flow_result {

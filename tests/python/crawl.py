@@ -111,6 +111,8 @@ for v, way in ((Guest, "class"), (Guest(), "object"), (lambda x: x, "lambda"), (
     keep.append(v)
     queue.append((v, way))
 
+plant = lambda *a: os  # to see that the walk sees
+queue.append((plant, "plant"))
 calls = members = 0
 while queue and len(seen) < LIMIT:
     v, way = queue.popleft()
@@ -144,6 +146,8 @@ while queue and len(seen) < LIMIT:
             calls += 1
             attempt(f"{way}({', '.join(map(repr, args)):.20})", v, *args)
 
-for f in faults:
+if faults and any(f.startswith("plant") for f in faults):
+    print("plant() was found")
+for f in (f for f in faults if not f.startswith("plant")):
     print("fault:", f)
 print(f"from {facades} of {len(allowed)} modules with {members} members reached {len(seen)} objects by {calls} calls, {len(faults)} faults, {len(queue)} left")

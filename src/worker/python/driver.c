@@ -198,8 +198,9 @@ static int run(void)
     PyObject *tree = job.tree;
     job.tree = NULL;
     job.state = WAITING;
-    if ((job.kind == JOB_RUN || !job.globals || job.spare) && fresh_globals() < 0)
-        return -1;
+    bool fresh = job.kind == JOB_RUN || !job.globals || job.spare;
+    if (fresh ? fresh_globals() < 0 : py_host_bind(job.globals) < 0)
+        return -1; /* a later cell may have been given other functions of the host */
     py_hook_arm(job.rules, job.name, py_event, NULL);
     execute(tree);
     Py_DECREF(tree);
@@ -399,6 +400,8 @@ int py_driver_warm(void)
     check_report_done(&report);
     if (r == 0)
         r = fresh_globals();
+    if (r == 0)
+        r = py_judge_init(&err); /* no guest has run yet: it need not look for one's traces */
     job.spare = r == 0;
     return r;
 }

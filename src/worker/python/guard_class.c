@@ -321,7 +321,8 @@ static PyObject *guarded_type_new(PyTypeObject *meta, PyObject *args, PyObject *
     PyObject *key, *value, *copy = NULL;
     Py_ssize_t at = 0;
     int r = 0;
-    if (namespace && PyDict_Check(namespace) && PyTuple_Check(bases) && guard_asked_by_guest()) {
+    if (namespace && PyDict_Check(namespace) && PyTuple_Check(bases) &&
+        guard_asker() == GUARD_GUEST) {
         copy = PyDict_Copy(namespace);
         r = copy ? 0 : -1;
         while (r == 0 && PyDict_Next(copy, &at, &key, &value))

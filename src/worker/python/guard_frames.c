@@ -1,6 +1,8 @@
 /* Who is running. Only questions: no frame leaves this file. */
 #include "guard_inside.h"
 
+#include <string.h>
+
 PyObject *guard_frame_globals(PyFrameObject *frame)
 {
 #if PY_VERSION_HEX >= 0x030B0000
@@ -12,28 +14,37 @@ PyObject *guard_frame_globals(PyFrameObject *frame)
 #endif
 }
 
-static bool is_module_body(PyFrameObject *frame)
+/* The body of a module that is being loaded; those that a guest can write are its own code. */
+static bool is_library_body(PyFrameObject *frame)
 {
+    static const char *const writable[] = {"/workspace/", "/tmp/", "/live/"};
     PyCodeObject *code = PyFrame_GetCode(frame);
     bool is = PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
+    const char *file = is ? PyUnicode_AsUTF8(code->co_filename) : NULL;
+    is = file && (file[0] == '/' || strncmp(file, "<frozen ", 8) == 0);
+    for (size_t i = 0; is && i < sizeof writable / sizeof *writable; i++)
+        is = strncmp(file, writable[i], strlen(writable[i])) != 0;
+    PyErr_Clear();
     Py_DECREF(code);
     return is;
 }
 
-bool guard_asked_by_guest(void)
+enum guard_asker guard_asker(void)
 {
     PyFrameObject *frame = PyEval_GetFrame();
-    bool guests = false, library = false;
+    enum guard_asker asker = GUARD_NOBODY;
     Py_XINCREF(frame);
-    while (frame && !guests && !library) {
-        guests = guard_frame_globals(frame) == guard.globals;
-        library = !guests && is_module_body(frame);
+    while (frame && asker == GUARD_NOBODY) {
+        if (guard_frame_globals(frame) == guard.globals)
+            asker = GUARD_GUEST;
+        else if (is_library_body(frame))
+            asker = GUARD_LOADING;
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = back;
     }
     Py_XDECREF(frame);
-    return guests;
+    return asker;
 }
 
 bool guard_runs_in(const char *module)

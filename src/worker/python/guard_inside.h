@@ -106,7 +106,8 @@ PyObject *guard_get(PyObject *x, PyObject *name); /* by a name that was checked 
 
 PyObject *guard_frame_globals(PyFrameObject *frame); /* borrowed */
 /* Whose doing is this: the guest's, or that of a library module which is being loaded? */
-bool guard_asked_by_guest(void);
+enum guard_asker { GUARD_NOBODY, GUARD_GUEST, GUARD_LOADING };
+enum guard_asker guard_asker(void);
 /* The namespace of the running Python function is that of MODULE. */
 bool guard_runs_in(const char *module);
 

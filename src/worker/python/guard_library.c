@@ -298,14 +298,48 @@ static PyObject *process_class(PyObject *self, PyObject *args, PyObject *kwargs)
     return type;
 }
 
+static PyObject *plain_create_fn;
+
+/* The functions that it makes get a namespace of their own: the guest's has no `type`, say, and they would
+ * find there whatever the program calls so. */
+static PyObject *create_fn(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const used[] = {"NotImplemented", "type", "super", "hash", "object"};
+    static PyObject *namespace;
+    (void)self;
+    if (!namespace) {
+        PyObject *module = PyImport_ImportModule("builtins");
+        PyObject *few = PyDict_New();
+        for (size_t i = 0; module && few && i < sizeof used / sizeof *used; i++)
+            if (PyDict_SetItemString(few, used[i],
+                                     PyDict_GetItemString(PyModule_GetDict(module), used[i])) < 0)
+                Py_CLEAR(few);
+        Py_XDECREF(module);
+        namespace =
+            few ? Py_BuildValue("{sNss}", "__builtins__", few, "__name__", "__main__") : NULL;
+    }
+    PyObject *own = namespace ? PyDict_Copy(namespace) : NULL;
+    PyObject *words = own ? (kwargs ? PyDict_Copy(kwargs) : PyDict_New()) : NULL;
+    PyObject *function = NULL;
+    if (words && PyDict_SetItemString(words, "globals", own) == 0)
+        function = PyObject_Call(plain_create_fn, args, words);
+    Py_XDECREF(own);
+    Py_XDECREF(words);
+    return function;
+}
+
 static int close_dataclasses(PyObject *module)
 {
+    static PyMethodDef create = {"_create_fn", (PyCFunction)(void (*)(void))create_fn,
+                                 METH_VARARGS | METH_KEYWORDS, NULL};
     static PyMethodDef def = {"_process_class", (PyCFunction)(void (*)(void))process_class,
                               METH_VARARGS | METH_KEYWORDS, NULL};
     if (plain_process_class)
         return 0;
     guard.field = (PyTypeObject *)PyObject_GetAttrString(module, "Field");
-    return guard.field ? exchange(module, &def, &plain_process_class) : -1;
+    if (!guard.field || exchange(module, &create, &plain_create_fn) < 0)
+        return -1;
+    return exchange(module, &def, &plain_process_class);
 }
 
 /* ---- unittest ---- */

@@ -44,6 +44,10 @@ PyObject *guard_get(PyObject *x, PyObject *name)
     if (value && guard_is_closed(value)) {
         guard_closed(value);
         Py_CLEAR(value);
+    } else if (!value && facade_check(x) && PyUnicode_READ_CHAR(name, 0) == '_' &&
+               PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        value = facade_word(x, name);
     }
     return value;
 }

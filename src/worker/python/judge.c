@@ -14,7 +14,29 @@ static bool judged_before;
 
 int py_judge_init(struct err *err)
 {
+    judged_before = false;
     return py_tree_init(err);
+}
+
+/* The collector could run a finalizer of an earlier cell in the middle of a judgement; and it finds no
+ * garbage among nodes that are being made. Returns whether it was on. */
+static int collector_off(void)
+{
+#if PY_VERSION_HEX >= 0x030a0000
+    return PyGC_Disable();
+#else
+    return 0;
+#endif
+}
+
+static void collector_on(int was)
+{
+#if PY_VERSION_HEX >= 0x030a0000
+    if (was)
+        PyGC_Enable();
+#else
+    (void)was;
+#endif
 }
 
 static struct text_piece piece(const char *s)
@@ -176,6 +198,7 @@ int py_judge_cell(const struct check_ruleset *rules, PyObject *globals, const vo
     PyObject *tree = NULL;
     char *copy = NULL;
     arena_init(&j.arena, 1 << 20);
+    int collects = collector_off();
     if (is_text(&j, source ? source : "", len)) {
         const char *text = source ? source : "";
         size_t bom = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* one, not two */
@@ -190,6 +213,7 @@ int py_judge_cell(const struct check_ruleset *rules, PyObject *globals, const vo
         }
     }
     done(&j);
+    collector_on(collects);
     free(copy);
     check_report_end(report);
     if (j.bad) {

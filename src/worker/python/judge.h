@@ -17,7 +17,8 @@
 #include "check/ruleset.h"
 
 /* Once, after Py_Initialize and before the first guest byte (in a template: before the fork): takes
- * the tree's types. ERR_MISSING: this Python's tree lacks what the judge needs. */
+ * the tree's types. Again, by a child that has run a program of ours: no guest has run yet.
+ * ERR_MISSING: this Python's tree lacks what the judge needs. */
 ERR_MUST_USE int py_judge_init(struct err *err);
 
 /* REPORT must be initialised; it is ended here. *ret_tree is a new reference to the `ast.Module` if

@@ -23,12 +23,9 @@ struct text_piece py_judge_text(PyObject *o)
 
 static judge_position position(PyObject *node, PyObject *line_name, PyObject *column_name)
 {
-    PyObject *dict = PyObject_GenericGetDict(node, NULL);
-    PyObject *line = dict ? py_tree_get(dict, line_name) : NULL;
-    PyObject *column = dict ? py_tree_get(dict, column_name) : NULL;
+    PyObject *line = py_tree_field(node, line_name), *column = py_tree_field(node, column_name);
     long l = line && PyLong_Check(line) ? PyLong_AsLong(line) : 0;
     long c = column && PyLong_Check(column) ? PyLong_AsLong(column) : 0;
-    Py_XDECREF(dict);
     PyErr_Clear();
     if (l < 0 || l > INT32_MAX || c < 0 || c > INT32_MAX)
         return 0;
@@ -110,14 +107,9 @@ static PyObject *constant_string(PyObject *node)
 {
     for (int steps = 0; steps < 2; steps++) {
         uint8_t kind = py_tree_type(node)->kind;
-        PyObject *dict = kind == TREE_Constant || kind == TREE_JoinedStr
-                             ? PyObject_GenericGetDict(node, NULL)
-                             : NULL;
-        PyObject *value = dict ? py_tree_get(dict, kind == TREE_Constant ? py_tree_names.value
-                                                                         : py_tree_names.values)
-                               : NULL;
-        Py_XDECREF(dict); /* the node holds it */
-        PyErr_Clear();
+        PyObject *value = kind == TREE_Constant    ? py_tree_field(node, py_tree_names.value)
+                          : kind == TREE_JoinedStr ? py_tree_field(node, py_tree_names.values)
+                                                   : NULL;
         if (!value || kind == TREE_Constant)
             return value && PyUnicode_Check(value) ? value : NULL;
         if (!PyList_Check(value) || PyList_GET_SIZE(value) != 1)
@@ -262,15 +254,6 @@ static const struct judge_import *imported(const struct judge *j, PyObject *name
     return NULL;
 }
 
-static PyObject *field(PyObject *node, PyObject *name)
-{
-    PyObject *dict = PyObject_GenericGetDict(node, NULL);
-    PyObject *value = dict ? py_tree_get(dict, name) : NULL;
-    Py_XDECREF(dict); /* the node holds it */
-    PyErr_Clear();
-    return value;
-}
-
 void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node)
 {
     struct text_piece member = py_judge_text(attr);
@@ -278,11 +261,11 @@ void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject 
     const struct policy_rule *denied = check_at(j->rules, row, POLICY_MODULE_DENY);
     uint8_t kind = py_tree_type(value)->kind;
     bool direct = kind == TREE_Name;
-    while (denied && kind == TREE_Attribute && (value = field(value, py_tree_names.value)))
+    while (denied && kind == TREE_Attribute && (value = py_tree_field(value, py_tree_names.value)))
         kind = py_tree_type(value)->kind; /* json.codecs.builtins: down to json */
     if (!member.at || !value || kind != TREE_Name)
         return;
-    const struct judge_import *m = imported(j, field(value, py_tree_names.id));
+    const struct judge_import *m = imported(j, py_tree_field(value, py_tree_names.id));
     if (m && m->is_module && denied) /* what a module imported itself */
         py_judge_find_last(j, denied, CHECK_SAY_IMPORT, member, node);
     else if (m && m->module && direct)
@@ -292,11 +275,8 @@ void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject 
 /* The fields of one alias, borrowed. */
 static void alias_fields(PyObject *alias, PyObject **ret_name, PyObject **ret_asname)
 {
-    PyObject *dict = PyObject_GenericGetDict(alias, NULL);
-    *ret_name = dict ? py_tree_get(dict, py_tree_names.name) : NULL;
-    *ret_asname = dict ? py_tree_get(dict, py_tree_names.asname) : NULL;
-    Py_XDECREF(dict);
-    PyErr_Clear();
+    *ret_name = py_tree_field(alias, py_tree_names.name);
+    *ret_asname = py_tree_field(alias, py_tree_names.asname);
 }
 
 /* Where an alias stands; before 3.10 only the statement knows. */
@@ -352,11 +332,9 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
 
 void py_judge_import(struct judge *j, const struct judge_entry *e)
 {
-    PyObject *dict = PyObject_GenericGetDict(e->node, NULL);
-    PyObject *names = dict ? py_tree_get(dict, py_tree_names.names) : NULL;
+    PyObject *names = py_tree_field(e->node, py_tree_names.names);
     for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
         import_module(j, e, PyList_GET_ITEM(names, i));
-    Py_XDECREF(dict);
 }
 
 /* The refusal that holds for NAME out of MODULE: a longer line for module.name has the say. */
@@ -418,10 +396,9 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
 
 void py_judge_import_from(struct judge *j, const struct judge_entry *e)
 {
-    PyObject *dict = PyObject_GenericGetDict(e->node, NULL);
-    PyObject *names = dict ? py_tree_get(dict, py_tree_names.names) : NULL;
-    PyObject *level = dict ? py_tree_get(dict, py_tree_names.level) : NULL;
-    PyObject *from = dict ? py_tree_get(dict, py_tree_names.module) : NULL;
+    PyObject *names = py_tree_field(e->node, py_tree_names.names);
+    PyObject *level = py_tree_field(e->node, py_tree_names.level);
+    PyObject *from = py_tree_field(e->node, py_tree_names.module);
     struct text_piece module = from && PyUnicode_Check(from) ? py_judge_text(from) : piece("");
     long up = level && PyLong_Check(level) ? PyLong_AsLong(level) : 0;
     PyErr_Clear();
@@ -440,5 +417,4 @@ void py_judge_import_from(struct judge *j, const struct judge_entry *e)
         import_name(j, e, module.at ? module : piece(""), PyList_GET_ITEM(names, i), &said);
     if (from && PyUnicode_Check(from))
         py_judge_identifier(j, from, e->node);
-    Py_XDECREF(dict);
 }

@@ -59,15 +59,6 @@ static void note(struct judge *j, uint32_t scope, struct judge_binding binding)
     j->scopes[scope].bindings = (uint32_t)j->binding_count;
 }
 
-static PyObject *field(PyObject *node, PyObject *name)
-{
-    PyObject *dict = PyObject_GenericGetDict(node, NULL);
-    PyObject *value = dict ? py_tree_get(dict, name) : NULL;
-    Py_XDECREF(dict);
-    PyErr_Clear();
-    return value;
-}
-
 static PyObject *item(PyObject *list, bool last)
 {
     Py_ssize_t n = list && PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
@@ -89,14 +80,14 @@ static void range(const struct judge_entry *e, judge_position *ret_from, judge_p
     case TREE_AsyncFor: /* only while it loops: there may be nothing to loop over */
     case TREE_With:
     case TREE_AsyncWith: /* only inside: the one before it may swallow what keeps this from happening */
-        body = field(e->stmt, py_tree_names.body);
+        body = py_tree_field(e->stmt, py_tree_names.body);
         last = item(body, true);
         *ret_to = last ? py_judge_end(last) : 0;
         break;
     case TREE_FunctionDef:
     case TREE_AsyncFunctionDef: /* its body runs when it is bound, unless a decorator calls it first */
-        if (!item(field(e->stmt, py_tree_names.decorator_list), false))
-            body = field(e->stmt, py_tree_names.body);
+        if (!item(py_tree_field(e->stmt, py_tree_names.decorator_list), false))
+            body = py_tree_field(e->stmt, py_tree_names.body);
         break;
     default:
         break;

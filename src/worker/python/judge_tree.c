@@ -8,6 +8,7 @@
 
 struct tree_names py_tree_names;
 struct tree_type py_tree_types[TREE_SLOTS];
+Py_ssize_t py_tree_dict_at;
 
 /* What a type looked like at the start. */
 struct original {
@@ -90,6 +91,12 @@ static int take_types(PyObject *module, struct err *err)
         if (r < 0)
             return r;
     }
+    py_tree_dict_at = ((PyTypeObject *)node)->tp_dictoffset;
+    for (size_t i = 0; i < original_count; i++)
+        if (originals[i].type->tp_dictoffset != py_tree_dict_at)
+            py_tree_dict_at = 0;
+    if (py_tree_dict_at < 0)
+        py_tree_dict_at = 0;
     static const char *const needed[] = {"Module", "Name", "Attribute", "Call", "Import"};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!PyDict_GetItemString(dict, needed[i]))

@@ -161,6 +161,22 @@ static inline const struct tree_type *py_tree_type(PyObject *o)
     }
 }
 
+/* Where a node keeps its dictionary; 0: this version does it otherwise, ask. */
+extern Py_ssize_t py_tree_dict_at;
+
+/* The dictionary of a node, borrowed from it; NULL without memory. */
+static inline PyObject *py_tree_dict(PyObject *node)
+{
+    PyObject *dict = py_tree_dict_at ? *(PyObject **)((char *)node + py_tree_dict_at) : NULL;
+    if (dict)
+        return dict;
+    dict = PyObject_GenericGetDict(node, NULL);
+    if (!dict)
+        PyErr_Clear();
+    Py_XDECREF(dict); /* the node holds it, and nothing changes the tree while it is walked */
+    return dict;
+}
+
 /* A field of a node, borrowed from the node; NULL when this version or this node has none. */
 static inline PyObject *py_tree_get(PyObject *dict, PyObject *name)
 {
@@ -168,6 +184,12 @@ static inline PyObject *py_tree_get(PyObject *dict, PyObject *name)
     if (!value)
         PyErr_Clear(); /* interned text against interned text cannot fail, but must not linger */
     return value;
+}
+
+static inline PyObject *py_tree_field(PyObject *node, PyObject *name)
+{
+    PyObject *dict = py_tree_dict(node);
+    return dict ? py_tree_get(dict, name) : NULL;
 }
 
 #endif

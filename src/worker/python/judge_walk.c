@@ -9,16 +9,6 @@
 
 #include <string.h>
 
-static PyObject *dict_of(PyObject *node)
-{
-    PyObject *dict = PyObject_GenericGetDict(node, NULL);
-    if (!dict)
-        PyErr_Clear();
-    else
-        Py_DECREF(dict); /* the node holds it, and nothing changes the tree while it is walked */
-    return dict;
-}
-
 /* ---- putting nodes on the stack ---- */
 
 static void push(struct judge *j, PyObject *node, const struct tree_type *type,
@@ -145,7 +135,7 @@ static void constant(struct judge *j, const struct judge_entry *e, PyObject *dic
 static bool holds_data(PyObject *value)
 {
     static const char *const words[] = {"Literal", "Annotated"};
-    PyObject *dict = value ? dict_of(value) : NULL;
+    PyObject *dict = value ? py_tree_dict(value) : NULL;
     uint8_t kind = value ? py_tree_type(value)->kind : TREE_NONE;
     PyObject *id = !dict                    ? NULL
                    : kind == TREE_Name      ? py_tree_get(dict, py_tree_names.id)
@@ -174,7 +164,7 @@ static void subscript(struct judge *j, const struct judge_entry *e, PyObject *di
 /* One parameter: its name is the function's, its annotation is evaluated outside. */
 static void parameter(struct judge *j, const struct judge_entry *e, PyObject *arg, uint32_t inner)
 {
-    PyObject *dict = arg && arg != Py_None ? dict_of(arg) : NULL;
+    PyObject *dict = arg && arg != Py_None ? py_tree_dict(arg) : NULL;
     PyObject *word = dict ? py_tree_get(dict, py_tree_names.arg) : NULL;
     if (!word)
         return;
@@ -185,7 +175,7 @@ static void parameter(struct judge *j, const struct judge_entry *e, PyObject *ar
 
 static void parameters(struct judge *j, const struct judge_entry *e, PyObject *args, uint32_t inner)
 {
-    PyObject *dict = args ? dict_of(args) : NULL;
+    PyObject *dict = args ? py_tree_dict(args) : NULL;
     if (!dict)
         return;
     PyObject *const lists[3] = {py_tree_names.posonlyargs, py_tree_names.args,
@@ -236,7 +226,7 @@ static void class_keywords(struct judge *j, PyObject *list)
 {
     const struct policy_rule *rule = check_ruleset_construct(j->rules, POLICY_CONSTRUCT_METACLASS);
     for (Py_ssize_t i = 0; rule && list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
-        PyObject *node = PyList_GET_ITEM(list, i), *dict = dict_of(node);
+        PyObject *node = PyList_GET_ITEM(list, i), *dict = py_tree_dict(node);
         PyObject *arg = dict ? py_tree_get(dict, py_tree_names.arg) : NULL;
         struct text_piece word = py_judge_text(arg);
         if (!word.at || (word.len == 9 && memcmp(word.at, "metaclass", 9) == 0))
@@ -267,7 +257,7 @@ static void comprehension(struct judge *j, const struct judge_entry *e, PyObject
     uint32_t inner = py_judge_scope_new(j, e->scope, JUDGE_COMPREHENSION);
     PyObject *list = py_tree_get(dict, py_tree_names.generators);
     for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
-        PyObject *part = dict_of(PyList_GET_ITEM(list, i));
+        PyObject *part = py_tree_dict(PyList_GET_ITEM(list, i));
         if (!part)
             continue;
         push_any(j, py_tree_get(part, py_tree_names.target), e, inner, JUDGE_SURE);
@@ -297,7 +287,7 @@ static void annotated(struct judge *j, const struct judge_entry *e, PyObject *di
     PyObject *value = py_tree_get(dict, py_tree_names.value);
     bool assigns = value && value != Py_None;
     if (target && py_tree_type(target)->kind == TREE_Name) {
-        PyObject *below = dict_of(target);
+        PyObject *below = py_tree_dict(target);
         PyObject *id = below ? py_tree_get(below, py_tree_names.id) : NULL;
         if (j->scopes[e->scope].kind == JUDGE_CLASS) /* a field: dataclasses and patterns read it */
             py_judge_attribute_word(j, id, target);
@@ -458,7 +448,7 @@ void py_judge_walk(struct judge *j, PyObject *tree)
     push(j, tree, py_tree_type(tree), &root, 0, 0);
     while (j->depth && !j->bad) {
         struct judge_entry e = j->stack[--j->depth];
-        PyObject *dict = dict_of(e.node);
+        PyObject *dict = py_tree_dict(e.node);
         size_t before = j->depth;
         if (!dict) {
             j->bad = ERR_MEMORY;
