@@ -36,8 +36,10 @@ static bool take_channel(void *ctx)
 /* Steps until the worker has left STATE or the run is over; true while the run is alive. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
-    struct pollfd p[2] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
-                          {.fd = f->req->stop, .events = POLLIN}};
+    const struct gate *gate = f->req->house->gate;
+    struct pollfd p[3] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
+                          {.fd = f->req->stop, .events = POLLIN},
+                          {.fd = gate ? gate_stop_fd(gate) : -1, .events = POLLIN}};
     uint64_t until = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS;
     while (!jail_run_step(f->run, 0)) {
         if (f->channel[0] >= 0 && f->worker.state != state)
@@ -46,8 +48,8 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
         int wait = timeout_ms < 0 ? -1
                    : now >= until ? 0
                                   : (int)((until - now) / CLOCK_NS_PER_MS) + 1;
-        int n = poll(p, 2, wait);
-        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents ||
+        int n = poll(p, 3, wait);
+        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents || p[2].revents ||
             (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
     }
@@ -334,6 +336,8 @@ int flow_check(struct flow *f, struct err *err)
         .tools = f->req->tools,
         .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
         .limits = f->result->warm ? &f->spec.limits : NULL,
+        .guard = f->req->house->gate ? flow_call : NULL,
+        .guard_ctx = f,
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;
@@ -352,6 +356,18 @@ int flow_check(struct flow *f, struct err *err)
         return FLOW_STOP;
     }
     return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
+}
+
+/* `cordon stop` ended it: that is more than "from outside". */
+static void say_who_stopped(struct flow *f)
+{
+    struct gate_stop_info info;
+    char text[380];
+    gate_stop_read(f->req->house->gate, &info);
+    if (!info.stopped)
+        return;
+    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
+    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
 }
 
 int flow_execute(struct flow *f, struct err *err)
@@ -377,6 +393,8 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
+    if (jail_run_outcome(f->run)->end == JAIL_END_STOPPED)
+        say_who_stopped(f);
     return FLOW_GO_ON;
 }
 
