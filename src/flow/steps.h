@@ -49,6 +49,9 @@ int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);
 int flow_settle(struct flow *f, struct err *err);
+/* A call of guest code to a host function passes the gate like everything else. CTX: the flow. */
+bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
+               struct buf *answer);
 
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_child_open(struct flow *f, struct err *err);

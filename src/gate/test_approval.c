@@ -246,6 +246,21 @@ static void test_hitl(void)
     arena_done(&mem);
     gate_close(g);
 
+    /* calls that guest code makes: of risk low they are covered by the yes to the code */
+    struct gate_request call = testing_request("uid:1", "{\"args\":[1]}");
+    struct gate_tool_rule medium = {"echo", GATE_RISK_MEDIUM};
+    call.tool = "echo";
+    g = testing_open(&c, state);
+    tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1, "a call of risk low asks nobody");
+    gate_close(g);
+    c.tools = &medium;
+    c.ntools = 1;
+    g = testing_open(&c, state);
+    tap_ok(testing_once(g, &call, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
+           "one of risk medium is asked about");
+    gate_close(g);
+    c.ntools = 0;
+
     /* without the program nobody can be asked, and nothing runs */
     c.approvals_program = NULL;
     g = testing_open(&c, state);
@@ -334,9 +349,12 @@ static void test_every_n(void)
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && say(g, r.approval, true, &human) == 1,
            "a person says yes");
     ran = 0;
+    struct gate_request call = testing_request("uid:1", "{}");
+    call.tool = "echo";
     for (int i = 0; i < 5; i++)
-        ran += testing_once(g, &q, "ok", NULL, NULL, &r);
-    tap_eq_int(ran, 5, "that one and four more run");
+        ran += testing_once(g, &q, "ok", NULL, NULL, &r) +
+               10 * testing_once(g, &call, "ok", NULL, NULL, &r);
+    tap_eq_int(ran, 55, "that one and four more run; the calls they make are no steps");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
            "then the next checkpoint");
     gate_close(g);

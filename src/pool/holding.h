@@ -131,7 +131,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
 
 /* interpreter.c: the words of a template's plan. */
 struct pool_interpreter {
-    const char *argv[8];
+    const char *argv[8], *env[POOL_ENV + 1];
     struct jail_bind binds[1 + POOL_SETTINGS];
     char preload[160];
 };

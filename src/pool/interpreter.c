@@ -28,8 +28,6 @@ static void list_packages(struct pool_interpreter *t)
 void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
                            bool packages, const char *python, struct jail_spec *spec)
 {
-    static const char *env[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
-                                NULL};
     const bool installed = packages || !profile->guards;
     size_t n = 0;
     *t = (struct pool_interpreter){
@@ -52,8 +50,9 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     }
     spec->argv = t->argv;
     spec->argc = n;
-    spec->env = env;
-    spec->envc = sizeof env / sizeof *env - 1;
+    memcpy(t->env, pool_env, sizeof t->env);
+    spec->env = t->env;
+    spec->envc = POOL_ENV;
     spec->binds = t->binds;
     spec->nbinds = 1;
     if (installed)

@@ -276,20 +276,27 @@ static bool runs_us(const char *pid)
            ours.st_ino == theirs.st_ino;
 }
 
-/* The oldest of those that were told to be one: its children have its words, too. */
+static bool is_below_nest(const char *pid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%.20s/status", pid);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPPid:\t") : NULL;
+    if (!at)
+        return false;
+    snprintf(path, sizeof path, "/proc/%ld/comm", strtol(at + 7, NULL, 10));
+    return fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 &&
+           strcmp(text, "cordon-nest\n") == 0;
+}
+
+/* The one under cordon-nest: those that it made are under inits of their own. */
 static pid_t find_template(void)
 {
     DIR *d = opendir("/proc");
     pid_t found = 0;
-    char path[64], line[256];
-    for (struct dirent *e; d && (e = readdir(d));) {
-        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-        snprintf(path, sizeof path, "/proc/%.20s/cmdline", e->d_name);
-        ssize_t n = pid > 0 ? fd_read_file(AT_FDCWD, path, line, sizeof line) : 0;
-        if (n > 0 && memmem(line, (size_t)n, "--template", 10) && runs_us(e->d_name) &&
-            (!found || pid < found))
-            found = pid;
-    }
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        if (strtol(e->d_name, NULL, 10) > 0 && runs_us(e->d_name) && is_below_nest(e->d_name))
+            found = (pid_t)strtol(e->d_name, NULL, 10);
     if (d)
         closedir(d);
     return found;
@@ -600,7 +607,12 @@ static void many_leases(int rounds)
         }
         struct pool_client c = client();
         struct jail_child x = JAIL_CHILD_NONE;
-        good = good && lease(&c, 10000, &x, NULL) && ask(&x, "get") == 1;
+        char word[16] = "";
+        bool got = lease(&c, 10000, &x, word);
+        long heard = got ? ask(&x, "get") : 0;
+        if (!got || heard != 1)
+            printf("# lease %d: %s %s, heard %ld\n", i, got ? "got" : "declined:", word, heard);
+        good = good && got && heard == 1;
         jail_child_close(&x);
         pool_client_close(&c);
     }

@@ -117,8 +117,14 @@ def pool(u):
     u.ok(t and t["made"] == made + 1, "and one child was made in its place", t)
     marks = [u("run", "--json", "-", text="try:\n    print(mark)\nexcept NameError:\n    print('none')\nmark = 1\n")["stdout"] for _ in range(5)]
     u.ok(marks == ["none\n"] * 5, "a child is used once", marks)
-    cold = u("run", "--json", "--env", "A=1", "-", text="print(1)\n")
+    cold = u("run", "--json", "--ro", "/usr/share/doc:/doc", "-", text="print(1)\n")
     u.ok(cold["status"] == "ok" and u.status()["leases"] == leases + 6, "what a warm child cannot have is built as always", cold)
+    u("pool", "start", "--profile", "standard", "--size", "1")
+    u.full("standard")
+    envs = [u("run", "--json", "--profile", "standard", "--env", "A=1", "--env", "HOME=/workspace", *where, "-",
+              text="import os\nprint(sorted(os.environ.items()))\n") for where in ((), ("--ro", "/usr/share/doc:/doc"))]
+    u.ok(envs[0]["stdout"] == envs[1]["stdout"] and "('A', '1'), ('HOME', '/workspace')" in envs[0]["stdout"]
+         and u.status()["leases"] == leases + 7, "variables: warm or not, a program sees the same", *envs)
 
     results = []
     crowd = [threading.Thread(target=lambda i=i: results.append(u("run", "--json", "-", text=f"print({i})\n")["stdout"])) for i in range(12)]
@@ -134,8 +140,8 @@ def pool(u):
     u.full("strict")
     before = u.template("strict")
     templates = [p for p, n in ours().items() if n == "cordon-python" and pathlib.Path(f"/proc/{p}/status").read_text().split("PPid:\t")[1].split()[0]
-                 in [str(q) for q, m in ours().items() if m == "cordon-nest"]]
-    u.ok(len(templates) == 1, "there is one template", templates, ours())
+                 in [str(q) for q, m in ours().items() if m == "cordon-nest"] and b"strict" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+    u.ok(len(templates) == 1, "there is one template of the profile", templates, ours())
     os.kill(templates[0], signal.SIGKILL)
     t = until(lambda: (lambda t: t if t.get("crashes") == before["crashes"] + 1 and t["ready"] == 3 else None)(u.template("strict")))
     u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "killed: it is noticed, told and repaired", u.status())

@@ -489,6 +489,8 @@ def ended_as_declared(probe, run):
         status, _, detail = ends.partition(" ")
         if run["status"] != status:
             continue
+        if status == "ok" and detail == "binary":
+            return None if run["stdout"] == "[Binary output detected and removed]" else f"it said {run['stdout'][:60]!r}"
         if status == "ok" and detail == "silent":
             return None if run["stdout"] == "" else f"it said {run['stdout'][:60]!r}"
         if status == "ok":
