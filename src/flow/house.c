@@ -5,11 +5,9 @@
 #include "base/limits.h"
 #include "sys/state.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
 {
@@ -21,55 +19,24 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
     return 0;
 }
 
-/* PATH, or a folder above it, is what ST tells of: by device and inode, because a folder has many names. */
-static bool lies_in(const char *path, const struct stat *st)
-{
-    char real[PATH_MAX];
-    struct stat at;
-    if (!realpath(path, real))
-        return false;
-    for (;;) {
-        if (stat(real, &at) == 0 && at.st_dev == st->st_dev && at.st_ino == st->st_ino)
-            return true;
-        char *slash = strrchr(real, '/');
-        if (!slash || !real[1])
-            return false;
-        slash[slash == real] = 0; /* the root keeps its slash */
-    }
-}
-
-/* Who writes the state has the key of the audit, the answers of people and the stop in his hands. */
-static int state_safe(const char *state, const char *const *writable, size_t count, struct err *err)
-{
-    struct stat st, folder;
-    if (stat(state, &st) < 0)
-        return 0; /* it is made elsewhere, or nowhere, before anything runs */
-    for (size_t i = 0; i < count; i++)
-        if (stat(writable[i], &folder) == 0 &&
-            (lies_in(state, &folder) || lies_in(writable[i], &st)))
-            return err_set(err, ERR_USAGE,
-                           "the state folder %.120s lies in, behind or above %.80s, which the "
-                           "program may write",
-                           state, writable[i]);
-    return 0;
-}
-
 int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
 {
-    const char *writable[LIMIT_BINDS];
-    char path[STATE_PATH_MAX];
+    const char *writable[LIMIT_BINDS] = {NULL};
     size_t count = 0;
     for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
         if (spec->binds[i].writable)
             writable[count++] = spec->binds[i].source;
-    int r = count ? state_path(path, sizeof path, err) : 0;
+    char state[STATE_PATH_MAX];
+    int r = policy_paths_safe(h->store, writable, count, err);
     if (r == 0 && count)
-        r = state_safe(path, writable, count, err);
-    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket */
+        r = state_path(state, sizeof state, err);
+    if (r == 0 && count)
+        r = state_apart(state, writable, count, err);
+    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
     if (r == 0 && count && runtime && *runtime == '/' &&
-        snprintf(path, sizeof path, "%s/cordon", runtime) < (int)sizeof path)
-        r = state_safe(path, writable, count, err);
-    return r < 0 ? r : policy_paths_safe(h->store, writable, count, err);
+        snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)
+        r = state_apart(state, writable, count, err);
+    return r;
 }
 
 /* ---- gate ---- */
