@@ -333,6 +333,13 @@ def forks(u):
     u.cell("c", "f.close()\nimport mmap\nf = open('/workspace/f', 'r+b')\nm = mmap.mmap(f.fileno(), 1)\nf.close()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
+    for what, cell, undo in (("a pipe", "import os\nends = os.pipe()\n", "os.close(ends[0]), os.close(ends[1])\n"),
+                             ("a pair of sockets", "import socket\nends = socket.socketpair()\n", "ends[0].close(), ends[1].close()\n"),
+                             ("an event loop", "import select\nends = select.epoll()\n", "ends.close()\n")):
+        u.cell("c", "m.close()\n" + cell)
+        r = u("session", "fork", "c")
+        u.ok(r.code == 3 and "share" in r.err, f"{what}, too: {r.err.strip()}", r)
+        u.cell("c", undo)
     u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and "thread" in r.err, f"and threads: {r.err.strip()}", r)
