@@ -32,6 +32,10 @@ int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, st
         r = state_path(state, sizeof state, err);
     if (r == 0 && count)
         r = state_apart(state, writable, count, err);
+    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
+    if (r == 0 && count && runtime && *runtime == '/' &&
+        snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)
+        r = state_apart(state, writable, count, err);
     return r;
 }
 
