@@ -57,6 +57,7 @@ install: build		## to PREFIX=/usr/local below DESTDIR
 
 uninstall:		## what the last `make install` put in place
 	@$(NINJA) -C build uninstall
+	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-cell"
 
 clean:			## every build folder
 	rm -rf build build-asan build-switches build-fuzz build-vm-*

@@ -120,10 +120,11 @@ static void set_words(struct bench_case *c, const char *const *words)
 /* A copy that the ordinary user can reach, wherever the tree was built. */
 static bool copy_programs(const char *cordon, const char *jail)
 {
-    char nest[4096];
+    char nest[4096], cell[4096];
     snprintf(nest, sizeof nest, "%s-nest", cordon);
+    snprintf(cell, sizeof cell, "%s-cell", cordon);
     struct bench_case cp = {
-        .argv = {"/bin/cp", "-L", cordon, nest, jail, dir}, .filter = -1, .mounts = -1};
+        .argv = {"/bin/cp", "-a", cordon, nest, cell, jail, dir}, .filter = -1, .mounts = -1};
     int status;
     return start_once(&cp, &status) >= 0;
 }

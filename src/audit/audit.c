@@ -392,9 +392,10 @@ int audit_events(struct audit *a, const struct audit_item *items, size_t count, 
         if (r == 0 && a->config.sync == AUDIT_SYNC_ON)
             r = audit_sync_to(a, a->last_seq, err);
     }
+    struct err later = ERR_INIT; /* they are written: what comes after is no reason to deny it */
     for (size_t i = 0; i < count && r == 0; i++)
-        if (items[i].kind == AUDIT_REFUSAL)
-            r = feed_refusal(a, &items[i].facts, err);
+        if (items[i].kind == AUDIT_REFUSAL && feed_refusal(a, &items[i].facts, &later) < 0)
+            break;
     free(lens);
     return r;
 }

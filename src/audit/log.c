@@ -267,18 +267,29 @@ static int put_lines(struct audit *a, struct audit_head *h, const struct audit_a
     return 0;
 }
 
+/* None of it is acknowledged: away with it. If that fails too, the next to lock the log does it. Cutting
+ * also gives back what was set aside, so it is only done where something was written. */
+static void take_back(struct audit *a)
+{
+    struct stat st;
+    if (fstat(a->log_fd, &st) == 0 && (uint64_t)st.st_size == a->head.end)
+        return;
+    if (ftruncate(a->log_fd, (off_t)a->head.end) == 0) {
+        a->head.reserved = 0;
+        audit_head_store(a, AUDIT_HEAD_NOW);
+    }
+}
+
 int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
 {
     base_assert(a->locked && (w->count == 1 || !w->before));
     int r = turn_the_page(a, err);
     if (r < 0)
         return r;
-    struct audit_head before = a->head, h = a->head;
+    struct audit_head h = a->head;
     r = put_lines(a, &h, w, err);
-    if (r <
-        0) { /* none of it is acknowledged: away with it. If that fails too, the next to lock the log does it */
-        if (ftruncate(a->log_fd, (off_t)before.end) < 0)
-            memset(a->seen, 0, sizeof a->seen);
+    if (r < 0) {
+        take_back(a);
         return r;
     }
     if (w->open_runs > 0 && h.open_runs++ == 0)

@@ -344,6 +344,116 @@ static void restarted(void)
     (void)err;
 }
 
+/* ---- a power cut: what reached the disk of the log, and what of the head ---- */
+
+struct disk {
+    char head[AUDIT_HEAD_FILE];
+    off_t log; /* its length */
+};
+
+static void file_names(char head[400], char log[400])
+{
+    char name[AUDIT_NAME_MAX];
+    audit_day_name(audit_day_of(place.now), name);
+    snprintf(head, 400, "%s/seal/head", place.path);
+    snprintf(log, 400, "%s/audit/%.20s", place.path, name);
+}
+
+static void look_at_disk(struct disk *d)
+{
+    char head[400], log[400];
+    struct stat st;
+    file_names(head, log);
+    FILE *f = fopen(head, "re");
+    if (!f || fread(d->head, 1, sizeof d->head, f) != sizeof d->head || stat(log, &st) < 0)
+        printf("# the state could not be read\n");
+    if (f)
+        fclose(f);
+    d->log = st.st_size;
+}
+
+/* NOW: the head as of the last append; SYNCED: as of the last fsync. */
+static void cut_power(const struct disk *now, const struct disk *synced, off_t log_length)
+{
+    char head[400], log[400];
+    file_names(head, log);
+    int fd = open(head, O_WRONLY | O_CLOEXEC);
+    bool fine = pwrite(fd, now->head, AUDIT_HEAD_SET, 0) == AUDIT_HEAD_SET &&
+                pwrite(fd, synced->head + AUDIT_HEAD_SET, AUDIT_HEAD_SET, AUDIT_HEAD_SET) ==
+                    AUDIT_HEAD_SET &&
+                truncate(log, log_length) == 0;
+    close(fd);
+    if (!fine)
+        printf("# the state could not be written\n");
+    place_other_boot(&place);
+}
+
+static void power_cut(void)
+{
+    struct audit_config c;
+    struct audit_verdict v = {0};
+    struct disk first, second;
+    place.now += PLACE_DAY;
+    struct audit *a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && event(a) == 0, "two records, synced");
+    uint64_t seq = audit_last_seq(a);
+    look_at_disk(&first);
+    tap_ok(event(a) == 0 && event(a) == 0, "two more");
+    look_at_disk(&second);
+    audit_close(a);
+
+    cut_power(&second, &first, first.log);
+    tap_ok(
+        good(&v) && v.unsynced == 2 && v.last_seq == seq,
+        "the head reached the disk, the last records did not, and nobody was told that they had");
+    a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2, "a writer says so, and goes on");
+    json_t *j = record(seq + 1);
+    tap_eq_str(text(j, "kind"), "repair", "in a repair record");
+    tap_eq_int(json_integer_value(json_object_get(json_object_get(j, "args"), "records")), 2,
+               "with their number");
+    json_decref(j);
+
+    seq = audit_last_seq(a);
+    look_at_disk(&first);
+    tap_ok(event(a) == 0 && event(a) == 0, "two more");
+    look_at_disk(&second);
+    audit_close(a);
+    cut_power(&first, &first, second.log);
+    tap_ok(good(&v) && v.ahead == 2 && v.last_seq == seq + 2,
+           "the records reached the disk, the head did not");
+    a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 3 && v.ahead == 0,
+           "none of them is lost");
+
+    look_at_disk(&first);
+    seq = audit_last_seq(a);
+    audit_close(a);
+    cut_power(&first, &first, first.log + 300);
+    tap_ok(good(&v) && v.torn_bytes == 300,
+           "the file became longer, its new bytes did not reach the disk");
+    a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2 && v.torn_bytes == 0,
+           "they are cut off");
+    audit_close(a);
+
+    audit_config_init(&c);
+    c.sync = AUDIT_SYNC_OFF;
+    a = place_open(&place, &c);
+    look_at_disk(&first);
+    seq = audit_last_seq(a) ? audit_last_seq(a) : seq + 2;
+    tap_ok(event(a) == 0 && event(a) == 0, "two records, acknowledged without fsync");
+    look_at_disk(&second);
+    audit_close(a);
+    cut_power(&second, &first, first.log);
+    tap_ok(!good(&v) && v.bad_seq == seq + 1 && strstr(v.why, "fsync off"),
+           "that do not survive are missed, by number: %s", v.why);
+    a = place_open(&place, NULL);
+    tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1, "also after a writer went on");
+    audit_close(a);
+    tap_ok(place_remove(&place) && place_make(&place), "a new log");
+}
+
 /* ---- retention ---- */
 
 static void retention(void)
@@ -407,6 +517,7 @@ int main(void)
     two_writers();
     lost();
     restarted();
+    power_cut();
     retention();
     refusals_of_the_place();
     tap_ok(place_remove(&place), "cleared away");

@@ -20,13 +20,18 @@ bool flow_only_judges(const struct flow *f)
     return f->req->kind == FLOW_CHECK || f->req->kind == FLOW_LINE;
 }
 
-static int deny(struct flow *f, const struct gate_refusal *no)
+static void note_refusal(struct flow *f, const struct gate_refusal *no)
 {
     struct flow_violation v = {.layer = GATE_LAYER};
     snprintf(v.rule, sizeof v.rule, "%s", no->word);
     snprintf(v.detail, sizeof v.detail, "%s", no->reason);
     snprintf(v.hint, sizeof v.hint, "%s", no->hint);
     flow_result_violation(f->result, &v);
+}
+
+static int deny(struct flow *f, const struct gate_refusal *no)
+{
+    note_refusal(f, no);
     flow_result_say(f->result, FLOW_DENIED, "gate", "CODE", "GateError", no->reason);
     f->result->retry_after_s = (int)((no->retry_after_ms + 999) / 1000);
     return FLOW_STOP;
@@ -56,6 +61,13 @@ int flow_prepare(struct flow *f, struct err *err)
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "tool", flow_tool_name(f));
     jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
+    jsonw_string(&j, "mode", s->mode == JAIL_FULL ? "full" : "landlock");
+    jsonw_bool(&j, "proc", s->proc);
+    jsonw_bool(&j, "exec_files", s->run_written);
+    jsonw_open(&j, "calls", '[');
+    for (size_t i = 0; req->tools && req->tools[i]; i++)
+        jsonw_string(&j, NULL, req->tools[i]->name);
+    jsonw_close(&j, ']');
     jsonw_open(&j, "argv", '[');
     for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
         jsonw_string(&j, NULL, s->argv[i]);
@@ -151,6 +163,39 @@ int flow_decide(struct flow *f, struct err *err)
     if (r == 1 && judged && f->req->kind != FLOW_CELL && clock_now_ns() - asked > CHILD_WAITS_NS)
         return judge_again(f, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
+}
+
+bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
+               struct buf *answer)
+{
+    struct flow *f = ctx;
+    struct gate_request ask = {.client = f->ask.client,
+                               .run = f->result->id,
+                               .role = f->req->role,
+                               .tool = tool->name,
+                               .code = args,
+                               .code_len = len}; /* nobody is waited for: the guest's clock runs */
+    struct gate_refusal no = {.word = "gate.state"};
+    struct gate_ticket *ticket = NULL;
+    struct gate_plan *plan = NULL;
+    struct err err = ERR_INIT;
+    int r = gate_admit(f->req->house->gate, &ask, &ticket, &no, &err);
+    if (r == 1)
+        r = gate_decide(ticket, NULL, &plan, &no, &err);
+    if (r != 1) {
+        if (r < 0)
+            snprintf(no.reason, sizeof no.reason, "%s", err.msg);
+        struct jsonw j = {.out = answer}; /* the guest reads why */
+        note_refusal(f, &no);
+        jsonw_string(&j, NULL, no.reason);
+        return false;
+    }
+    gate_plan_start(plan, tool->name);
+    bool ok = tool->call(args, len, answer);
+    gate_release(plan, &(struct gate_outcome){.status = ok ? "ok" : "error",
+                                              .type = ok ? NULL : "ToolError",
+                                              .message = answer->data});
+    return ok;
 }
 
 static void facts(const struct flow *f, struct audit_facts *ret)

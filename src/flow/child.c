@@ -15,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define JUDGE_MS 10000 /* a parser that takes longer is a refusal */
+#define JUDGE_MS          10000 /* a parser that takes longer is a refusal */
+#define LEASE_PATIENCE_MS 50    /* a child that is made now is still cheaper than a jail */
 
 static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
 {
@@ -35,8 +36,10 @@ static bool take_channel(void *ctx)
 /* Steps until the worker has left STATE or the run is over; true while the run is alive. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
-    struct pollfd p[2] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
-                          {.fd = f->req->stop, .events = POLLIN}};
+    const struct gate *gate = f->req->house->gate;
+    struct pollfd p[3] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
+                          {.fd = f->req->stop, .events = POLLIN},
+                          {.fd = gate ? gate_stop_fd(gate) : -1, .events = POLLIN}};
     uint64_t until = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS;
     while (!jail_run_step(f->run, 0)) {
         if (f->channel[0] >= 0 && f->worker.state != state)
@@ -45,8 +48,8 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
         int wait = timeout_ms < 0 ? -1
                    : now >= until ? 0
                                   : (int)((until - now) / CLOCK_NS_PER_MS) + 1;
-        int n = poll(p, 2, wait);
-        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents ||
+        int n = poll(p, 3, wait);
+        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents || p[2].revents ||
             (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
     }
@@ -147,6 +150,26 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     return 0;
 }
 
+/* A hint, not a judgement: whichever template it comes from, a child can import what is installed. */
+static bool names_packages(const struct flow_request *req)
+{
+    static const char *const names[] = {"numpy", "pandas", "matplotlib"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !req->profile->guards; i++)
+        if (memmem(req->source, req->source_len, names[i], strlen(names[i])))
+            return true;
+    return false;
+}
+
+/* A child that was made long ago has the variables that every program has; others are sent. */
+static int send_environ(struct flow *f, struct err *err)
+{
+    const struct jail_spec *s = &f->req->spec;
+    bool usual = s->envc == POOL_ENV;
+    for (size_t i = 0; i < s->envc && usual; i++)
+        usual = strcmp(s->env[i], pool_env[i]) == 0;
+    return usual ? 0 : flow_worker_environ(&f->worker, s->env, s->envc, err);
+}
+
 /* A warm one, if the holder has one that fits. 1: it is ours. 0: there is none. */
 static int lease(struct flow *f, struct err *err)
 {
@@ -154,8 +177,8 @@ static int lease(struct flow *f, struct err *err)
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct err why = ERR_INIT;
-    bool plain = req->spec.nbinds == 0 && req->spec.envc == FLOW_FIXED_ENV &&
-                 req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP;
+    bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
+                 req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
     if (!req->pool || !plain || policy_profile_find(req->profile->name) != req->profile)
         return 0; /* children of the pool are all alike */
     if (pool_client_open(&f->pool, &why) < 0 || f->pool.sock < 0)
@@ -163,14 +186,19 @@ static int lease(struct flow *f, struct err *err)
     struct jail_limits limits = f->spec.limits;
     limits.threads = req->profile->threads ? limits.threads : 0;
     f->spec.limits = limits;
-    if (pool_client_lease(&f->pool, req->profile->name, !req->profile->guards, &limits, 0, &child,
-                          &answer, &why) < 0 ||
-        answer.declined)
+    if (pool_client_lease(&f->pool, req->profile->name, names_packages(req), &limits,
+                          LEASE_PATIENCE_MS, &child, &answer, &why) < 0 ||
+        answer.declined) {
+        pool_client_close(&f->pool);
         return 0;
+    }
     int r = take_over(f, &child, true, err);
-    if (r < 0)
+    if (r < 0) {
         jail_child_close(&child);
-    f->result->warm = r == 0;
+        return r;
+    }
+    f->result->warm = true;
+    r = send_environ(f, err);
     return r < 0 ? r : 1;
 }
 
@@ -181,6 +209,12 @@ static int build_one(struct flow *f, struct err *err)
     flow_worker_init(&f->worker, f->channel[0], f->result);
     int r = plan_worker(f, err);
     return r < 0 ? r : start(f, err);
+}
+
+static bool becomes_ready(struct flow *f)
+{
+    return f->worker.state == FLOW_WORKER_READY ||
+           (carry(f, FLOW_WORKER_STARTING, JUDGE_MS) && f->worker.state == FLOW_WORKER_READY);
 }
 
 static bool in_session(const struct flow *f)
@@ -216,12 +250,16 @@ int flow_child_open(struct flow *f, struct err *err)
         return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
     f->spec = f->req->spec;
     int r = in_session(f) ? enter_session(f, err) : lease(f, err);
+    if (r == 1 && !becomes_ready(f)) { /* its template was killed, or it was: nothing is lost yet */
+        flow_child_close(f);
+        f->result->warm = false;
+        r = 0;
+    }
     if (r == 0 && !in_session(f))
         r = build_one(f, err);
     if (r < 0)
         return r;
-    if (f->worker.state == FLOW_WORKER_READY ||
-        (carry(f, FLOW_WORKER_STARTING, JUDGE_MS) && f->worker.state == FLOW_WORKER_READY))
+    if (becomes_ready(f))
         return FLOW_GO_ON;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
@@ -298,6 +336,8 @@ int flow_check(struct flow *f, struct err *err)
         .tools = f->req->tools,
         .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
         .limits = f->result->warm ? &f->spec.limits : NULL,
+        .guard = f->req->house->gate ? flow_call : NULL,
+        .guard_ctx = f,
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;
@@ -318,10 +358,25 @@ int flow_check(struct flow *f, struct err *err)
     return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
 }
 
+/* `cordon stop` ended it: that is more than "from outside". */
+static void say_who_stopped(struct flow *f)
+{
+    struct gate_stop_info info;
+    char text[380];
+    gate_stop_read(f->req->house->gate, &info);
+    if (!info.stopped)
+        return;
+    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
+    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
+}
+
 int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
+    struct timespec now;
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
     int r = exec                                           ? start(f, err)
@@ -338,6 +393,8 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
+    if (jail_run_outcome(f->run)->end == JAIL_END_STOPPED)
+        say_who_stopped(f);
     return FLOW_GO_ON;
 }
 

@@ -16,7 +16,16 @@
 #define DEPTH_MAX 16
 #define PATH_ROOM 1024
 
-static int add_file(struct flow_result *r, const char *path, uint64_t bytes)
+/* In a session only what this call touched. The kernel stamps files by a clock that ticks: what was touched just
+ * before the call may be listed once more. The stamps of birth and change are not the guest's to set. */
+static const struct statx_timestamp always = {0};
+
+static bool older(const struct statx_timestamp *a, const struct statx_timestamp *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static int add_file(struct flow_result *r, const char *path, uint64_t bytes, bool changed)
 {
     if (r->file_count == LIMIT_FILES)
         return -1;
@@ -29,12 +38,14 @@ static int add_file(struct flow_result *r, const char *path, uint64_t bytes)
     char *copy = strdup(path);
     if (!copy)
         return -1;
-    r->files[r->file_count++] = (struct flow_file){.path = copy, .bytes = bytes};
+    r->files[r->file_count++] =
+        (struct flow_file){.path = copy, .bytes = bytes, .changed = changed};
     return 0;
 }
 
 /* Takes FD. PATH is extended in place. */
-static void walk(struct flow_result *r, int fd, char *path, size_t len, int depth)
+static void walk(struct flow_result *r, int fd, char *path, size_t len, int depth,
+                 const struct statx_timestamp *since)
 {
     DIR *d = fdopendir(fd);
     if (!d) {
@@ -43,17 +54,19 @@ static void walk(struct flow_result *r, int fd, char *path, size_t len, int dept
         return;
     }
     for (struct dirent *e; (e = readdir(d)) && !r->files_cut;) {
-        struct stat st;
+        struct statx st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         int n = snprintf(path + len, PATH_ROOM - len, "/%s", e->d_name);
         if (n < 0 || (size_t)n >= PATH_ROOM - len ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) <
+                0) {
             r->files_cut = true;
-        } else if (S_ISREG(st.st_mode)) {
-            if (add_file(r, path, (uint64_t)st.st_size) < 0)
+        } else if (S_ISREG(st.stx_mode)) {
+            bool born = st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true;
+            if (!older(&st.stx_ctime, since) && add_file(r, path, st.stx_size, !born) < 0)
                 r->files_cut = true;
-        } else if (S_ISDIR(st.st_mode)) {
+        } else if (S_ISDIR(st.stx_mode)) {
             int below =
                 depth == DEPTH_MAX
                     ? -1
@@ -61,7 +74,7 @@ static void walk(struct flow_result *r, int fd, char *path, size_t len, int dept
             if (below < 0)
                 r->files_cut = true;
             else
-                walk(r, below, path, len + (size_t)n, depth + 1);
+                walk(r, below, path, len + (size_t)n, depth + 1, since);
         }
     }
     path[len] = 0;
@@ -82,7 +95,8 @@ int flow_collect(struct flow *f, struct err *err)
         return FLOW_GO_ON;
     int fd = openat(root, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
-        walk(f->result, fd, path, strlen(path), 0);
+        walk(f->result, fd, path, strlen(path), 0,
+             f->req->kind == FLOW_CELL ? &f->released : &always);
     if (f->result->file_count)
         qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
     return FLOW_GO_ON;

@@ -3,6 +3,7 @@
 #include "flow/steps.h"
 
 #include "base/limits.h"
+#include "gate/escalate.h"
 
 #include <stdio.h>
 
@@ -71,5 +72,7 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
         output_clean_done(&f.clean[i]);
     if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)
         flow_result_refuse(result, err);
+    result->category = gate_error_category_name(
+        gate_error_category_of(flow_status_name(result->status), result->type));
     return r == ERR_USAGE ? r : 0;
 }

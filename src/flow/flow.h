@@ -64,8 +64,6 @@ struct flow_request {
     const struct output_rules *rules; /* what is scrubbed and redacted; NULL: nothing */
 };
 
-#define FLOW_FIXED_ENV 4 /* variables that every program gets: more were asked for by --env */
-
 /* Whoever stands in the way names itself in the result. ERR_USAGE alone comes back as an error: the
  * request made no sense. */
 ERR_MUST_USE int flow_run(const struct flow_request *request, struct flow_result *result,

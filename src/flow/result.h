@@ -36,42 +36,42 @@ struct flow_violation {
 struct flow_file {
     char *path; /* as the guest sees it */
     uint64_t bytes;
+    bool changed; /* it was there before */
 };
 
 struct flow_result {
     char id[40];
     enum flow_status status;
-    const char *layer; /* the one that ended it, or NULL */
-    char reason[400];  /* empty when it ran to its end */
-    /* error: empty type when there is none */
-    const char *category;
+    unsigned line;        /* of the error; 0: none */
+    const char *layer;    /* the one that ended it, or NULL */
+    const char *category; /* of the error */
+    char reason[400];     /* empty when it ran to its end */
     char type[80], message[1100];
-    unsigned line;
     int retry_after_s; /* the gate's word; 0: none */
 
     struct flow_violation *violations;
     size_t violation_count, violation_room;
     uint64_t violations_total;
 
-    bool ran; /* the program was started: what follows is filled in */
-    int exit_code, signal;
+    /* where it ran: */
     uint64_t wall_us, cpu_us, memory;
     const char *memory_by;
+    int exit_code, signal;
     struct jail_layers layers;
-    bool judged, cleaned, recorded; /* layers input, output, audit */
-
     struct buf streams[2]; /* capped and cleaned */
     uint64_t bytes[2];     /* by stream, all that was written */
-    bool truncated;
     struct buf value, final;
-    bool has_value, is_final;
     struct flow_file *files;
     size_t file_count;
-    bool files_cut; /* there were more */
-    char session[64];
-    bool alive;          /* the session goes on */
-    bool warm;           /* a child of the pool ran it */
     uint64_t host_calls; /* that it made */
+    char session[64];
+
+    bool ran;                       /* the program was started */
+    bool judged, cleaned, recorded; /* layers input, output, audit */
+    bool truncated, has_value, is_final;
+    bool files_cut; /* there were more */
+    bool alive;     /* the session goes on */
+    bool warm;      /* a child of the pool ran it */
 };
 
 void flow_result_init(struct flow_result *r); /* a new id, status ok */

@@ -110,7 +110,7 @@ static void put_files(struct jsonw *j, const struct flow_result *r)
         jsonw_open(j, NULL, '{');
         jsonw_string(j, "path", r->files[i].path);
         jsonw_int(j, "bytes", (int64_t)r->files[i].bytes);
-        jsonw_string(j, "change", "created"); /* the folder is empty at the start */
+        jsonw_string(j, "change", r->files[i].changed ? "modified" : "created");
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');

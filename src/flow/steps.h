@@ -11,6 +11,8 @@
 #include "flow/flow.h"
 #include "pool/pool_client.h"
 
+#include <sys/stat.h>
+
 enum flow_next { FLOW_GO_ON, FLOW_STOP }; /* or a negative error: the request made no sense */
 
 struct flow {
@@ -33,6 +35,7 @@ struct flow {
     struct pool_client pool; /* the leash of a warm child */
     struct flow_worker worker;
     struct flow_job job;
+    struct statx_timestamp released; /* when its program was told to go, in the time of files */
     struct output_clean clean[2];
     bool cleaning;
     int failed; /* the error that ended a step, or 0 */
@@ -46,6 +49,9 @@ int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);
 int flow_settle(struct flow *f, struct err *err);
+/* A call of guest code to a host function passes the gate like everything else. CTX: the flow. */
+bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
+               struct buf *answer);
 
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_child_open(struct flow *f, struct err *err);

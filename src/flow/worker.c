@@ -262,9 +262,12 @@ static bool answer_call(struct flow_worker *w, const char *name, const char *arg
         return refuse_call(answer, text);
     }
     w->calls++;
-    for (size_t i = 0; w->job->tools && w->job->tools[i]; i++)
-        if (strcmp(w->job->tools[i]->name, name) == 0)
-            return w->job->tools[i]->call(args, len, answer);
+    for (size_t i = 0; w->job->tools && w->job->tools[i]; i++) {
+        const struct flow_tool *tool = w->job->tools[i];
+        if (strcmp(tool->name, name) == 0)
+            return w->job->guard ? w->job->guard(w->job->guard_ctx, tool, args, len, answer)
+                                 : tool->call(args, len, answer);
+    }
     snprintf(text, sizeof text, "there is no host function '%.60s'", name);
     return refuse_call(answer, text);
 }

@@ -40,6 +40,10 @@ struct flow_job {
     const struct jail_limits *limits;     /* NULL: as it was locked */
     const struct flow_tool *const *tools; /* ended by NULL; NULL: none */
     uint64_t calls_max;
+    /* Makes the call if it may be made, as flow_tool.call does; NULL: every call is made. */
+    bool (*guard)(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
+                  struct buf *answer);
+    void *guard_ctx;
 };
 
 struct flow_worker {

@@ -125,6 +125,31 @@ static bool weigh(const struct gate_config *c, const struct bench *b, char *why,
     return false;
 }
 
+/* An arena that cannot sit blocks what it covers, and says why; nothing else is concerned. */
+static int can_sit(const struct gate_config *c, struct gate_refusal *r)
+{
+    static const char hint[] = "a person mends arena.judges of the policy";
+    if (c->arena.njudges == 0)
+        return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena is on and has no judges");
+    if (c->arena.njudges > GATE_JUDGES_MAX)
+        return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena has %zu judges; at most %d",
+                           c->arena.njudges, GATE_JUDGES_MAX);
+    if (c->arena.quorum > c->arena.njudges)
+        return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena wants %llu of %zu judges",
+                           (unsigned long long)c->arena.quorum, c->arena.njudges);
+    for (size_t i = 0; i < c->arena.njudges; i++) {
+        const struct gate_judge *j = &c->arena.judges[i];
+        if (j->kind == GATE_JUDGE_MODEL)
+            return gate_refuse(
+                r, GATE_RULE_ARENA, 0, "a person names a command that asks the model",
+                "judge %.40s is a model endpoint, and this version calls none", j->name);
+        if (!j->argv || !j->argv[0] || j->argv[0][0] != '/')
+            return gate_refuse(r, GATE_RULE_ARENA, 0, hint,
+                               "judge %.40s has no command with an absolute path", j->name);
+    }
+    return 1;
+}
+
 int gate_arena_ask(struct gate_ticket *t, const char hash[65], struct gate_refusal *r,
                    struct err *err)
 {
@@ -132,10 +157,11 @@ int gate_arena_ask(struct gate_ticket *t, const char hash[65], struct gate_refus
     const struct gate_config *c = g->config;
     struct bench b = {0};
     char why[320];
-    if (t->request.arguments && strlen(t->request.arguments) > 32000) {
+    if (can_sit(c, r) == 0)
+        return 0;
+    if (t->request.arguments && strlen(t->request.arguments) > 32000)
         return gate_refuse(r, GATE_RULE_ARENA, 0, "pass long values in files",
                            "the arguments are too long for a judge to see");
-    }
     call(t, hash, &b);
     for (size_t i = 0; i < c->arena.njudges; i++) {
         char detail[320];

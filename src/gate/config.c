@@ -82,30 +82,6 @@ static int bounded(const char *name, uint64_t value, uint64_t least, uint64_t mo
                          (unsigned long long)most);
 }
 
-static int check_judges(const struct gate_config *c, struct err *err)
-{
-    if (c->arena.njudges == 0)
-        return err_set(err, ERR_USAGE, "arena: it is on and has no judges");
-    if (c->arena.njudges > GATE_JUDGES_MAX)
-        return err_set(err, ERR_USAGE, "arena: %zu judges; at most %d", c->arena.njudges,
-                       GATE_JUDGES_MAX);
-    if (c->arena.quorum > c->arena.njudges)
-        return err_set(err, ERR_USAGE, "arena: a quorum of %llu of %zu judges",
-                       (unsigned long long)c->arena.quorum, c->arena.njudges);
-    for (size_t i = 0; i < c->arena.njudges; i++) {
-        const struct gate_judge *j = &c->arena.judges[i];
-        if (j->kind == GATE_JUDGE_MODEL)
-            return err_set(err, ERR_USAGE,
-                           "arena: judge '%.40s' is a model endpoint, and this version calls none: "
-                           "name a command that asks it",
-                           j->name);
-        if (!j->argv || !j->argv[0] || j->argv[0][0] != '/')
-            return err_set(err, ERR_USAGE, "arena: judge '%.40s' needs a command by absolute path",
-                           j->name);
-    }
-    return bounded("arena.timeout (ms)", c->arena.timeout_ms, 1, 3600000, err);
-}
-
 int gate_config_check(const struct gate_config *c, struct err *err)
 {
     const struct {
@@ -122,6 +98,7 @@ int gate_config_check(const struct gate_config *c, struct err *err)
         {"breakers.failures", c->breaker.failures, 1, 1000},
         {"breakers.cooldown (ms)", c->breaker.cooldown_ms, 1, 86400000},
         {"approval.every_n", c->approval.every_n, 1, 1000000},
+        {"arena.timeout (ms)", c->arena.timeout_ms, 1, 3600000},
         {"approval.expiry (ms)", c->approval.expiry_ms, 1, 30ULL * 86400000},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -131,7 +108,7 @@ int gate_config_check(const struct gate_config *c, struct err *err)
     }
     if (!gate_role_find(c, c->role))
         return err_set(err, ERR_USAGE, "there is no role '%.40s'", c->role);
-    return c->arena.on ? check_judges(c, err) : 0;
+    return 0;
 }
 
 const struct gate_tool *gate_tool_find(const char *name)

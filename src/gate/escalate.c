@@ -45,7 +45,6 @@ static const struct {
     {"timeout", NULL, GATE_ERROR_TIMEOUT},
     {"error", "TimeoutError", GATE_ERROR_TIMEOUT},
     {"error", "Stopped", GATE_ERROR_EARLY_ABORT},
-    {"output", NULL, GATE_ERROR_EARLY_ABORT}, /* a flood is a loop: the same again floods again */
     {"error", "AssertionError", GATE_ERROR_LOGIC},
     {"error", "ValueError", GATE_ERROR_LOGIC},
     {"error", "ZeroDivisionError", GATE_ERROR_LOGIC},

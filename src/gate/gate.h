@@ -112,9 +112,9 @@ enum gate_event_kind {
 
 struct gate_event {
     enum gate_event_kind kind;
-    const char *name; /* gate.breaker.open */
-    const char *client, *tool, *run;
-    const char *subject, *detail;
+    const char *name;                /* gate.breaker.open */
+    const char *client, *tool, *run; /* NULL where it is about none */
+    const char *subject, *detail;    /* never NULL */
     uint64_t seconds;
 };
 

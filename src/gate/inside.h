@@ -48,9 +48,10 @@ void gate_count(struct gate *g, enum gate_counter counter); /* under the lock */
 
 /* ---- events ---- */
 
-/* Kept until gate_tell, which is called without the lock. Past GATE_NOTED_MAX the oldest goes. */
-void gate_note(struct gate *g, enum gate_event_kind kind, const struct gate_ticket *t,
-               const char *subject, const char *detail, uint64_t seconds);
+/* Kept until gate_tell, which is called without the lock. Past GATE_NOTED_MAX the oldest goes. The note
+ * may be filled in further until then. */
+struct gate_noted *gate_note(struct gate *g, enum gate_event_kind kind, const struct gate_ticket *t,
+                             const char *subject, const char *detail, uint64_t seconds);
 void gate_tell(struct gate *g);
 
 /* Fills in a refusal; returns 0, so that `return gate_refuse(...)` reads well. */

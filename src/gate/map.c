@@ -87,6 +87,11 @@ static int byte_lock(int fd, short type, off_t at)
  * each time; a holder that was stopped by a signal does not stop the others for good. */
 int gate_map_lock(struct gate_map *m, struct err *err)
 {
+    return gate_map_lock_within(m, 10000, err);
+}
+
+int gate_map_lock_within(struct gate_map *m, uint64_t ms, struct err *err)
+{
     base_assert(!m->locked);
     long pause = 10000;
     for (uint64_t until = 0;;) {
@@ -98,12 +103,12 @@ int gate_map_lock(struct gate_map *m, struct err *err)
             return err_sys(err, "lock %s of the state folder", FILE_NAME);
         uint64_t now = clock_now_ns();
         if (until == 0)
-            until = now + 10 * CLOCK_NS_PER_S;
+            until = now + ms * CLOCK_NS_PER_MS;
         else if (now > until)
             return err_set(err, ERR_STATE,
-                           "%s of the state folder has been locked for 10 s by another cordon; "
+                           "%s of the state folder has been locked for %llu ms by another cordon; "
                            "see what `fuser` says of it",
-                           FILE_NAME);
+                           FILE_NAME, (unsigned long long)ms);
         nanosleep(&(struct timespec){0, pause}, NULL);
         if (pause < 1000000)
             pause += pause / 2;
@@ -175,6 +180,7 @@ int gate_row_take(struct gate_map *m, uint32_t *ret_row, struct err *err)
             m->mine[i] = 1;
             r->number = ++m->at->numbers;
             r->pid = getpid();
+            r->space = m->space;
             r->counted = 0;
             *ret_row = i;
             return 0;
@@ -312,6 +318,8 @@ int gate_map_open(struct gate_map *m, int dir, struct err *err)
 {
     struct stat st;
     *m = (struct gate_map){.dir = dir, .fd = -1, .stop_fd = -1};
+    if (stat("/proc/self/ns/pid", &st) == 0)
+        m->space = st.st_ino;
     int r = state_file(dir, FILE_NAME, O_RDWR | O_CREAT, &m->fd, err);
     if (r == 0 && fstat(m->fd, &st) < 0)
         r = err_sys(err, "open %s", FILE_NAME);

@@ -42,7 +42,8 @@ struct gate_row {
     uint64_t since_ns; /* in this state */
     char run[40], tool[32];
     uint64_t counted; /* it has had its turn of the rate: it was parked in between */
-    uint64_t spare[2];
+    uint64_t space;   /* the pid namespace in which `pid` means something */
+    uint64_t spare;
 };
 
 struct gate_client_row {
@@ -100,6 +101,7 @@ struct gate_map {
     struct gate_shared *at;
     int dir, fd, stop_fd;
     bool locked;
+    uint64_t space; /* our pid namespace */
     uint8_t mine[GATE_ROWS];
 };
 
@@ -108,6 +110,7 @@ ERR_MUST_USE int gate_map_open(struct gate_map *m, int dir, struct err *err);
 void gate_map_close(struct gate_map *m);
 
 ERR_MUST_USE int gate_map_lock(struct gate_map *m, struct err *err);
+ERR_MUST_USE int gate_map_lock_within(struct gate_map *m, uint64_t ms, struct err *err);
 void gate_map_unlock(struct gate_map *m);
 
 /* Under the lock. The row is ours and has a number; its state is still free. */

@@ -40,8 +40,8 @@ int gate_refuse(struct gate_refusal *r, enum gate_rule rule, uint64_t retry_afte
     return 0;
 }
 
-void gate_note(struct gate *g, enum gate_event_kind kind, const struct gate_ticket *t,
-               const char *subject, const char *detail, uint64_t seconds)
+struct gate_noted *gate_note(struct gate *g, enum gate_event_kind kind, const struct gate_ticket *t,
+                             const char *subject, const char *detail, uint64_t seconds)
 {
     if (g->nnoted == GATE_NOTED_MAX) {
         memmove(&g->noted[0], &g->noted[1], sizeof g->noted[0] * (GATE_NOTED_MAX - 1));
@@ -56,6 +56,12 @@ void gate_note(struct gate *g, enum gate_event_kind kind, const struct gate_tick
     }
     snprintf(n->subject, sizeof n->subject, "%s", subject ? subject : "");
     snprintf(n->detail, sizeof n->detail, "%s", detail ? detail : "");
+    return n;
+}
+
+static const char *or_null(const char *s)
+{
+    return *s ? s : NULL;
 }
 
 void gate_tell(struct gate *g)
@@ -63,8 +69,14 @@ void gate_tell(struct gate *g)
     base_assert(!g->map.locked);
     for (size_t i = 0; i < g->nnoted && g->config->on_event; i++) {
         const struct gate_noted *n = &g->noted[i];
-        struct gate_event e = {n->kind, event_names[n->kind], n->client, n->tool,
-                               n->run,  n->subject,           n->detail, n->seconds};
+        struct gate_event e = {.kind = n->kind,
+                               .name = event_names[n->kind],
+                               .client = or_null(n->client),
+                               .tool = or_null(n->tool),
+                               .run = or_null(n->run),
+                               .subject = n->subject,
+                               .detail = n->detail,
+                               .seconds = n->seconds};
         g->config->on_event(g->config->ctx, &e);
     }
     g->nnoted = 0;

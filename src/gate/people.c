@@ -228,10 +228,10 @@ int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[
         uint64_t now = clock_now_ns(), wall = wall_ms();
         if (now >= end || gate_load(&g->map.at->stopped))
             return 0;
+        if (expires <= wall)
+            return expired(t, r, err);
         uint64_t ms = (end - now) / CLOCK_NS_PER_MS + 1;
-        if (expires > wall && expires - wall < ms)
-            ms = expires - wall + 1;
-        gate_bell_sleep(&g->map.at->answers, bell, ms);
+        gate_bell_sleep(&g->map.at->answers, bell, expires - wall < ms ? expires - wall : ms);
         if (expires <= wall_ms())
             return expired(t, r, err);
     }

@@ -9,13 +9,11 @@
 #include "gate/lineage.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,21 +46,21 @@ static void one_line(char *out, size_t size, const char *text)
 /* ---- who runs ---- */
 
 struct seen {
-    uint64_t number, admitted_ns;
+    uint64_t number, admitted_ns, space;
     uint32_t row;
     pid_t pid;
 };
 
-/* Under the lock. */
 static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *seen, size_t room)
 {
     const struct gate_shared *s = g->map.at;
     size_t n = 0;
     uint64_t now = gate_boot_ns();
-    gate_rows_reap(&g->map);
+    if (g->map.locked)
+        gate_rows_reap(&g->map);
     for (uint32_t i = 0; i < gate_rows_high(s); i++) {
         const struct gate_row *r = &s->rows[i];
-        if (gate_load(&r->state) != GATE_ROW_RUNNING)
+        if (gate_load(&r->state) != GATE_ROW_RUNNING || !gate_row_alive(&g->map, i))
             continue;
         if (n < room) {
             struct gate_running *o = &out[n];
@@ -73,7 +71,7 @@ static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *se
                 snprintf(o->client, sizeof o->client, "%.63s", s->clients[r->client].id);
             o->ms = now > r->since_ns ? (now - r->since_ns) / CLOCK_NS_PER_MS : 0;
             if (seen)
-                seen[n] = (struct seen){r->number, r->since_ns, i, r->pid};
+                seen[n] = (struct seen){r->number, r->since_ns, r->space, i, r->pid};
         }
         n++;
     }
@@ -112,32 +110,19 @@ static bool wait_for(const struct gate *g, const struct seen *s, uint64_t until)
     }
 }
 
-/* Is PID still the process that took the row? It must have started before it did, and have our file
- * open: a pid alone may by now be anybody's. */
+/* Is PID still the process that took the row? It must have started before it did: a pid that was given
+ * out again belongs to a younger process. And a pid means something only in its own namespace. */
 static bool same_process(const struct gate *g, const struct seen *s)
 {
-    struct stat ours, st;
-    char path[64];
-    long hertz = sysconf(_SC_CLK_TCK);
+    uint64_t tick = CLOCK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
     unsigned long long start = gate_process_start(s->pid);
-    if (start == 0 || start * (CLOCK_NS_PER_S / (uint64_t)hertz) > s->admitted_ns ||
-        fstat(g->map.fd, &ours) < 0)
-        return false;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)s->pid);
-    DIR *d = opendir(path);
-    bool found = false;
-    for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == ours.st_dev &&
-                st.st_ino == ours.st_ino;
-    if (d)
-        closedir(d);
-    return found;
+    return start > 0 && start * tick <= s->admitted_ns && s->space == g->map.space && s->space != 0;
 }
 
 static void kill_supervisor(const struct gate *g, const struct seen *s)
 {
     FD_AUTO fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
-    if (fd >= 0 && same_process(g, s)) /* looked at after it was pinned */
+    if (fd >= 0 && same_process(g, s) && !over(g, s)) /* looked at after it was pinned */
         syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 }
 
@@ -155,21 +140,21 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
 {
     struct gate_shared *s = g->map.at;
     struct seen seen[GATE_ROWS];
-    size_t count, kept;
-    int r = gate_map_lock(&g->map, err);
-    if (r < 0)
-        return r;
+    struct err stuck = ERR_INIT;
+    /* whoever holds the lock may be what has to be stopped: then it goes without */
+    bool locked = gate_map_lock_within(&g->map, 1000, &stuck) == 0;
     s->stopped_at = (uint64_t)time(NULL);
     one_line(s->stopped_by, sizeof s->stopped_by, who);
     one_line(s->stopped_why, sizeof s->stopped_why, why);
     gate_store(&s->stopped, 1);
-    count = snapshot(g, out, seen, room < GATE_ROWS ? room : GATE_ROWS);
-    kept = count < room ? count : room;
+    size_t count = snapshot(g, out, seen, room < GATE_ROWS ? room : GATE_ROWS),
+           kept = count < room ? count : room;
     gate_count(g, GATE_COUNTER_stops);
     s->counters[GATE_COUNTER_stopped_runs] += count;
-    gate_map_unlock(&g->map);
+    if (locked)
+        gate_map_unlock(&g->map);
 
-    r = ring(g, err);
+    int r = ring(g, err);
     for (uint32_t i = 0; i < gate_rows_high(s); i++)
         if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING)
             gate_bell_ring(&s->rows[i].bell);
@@ -192,7 +177,11 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
         if (!*out[i].end)
             out[i].end =
                 wait_for(g, &seen[i], clock_now_ns() + CLOCK_NS_PER_S) ? "killed" : "still running";
-        gate_note(g, GATE_EVENT_STOPPED_RUN, NULL, out[i].run, out[i].end, out[i].ms / 1000);
+        struct gate_noted *n =
+            gate_note(g, GATE_EVENT_STOPPED_RUN, NULL, out[i].run, out[i].end, out[i].ms / 1000);
+        memcpy(n->run, out[i].run, sizeof n->run);
+        memcpy(n->client, out[i].client, sizeof n->client);
+        memcpy(n->tool, out[i].tool, sizeof n->tool);
         gate_tell(g);
     }
     *ret_count = count;

@@ -246,6 +246,21 @@ static void test_hitl(void)
     arena_done(&mem);
     gate_close(g);
 
+    /* calls that guest code makes: of risk low they are covered by the yes to the code */
+    struct gate_request call = testing_request("uid:1", "{\"args\":[1]}");
+    struct gate_tool_rule medium = {"echo", GATE_RISK_MEDIUM};
+    call.tool = "echo";
+    g = testing_open(&c, state);
+    tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1, "a call of risk low asks nobody");
+    gate_close(g);
+    c.tools = &medium;
+    c.ntools = 1;
+    g = testing_open(&c, state);
+    tap_ok(testing_once(g, &call, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
+           "one of risk medium is asked about");
+    gate_close(g);
+    c.ntools = 0;
+
     /* without the program nobody can be asked, and nothing runs */
     c.approvals_program = NULL;
     g = testing_open(&c, state);
@@ -334,9 +349,12 @@ static void test_every_n(void)
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && say(g, r.approval, true, &human) == 1,
            "a person says yes");
     ran = 0;
+    struct gate_request call = testing_request("uid:1", "{}");
+    call.tool = "echo";
     for (int i = 0; i < 5; i++)
-        ran += testing_once(g, &q, "ok", NULL, NULL, &r);
-    tap_eq_int(ran, 5, "that one and four more run");
+        ran += testing_once(g, &q, "ok", NULL, NULL, &r) +
+               10 * testing_once(g, &call, "ok", NULL, NULL, &r);
+    tap_eq_int(ran, 55, "that one and four more run; the calls they make are no steps");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
            "then the next checkpoint");
     gate_close(g);
@@ -471,6 +489,19 @@ static void test_self(void)
                gate_approval_answer(g, id, &self, true, "me", &r, &err) == 0 &&
                strstr(r.reason, "who asks does not answer"),
            "who asked cannot say yes: %s", r.reason);
+    pid_t deep = fork();
+    if (deep == 0) {
+        for (int i = 0, status = 0; i < GATE_LINEAGE_MAX; i++) {
+            pid_t next = fork();
+            if (next > 0)
+                _exit(waitpid(next, &status, 0) == next && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                             : 3);
+        }
+        _exit(gate_lineage_read(&self, getpid(), &err) == ERR_LIMIT ? 0 : 1);
+    }
+    int depth = -1;
+    waitpid(deep, &depth, 0);
+    tap_eq_int(depth, 0, "a tree too deep to be known whole is an error, not a shorter one");
     pid_t child = fork();
     if (child == 0) {
         int dir = open(testing_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

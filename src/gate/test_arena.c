@@ -169,6 +169,39 @@ static void test_covers(void)
     close(state);
 }
 
+/* An arena that cannot sit blocks what it covers, by name, and nothing else. */
+static void test_cannot_sit(void)
+{
+    int state = testing_state();
+    const struct gate_judge model = {.name = "m", .kind = GATE_JUDGE_MODEL, .url = "http://m/"},
+                            relative = {.name = "r", .argv = SHELL(YES) + 1};
+    const struct {
+        const struct gate_judge *judges;
+        size_t count;
+        uint64_t quorum;
+        const char *word;
+    } rows[] = {
+        {NULL, 0, 0, "no judges"},          {&model, 1, 0, "model endpoint"},
+        {&relative, 1, 0, "absolute path"}, {judges, 1, 2, "wants 2 of 1"},
+        {judges, 99, 0, "99 judges"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gate_config c = arena(SHELL(YES), NULL, NULL);
+        c.arena.judges = rows[i].judges;
+        c.arena.njudges = rows[i].count;
+        c.arena.quorum = rows[i].quorum;
+        struct gate *g = testing_open(&c, state);
+        struct gate_request q = testing_request("uid:1", "x"), call = q;
+        call.tool = "echo";
+        tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_ARENA &&
+                   strstr(r.reason, rows[i].word),
+               "it cannot sit: %s", r.reason);
+        tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1, "risk low is not concerned");
+        gate_close(g);
+    }
+    close(state);
+}
+
 static void test_verdicts(void)
 {
     static const char hash[65] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -210,6 +243,7 @@ int main(void)
     test_stances();
     test_judges_world();
     test_covers();
+    test_cannot_sit();
     testing_end();
     return tap_done();
 }

@@ -74,7 +74,7 @@ static void test_categories(void)
         {"error", "JSONDecodeError", "FORMAT"},
         {"error", "SchemaError", "SCHEMA"},
         {"error", "Stopped", "EARLY_ABORT"},
-        {"output", "OutputError", "EARLY_ABORT"},
+        {"output", "OutputError", "CODE"},
         {"memory", "MemoryError", "CODE"},
         {"crashed", "Signal", "CODE"},
         {"blocked", "ValidationError", "CODE"},

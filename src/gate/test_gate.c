@@ -465,14 +465,6 @@ static void test_config(void)
     c.rates.executions = GATE_RATE_MAX + 1;
     tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "rates.executions"),
            "refused by name: %s", err.msg);
-    c = good;
-    c.arena.on = true;
-    tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "no judges"), "%s", err.msg);
-    struct gate_judge model = {.name = "m", .kind = GATE_JUDGE_MODEL, .url = "http://127.0.0.1/"};
-    c.arena.judges = &model;
-    c.arena.njudges = 1;
-    tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "model endpoint"), "%s",
-           err.msg);
     struct gate_client id;
     gate_client_uid(&id, 1000);
     tap_eq_str(id.id, "uid:1000", "a client of the command line is its uid");

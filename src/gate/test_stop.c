@@ -1,5 +1,6 @@
 /* Stop and resume across processes, and the share of a client that does not flood beside one that
  * does: both with real processes. */
+#include "gate/inside.h"
 #include "gate/testing.h"
 
 #include <poll.h>
@@ -144,6 +145,41 @@ static void test_stop_between(void)
     close(state);
 }
 
+/* A process that was stopped by a signal in the worst moment, with the lock of the state in its hand. */
+static void test_stop_stuck(void)
+{
+    int state = testing_state(), status = -1;
+    struct gate_config c = testing_config(false);
+    struct gate *g = testing_open(&c, state);
+    struct gate_running list[4];
+    size_t count = 0;
+    pid_t run = supervisor(&c, 1, false), stuck = fork();
+    if (stuck == 0) {
+        int dir = open(testing_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct gate *own = testing_open(&c, dir);
+        if (gate_map_lock(&own->map, &err) == 0)
+            raise(SIGSTOP);
+        _exit(0);
+    }
+    waitpid(stuck, &status, WUNTRACED);
+    tap_ok(WIFSTOPPED(status), "somebody holds the lock and does not move");
+    pid_t later = fork(); /* ends what the others wait for, so that the supervisor can go */
+    if (later == 0) {
+        struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
+        _exit(poll(&p, 1, 60000) == 1 && kill(stuck, SIGKILL) == 0 ? 0 : 1);
+    }
+    tap_ok(gate_stop(g, "uid 0", "stuck", 30000, list, 4, &count, &err) == 0 && count == 1 &&
+               strcmp(list[0].end, "ended") == 0,
+           "stop does not wait for the lock");
+    waitpid(later, &status, 0);
+    tap_eq_int(status, 0, "and the others heard it before the lock was free");
+    waitpid(stuck, NULL, 0);
+    waitpid(run, &status, 0);
+    tap_eq_int(status, 0, "the run ended by itself");
+    gate_close(g);
+    close(state);
+}
+
 /* ---- fairness ---- */
 
 struct board {
@@ -230,6 +266,7 @@ int main(void)
 {
     test_stop();
     test_stop_between();
+    test_stop_stuck();
     test_fair();
     testing_end();
     return tap_done();

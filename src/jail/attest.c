@@ -29,6 +29,12 @@
 const char *const jail_layer_names[JAIL_LAYER_COUNT] = {"process", "syscalls", "resources",
                                                         "network", "filesystem"};
 
+/* A folder in one number: the device in the upper half. */
+static uint64_t folder(const struct stat *st)
+{
+    return (uint64_t)st->st_dev << 32 ^ (uint64_t)st->st_ino;
+}
+
 /* The folder of a process in /proc is dear, so only those namespaces are looked up there that leave
  * no other trace: pid shows in the own number, mnt in the root, net in an act, uts in the name. */
 static void look_up(struct jail_proof *proof, int proc, uint64_t namespaces)
@@ -39,7 +45,7 @@ static void look_up(struct jail_proof *proof, int proc, uint64_t namespaces)
         if (jail_namespaces[i].flag & namespaces)
             proof->namespaces[i] =
                 fstatat(dir, jail_namespaces[i].name, &st, 0) == 0 ? (uint64_t)st.st_ino : 0;
-    proof->root = stat("/", &st) == 0 ? (uint64_t)st.st_dev : 0;
+    proof->root = stat("/", &st) == 0 ? folder(&st) : 0;
 }
 
 void jail_attest_own(struct jail_proof *proof, uint64_t user_ns)
@@ -50,12 +56,12 @@ void jail_attest_own(struct jail_proof *proof, uint64_t user_ns)
             proof->namespaces[i] = user_ns;
 }
 
-static uint64_t look_raw(int dir, const char *path, bool device)
+static uint64_t look_raw(int dir, const char *path, bool whole)
 {
     struct stat st;
     if (raw_syscall(SYS_newfstatat, dir, (long)path, (long)&st, 0, 0) < 0)
         return 0;
-    return device ? (uint64_t)st.st_dev : (uint64_t)st.st_ino;
+    return whole ? folder(&st) : (uint64_t)st.st_ino;
 }
 
 void jail_attest_own_rest(struct jail_proof *proof, int proc)

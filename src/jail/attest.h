@@ -41,7 +41,7 @@ struct jail_proof {
     uint64_t namespaces[JAIL_PROOF_NAMESPACES]; /* inode numbers, order of jail_namespaces; 0: not
                                                    looked */
     uint64_t acts[JAIL_ACT_COUNT];
-    uint64_t pid, uid, root; /* its numbers, and the device its root folder is on */
+    uint64_t pid, uid, root; /* its numbers, and which folder its root is */
     uint64_t quota;          /* bytes that it can hold in files */
     int queue;               /* of a template: a message queue, its number plus one; 0: none */
     char name[65];           /* the machine's, as it sees it */

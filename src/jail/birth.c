@@ -60,6 +60,18 @@ static int lock(struct jail_stage *st)
     return jail_apply_last(st, &proof);
 }
 
+/* The template's answer. Closing its end while the builder's own word lies there unread resets ours: told
+ * first, and the answer is behind it. */
+static bool hear(int ready)
+{
+    char word;
+    ssize_t n;
+    do
+        n = read(ready, &word, 1);
+    while (n < 0 && (errno == ECONNRESET || errno == EINTR));
+    return n == 1;
+}
+
 static int launch(void *p)
 {
     struct jail_birth *b = p;
@@ -69,12 +81,11 @@ static int launch(void *p)
                             .proc = JAIL_BIRTH_PROC,
                             .ruleset = JAIL_BIRTH_RULESET,
                             .listener = -1};
-    char heard;
     int r = lock(&st);
     if (r && st.err.code == 0)
         err_set(&st.err, ERR_MISSING, "the child died while it was locked");
     /* The template takes the listener before it answers. */
-    if (say_locked(&st) < 0 || r || read(JAIL_BIRTH_READY, &heard, 1) != 1 ||
+    if (say_locked(&st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
         close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
         return 1; /* an exit that is notified, where nobody listens: the builder ends it */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -58,8 +58,8 @@ struct branching {
     ino_t streams[STREAMS];       /* what the session has at 0 to 3 */
     int mount, dir;               /* the branch's file system, not attached yet, and its root */
     int theirs[STREAMS], control; /* the branch's ends */
-    uint64_t deadline;
-    struct err err; /* of a helper */
+    size_t siblings; /* children of the init before the clone; 0: the kernel does not tell */
+    struct err err;  /* of a helper */
 };
 
 /* ---- being told ---- */
@@ -87,16 +87,17 @@ static bool still_held(const struct branching *b, uint64_t id)
     return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* The next call NR of process PID (0: of anybody but the session). What others of the family try meanwhile
- * is refused; their end is not. */
+/* The next call NR of process PID (0: of anybody). What others of the family try meanwhile is refused; their
+ * end is not. */
 static int wait_call(const struct branching *b, int nr, pid_t pid, union notice *in,
                      struct err *err)
 {
+    const uint64_t deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
     for (;;) {
         uint64_t now = clock_now_ns();
         struct pollfd p[2] = {{.fd = b->session->listener, .events = POLLIN},
                               {.fd = b->session->guest, .events = POLLIN}};
-        int left = now < b->deadline ? (int)((b->deadline - now) / CLOCK_NS_PER_MS) + 1 : 0;
+        int left = now < deadline ? (int)((deadline - now) / CLOCK_NS_PER_MS) + 1 : 0;
         if (!left || poll(p, 2, left) == 0)
             return err_set(err, ERR_STATE, "the session did not fork within a second");
         if (p[1].revents)
@@ -107,8 +108,7 @@ static int wait_call(const struct branching *b, int nr, pid_t pid, union notice 
                 continue;
             return err_sys(err, "listen to the session");
         }
-        bool right = pid ? (pid_t)in->notif.pid == pid : (pid_t)in->notif.pid != b->guest;
-        if (in->notif.data.nr == nr && right)
+        if (in->notif.data.nr == nr && (!pid || (pid_t)in->notif.pid == pid))
             return 0;
         bool ends = in->notif.data.nr == SYS_exit_group;
         (void)answer(b, in->notif.id, ends ? 0 : EPERM,
@@ -188,6 +188,19 @@ static int maps_shared(const struct branching *b, pid_t pid)
     if (f)
         fclose(f);
     return r;
+}
+
+static size_t count_siblings(const struct branching *b)
+{
+    char path[64], text[16384];
+    int init = (int)jail_pid_behind(b->session->init);
+    size_t n = 0;
+    snprintf(path, sizeof path, "%d/task/%d/children", init, init);
+    if (fd_read_file(b->proc, path, text, sizeof text) < 0)
+        return 0;
+    for (const char *c = text; *c; c++)
+        n += *c == ' ';
+    return n;
 }
 
 /* Whether the session can be forked as it is. */
@@ -366,6 +379,7 @@ static int hold_clone(struct branching *b, struct err *err)
         (void)answer(b, in.notif.id, EBUSY, 0);
         return r;
     }
+    b->siblings = count_siblings(b);
     return answer(b, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0
                ? err_sys(err, "let the session fork")
                : 0;
@@ -406,12 +420,28 @@ static bool is_sibling(const struct branching *b, pid_t pid)
     return fd_read_file(b->proc, path, status, sizeof status) > 0 && status_says(status, want);
 }
 
-static int hold_first(struct branching *b, struct err *err)
+/* The session itself comes forward: the kernel refused the clone (a limit on tasks or namespaces). Believed
+ * only if there is really nobody more. */
+static int clone_failed(const struct branching *b, uint64_t id, struct err *err)
+{
+    bool true_word = b->siblings && count_siblings(b) == b->siblings;
+    (void)answer(b, id, EPERM, 0);
+    return true_word
+               ? err_set(err, ERR_STATE, "the kernel refused the fork: too many branches or tasks")
+               : err_set(err, ERR_MISSING, "the session hides its branch");
+}
+
+static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
 {
     union notice in = {0};
     int r = wait_call(b, SYS_capset, 0, &in, err);
     if (r < 0)
         return r;
+    if ((pid_t)in.notif.pid == b->guest) {
+        r = clone_failed(b, in.notif.id, err);
+        *ret_failed = r == ERR_STATE;
+        return r;
+    }
     b->branch = (pid_t)in.notif.pid;
     b->pidfd = (int)syscall(SYS_pidfd_open, b->branch, 0);
     if (b->pidfd < 0 || !is_sibling(b, b->branch) || !still_held(b, in.notif.id))
@@ -507,8 +537,7 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                           .mount = -1,
                           .dir = -1,
                           .theirs = {-1, -1, -1, -1},
-                          .control = -1,
-                          .deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS};
+                          .control = -1};
     bool cloned = false;
     int r = prepare(&b, &c, err);
     if (r == 0)
@@ -517,11 +546,13 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
         r = hold_clone(&b, err);
         cloned = r == 0;
     }
+    bool failed = false;
     if (r == 0)
-        r = hold_first(&b, err);
+        r = hold_first(&b, &failed, err);
     if (r == 0)
         r = hold_second(&b, err);
-    if (r < 0 && cloned) { /* a process of the guest that we lost sight of: all of them go */
+    if (r < 0 && cloned &&
+        !failed) { /* a process of the guest that we lost sight of: all of them go */
         syscall(SYS_pidfd_send_signal, session->init, SIGKILL, NULL, 0);
         err->code = r = ERR_MISSING;
     }

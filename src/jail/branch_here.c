@@ -1,7 +1,7 @@
 /* What the guest's process does when its session is forked. Nothing here is trusted: the guest's code
  * has run in this memory, and the supervisor looks at what came of it (branch.c). The branch calls capset
  * twice: the first call is held until its files and descriptors are there and then drops its capabilities, the
- * second is held until all of that has been seen. */
+ * second is held until all of that has been seen. The session calls it, for nothing, if there is no branch. */
 #include "jail/template.h"
 
 #include "jail/branch.h"
@@ -31,8 +31,12 @@ int jail_branch_here(void)
 #else /* the order of the last two is each architecture's own */
     long pid = syscall(SYS_clone, JAIL_BRANCH_FLAGS, NULL, NULL, NULL, tid);
 #endif
-    if (pid < 0)
-        return -errno;
+    if (pid < 0) {
+        int why = errno;
+        if (why != EPERM && why != EBUSY) /* let through, and the kernel said no: it must be told */
+            drop_capabilities();
+        return -why;
+    }
     if (pid > 0)
         return 0;
     /* The folder we stand in is the session's; the same path leads to ours. */

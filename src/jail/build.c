@@ -68,7 +68,7 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "process");
         return r;
     }
-    r = jail_root_build(spec, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->cell, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
     return r;

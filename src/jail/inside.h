@@ -31,6 +31,7 @@ struct jail_stage {
     gid_t gid;
     int proc;                  /* /proc of the supervisor's world */
     int nest;                  /* cordon-nest, to be executed */
+    const char *cell;          /* path of the cell; need not be there */
     int control[2];            /* supervisor's end, cordon-nest's end */
     int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int stdio[3];              /* the guest's streams */
@@ -73,8 +74,8 @@ ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
  * negative errno; it touches no memory), which must be over before the guest runs. */
-ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
-                                 struct err *err);
+ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const char *cell,
+                                 const int *bind_fds, int *ret_quota, struct err *err);
 ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);

@@ -1,5 +1,7 @@
-/* The private root: a small read-only tmpfs with read-only binds of the runtime, five devices, and
- * one quota'd file system for /workspace and /tmp. Everything arrives as a detached mount by
+/* The private root: an empty tree with read-only binds of the runtime, five devices, and
+ * one quota'd file system for /workspace and /tmp. The tree is the cell, which was installed with
+ * us and is only mounted, read-only; where a run needs more places than it has, it is a small
+ * tmpfs made to measure. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
  * attached, and the old root is gone before the guest runs. Places for the caller's own binds are
  * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
@@ -49,10 +51,57 @@ static int attach(int mount, int dir, const char *path, struct err *err)
     return 0;
 }
 
+/* The cell serves where the host has what it has: a merged /usr, and no place of the caller's own
+ * outside /workspace and /tmp. */
+static bool cell_serves(const struct jail_spec *spec)
+{
+    static const char *const links[] = {"/bin", "/lib", "/sbin",
+#ifdef __x86_64__
+                                        "/lib64"
+#endif
+    };
+    char link[16];
+    if (spec->proc || spec->kind != JAIL_KIND_PROGRAM)
+        return false;
+    for (size_t i = 0; i < spec->nbinds; i++)
+        if (strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
+            strncmp(spec->binds[i].dest, "/tmp/", 5) != 0 &&
+            strcmp(spec->binds[i].dest, "/workspace") != 0 &&
+            strcmp(spec->binds[i].dest, "/tmp") != 0)
+            return false;
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        ssize_t n = readlink(links[i], link, sizeof link - 1);
+        link[n < 0 ? 0 : n] = 0;
+        if (strncmp(link, "usr", 3) != 0 || strcmp(link + 3, links[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool hang_cell(const char *cell)
+{
+    struct mount_attr set = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                         MOUNT_ATTR_NOEXEC};
+    FD_AUTO fd = open_tree(AT_FDCWD, cell, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &set, sizeof set) == 0 &&
+           move_mount(fd, "", AT_FDCWD, STAGE, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+static int usr(int root, bool ready, struct err *err)
+{
+    FD_AUTO fd =
+        detach(AT_FDCWD, "/usr", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+    if (fd < 0)
+        return fd;
+    if (!ready && mkdirat(root, "usr", 0755) < 0)
+        return err_sys(err, "mkdir usr");
+    return attach(fd, root, "usr", err);
+}
+
 /* The folders of the runtime. Where the host has a link (usr-merge), so has the jail. */
 static int runtime(int root, struct err *err)
 {
-    static const char *const dirs[] = {"/usr", "/bin", "/lib", "/lib64", "/sbin", "/lib32"};
+    static const char *const dirs[] = {"/bin", "/lib", "/lib64", "/sbin", "/lib32"};
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         char link[128];
         const char *name = dirs[i] + 1;
@@ -63,7 +112,7 @@ static int runtime(int root, struct err *err)
                 return err_sys(err, "link %s", dirs[i]);
             continue;
         }
-        if (errno == ENOENT && i > 0)
+        if (errno == ENOENT)
             continue;
         FD_AUTO fd = detach(AT_FDCWD, dirs[i],
                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
@@ -87,7 +136,7 @@ static int small_file(int root, const char *path, const char *text, mode_t mode,
 }
 
 /* Single files and devices: {host path, attributes}. A missing one of /etc is no loss. */
-static int pieces(int root, struct err *err)
+static int pieces(int root, bool ready, struct err *err)
 {
     static const struct {
         const char *path;
@@ -100,7 +149,7 @@ static int pieces(int root, struct err *err)
         {"/dev/zero", MOUNT_ATTR_NOEXEC, false, false},
         {"/dev/urandom", MOUNT_ATTR_NOEXEC, false, false},
     };
-    if (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0)
+    if (!ready && (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0))
         return err_sys(err, "mkdir /etc, /dev");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         FD_AUTO fd =
@@ -111,15 +160,25 @@ static int pieces(int root, struct err *err)
         if (fd < 0)
             return fd;
         const char *name = rows[i].path + 1;
-        if ((rows[i].dir ? mkdirat(root, name, 0755) : mknodat(root, name, S_IFREG | 0444, 0)) < 0)
+        if (!ready &&
+            (rows[i].dir ? mkdirat(root, name, 0755) : mknodat(root, name, S_IFREG | 0444, 0)) < 0)
             return err_sys(err, "a place for %s", rows[i].path);
         int r = attach(fd, root, name, err);
         if (r < 0)
             return r;
     }
+    return 0;
+}
+
+/* What the cell has besides, where the root is made to measure. See src/jail/cell/meson.build. */
+static int small_things(int root, struct err *err)
+{
     if (symlinkat(".." JAIL_OWN "/tmp", root, "dev/shm") < 0 ||
-        symlinkat("urandom", root, "dev/random") < 0)
-        return err_sys(err, "link /dev/shm, /dev/random");
+        symlinkat("urandom", root, "dev/random") < 0 || mkdirat(root, "live", 0755) < 0 ||
+        mkdirat(root, &JAIL_OWN[1], 0755) < 0 || mkdirat(root, OLD, 0755) < 0 ||
+        symlinkat(&(JAIL_OWN "/workspace")[1], root, "workspace") < 0 ||
+        symlinkat(&(JAIL_OWN "/tmp")[1], root, "tmp") < 0)
+        return err_sys(err, "links and folders of the private root");
     int r = small_file(root, "etc/passwd",
                        "guest:x:1000:1000:guest:/tmp:/bin/sh\n"
                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -138,10 +197,6 @@ static int pieces(int root, struct err *err)
 static int writable(const struct jail_spec *spec, int root, int *ret_quota, struct err *err)
 {
     char options[96];
-    if (mkdirat(root, "live", 0755) < 0 || mkdirat(root, &JAIL_OWN[1], 0755) < 0 ||
-        symlinkat(&(JAIL_OWN "/workspace")[1], root, "workspace") < 0 ||
-        symlinkat(&(JAIL_OWN "/tmp")[1], root, "tmp") < 0)
-        return err_sys(err, "mkdir " JAIL_OWN);
     snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
              (unsigned long long)spec->limits.disk,
              /* the root and the two folders are ours */
@@ -225,15 +280,21 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
 }
 
 /* Everything in its place under STAGE, then STAGE is the root. */
-static int furnish(const struct jail_spec *spec, const int *own, int *ret_quota, struct err *err)
+static int furnish(const struct jail_spec *spec, const char *cell, const int *own, int *ret_quota,
+                   struct err *err)
 {
-    if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-              "mode=0755,size=1m,nr_inodes=512") < 0)
+    const bool ready = cell_serves(spec) && hang_cell(cell);
+    if (!ready && mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                        "mode=0755,size=1m,nr_inodes=512") < 0)
         return err_sys(err, "mount the private root");
     FD_AUTO root = open(STAGE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = root < 0 ? err_sys(err, "open the private root") : runtime(root, err);
+    int r = root < 0 ? err_sys(err, "open the private root") : usr(root, ready, err);
+    if (r == 0 && !ready)
+        r = runtime(root, err);
     if (r == 0)
-        r = pieces(root, err);
+        r = pieces(root, ready, err);
+    if (r == 0 && !ready)
+        r = small_things(root, err);
     if (r == 0)
         r = writable(spec, root, ret_quota, err);
     if (r == 0 && spec->proc &&
@@ -250,8 +311,7 @@ static int furnish(const struct jail_spec *spec, const int *own, int *ret_quota,
         r = at < 0 ? at : attach(own[i], at, "", err);
     }
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (r == 0 && (mkdirat(root, OLD, 0755) < 0 ||
-                   mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
+    if (r == 0 && ((!ready && mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0) ||
                    fchdir(root) < 0 || syscall(SYS_pivot_root, ".", OLD) < 0))
         r = err_sys(err, "enter the private root");
     return r;
@@ -266,8 +326,8 @@ int jail_root_leave_old(const struct jail_spec *spec)
     return (int)raw_syscall(SYS_umount2, (long)("/" OLD), MNT_DETACH, 0, 0, 0);
 }
 
-int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
-                    struct err *err)
+int jail_root_build(const struct jail_spec *spec, const char *cell, const int *bind_fds,
+                    int *ret_quota, struct err *err)
 {
     int own[LIMIT_BINDS], r = 0;
     size_t opened = 0;
@@ -286,7 +346,7 @@ int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_
         }
     }
     if (r == 0)
-        r = furnish(spec, own, ret_quota, err);
+        r = furnish(spec, cell, own, ret_quota, err);
     while (opened)
         fd_close(own[--opened]);
     return r;

@@ -168,6 +168,11 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
     size_t nbinds = 0;
     FD_AUTO theirs = -1;
+    char cell[512]; /* beside cordon-nest; without it the private root is made to measure */
+    const char *slash = strrchr(start->nest, '/');
+    if (!slash || snprintf(cell, sizeof cell, "%.*s/cordon-cell", (int)(slash - start->nest),
+                           start->nest) >= (int)sizeof cell)
+        cell[0] = 0;
     FD_AUTO nest = open(start->nest, O_PATH | O_CLOEXEC);
     if (nest < 0) {
         err_sys(err, "cordon-nest is not where cordon is installed (%s)", start->nest);
@@ -205,6 +210,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .id = &run->id,
                                    .cgroup = run->cgroup.version ? &run->cgroup : NULL,
                                    .nest = nest,
+                                   .cell = cell,
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .channel = start->channel,

@@ -152,6 +152,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
                                    .gid = s->id->gid,
                                    .proc = proc,
                                    .nest = s->nest,
+                                   .cell = s->cell,
                                    .control = {s->control[0], s->control[1]},
                                    .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
                                    .channel = s->channel,

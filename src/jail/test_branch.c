@@ -93,6 +93,14 @@ static void refusals(struct jail_template *tpl)
         jail_child_kill(&s);
         jail_child_close(&s);
     }
+    if (tap_ok(test_session(tpl, "python", &s), "a child is born")) {
+        test_call(&s, "cheat limit", false);
+        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE && strstr(err.msg, "kernel refused"),
+               "a clone that the kernel refuses is told: %s", err.msg);
+        tap_eq_int(test_call(&s, "branched", false), -EAGAIN, "the session hears of it, and lives");
+        jail_child_kill(&s);
+        jail_child_close(&s);
+    }
     struct jail_child_plan plan = test_plan("python", false);
     if (tap_ok(test_order(tpl, &plan, &s), "a child is born")) {
         tap_ok(jail_branch(&s, &b, &err) == ERR_STATE, "what is no session is not forked: %s",
@@ -103,7 +111,7 @@ static void refusals(struct jail_template *tpl)
 
 static void cheats(struct jail_template *tpl)
 {
-    static const char *const ways[] = {"fd", "pipe", "file", "cwd", "caps", "silent"};
+    static const char *const ways[] = {"fd", "pipe", "file", "cwd", "caps", "silent", "hide"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct jail_child s = JAIL_CHILD_NONE, b = JAIL_CHILD_NONE;
         struct err err = ERR_INIT;

@@ -28,8 +28,10 @@ struct jail_template *test_template_start(const char *nest)
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
-    const char *argv[] = {"/guest", "--template", NULL}, *env[] = {NULL};
-    struct jail_bind bind = {.source = self, .dest = "/guest"};
+    char place[32]; /* a name of this test's own, so that it can count what it started */
+    snprintf(place, sizeof place, "/" TEST_GUEST_NAME, (int)getpid());
+    const char *argv[] = {place, "--template", NULL}, *env[] = {NULL};
+    struct jail_bind bind = {.source = self, .dest = place};
     struct jail_sink sink = {.bytes = print_err};
     struct jail_template *t = NULL;
     struct jail_spec spec;
@@ -57,6 +59,7 @@ struct jail_child_plan test_plan(const char *filter, bool session)
         .tag = 7, .filter = filter, .limits = spec.limits, .session = session};
     plan.limits.threads = strcmp(filter, "python") == 0 ? 0 : 2;
     plan.limits.disk = 1 << 20;
+    plan.limits.memory = 96 << 20;
     return plan;
 }
 

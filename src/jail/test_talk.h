@@ -22,6 +22,7 @@ struct test_talk {
     size_t said_len;
 };
 
+#define TEST_GUEST_NAME "guest%d" /* of the processes of a template; with our pid */
 struct jail_template *test_template_start(const char *nest);
 struct jail_child_plan test_plan(const char *filter, bool session);
 bool test_order(struct jail_template *t, const struct jail_child_plan *plan, struct jail_child *c);

@@ -78,14 +78,17 @@ static enum word hear(struct family *f, int control)
     if (n > 0 && msg.msg_controllen >= CMSG_LEN(sizeof fds) && ride.head.cmsg_type == SCM_RIGHTS &&
         ride.head.cmsg_len == CMSG_LEN(sizeof fds))
         memcpy(fds, CMSG_DATA(&ride.head), sizeof fds);
-    if (n > 0 && fds[1] >= 0 && f->count < MEMBERS && wire_open(&r, frame, (size_t)n, NULL) == 0 &&
-        r.type == WIRE_MEMBER) {
+    bool named =
+        n > 0 && fds[1] >= 0 && wire_open(&r, frame, (size_t)n, NULL) == 0 && r.type == WIRE_MEMBER;
+    if (named && f->count < MEMBERS) {
         f->member[f->count++] = (struct member){.guest = fds[0], .control = fds[1]};
         return MEMBER;
     }
+    if (named) /* more than we have eyes for */
+        raw_syscall(SYS_pidfd_send_signal, fds[0], SIGKILL, 0, 0, 0);
     shut(fds[0]);
     shut(fds[1]);
-    return n == -EAGAIN ? NOTHING : END;
+    return named ? MEMBER : n == -EAGAIN ? NOTHING : END;
 }
 
 /* All that was said so far. A member may be named in the moment before the one that names it dies, so this

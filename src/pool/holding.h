@@ -70,6 +70,7 @@ struct pool_warm {
     struct pool_backoff backoff;
     char error[POOL_REASON + 1]; /* the last thing that went wrong */
     char said[POOL_REASON + 1];  /* the last line it printed */
+    bool said_whole;             /* which is at its end */
 };
 
 /* A session's child. */
@@ -127,6 +128,15 @@ void pool_seat_timeout(struct pool_holder *h, struct pool_seat *seat);
 void pool_request_handle(struct pool_holder *h, struct pool_seat *seat,
                          const struct pool_request *q, int record);
 void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
+
+/* interpreter.c: the words of a template's plan. */
+struct pool_interpreter {
+    const char *argv[8], *env[POOL_ENV + 1];
+    struct jail_bind binds[1 + POOL_SETTINGS];
+    char preload[160];
+};
+void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
+                           bool packages, const char *python, struct jail_spec *spec);
 
 /* templates.c */
 struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages);

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
+                                            "LANG=C.UTF-8", NULL};
+
 bool pool_name_good(const char *name)
 {
     size_t len = strlen(name);

@@ -64,6 +64,10 @@
 /* A lower-case letter or digit first, then also - and _; 1 to POOL_NAME of them. */
 bool pool_name_good(const char *name);
 
+/* The environment of every program, unless it was given more. */
+#define POOL_ENV 4
+extern const char *const pool_env[POOL_ENV + 1];
+
 /* strict, standard, open: the profiles that have a template. */
 bool pool_profile_good(const char *profile);
 

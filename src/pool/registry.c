@@ -148,7 +148,7 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
         decline(declined, POOL_WHY_BUSY, sentence);
     } else {
         snprintf(sentence, sizeof sentence, "session '%s' is over: %.120s", name,
-                 s->died_ns ? "its process died" : s->reason);
+                 s->state == POOL_SESSION_OVER ? s->reason : "its process died");
         decline(declined, POOL_WHY_ENDED, sentence);
     }
     return NULL;

@@ -15,8 +15,6 @@
 #define STUCK_NS  (60 * CLOCK_NS_PER_S) /* a template that makes nothing for so long is not well */
 #define OTHER_MAX 8                     /* asked for so often in a row, the stock follows */
 
-static const char packages_list[] = "numpy,pandas,matplotlib,matplotlib.pyplot";
-
 uint64_t pool_warm_cost(const struct pool_warm *w)
 {
     return w->packages ? POOL_PACKAGES_COST : POOL_CHILD_COST;
@@ -69,13 +67,15 @@ static void take_said(void *ctx, enum jail_stream stream, const void *data, size
     struct pool_warm *w = ctx;
     const char *p = data;
     (void)stream;
-    size_t at = strlen(w->said);
     for (size_t i = 0; i < len; i++) {
-        if (p[i] == '\n')
-            at = i + 1 < len ? 0 : at;
-        else if (p[i] >= ' ' && p[i] < 127 && at + 1 < sizeof w->said)
-            w->said[at++] = p[i];
-        w->said[at] = 0;
+        if (w->said_whole && p[i] != '\n')
+            w->said[0] = 0;
+        w->said_whole = p[i] == '\n';
+        size_t at = strlen(w->said);
+        if (p[i] >= ' ' && p[i] < 127 && at + 1 < sizeof w->said) {
+            w->said[at] = p[i];
+            w->said[at + 1] = 0;
+        }
     }
 }
 
@@ -89,46 +89,12 @@ static void failed(struct pool_holder *h, struct pool_warm *w, const char *why)
 bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
 {
     struct jail_spec spec;
+    struct pool_interpreter plan;
     struct err err = ERR_INIT;
-    const char *argv[8], *env[] = {"PATH=/usr/bin:/bin",
-                                   "HOME=/tmp",
-                                   "TMPDIR=/tmp",
-                                   "LANG=C.UTF-8",
-                                   "OPENBLAS_NUM_THREADS=1",
-                                   "NUMEXPR_NUM_THREADS=1",
-                                   "OMP_NUM_THREADS=1",
-                                   "MPLBACKEND=agg",
-                                   "MPLCONFIGDIR=/tmp",
-                                   NULL};
-    struct jail_bind binds[1 + POOL_SETTINGS] = {
-        {.source = h->start->python, .dest = "/cordon-python", .moved = true}};
     struct jail_sink sink = {.ctx = w, .bytes = take_said};
-    size_t n = 0;
     if (w->template || w->backoff.retry_ns > h->now)
         return w->template;
-    argv[n++] = "cordon-python";
-    argv[n++] = "--template";
-    argv[n++] = "--profile";
-    argv[n++] = w->profile;
-    if (w->packages || !w->rules->guards)
-        argv[n++] = "--packages";
-    if (w->packages) {
-        argv[n++] = "--preload";
-        argv[n++] = packages_list;
-    }
-    argv[n] = NULL;
-    jail_spec_init(&spec);
-    spec.kind = JAIL_KIND_TEMPLATE;
-    spec.filter = "template";
-    spec.program = "/cordon-python";
-    spec.argv = argv;
-    spec.argc = n;
-    spec.env = env;
-    spec.envc = sizeof env / sizeof *env - 1;
-    spec.binds = binds;
-    spec.nbinds = 1 + (w->rules->guards ? 0 : pool_settings(binds + 1));
-    spec.limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
-    spec.limits.flood = MIB;               /* it has nothing to say */
+    pool_interpreter_plan(&plan, w->rules, w->packages, h->start->python, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
     w->up = false;

@@ -77,6 +77,9 @@ for who in users():
     lines = [json.loads(l) for l in out.splitlines()]
     tap.ok([l["seq"] for l in lines] == [count - 2, count - 1, count], f"{who}: tail --json", out)
     tap.eq(s.audit("tail", "--lines", "0"), (0, "", ""), f"{who}: none of them")
+    code, out, err = s.audit("tail", "--lines", "4", "--json", "--status", "blocked")
+    blocked = [r["seq"] for r in map(json.loads, s.log().read_text().splitlines()) if r["status"] == "blocked"]
+    tap.eq([json.loads(l)["seq"] for l in out.splitlines()], blocked[-4:], f"{who}: the last four that were blocked")
 
     code, out, err = s.audit("export")
     raw = s.log().read_text()
@@ -108,11 +111,22 @@ for who in users():
     tap.ok({json.loads(l)["client_id"] for l in out.splitlines()} == {"uid:1001"}, f"{who}: anomalies --json, of one client", out)
     tap.ok(any(r["kind"] == "alert" and r["reason"] == "Excessive validation failures: 11" for r in records), f"{who}: alerts are records")
 
+    policy = programs.dir / f"policy-{who}"
+    (policy / "cordon").mkdir(parents=True)
+    (policy / "cordon/policy.yaml").write_text("audit: {failures: 1000, violations: 4, window: 30m}\n")
+    if who == "user" and os.geteuid() == 0:
+        for p in (policy, policy / "cordon", policy / "cordon/policy.yaml"):
+            os.chown(p, ROOTLESS, ROOTLESS)
+    s.env["XDG_CONFIG_HOME"] = str(policy)
+    code, out, err = s.audit("anomalies")
+    tap.ok(code == 0 and "Excessive violations: 5" in out and "validation failures" not in out, f"{who}: anomalies by the operator's thresholds", out, err)
+    del s.env["XDG_CONFIG_HOME"]
+
     # --- runs without an end -------------------------------------------------------------------------
     s.run(driver, "orphan")
     tap.ok("1 runs have begun and not ended" in s.audit("verify")[1], f"{who}: a writer was killed in a run")
     s.run(driver, "make", 1)
-    code, out, err = s.audit("tail", "--kind", "lost", "--since", "1h")
+    code, out, err = s.audit("tail", "--kind", "lost")
     tap.ok(len(out.splitlines()) == 1 and " orphan" in out, f"{who}: the next start says that it is lost", out)
     tap.eq(s.audit("verify", "--expect", head)[0], 0, f"{who}: a head that was noted earlier is still there")
 
@@ -173,6 +187,13 @@ if os.geteuid() == 0:
     s = State("root")
     code, out, err = s.run(driver, "drop", ROOTLESS)
     tap.ok(code == 0 and "not ended" not in s.audit("verify")[1], "a supervisor that gave root up still writes the end", err)
+    code, out, err = s.run(driver, "late", ROOTLESS)
+    tap.ok(code == 0 and "1 runs have begun and not ended" in s.audit("verify")[1], "one that may not open the next day's file keeps the outcome", err)
+    s.run(driver, "make", 1)
+    code, out, err = s.audit("show", "late", "--json")
+    end = [json.loads(l) for l in out.splitlines()][-1]
+    tap.ok(end["kind"] == "end" and end["status"] == "timeout" and end["execution_time_ms"] == 5, "and the next start writes it", out)
+    tap.eq(s.audit("verify")[0], 0, "verify passes")
     os.chmod(s.path / "audit", 0o755)
     code, out, err = s.run(driver, "make", 1)
     tap.ok(code == 1 and "has mode 755" in err, "a log folder that others can enter is refused", err)

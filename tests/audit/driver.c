@@ -4,7 +4,8 @@
  *   follow      one run every 50 ms until killed
  *   orphan      begins a run and dies
  *   fill        begins a run, then runs until the disk is full; the first must still end
- *   drop UID    as root: begins a run, becomes UID, ends it */
+ *   drop UID    as root: begins a run, becomes UID, ends it
+ *   late UID    the same, but meanwhile another writer has begun the next day's file: the end must wait */
 #include "audit/audit.h"
 
 #include <errno.h>
@@ -143,6 +144,34 @@ static int drop(long uid)
     return 0;
 }
 
+static uint64_t tomorrow(void *ctx)
+{
+    (void)ctx;
+    return ((uint64_t)time(NULL) + 86400) * 1000;
+}
+
+static int late(long uid)
+{
+    struct audit_ticket t;
+    struct audit_config c;
+    struct audit *other;
+    const struct audit_outcome o = {.status = "timeout", .wall_us = 5000};
+    audit_config_init(&c);
+    c.now_ms = tomorrow;
+    if (begin("late", &t) < 0)
+        return fail("begin as root");
+    if (audit_open(&c, &other, &err) < 0 ||
+        audit_event(other, AUDIT_RESUME, &(struct audit_facts){0}, &err) < 0)
+        return fail("the other writer");
+    audit_close(other);
+    if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 ||
+        setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
+        return fail("setresuid");
+    return audit_end_run(log_, &t, &(struct audit_facts){.outcome = &o}, &err) < 0
+               ? 0
+               : fail("it could be written at once");
+}
+
 int main(int argc, char **argv)
 {
     struct audit_config c;
@@ -164,6 +193,8 @@ int main(int argc, char **argv)
         r = fill();
     else if (strcmp(what, "drop") == 0)
         r = drop(n);
+    else if (strcmp(what, "late") == 0)
+        r = late(n);
     audit_close(log_);
     return r;
 }

@@ -74,8 +74,8 @@ static void forged(int argc, char **argv)
     (void)argc, (void)argv;
     static const char text[] =
         "\n{\"id\":\"x\",\"status\":\"ok\",\"layers\":{\"input\":\"on\"},\"violations\":[]}\n"
-        "\",\"status\":\"forged\",\"x\":\"\n\0\0}}}]\n";
-    if (write(1, text, sizeof text) < 0 || write(2, text, sizeof text) < 0)
+        "\",\"status\":\"forged\",\"x\":\"\n}}}]\n";
+    if (write(1, text, sizeof text - 1) < 0 || write(2, text, sizeof text - 1) < 0)
         broken("write: %s", error_name(errno));
     contained("a forged result on stdout and stderr");
 }
@@ -84,7 +84,7 @@ static void escapes(int argc, char **argv)
 {
     (void)argc, (void)argv;
     static const char text[] =
-        "\033]52;c;cm0gLXJmIH4=\a\033[2J\033]0;owned\a\033[6n\033P+q544e\033\\\x9b"
+        "\033]52;c;cm0gLXJmIH4=\a\033[2J\033]0;owned\a\033[6n\033P+q544e\033\\\xc2\x9b"
         "31m\rfake prompt$ \b\b\b\xe2\x80\xae\xef\xbb\xbf\n";
     if (write(1, text, sizeof text - 1) < 0 || write(2, text, sizeof text - 1) < 0)
         broken("write: %s", error_name(errno));
@@ -126,7 +126,8 @@ const struct probe probes_output[] = {
      forged},
     {"escapes", "escape sequences for the reader's terminal", "21", 7, "output", "benign-output",
      escapes},
-    {"binary", "every byte there is", "21", 7, "output", "benign-output", binary},
+    {"binary", "every byte there is", "21", 7, "output", "benign-output", binary,
+     .ends = "ok binary"},
     {"fake-marker", "the truncation marker by hand", "21", 7, "output", "benign-output", marker},
     {0},
 };

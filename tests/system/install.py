@@ -26,12 +26,15 @@ try:
     if not tap.eq(len(prefixes), 1, "one bin/cordon below it", prefixes):
         tap.done()
     prefix = prefixes[0]
-    for name in ("bin/cordon", "libexec/cordon/cordon-nest"):
+    for name in ("bin/cordon", *(f"libexec/cordon/cordon-{x}" for x in ("nest", "python", "holder", "approvals"))):
         p = prefix / name
         tap.ok(p.is_file() and p.stat().st_mode & 0o7777 == 0o755, f"{name} is there, 0755, not set-id")
         tap.ok(p.is_file() and b"CORDON_TEST_OFF" not in p.read_bytes(), f"{name} has no switch for the layers")
     loose = [str(p) for p in dest.rglob("*") if not p.is_symlink() and p.stat().st_mode & 0o022]
     tap.ok(not loose, "nothing installed is writable for others", *loose)
+    cell = prefix / "libexec/cordon/cordon-cell"
+    inside = lambda top: sorted((str(p.relative_to(top)), os.readlink(p) if p.is_symlink() else p.is_dir()) for p in top.rglob("*"))
+    tap.ok(inside(cell) and inside(cell) == inside(pathlib.Path(build) / "cordon-cell"), "the cell is that of the build folder", inside(cell))
     source = pathlib.Path(__file__).resolve().parents[2]
     for page in sorted(source.glob("man/*.1")):
         tap.ok((prefix / "share/man/man1" / page.name).is_file(), f"the page {page.name} is there")
@@ -46,11 +49,15 @@ try:
                 words = [str(link) if w == cmd[-4] else w for w in cmd]
             elif how == "found in PATH":
                 words = ["cordon" if w == cmd[-4] else w for w in cmd]
-            run = subprocess.run(words, env={"PATH": f"{prefix}/bin:/usr/bin:/bin"}, cwd="/", timeout=60,
+            env = tapsys.clean_env({"PATH": f"{prefix}/bin:/usr/bin:/bin"}, who)
+            run = subprocess.run(words, env=env, cwd="/", timeout=60,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             tap.eq(run.returncode, 0, f"{who}: the installed cordon runs a program, {how}", run.stdout.decode(errors="replace"))
+        words = [*cmd[:-3], "run", "-"]
+        run = subprocess.run(words, env=tapsys.clean_env(who=who), cwd="/", timeout=60, input=b"print(6 * 7)\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        tap.eq((run.returncode, run.stdout), (0, b"42\n"), f"{who}: the installed cordon judges and runs Python")
     os.rename(prefix / "libexec/cordon/cordon-nest", dest / "elsewhere")
-    run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60,
+    run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60, env=tapsys.clean_env(),
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     tap.ok(run.returncode == 5 and b"cordon-nest" in run.stdout, "without its cordon-nest it refuses and names it",
            f"exit {run.returncode}: {run.stdout!r}")

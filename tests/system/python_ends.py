@@ -81,7 +81,12 @@ def pick(result, key):
     return result
 
 
+WARM = "warm" in sys.argv[2:]  # the same rows with children of a pool
+
 for who in tapsys.users():
+    if WARM:
+        r = tapsys.cordon(programs, ["pool", "start", "--profile", "standard", "--profile", "open", "--profile", "strict"], who)
+        tap.eq(r.code, 0, f"{who}: a pool", r.err)
     canaries = tapsys.Canaries(programs, who)
     given = canaries.ro / "input"
     given.write_text("some input\n")
@@ -98,6 +103,10 @@ for who in tapsys.users():
             tap.eq(tapsys.shape_faults(r.json), [], f"{what}: the result has its shape")
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
     canaries.close()
+    if WARM:
+        r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
+        tap.ok((r["leases"] or 0) > len(ROWS) and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died", r.out)
+        tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")
 
 # `cordon check`
 for source, code, want in (("import os\n", 3, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),

@@ -81,6 +81,8 @@ class Programs:
         self.bin.mkdir()
         for p in find_programs(build):
             shutil.copy2(p, self.bin / p.name)
+        if (build / "cordon-cell").is_dir():
+            shutil.copytree(build / "cordon-cell", self.bin / "cordon-cell", symlinks=True)
         self.cordon = self.bin / "cordon"
         self.nest = self.bin / "cordon-nest"
         self.probes = build / "tests/probes"
@@ -487,6 +489,8 @@ def ended_as_declared(probe, run):
         status, _, detail = ends.partition(" ")
         if run["status"] != status:
             continue
+        if status == "ok" and detail == "binary":
+            return None if run["stdout"] == "[Binary output detected and removed]" else f"it said {run['stdout'][:60]!r}"
         if status == "ok" and detail == "silent":
             return None if run["stdout"] == "" else f"it said {run['stdout'][:60]!r}"
         if status == "ok":

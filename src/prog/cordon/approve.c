@@ -229,12 +229,16 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
     if (verb > 0 && o->words.count != 2)
         return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
     struct office office;
+    struct err closing = ERR_INIT;
     int r = office_open(&office, err);
     if (r == 0)
         r = verb == 0   ? list(&office, o, mem, err)
             : verb == 1 ? show(&office, o, mem, err)
                         : answer(&office, o, verb == 2, err);
-    office_close(&office);
+    if (office_close(&office, &closing) < 0 && r >= 0) {
+        *err = closing;
+        r = closing.code;
+    }
     return r;
 }
 

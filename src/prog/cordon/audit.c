@@ -21,7 +21,7 @@
 struct options {
     struct audit_filter filter;
     const char *since, *until, *expect;
-    uint64_t lines;
+    uint64_t lines, skip; /* skip: so many of those asked for come before what is shown */
     bool follow, json, help;
 };
 
@@ -55,9 +55,9 @@ static int flushed(int status)
 
 /* ---- tail, show, export ---- */
 
-enum look { LINES, SHEETS, RAW };
+enum look { NOTHING, LINES, SHEETS, RAW };
 
-static int one(const struct options *o, const struct audit_step *s, enum look look, uint64_t *shown)
+static int one(struct options *o, const struct audit_step *s, enum look look, uint64_t *shown)
 {
     json_t *j = NULL;
     if (s->wrong) {
@@ -66,6 +66,11 @@ static int one(const struct options *o, const struct audit_step *s, enum look lo
     }
     if (!audit_wanted(&o->filter, s, &j))
         return EXIT_DONE;
+    if (o->skip || look == NOTHING) {
+        o->skip -= o->skip > 0;
+        json_decref(j);
+        return EXIT_DONE;
+    }
     if (!j && look != RAW)
         j = json_loadb(s->text, s->len, JSON_REJECT_DUPLICATES, NULL);
     if (look == RAW)
@@ -80,7 +85,7 @@ static int one(const struct options *o, const struct audit_step *s, enum look lo
 }
 
 /* Returns the worst of the single ones. */
-static int all(const struct options *o, struct audit_walk *w, enum look look, uint64_t *shown,
+static int all(struct options *o, struct audit_walk *w, enum look look, uint64_t *shown,
                struct err *err)
 {
     struct audit_step s;
@@ -107,7 +112,7 @@ static int watch(void)
     return -1;
 }
 
-static int follow(const struct options *o, struct audit_walk *w, enum look look, uint64_t *shown,
+static int follow(struct options *o, struct audit_walk *w, enum look look, uint64_t *shown,
                   struct err *err)
 {
     FD_AUTO fd = watch();
@@ -127,18 +132,46 @@ static int follow(const struct options *o, struct audit_walk *w, enum look look,
     }
 }
 
-static int list(const struct options *o, enum look look, bool last, uint64_t *shown)
+static bool filtered(const struct audit_filter *f)
+{
+    return f->client || f->status || f->kind || f->id || f->until;
+}
+
+/* How many records are asked for: with a filter the last ones are found by counting all. */
+static int count(const struct options *o, uint64_t *ret, struct err *err)
 {
     struct audit_walk *w;
+    struct audit_step s;
+    int r = audit_walk_new(NULL, &w, err);
+    if (r < 0)
+        return r;
+    while ((r = audit_walk_next(w, &s, err)) == 1) {
+        json_t *j = NULL;
+        *ret += !s.wrong && audit_wanted(&o->filter, &s, &j);
+        json_decref(j);
+    }
+    audit_walk_free(w);
+    return r;
+}
+
+static int list(struct options *o, enum look look, bool last, uint64_t *shown)
+{
+    struct audit_walk *w = NULL;
     struct err err = ERR_INIT;
-    int r = audit_walk_new(NULL, &w, &err);
+    uint64_t all_of_them = 0;
+    bool counted = last && !o->since && filtered(&o->filter);
+    int r = counted ? count(o, &all_of_them, &err) : 0;
+    if (r == 0)
+        r = audit_walk_new(NULL, &w, &err);
     if (r < 0)
         return no_log(&err);
-    if (last && !o->since)
+    if (counted)
+        o->skip = all_of_them > o->lines ? all_of_them - o->lines : 0;
+    else if (last && !o->since)
         audit_walk_last(w, o->lines);
     else if (o->since)
         audit_walk_since(w, o->filter.since);
-    r = o->lines || !last ? all(o, w, look, shown, &err) : 0;
+    r = all(o, w, o->lines || !last ? look : NOTHING, shown, &err);
     if (r >= 0 && o->follow)
         r = follow(o, w, look, shown, &err);
     audit_walk_free(w);
@@ -289,11 +322,8 @@ static int dispatch(struct options *o, const struct option_list *words)
         return verify(o);
     if (strcmp(action, "export") == 0)
         return list(o, RAW, false, &shown);
-    if (strcmp(action, "anomalies") == 0) {
-        if (!o->since)
-            o->filter.since = wall_ms() - 3600000;
-        return flushed(audit_anomalies(&o->filter, o->json));
-    }
+    if (strcmp(action, "anomalies") == 0)
+        return flushed(audit_anomalies(&o->filter, wall_ms(), o->json));
     return complain(*action ? "there is tail, show, verify, export and anomalies; see --help"
                             : "what? tail, show, verify, export or anomalies; see --help");
 }

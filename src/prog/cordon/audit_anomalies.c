@@ -6,6 +6,7 @@
 
 #include "base/jsonw.h"
 #include "output/visible.h"
+#include "policy/policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,12 +113,13 @@ static int judge(const struct sample *s, size_t count, const struct audit_config
         if (s[i].code)
             codes[ncodes++] = s[i].code;
     }
-    if (failures > c->max_failures) {
+    if (c->max_failures && failures > c->max_failures) {
         snprintf(text, sizeof text, "Excessive validation failures: %zu", failures);
         tell(s, false, json, text);
     }
     for (size_t i = 0; i < count; i++)
-        if (s[i].ran && ran >= c->long_min_records && s[i].ms >= (int64_t)c->long_floor_ms &&
+        if (c->long_factor && s[i].ran && ran > 1 && ran >= c->long_min_records &&
+            s[i].ms >= (int64_t)c->long_floor_ms &&
             (s[i].ms * (int64_t)(ran - 1)) > (int64_t)c->long_factor * (sum - s[i].ms)) {
             snprintf(text, sizeof text, "Unusually long execution: %.100s", name(s[i].id));
             tell(&s[i], true, json, text);
@@ -126,10 +128,10 @@ static int judge(const struct sample *s, size_t count, const struct audit_config
     size_t same = ncodes ? 1 : 0;
     for (size_t i = 1; i < ncodes && same < c->duplicates; i++)
         same = strcmp(codes[i], codes[i - 1]) == 0 ? same + 1 : 1;
-    if (same >= c->duplicates)
+    if (c->duplicates && same >= c->duplicates)
         tell(s, false, json, "Duplicate code executions detected");
     for (size_t i = 0; i < count; i++)
-        if (s[i].violations > (int64_t)c->max_violations) {
+        if (c->max_violations && s[i].violations > (int64_t)c->max_violations) {
             snprintf(text, sizeof text, "Excessive violations: %lld in %.100s",
                      (long long)s[i].violations, name(s[i].id));
             tell(&s[i], true, json, text);
@@ -166,13 +168,20 @@ static int gather(const struct audit_filter *f, struct samples *all, struct err 
     return r;
 }
 
-int audit_anomalies(const struct audit_filter *f, bool json)
+int audit_anomalies(struct audit_filter *f, uint64_t now_ms, bool json)
 {
     struct audit_config c;
     struct samples all = {0};
+    struct policy_store *policy = NULL;
     struct err err = ERR_INIT;
-    audit_config_init(&c);
-    int r = gather(f, &all, &err);
+    int r = policy_open(NULL, &policy, &err);
+    if (r == 0) {
+        audit_config_init(&c);
+        audit_config_apply(&c, policy_now(policy));
+        if (!f->since)
+            f->since = now_ms > c.window_ms ? now_ms - c.window_ms : 1;
+        r = gather(f, &all, &err);
+    }
     if (r == 0 && all.count) {
         qsort(all.items, all.count, sizeof *all.items, by_client);
         for (size_t i = 0, next; i < all.count && r == 0; i = next) {
@@ -189,6 +198,7 @@ int audit_anomalies(const struct audit_filter *f, bool json)
         free(all.items[i].code);
     }
     free(all.items);
+    policy_close(policy);
     if (r < 0)
         result_complain("cordon audit", err.msg);
     return r < 0 ? EXIT_FAILED : EXIT_DONE;

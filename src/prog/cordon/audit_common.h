@@ -29,7 +29,7 @@ void audit_print_sheet(const struct audit_step *s,
 void audit_print_raw(const struct audit_step *s);     /* the JSON, as it stands */
 void audit_complain_step(const struct audit_step *s); /* what is wrong with it, to stderr */
 
-/* `cordon audit anomalies`. */
-int audit_anomalies(const struct audit_filter *f, bool json);
+/* `cordon audit anomalies`: by the thresholds of the policy, and over its window where the filter names no time. */
+int audit_anomalies(struct audit_filter *f, uint64_t now_ms, bool json);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/jsonw.h"
 #include "commands.h"
 #include "options.h"
+#include "policy/policy.h"
 #include "result.h"
 
 #include <stdint.h>
@@ -39,6 +40,16 @@ static int read_words(const struct escalate_options *o, struct gate_failure_repo
     return 0;
 }
 
+static int retries_of_policy(uint64_t *ret_retries, struct err *err)
+{
+    struct policy_store *store = NULL;
+    int r = policy_open(NULL, &store, err);
+    if (r == 0)
+        *ret_retries = policy_now(store)->escalation.retries;
+    policy_close(store);
+    return r < 0 ? err->code = ERR_USAGE : 0;
+}
+
 static int print_json(const struct gate_failure_report *f, const struct gate_advice *a)
 {
     struct buf out;
@@ -63,13 +74,13 @@ static int print_json(const struct gate_failure_report *f, const struct gate_adv
 
 int cmd_escalate(int argc, char **argv)
 {
-    struct escalate_options o = {.tier = "worker", .retries = GATE_RETRIES};
+    struct escalate_options o = {.tier = "worker", .retries = UINT64_MAX};
     const struct option_row rows[] = {
         {"category", OPTION_STRING, &o.category, "NAME",
          "CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT or EARLY_ABORT"},
         {"attempt", OPTION_COUNT, &o.attempt, "N", "which attempt of the tier failed, from 1"},
         {"tier", OPTION_STRING, &o.tier, "TIER", "worker, coder, architect or ingest (worker)"},
-        {"retries", OPTION_COUNT, &o.retries, "N", "tries after the first, each tier (2)"},
+        {"retries", OPTION_COUNT, &o.retries, "N", "tries after the first, each tier (policy; 2)"},
         {"optional", OPTION_FLAG, &o.optional, NULL, "the step may be left out"},
         {"json", OPTION_FLAG, &o.json, NULL, "one JSON object"},
         {"help", OPTION_FLAG, &o.help, NULL, "this text"},
@@ -88,6 +99,8 @@ int cmd_escalate(int argc, char **argv)
     }
     if (r == 0 && next < argc)
         r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
+    if (r == 0 && o.retries == UINT64_MAX)
+        r = retries_of_policy(&o.retries, &err);
     if (r == 0)
         r = read_words(&o, &f, &err);
     if (r < 0) {

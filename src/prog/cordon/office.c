@@ -1,6 +1,10 @@
 /* Root may look after another user's runs: CORDON_STATE names that user's folder. What lies there is
  * the user's own, so root does not open it: it first takes the owner's id for good. Who answers or
- * stops is read before that: it stays root who did it. */
+ * stops is read before that: it stays root who did it.
+ *
+ * Stopping is for when things have gone wrong, so it depends on as little as possible: not on a policy
+ * that can be read, not on a disk with room, and not on the lock of the audit, which may be held by the
+ * very process that is to be stopped. It opens the gate alone, and what happened is recorded after it. */
 #include "office.h"
 
 #include "programs.h"
@@ -8,9 +12,12 @@
 
 #include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define EVENTS_MAX 300 /* a stop, and every place of the gate */
 
 static int become_owner(struct err *err)
 {
@@ -19,31 +26,98 @@ static int become_owner(struct err *err)
     int r = state_path(path, sizeof path, err);
     if (r < 0 || geteuid() != 0 || lstat(path, &st) < 0 || st.st_uid == 0)
         return r;
+    if (setenv("CORDON_STATE", path, 1) < 0 || unsetenv("HOME") < 0 ||
+        unsetenv("XDG_CONFIG_HOME") < 0) /* root's own settings are not the owner's */
+        return err_sys(err, "change the environment");
     if (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
         setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
         return err_sys(err, "become uid %u, whose state folder it is", (unsigned)st.st_uid);
     return 0;
 }
 
-int office_open(struct office *o, struct err *err)
+static int enter(struct office *o, struct err *err)
 {
-    struct err none = ERR_INIT;
     memset(o, 0, sizeof *o);
     int r = gate_lineage_read(&o->self, getpid(), err);
     if (r < 0)
         return r;
     gate_lineage_name(&o->self, o->who, sizeof o->who);
-    r = become_owner(err);
-    if (r < 0)
-        return r;
-    gate_config_init(&o->config);
-    if (programs_find("cordon-approvals", o->approvals, sizeof o->approvals, &none) == 0)
-        o->config.approvals_program = o->approvals;
-    return gate_open(&o->config, -1, &o->gate, err);
+    return become_owner(err);
 }
 
-void office_close(struct office *o)
+static int open_house(struct office *o, struct err *err)
 {
-    gate_close(o->gate);
+    char approvals[4096];
+    struct err none = ERR_INIT;
+    bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
+    int r = flow_house_open(&o->house, NULL, err);
+    return r == 0 ? flow_house_staff(&o->house, found ? approvals : NULL, err) : r;
+}
+
+int office_open(struct office *o, struct err *err)
+{
+    int r = enter(o, err);
+    if (r == 0)
+        r = open_house(o, err);
+    o->gate = o->house.gate;
+    return r;
+}
+
+static const char *keep(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "");
+    return text ? out : NULL;
+}
+
+static void take_event(void *ctx, const struct gate_event *e)
+{
+    struct office *o = ctx;
+    if (o->nevents == EVENTS_MAX)
+        return; /* cannot be: there are fewer places */
+    struct office_event *k = &o->events[o->nevents++];
+    k->event = *e;
+    k->event.client = keep(k->client, sizeof k->client, e->client);
+    k->event.tool = keep(k->tool, sizeof k->tool, e->tool);
+    k->event.run = keep(k->run, sizeof k->run, e->run);
+    k->event.subject = keep(k->subject, sizeof k->subject, e->subject);
+    k->event.detail = keep(k->detail, sizeof k->detail, e->detail);
+}
+
+int office_open_bare(struct office *o, struct err *err)
+{
+    int r = enter(o, err);
+    if (r < 0)
+        return r;
+    o->events = calloc(EVENTS_MAX, sizeof *o->events);
+    if (!o->events)
+        return err_set(err, ERR_MEMORY, "no memory");
+    gate_config_init(&o->bare);
+    o->bare.on_event = take_event;
+    o->bare.ctx = o;
+    return gate_open(&o->bare, -1, &o->gate, err);
+}
+
+int office_record(struct office *o, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int r = open_house(o, &why);
+    if (r < 0)
+        return err_set(err, r, "done, but it is not recorded: %.180s", why.msg);
+    const struct gate_config *c = &o->house.gate_config;
+    for (size_t i = 0; i < o->nevents; i++)
+        c->on_event(c->ctx, &o->events[i].event);
+    o->nevents = 0;
+    return 0;
+}
+
+int office_close(struct office *o, struct err *err)
+{
+    int lost = o->house.audit_failed;
+    if (o->gate != o->house.gate)
+        gate_close(o->gate);
+    flow_house_close(&o->house);
+    free(o->events);
+    o->events = NULL;
     o->gate = NULL;
+    return lost ? err_set(err, ERR_STATE, "done, but the audit could not record all of it") : 0;
 }

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "base/limits.h"
+#include "pool/pool.h"
 #include "programs.h"
 #include "sys/fd.h"
 
@@ -27,15 +28,12 @@ int plan_choose(const char *option, const char *word, const char *const *names, 
 static int plan_env(const struct plan_options *o, struct jail_spec *spec, struct arena *mem,
                     struct err *err)
 {
-    static const char *const fixed[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
-                                        "LANG=C.UTF-8"};
-    const size_t nfixed = sizeof fixed / sizeof *fixed;
-    const char **env = arena_alloc(mem, (nfixed + o->env.count + 1) * sizeof *env);
+    const char **env = arena_alloc(mem, (POOL_ENV + o->env.count + 1) * sizeof *env);
     size_t count = 0;
     if (!env)
         return err_set(err, ERR_MEMORY, "no memory");
-    for (size_t i = 0; i < nfixed; i++)
-        env[count++] = fixed[i];
+    for (size_t i = 0; i < POOL_ENV; i++)
+        env[count++] = pool_env[i];
     for (size_t i = 0; i < o->env.count; i++) {
         const char *word = o->env.items[i], *equals = strchr(word, '=');
         if (!equals || equals == word)

@@ -241,29 +241,43 @@ static int status(const struct pool_options *o, struct err *err)
 
 /* ---- stop ---- */
 
+/* The lock says that they are holders, and the folder that they are ours. */
+static void signal_all(int sock, int sig, bool also_ours)
+{
+    struct pool_place place = {.dir = -1};
+    struct err err = ERR_INIT;
+    pid_t pids[16];
+    size_t count = also_ours ? 0 : others(sock, pids, 16);
+    if (also_ours && pool_place_open(&place, false, &err) == 0)
+        count = pool_place_holders(&place, pids, 16);
+    for (size_t i = 0; i < count; i++)
+        (void)kill(pids[i], sig);
+    if (also_ours && place.dir >= 0)
+        pool_place_gone(&place);
+    pool_place_done(&place);
+}
+
 static int stop(const struct pool_options *o, struct err *err)
 {
     struct pool_client c;
     struct pool_answer a = {0};
     struct pool_place place = {.dir = -1};
-    pid_t pids[16];
     int r = pool_client_open(&c, err);
-    size_t count = r < 0 ? 0 : others(c.sock, pids, 16);
-    for (size_t i = 0; i < count; i++)
-        (void)kill(pids[i], SIGTERM); /* its lock says that it is a holder, and ours */
-    if (r == 0 && c.sock >= 0) {
+    if (r < 0)
+        return r;
+    signal_all(c.sock, SIGTERM, false); /* those of other versions cannot be asked */
+    if (c.sock >= 0) {
         r = pool_client_stop(&c, o->force, &a, err);
         if (r == 0 && a.declined)
             r = declined(&a);
-        else if (r == 0) { /* its socket ends when all that it held is gone */
-            char byte;
-            while (read(c.sock, &byte, 1) > 0)
-                ;
-            if (pool_place_open(&place, false, err) == 0 && place.dir >= 0)
-                pool_place_gone(&place);
-            pool_place_done(&place);
+        else if (r == 0 && pool_place_open(&place, false, err) == 0 && place.dir >= 0)
+            pool_place_gone(&place);  /* then all that it held is gone */
+        else if (r < 0 && o->force) { /* it does not answer: what it holds dies with it */
+            signal_all(c.sock, SIGKILL, true);
+            r = 0;
         }
     }
+    pool_place_done(&place);
     pool_client_close(&c);
     return r;
 }

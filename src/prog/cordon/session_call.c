@@ -51,6 +51,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     r = plan_fill(&h->plan, h->flow.policy, &h->spec, &h->by, &h->mem, err);
     h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
     h->spec.envc = h->plan.env.count;
+    h->spec.keep_files = true;
     if (r == 0)
         r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
     if (r == 0 && start)

@@ -153,7 +153,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
         options_print(all, count);
         return EXIT_DONE;
     }
-    r = office_open(&office, &err);
+    r = resume ? office_open(&office, &err) : office_open_bare(&office, &err);
     if (r == 0 && resume) {
         r = gate_resume(office.gate, office.who, o.why, &err);
         if (r == 0)
@@ -161,12 +161,15 @@ static int run(const char *who, bool resume, int argc, char **argv)
     } else if (r == 0) {
         r = o.list ? list(&office, &o) : stop(&office, &o, &err);
     }
-    office_close(&office);
-    if (r < 0) {
+    if (r < 0)
+        result_complain(who, err.msg);
+    fflush(stdout); /* what follows may have to wait for the audit's lock */
+    err = (struct err)ERR_INIT;
+    if ((office.nevents && office_record(&office, &err) < 0) || office_close(&office, &err) < 0) {
         result_complain(who, err.msg);
         r = EXIT_FAILED;
     }
-    return r;
+    return r < 0 ? EXIT_FAILED : r;
 }
 
 int cmd_stop(int argc, char **argv)

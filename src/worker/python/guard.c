@@ -153,8 +153,7 @@ int py_guard_init(struct err *err)
         "cordon.SecurityError", "The program reached for something that its profile refuses.", NULL,
         NULL);
     if (!guard.security_error || make_marks() < 0 || guard_ops_init() < 0 ||
-        guard_code_init() < 0 || guard_iter_init() < 0 || guard_class_init() < 0 ||
-        facade_init() < 0 || print_init() < 0) {
+        guard_iter_init() < 0 || guard_class_init() < 0 || facade_init() < 0 || print_init() < 0) {
         PyErr_Clear();
         return err_set(err, ERR_MEMORY, "no memory for the guards");
     }

@@ -10,6 +10,8 @@
  * could not do itself. */
 #include "guard_inside.h"
 
+#include <opcode.h>
+
 #include <string.h>
 
 /* ---- compiling ---- */
@@ -90,38 +92,41 @@ static bool name_is_plain(PyObject *name)
     return text && (!guard_is_dunder(text, (size_t)len) || among(name, special));
 }
 
-/* Opcode numbers differ between versions; their names have been stable. */
-static int number_of(const char *name)
-{
-    PyObject *module = PyImport_ImportModule("opcode");
-    PyObject *map = module ? PyObject_GetAttrString(module, "opmap") : NULL;
-    PyObject *number = map && PyDict_Check(map) ? PyDict_GetItemString(map, name) : NULL;
-    int n = number && PyLong_Check(number) ? (int)PyLong_AsLong(number) : -1;
-    PyErr_Clear();
-    Py_XDECREF(module);
-    Py_XDECREF(map);
-    return n;
-}
-
-static int load_global, load_name, extended;
-static int refused[8];
-static size_t refused_count;
-
-int guard_code_init(void)
-{
-    static const char *const never[] = {"IMPORT_NAME",     "IMPORT_FROM",   "IMPORT_STAR",
-                                        "STORE_GLOBAL",    "DELETE_GLOBAL", "LOAD_BUILD_CLASS",
-                                        "LOAD_CLASSDEREF", "DELETE_NAME"};
-    load_global = number_of("LOAD_GLOBAL");
-    load_name = number_of("LOAD_NAME");
-    extended = number_of("EXTENDED_ARG");
-    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-        int n = number_of(never[i]);
-        if (n >= 0)
-            refused[refused_count++] = n;
-    }
-    return load_global < 0 || load_name < 0 || extended < 0 || refused_count < 5 ? -1 : 0;
-}
+/* Numbers of the version that this was built for; interp.c refuses to start with another. What a version
+ * lacks cannot be in its code. */
+static const int refused[] = {
+#ifdef IMPORT_NAME
+    IMPORT_NAME,
+#endif
+#ifdef IMPORT_FROM
+    IMPORT_FROM,
+#endif
+#ifdef IMPORT_STAR
+    IMPORT_STAR,
+#endif
+#ifdef STORE_GLOBAL
+    STORE_GLOBAL,
+#endif
+#ifdef DELETE_GLOBAL
+    DELETE_GLOBAL,
+#endif
+#ifdef LOAD_BUILD_CLASS
+    LOAD_BUILD_CLASS,
+#endif
+#ifdef LOAD_CLASSDEREF
+    LOAD_CLASSDEREF,
+#endif
+#ifdef DELETE_NAME
+    DELETE_NAME,
+#endif
+};
+enum {
+    refused_count = sizeof refused / sizeof *refused,
+    load_global = LOAD_GLOBAL,
+    load_name = LOAD_NAME,
+    extended = EXTENDED_ARG
+};
+_Static_assert(refused_count >= 5, "this Python's opcodes are not known");
 
 static bool global_is_plain(PyObject *names, unsigned index)
 {

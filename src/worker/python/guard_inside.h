@@ -118,7 +118,6 @@ void guard_use_rules(const struct check_ruleset *rules);
 int guard_ops_init(void);             /* guard_ops.c */
 int guard_tree_init(struct err *err); /* guard_tree.c */
 int guard_class_init(void);           /* guard_class.c */
-int guard_code_init(void);            /* guard_code.c */
 int guard_class_close(void);          /* from now on libraries' classes stay as they are */
 int guard_learn_classes(void);        /* what an import has loaded is a library's */
 void guard_lock_classes(bool lock);   /* unlocked while a library is loaded */

@@ -1,11 +1,12 @@
 /* unittest.main finds tests by import path and calls what it finds; what it returns leads to its loader, and a
- * function load_tests of the program is handed that loader. Here it runs the tests of the program itself
- * and tells how they went, and the loader finds what has been imported already. */
+ * function load_tests of the program would be handed that loader. Here it runs the tests of the program
+ * itself and tells how they went; should a loader get into the guest's hands all the same, it finds
+ * nothing by import path. */
 #include "guard_inside.h"
 
 #include <string.h>
 
-static PyObject *plain_main;
+static PyObject *plain_main, *test_case;
 
 /* What a program may ask about its tests afterwards. */
 static PyObject *told_result(PyObject *program)
@@ -116,6 +117,41 @@ static PyObject *discover(PyObject *self, PyObject *args)
                             "write the tests into this program");
 }
 
+/* A loader calls what it finds at any import path, so a guest must never hold one; `load_tests` of a
+ * module is called with it. This is loadTestsFromModule without that protocol. The module's name for it
+ * is looked up last, as there, since code of the guest runs in between. */
+static PyObject *tests_of_module(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *loader, *module, *found = PyList_New(0);
+    (void)self;
+    (void)kwargs; /* pattern: for load_tests alone */
+    if (!found || !PyArg_ParseTuple(args, "OO:loadTestsFromModule", &loader, &module)) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    PyObject *names = PyObject_Dir(module);
+    int r = names ? 0 : -1;
+    for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(names); i++) {
+        PyObject *x = PyObject_GetAttr(module, PyList_GET_ITEM(names, i)), *suite = NULL;
+        r = x ? 0 : -1;
+        if (x && PyType_Check(x) &&
+            PyType_IsSubtype((PyTypeObject *)x, (PyTypeObject *)test_case)) {
+            suite = PyObject_CallMethod(loader, "loadTestsFromTestCase", "O", x);
+            r = suite ? PyList_Append(found, suite) : -1;
+        }
+        Py_XDECREF(suite);
+        Py_XDECREF(x);
+    }
+    Py_XDECREF(names);
+    if (r == 0 && PyObject_HasAttrString(module, "load_tests")) {
+        guard_refuse_own("py.guard.member", "load_tests", "write tests as methods of a TestCase");
+        r = -1;
+    }
+    PyObject *all = r == 0 ? PyObject_CallMethod(loader, "suiteClass", "O", found) : NULL;
+    Py_DECREF(found);
+    return all;
+}
+
 /* Past the lock on libraries' classes: this is us. */
 static int put_method(PyTypeObject *type, PyMethodDef *def)
 {
@@ -133,12 +169,15 @@ static int close_loader(PyObject *module)
         {"loadTestsFromName", (PyCFunction)(void (*)(void))from_name, METH_VARARGS | METH_KEYWORDS,
          NULL},
         {"discover", discover, METH_VARARGS, NULL},
+        {"loadTestsFromModule", (PyCFunction)(void (*)(void))tests_of_module,
+         METH_VARARGS | METH_KEYWORDS, NULL},
     };
     PyObject *type = PyObject_GetAttrString(module, "TestLoader");
     plain_from_name = type ? PyObject_GetAttrString(type, "loadTestsFromName") : NULL;
-    int r = plain_from_name && PyType_Check(type) ? put_method((PyTypeObject *)type, &defs[0]) : -1;
-    if (r == 0)
-        r = put_method((PyTypeObject *)type, &defs[1]);
+    test_case = PyObject_GetAttrString(module, "TestCase");
+    int r = plain_from_name && PyType_Check(type) && test_case && PyType_Check(test_case) ? 0 : -1;
+    for (size_t i = 0; r == 0 && i < sizeof defs / sizeof *defs; i++)
+        r = put_method((PyTypeObject *)type, &defs[i]);
     Py_XDECREF(type);
     return r;
 }

@@ -331,11 +331,18 @@ static void close_types(void)
     PyCode_Type.tp_new = no_new;
 }
 
+static bool no_imports;
+
+void py_guard_no_imports(bool none)
+{
+    no_imports = none;
+}
+
 int guard_veil(void)
 {
     /* libraries that want to see all this once, when they are loaded */
     static const char *const first[] = {"types", "functools", "enum", "abc"};
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+    for (size_t i = 0; i < sizeof first / sizeof *first && !no_imports; i++) {
         PyObject *module = PyImport_ImportModule(first[i]);
         if (!module)
             return -1;

@@ -90,7 +90,31 @@ int py_interp_freeze(struct err *err)
     return r;
 }
 
-static int preload(const char *names, struct err *err)
+/* Libraries that start threads of their own when they are loaded do not, while these are set. Some look into C's
+ * environment, some into Python's: os.environ is both. Programs do not see them. */
+static int one_thread(bool on)
+{
+    static const char *const names[] = {"OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+                                        "OMP_NUM_THREADS", "MKL_NUM_THREADS"};
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+    PyObject *one = PyUnicode_FromString("1");
+    int r = environ && one ? 0 : -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names && r == 0; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        r = !name ? -1
+            : on  ? PyObject_SetItem(environ, name, one)
+                  : PyObject_DelItem(environ, name);
+        Py_XDECREF(name);
+    }
+    PyErr_Clear();
+    Py_XDECREF(os);
+    Py_XDECREF(environ);
+    Py_XDECREF(one);
+    return r;
+}
+
+static int load_each(const char *names, struct err *err)
 {
     char name[128];
     while (names && *names) {
@@ -105,6 +129,18 @@ static int preload(const char *names, struct err *err)
         names += n + (names[n] == ',');
     }
     return 0;
+}
+
+static int preload(const char *names, struct err *err)
+{
+    if (!names)
+        return 0;
+    if (one_thread(true) < 0)
+        return err_set(err, ERR_MISSING, "os.environ cannot be set");
+    int r = load_each(names, err);
+    return one_thread(false) < 0 && r == 0
+               ? err_set(err, ERR_MISSING, "os.environ cannot be set back")
+               : r;
 }
 
 int py_interp_start(const struct py_start *start, struct err *err)

@@ -1,0 +1,349 @@
+"""The gate as people meet it: stop and resume with real runs, places, rates, breakers, approvals, arena.
+
+Usage: gate.py BUILD. As root and as an ordinary user; each has a state folder of its own. Whoever says yes here
+is a process that shares no ancestor with the one that asked and sits at a terminal of its own."""
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from tapsys import ROOTLESS, Programs, Tap, cordon, clean_env, users
+
+tap = Tap()
+programs = Programs(sys.argv[1])
+
+
+class State:
+    """A state folder and policies for one user."""
+
+    def __init__(self, who):
+        self.who = who
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-gate-", dir="/var/tmp"))
+        self.dir = self.home / "deep" / "state"
+        self.dir.parent.mkdir(mode=0o700)
+        self.dir.mkdir(mode=0o700)
+        for path in (self.home, self.dir.parent, self.dir):
+            self.own(path)
+        # the built-in policy: what the other tests widen is what is tried here
+        self.env = {"CORDON_STATE": str(self.dir), "XDG_CONFIG_HOME": str(self.home / "none"), "XDG_RUNTIME_DIR": str(self.dir)}
+
+    def own(self, path):
+        if self.who == "user" and os.geteuid() == 0:
+            os.chown(path, ROOTLESS, ROOTLESS)
+
+    def policy(self, text):
+        path = self.home / f"policy-{time.monotonic_ns()}.yaml"
+        path.write_text(text)
+        os.chmod(path, 0o600)
+        self.own(path)
+        return str(path)
+
+    def run(self, *args, **more):
+        return cordon(programs, args, self.who, env=self.env, **more)
+
+    def start(self, *args):
+        return subprocess.Popen(programs.command(args, self.who), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=clean_env(self.env), cwd="/")
+
+    def listed(self):
+        r = self.run("stop", "--list", "--json")
+        return r.json or {}
+
+    def wait_for(self, count):
+        """Until so many run; a figure of the state, not a time."""
+        for _ in range(600):
+            if self.listed().get("count") == count:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def audit(self):
+        return [json.loads(line) for p in sorted((self.dir / "audit").glob("*.jsonl")) for line in p.read_text().splitlines()]
+
+    def close(self):
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def apart(command, env, terminal=True):
+    """Runs COMMAND below a process that nobody here started any more (it forked twice), at a terminal of its own."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cordon-apart-"))
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                pid, fd = pty.fork() if terminal else (os.fork(), -1)
+                if pid == 0:
+                    out = os.open(folder / "out", os.O_WRONLY | os.O_CREAT)
+                    os.dup2(out, 1)
+                    os.dup2(out, 2)
+                    os.execve(command[0], command, env)
+                (folder / "new").write_text(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+                (folder / "new").rename(folder / "status")
+        finally:
+            os._exit(0)  # nothing of the test's own runs in here
+    os.wait()
+    for _ in range(3000):
+        if (folder / "status").exists():
+            break
+        time.sleep(0.02)
+    code = int((folder / "status").read_text()) if (folder / "status").exists() else None
+    text = (folder / "out").read_text(errors="replace") if (folder / "out").exists() else ""
+    shutil.rmtree(folder)
+    return code, text
+
+
+def finish(p):
+    try:
+        out, err = p.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        out, err = p.communicate()
+    try:
+        return p.returncode, json.loads(out), err.decode()
+    except ValueError:
+        return p.returncode, {}, err.decode() + out.decode()
+
+
+def stop_and_resume(who):
+    s = State(who)
+    mark = 9000000 + os.getpid()  # seconds that no other test sleeps
+    runs = [s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark), *["0"] * i) for i in range(5)]
+    tap.ok(s.wait_for(5), f"{who}: five programs run", s.listed())
+    r = s.run("stop", "--json", "--why", "a\x1b[31mtest\nof it")
+    ended = [finish(p) for p in runs]
+    tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
+    tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: and lists each by its id")
+    tap.ok(all(c == 1 and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
+               and j["error"]["category"] == "EARLY_ABORT" and "test of it" in j["reason"] for c, j, _ in ended),
+           f"{who}: each result says who stopped it and why", ended[0])
+    left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout
+    tap.eq(left, b"", f"{who}: no program is left")
+    r = s.run("exec", "--json", "--", "/bin/true")
+    tap.ok(r.code == 3 and r["status"] == "denied" and r["layer"] == "gate" and r.rules() == ["gate.stopped"],
+           f"{who}: new ones are refused by name", r.story())
+    r = s.run("stop", "--list")
+    tap.ok("stopped since" in r.out and "\x1b" not in r.out and "^[" in r.out, f"{who}: the flag is shown safely", repr(r.out))
+    tap.ok(s.run("resume", "--why", "fixed").code == 0 and s.run("exec", "--", "/bin/true").code == 0, f"{who}: resume lets them in again")
+    kinds = [e["kind"] for e in s.audit()]
+    tap.ok(kinds.count("stop") == 6 and kinds.count("resume") == 1 and kinds.count("refusal") == 1,
+           f"{who}: the stop, each run that it ended, the refusal and the resume are in the audit", kinds)
+    # a supervisor that does not listen
+    p = s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark))
+    tap.ok(s.wait_for(1), f"{who}: one more runs")
+    os.kill(supervisor(s), signal.SIGSTOP)
+    r = s.run("stop", "--json", "--patience", "500ms")
+    tap.ok(r["count"] == 1 and r["runs"][0]["end"] == "killed", f"{who}: a supervisor that does not answer is killed", r.story())
+    tap.eq(finish(p)[0], -signal.SIGKILL, f"{who}: for good")
+    for _ in range(100):
+        left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout
+        if not left:
+            break
+        time.sleep(0.05)
+    tap.eq(left, b"", f"{who}: and its program with it")
+    s.run("resume")
+    # what is broken does not keep anybody from stopping
+    (s.dir / "audit").rename(s.dir / "away")
+    (s.dir / "audit").write_text("not a folder")
+    r = s.run("stop", "--json")
+    tap.ok(r["stopped"] is True and r.code == 1 and "not recorded" in r.err, f"{who}: stop works with a broken audit, and says so", r.story())
+    s.close()
+
+
+def supervisor(s):
+    return s.listed()["runs"][0]["supervisor"]
+
+
+def places_and_rates(who):
+    s = State(who)
+    narrow = s.policy("rates:\n  concurrent: 3\n")
+    runs = [s.start("exec", "--json", "--policy", narrow, "--timeout", "60s", "--", "/bin/sleep", "40") for _ in range(3)]
+    tap.ok(s.wait_for(3), f"{who}: three places, three programs")
+    r = s.run("exec", "--json", "--policy", narrow, "--no-wait", "--", "/bin/true")
+    tap.ok(r.code == 3 and r.rules() == ["gate.busy"], f"{who}: the fourth is refused at once with --no-wait", r.story())
+    late = s.start("exec", "--policy", narrow, "--", "/bin/echo", "at last")
+    time.sleep(0.5)
+    tap.ok(late.poll() is None, f"{who}: without it, it waits")
+    os.kill(supervisor(s), signal.SIGKILL)
+    out, err = late.communicate(timeout=60)
+    tap.ok(out == b"at last\n" and b"waiting for a place" in err, f"{who}: and takes the place of one that was killed", out, err)
+    for p in runs:
+        p.terminate()
+        p.communicate()
+    few = s.policy("rates:\n  executions: 5\n")  # four were in this window already
+    codes = [s.run("exec", "--json", "--policy", few, "--", "/bin/true") for _ in range(2)]
+    tap.ok(codes[0].code == 0 and codes[1].code == 3 and codes[1].rules() == ["gate.rate"] and
+           1 <= (codes[1]["error"] or {}).get("retry_after_s", 0) <= 60, f"{who}: the rate holds across processes", codes[0].story(), codes[1].story())
+    s.close()
+
+
+def breakers(who):
+    s = State(who)
+    ends = [s.run("exec", "--json", "--timeout", "50ms", "--", "/bin/sleep", "9") for _ in range(4)]
+    tap.ok([r["status"] for r in ends] == ["timeout"] * 3 + ["denied"] and ends[3].rules() == ["gate.breaker"] and
+           0 < ends[3]["error"]["retry_after_s"] <= 60, f"{who}: three time-outs of the same: the fourth is answered at once", [r["reason"] for r in ends], ends[3].story())
+    tap.eq(s.run("exec", "--timeout", "51ms", "--", "/bin/true").code, 0, f"{who}: another program is not concerned")
+    ends = [s.run("exec", "--", "/bin/false").code for _ in range(5)]
+    tap.eq(ends, [1] * 5, f"{who}: an exit status is no failure of exec")
+    tap.ok([e for e in s.audit() if e["kind"] == "breaker"], f"{who}: the breaker's opening is in the audit")
+    s.close()
+
+
+CODE = "print(6 * 7)  # \x1b]0;owned\x07 \u202e gnp.elif\n"
+
+
+def approvals(who):
+    s = State(who)
+    hitl = s.policy("approval:\n  mode: HITL\n")
+    path = s.home / "p.py"
+    path.write_text(CODE)
+    os.chmod(path, 0o644)
+    ask = ["run", "--json", "--policy", hitl, "--no-wait", "--profile", "standard", str(path)]
+    command = programs.command(["approve"], who)
+    env = clean_env(s.env)
+    r = s.run(*ask)
+    tap.ok(r.code == 3 and r["status"] == "denied" and r.rules() == ["gate.approval"] and "cordon approve" in r["violations"][0]["hint"],
+           f"{who}: HITL: refused until a person says yes", r.story())
+    listed = s.run("approve", "list", "--json").json
+    tap.ok(listed and len(listed) == 1 and listed[0]["state"] == "asked", f"{who}: the question is in the list", listed)
+    ident = listed[0]["id"] if listed else "none"
+    shown = s.run("approve", "show", ident)
+    tap.ok("print(6 * 7)" in shown.out and not any(c in shown.out for c in "\x1b\x07\u202e") and "sha256:" in shown.out,
+           f"{who}: show prints the code, and nothing in it acts on a terminal", repr(shown.out))
+    tap.eq((s.run("approve", "show", ident, "--json").json or {}).get("code"), CODE, f"{who}: --json has it byte for byte")
+    r = s.run("approve", "yes", ident, "--why", "me")
+    tap.ok(r.code == 3 and "who asks does not answer" in r.err, f"{who}: the process that asked cannot say yes", r.err)
+    code, text = apart([*command, "yes", ident, "--why", "sly"], env, terminal=False)
+    tap.ok(code == 3 and "terminal of your own" in text, f"{who}: nor one that forked away from it", code, text)
+    code, text = apart([*command, "yes", ident, "--why", "read it"], env)
+    tap.ok(code == 0, f"{who}: a person at a terminal of his own can", code, text)
+    r = s.run(*ask)
+    tap.ok(r.code == 0 and r["stdout"] == "42\n", f"{who}: then exactly that runs", r.story())
+    r = s.run(*ask)
+    tap.ok(r.code == 3 and r.rules() == ["gate.approval"], f"{who}: once", r.story())
+    second = (s.run("approve", "list", "--json").json or [{}])[0].get("id", "none")
+    path.write_text(CODE + "\n")
+    r = s.run(*ask)
+    tap.ok(r.code == 3 and second not in r["reason"], f"{who}: a byte more is another question", r.story())
+    tap.eq(s.run("approve", "no", second, "--why", "no more").code, 0, f"{who}: anybody may say no")
+    path.write_text(CODE)
+    r = s.run(*ask)
+    tap.ok(r.code == 3 and r.rules() == ["gate.denied"] and "no more" in r["reason"], f"{who}: denied, with the reason", r.story())
+    # a run that waits goes on when it is answered
+    path.write_text("print('waited')\n")
+    waiting = s.start("run", "--json", "--policy", hitl, "--profile", "standard", str(path))
+    ident = None
+    for _ in range(400):
+        for a in s.run("approve", "list", "--json").json or []:
+            if "waited" in s.run("approve", "show", a["id"], "--json")["code"]:
+                ident = a["id"]
+        if ident:
+            break
+        time.sleep(0.05)
+    code, text = apart([*command, "yes", ident or "none", "--why", "fine"], env)
+    got = finish(waiting)
+    tap.ok(code == 0 and got[1].get("stdout") == "waited\n", f"{who}: a run that waits goes on after the yes", code, text, got)
+    if who == "user" and os.geteuid() == 0:
+        strict = s.policy("approval:\n  mode: HITL\n  approvers: other-user\n")
+        config = s.home / "config" / "cordon"
+        config.mkdir(parents=True)
+        shutil.copy(strict, config / "policy.yaml")
+        for p in (config.parent, config, config / "policy.yaml"):
+            s.own(p)
+        os.chmod(config / "policy.yaml", 0o600)
+        own = dict(s.env, XDG_CONFIG_HOME=str(config.parent))
+        r = cordon(programs, ["run", "--json", "--no-wait", "--profile", "standard", str(path)], who, env=own)
+        ident = (s.run("approve", "list", "--json").json or [{}])[-1].get("id", "none")
+        code, text = apart([*command, "yes", ident, "--why", "same user"], clean_env(own))
+        tap.ok(code == 3 and "another user" in text, "other-user: the same uid is not enough", code, text)
+        code, text = apart([*programs.command(["approve"], "root"), "yes", ident, "--why", "root looked"], env)
+        tap.ok(code == 0, "other-user: root can, in the user's folder", code, text)
+        owners = {p.stat().st_uid for p in s.dir.rglob("*")}
+        tap.eq(owners, {ROOTLESS}, "and leaves no file of its own there")
+    records = [e for e in s.audit() if e["kind"] == "approval"]
+    words = json.dumps(records)
+    tap.ok("read it" in words and "no more" in words and "gate.approval.answered" in words,
+           f"{who}: questions, answers and reasons are in the audit", len(records))
+    s.close()
+
+
+def arena(who):
+    s = State(who)
+    for name, verdict in (("yes", "approve"), ("no", "reject")):
+        judge = s.home / name
+        judge.write_text("#!/bin/sh\ncat >/dev/null\nprintf 'cordon-verdict 1\\ncode %s\\nverdict " + verdict +
+                         "\\nreason a test\\n' \"$CORDON_CODE_SHA256\"\n")
+        os.chmod(judge, 0o755)
+        s.own(judge)
+    def policy(*judges):
+        rows = "".join(f"    - name: j{i}\n      command: [{s.home / j}]\n" for i, j in enumerate(judges))
+        return s.policy("arena:\n  enabled: true\n" + (f"  judges:\n{rows}" if judges else ""))
+    agree, disagree, empty = policy("yes", "yes"), policy("yes", "no"), policy()
+    r = s.run("exec", "--json", "--policy", agree, "--", "/bin/true")
+    tap.eq(r.code, 0, f"{who}: two judges agree: it runs", r.story())
+    r = s.run("exec", "--json", "--policy", disagree, "--", "/bin/true")
+    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: one does not: it is blocked", r.story())
+    r = s.run("exec", "--json", "--policy", empty, "--", "/bin/true")
+    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "no judges" in r["reason"], f"{who}: an arena without judges blocks by name", r.story())
+    s.close()
+
+
+def roles(who):
+    s = State(who)
+    r = s.run("exec", "--json", "--role", "explore", "--", "/bin/true")
+    tap.ok(r.code == 3 and r.rules() == ["gate.role"], f"{who}: a worker of type explore runs nothing", r.story())
+    # host functions that the code calls pass the gate, too
+    call = "try:\n    print(echo(1))\nexcept RuntimeError as e:\n    print('no:', e)\n"
+    options = ["run", "--json", "--profile", "standard", "--tool", "echo"]
+    r = s.run(*options, "-", text=call)
+    tap.ok(r["stdout"] == "{'args': [1], 'kwargs': None}\n" and not r["violations"], f"{who}: a call of risk low is made", r.story())
+    r = s.run(*options, "--policy", s.policy("tools:\n  echo: {risk: critical}\n"), "-", text=call)
+    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.system"] and r["status"] == "ok",
+           f"{who}: one of risk critical is not, and the program reads why", r.story())
+    r = s.run(*options, "--policy", s.policy("roles:\n  execute:\n    tools: [run]\n"), "-", text=call)
+    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.role"], f"{who}: nor one that the role does not have", r.story())
+    s.close()
+
+
+def state_folder(who):
+    """A program never writes what the gate and the audit believe."""
+    s = State(who)
+    s.run("exec", "--", "/bin/true")
+    inside, beside = s.dir / "audit", s.home / "beside"
+    beside.mkdir()
+    s.own(beside)
+    for path, fine in ((s.dir.parent, False), (s.dir, False), (inside, False), (s.dir / "gate.live", False), (beside, True)):
+        r = s.run("exec", "--json", "--rw", path, "--", "/bin/true")
+        tap.ok((r.code == 0) == fine and (fine or "state folder" in r.err), f"{who}: --rw {str(path).replace(str(s.home), '...')}: "
+               + ("runs" if fine else "refused by name"), r.story())
+    s.close()
+
+
+def escalation():
+    r = cordon(programs, ["escalate", "--category", "CODE", "--attempt", "3", "--json"])
+    tap.ok(r.code == 0 and r["action"] == "escalate" and r["next_tier"] == "coder", "escalate: the third failure goes up", r.out)
+    r = cordon(programs, ["escalate", "--category", "TIMEOUT", "--attempt", "1", "--optional"])
+    tap.ok(r.code == 0 and r.out.startswith("skip\n"), "escalate: an optional step that timed out is skipped", r.out)
+    r = cordon(programs, ["escalate", "--category", "CODE", "--attempt", "3", "--tier", "architect"])
+    tap.ok(r.code == 0 and r.out.startswith("stop\n"), "escalate: above the top tier there is nobody", r.out)
+    for bad in (["--category", "X", "--attempt", "1"], ["--category", "CODE"], ["--attempt", "1"], ["--category", "CODE", "--attempt", "0"],
+                ["--category", "CODE", "--attempt", "1", "--tier", "boss"], ["--category", "CODE", "--attempt", "1", "more"]):
+        r = cordon(programs, ["escalate", *bad])
+        tap.ok(r.code == 2 and r.err.count("\n") == 1, f"escalate {' '.join(bad)}: usage", r.err)
+
+
+for who in users():
+    stop_and_resume(who)
+    places_and_rates(who)
+    breakers(who)
+    approvals(who)
+    arena(who)
+    roles(who)
+    state_folder(who)
+escalation()
+tap.done()

@@ -1,0 +1,453 @@
+"""The warm pool, sessions and the REPL as people use them, with the real interpreter, as root and as an ordinary user.
+
+Usage: pool.py BUILD. What the holder does with clients that are none, and with a template that dies under a crowd, is
+in src/pool/test_holder.c too, with a small guest; here every part is the product's."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import tapsys
+
+BUILD = sys.argv[1]
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+OURS = {(s.st_dev, s.st_ino): p.name for p in programs.bin.iterdir() for s in [p.stat()]}
+
+
+def ours():
+    """{pid: name} of every process that runs one of this test's own programs, in whatever namespace."""
+    found = {}
+    for p in pathlib.Path("/proc").iterdir():
+        if p.name.isdigit():
+            try:
+                s = os.stat(p / "exe")
+                if (s.st_dev, s.st_ino) in OURS and "Z" not in (p / "stat").read_text().rsplit(")", 1)[1].split()[0]:
+                    found[int(p.name)] = OURS[s.st_dev, s.st_ino]
+            except OSError:
+                pass
+    return found
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds * tapsys.SLOW
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.02)
+    return condition()
+
+
+class User:
+    def __init__(self, who):
+        self.who = who
+
+    def __call__(self, *args, text=None, **more):
+        return tapsys.cordon(programs, args, self.who, text=text, **more)
+
+    def ok(self, good, name, *details):
+        return tap.ok(good, f"{self.who}: {name}", *[self.tell(d) for d in details])
+
+    @staticmethod
+    def tell(d):
+        if isinstance(d, tapsys.Run):
+            d.json = d.json if isinstance(d.json, dict) else None
+            return d.story()
+        return d
+
+    def status(self):
+        return self("pool", "status", "--json").json or {}
+
+    def template(self, name):
+        return next((t for t in self.status().get("templates", ()) if t["name"] == name), {})
+
+    def full(self, name):
+        return until(lambda: (lambda t: t if t.get("ready") and t["ready"] == t["warm"] and not t["asked"] else None)(self.template(name)))
+
+    def cell(self, session, source, *options, **more):
+        return self("session", "run", "--json", *options, session, "-", text=source, **more)
+
+    def sessions(self):
+        return {s["session"]: s for s in self("session", "list", "--json").json or () if s["state"] != "over"}
+
+    def new(self, *words):
+        r = self("session", "new", *words)
+        return r.out.strip() if r.code == 0 else f"not-made-{r.err.strip()}"
+
+
+# --- the pool ---------------------------------------------------------------------------------------
+
+def pool(u):
+    r = u("pool", "status")
+    u.ok(r.code == 1 and "no holder" in r.out, "no holder: said so", r)
+    starts = [subprocess.Popen(programs.command(["pool", "start", "--profile", "strict", "--size", "3"], u.who), env=tapsys.clean_env({}, u.who),
+                               stdin=subprocess.DEVNULL, cwd="/") for _ in range(8)]
+    codes = [p.wait(60) for p in starts]
+    holders = [pid for pid, name in ours().items() if name == "cordon-holder"]
+    u.ok(codes == [0] * 8 and len(holders) == 1, "eight start it at once: there is one", codes, holders)
+    pid = u.status().get("pid")
+    u.ok(pid == holders[0], "and it is the one that answers")
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    u.ok("NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, "it has narrowed itself")
+    fds = pathlib.Path(f"/proc/{pid}/fd")
+    if os.geteuid() == 0:
+        kinds = sorted({os.readlink(f).split(":")[0] for f in fds.iterdir() if int(f.name) < 3})
+        u.ok(kinds == ["/dev/null"], "and has no descriptor of its caller", kinds)
+        u.ok(pathlib.Path(f"/proc/{pid}/environ").read_bytes() in (b"", b"\0"), "nor a variable")
+    t = u.full("strict")
+    u.ok(t and t["state"] == "ready" and t["ready"] == 3, "three children wait", u.status())
+
+    made, leases = t["made"], u.status()["leases"]
+    r = u("run", "--json", "-", text="x = 6\nprint('hello')\nx * 7\n")
+    u.ok(r["status"] == "ok" and r["stdout"] == "hello\n" and r["value"] == "42", "a run", r)
+    u.ok(not tapsys.shape_faults(r.json), "has its shape", tapsys.shape_faults(r.json))
+    u.ok(u.status()["leases"] == leases + 1, "was a warm one")
+    t = u.full("strict")
+    u.ok(t and t["made"] == made + 1, "and one child was made in its place", t)
+    marks = [u("run", "--json", "-", text="try:\n    print(mark)\nexcept NameError:\n    print('none')\nmark = 1\n")["stdout"] for _ in range(5)]
+    u.ok(marks == ["none\n"] * 5, "a child is used once", marks)
+    cold = u("run", "--json", "--ro", "/usr/share/doc:/doc", "-", text="print(1)\n")
+    u.ok(cold["status"] == "ok" and u.status()["leases"] == leases + 6, "what a warm child cannot have is built as always", cold)
+    u("pool", "start", "--profile", "standard", "--size", "1")
+    u.full("standard")
+    envs = [u("run", "--json", "--profile", "standard", "--env", "A=1", "--env", "HOME=/workspace", *where, "-",
+              text="import os\nprint(sorted(os.environ.items()))\n") for where in ((), ("--ro", "/usr/share/doc:/doc"))]
+    u.ok(envs[0]["stdout"] == envs[1]["stdout"] and "('A', '1'), ('HOME', '/workspace')" in envs[0]["stdout"]
+         and u.status()["leases"] == leases + 7, "variables: warm or not, a program sees the same", *envs)
+
+    results = []
+    crowd = [threading.Thread(target=lambda i=i: results.append(u("run", "--json", "-", text=f"print({i})\n")["stdout"])) for i in range(12)]
+    [c.start() for c in crowd]
+    [c.join() for c in crowd]
+    u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve at once", results)
+    r = u("run", "--json", "-", text="import os\n")
+    u.ok(r["status"] == "blocked" and r.code == 3, "the judge is the same", r)
+    r = u("run", "--json", "--timeout", "300ms", "-", text="print('before')\nwhile True: pass\n")
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "so are the limits", r)
+
+    # a template that dies
+    u.full("strict")
+    before = u.template("strict")
+    templates = [p for p, n in ours().items() if n == "cordon-python" and pathlib.Path(f"/proc/{p}/status").read_text().split("PPid:\t")[1].split()[0]
+                 in [str(q) for q, m in ours().items() if m == "cordon-nest"] and b"strict" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+    u.ok(len(templates) == 1, "there is one template of the profile", templates, ours())
+    os.kill(templates[0], signal.SIGKILL)
+    t = until(lambda: (lambda t: t if t.get("crashes") == before["crashes"] + 1 and t["ready"] == 3 else None)(u.template("strict")))
+    u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "killed: it is noticed, told and repaired", u.status())
+    r = u("run", "--json", "-", text="print(1)\n")
+    u.ok(r["stdout"] == "1\n", "and runs go on", r)
+
+    # a client that is killed in the middle of a run
+    u.full("strict")
+    quiet = ours()
+    client = subprocess.Popen(programs.command(["run", "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, cwd="/",
+                              stdout=subprocess.DEVNULL)
+    client.stdin.write(b"while True: pass\n")
+    client.stdin.close()
+    u.ok(until(lambda: u.template("strict").get("lent") == 1), "a client has a child")
+    client.kill()
+    client.wait()
+    u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
+         "killed in its run: the child is gone", quiet, ours())
+
+
+def strangers(u):
+    path = next(pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"], "run").glob("holder-*.sock"))
+    refused, bad = u.status()["refused_peers"], u.status()["bad_frames"]
+    for junk in (b"", b"\x80", b"\x00" * 4000, bytes(range(256)) * 200, b"\x82\x18\x20\x00"):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.settimeout(10)
+        try:
+            s.connect(str(path))
+            s.send(junk)
+            gone = s.recv(10) == b""
+        except OSError:
+            gone = True
+        s.close()
+        if u.who == "root" or os.geteuid() != 0:
+            u.ok(gone, f"garbage of {len(junk)} bytes: the connection is closed")
+    if os.geteuid() == 0 and u.who == "user":
+        u.ok(u.status()["refused_peers"] >= refused + 5, "root is not this user: refused", u.status())
+    elif os.geteuid() == 0:
+        u.ok(u.status()["bad_frames"] >= bad + 3, "and counted", u.status())
+        r = tapsys.cordon(programs, ["pool", "status", "--json"], "user", env={"CORDON_STATE": str(path.parents[1])})
+        u.ok(r.code != 0, "another user does not get to it", r)
+    u.ok(u("run", "--json", "-", text="print(1)\n")["stdout"] == "1\n", "and it serves its own user")
+
+
+# --- sessions ---------------------------------------------------------------------------------------
+
+def sessions(u):
+    s = u.new("--profile", "standard", "--env", "ONE=1")
+    u.ok(re.fullmatch(r"s-[0-9a-f]{8}", s), "a session is made", s)
+    u.cell(s, "import os, json\nx = {'a': [1, 2]}\ndef f(n):\n    return n * 2\nopen('/workspace/file', 'w').write('kept')\n")
+    r = u.cell(s, "x['a'].append(f(21))\nx\n")
+    u.ok(r["status"] == "ok" and r["value"] == "{'a': [1, 2, 42]}" and r["session"] == s, "variables live on, the last value comes back", r)
+    u.ok(not tapsys.shape_faults(r.json), "a call has its shape", tapsys.shape_faults(r.json))
+    r = u.cell(s, "open('/workspace/new', 'w').write('1')\nopen('/workspace/file', 'a').close()\nopen('/workspace/file', 'r+').write('k')\n")
+    u.ok(r["files"] == [{"path": "/workspace/file", "bytes": 4, "change": "modified"}, {"path": "/workspace/new", "bytes": 1, "change": "created"}],
+         "files are what this call touched", r["files"])
+    time.sleep(0.05)
+    u.ok(u.cell(s, "1\n")["files"] == [], "and nothing else")
+    r = u.cell(s, "open('/workspace/file').read(), os.environ['ONE']\n")
+    u.ok(r["value"] == "('kept', '1')", "files and variables of the environment too", r)
+    r = u.cell(s, "os.environ.get('TWO'), input()\n", "--env", "TWO=2", "--stdin", "/etc/hostname" if os.path.exists("/etc/hostname") else "/etc/passwd")
+    u.ok(r["status"] == "ok" and r["value"].startswith("('2', '"), "a call's own variables and input", r)
+    r = u.cell(s, "input()\n")
+    u.ok((r["error"] or {}).get("type") == "EOFError", "which end with it", r)
+    r = u.cell(s, "1 / 0\n")
+    u.ok(r["status"] == "error" and r["error"]["type"] == "ZeroDivisionError" and r["exit_code"] == 1, "an error", r)
+    r = u.cell(s, "x['a'][0]\n")
+    u.ok(r["value"] == "1", "is not the end of it", r)
+    r = u.cell(s, "FINAL(x['a'])\nx = None\n")
+    u.ok(r["is_final"] is True and r["final"] == "[1, 2, 42]" and r["status"] == "ok", "FINAL", r)
+    r = u.cell(s, "def f(:\n")
+    u.ok(r["status"] == "blocked" and r["error"]["type"] == "ValidationError", "what does not parse is refused", r)
+    r = u.cell(s, "import sys\nsys.exit(3)\n")
+    u.ok(r["exit_code"] == 3 and u.cell(s, "len(x['a'])\n")["value"] == "3", "nor is sys.exit the end of it", r)
+    strict = u.new()
+    r = u.cell(strict, "y = 1\n")
+    r = u.cell(strict, "import os\n")
+    u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == 3, "a refusal by the rules", r)
+    u.ok(u.cell(strict, "y\n")["value"] == "1", "leaves it as it was")
+    u("session", "close", strict)
+    r = u.cell(s, "for i in range(20000): print('ä' * 9)\n")
+    u.ok(r["truncated"] and 90000 < len(r["stdout"]) <= 100100 and r["stdout_bytes"] == 20000 * 19, "100,000 characters of output", len(r["stdout"] or ""), r)
+    r = u.cell(s, "for i in range(30): echo(i)\n", "--tool", "echo")
+    r2 = u.cell(s, "for i in range(30): echo(i)\n", "--tool", "echo")
+    u.ok(r["status"] == "ok" and r2["status"] == "error" and u.sessions()[s]["host_calls"] >= 50, "50 calls of host functions, all calls together", r, r2)
+
+    row = u.sessions()[s]
+    u.ok(row["state"] == "idle" and row["memory_mb"] > 0.5 and row["files_bytes"] >= 4096 and row["profile"] == "standard" and row["role"] is None,
+         "the list knows what it holds", row)
+    big = u.cell(s, "hold = bytearray(40 * 1024 * 1024)\nfor i in range(0, len(hold), 4096): hold[i] = 1\n")
+    u.ok(u.sessions()[s]["memory_mb"] > row["memory_mb"] + 35, "memory is counted", row, u.sessions()[s], big)
+
+    lines = [json.loads(line) for line in u("session", "export", s).out.splitlines()]
+    u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "what it saw and did", lines[0])
+    u.ok(all({"call", "began", "ended", "source", "result"} <= set(l) for l in lines[1:]) and lines[2]["source"] == "x['a'].append(f(21))\nx\n"
+         and lines[2]["result"]["value"] == "{'a': [1, 2, 42]}" and [l["call"] for l in lines[1:]] == list(range(1, len(lines))),
+         "a line a call: source, result, times, in order", lines[2])
+    r = u("session", "close", s)
+    u.ok(r.code == 0 and s not in u.sessions(), "closed", r)
+    r = u.cell(s, "1\n")
+    u.ok(r["status"] == "refused" and "closed" in r["reason"] and r.code == 5, "for good, and said so", r)
+    r = u("session", "export", s)
+    u.ok(r.code == 0 and len(r.out.splitlines()) == len(lines), "its records can still be read")
+    r = u.cell("never-was", "1\n")
+    u.ok(r["status"] == "refused" and "there is no session" in r["reason"], "one that never was", r)
+    r = u("session", "new", "Not a name")
+    u.ok(r.code == 2, "a name that is none", r)
+
+
+def session_ends(u):
+    s = u.new("--profile", "standard", "timed")
+    r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", "300ms")
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a time-out", r)
+    r = u.cell(s, "1\n")
+    u.ok("wall time limit" in (r["reason"] or ""), "is the end of the session, by name", r)
+    for name, source, status, words in (("memory", "x = []\nwhile True: x.append(bytearray(10**6))\n", ("memory",), None),
+                                        ("exit", "import os\nos._exit(3)\n", ("error",), "exit"),
+                                        ("signal", "import os\nos.kill(os.getpid(), 11)\n", ("crashed",), "signal 11"),
+                                        ("garbage", "import os\nos.write(3, b'garbage')\nwhile True: pass\n", ("error",), "garbage")):
+        s = u.new("--profile", "standard", "--memory", "128m", f"by-{name}")
+        r = u.cell(s, source)
+        over = u.cell(s, "1\n")
+        if name == "memory":  # MemoryError is the program's own to survive; the session lives if it did
+            u.ok(r["status"] == "memory" and over["status"] in ("ok", "refused"), f"{name}: {r['reason']}", r, over)
+            u("session", "close", s)
+        else:
+            u.ok(r["status"] in status and over["status"] == "refused" and words in over["reason"], f"{name}: {over['reason']}", r, over)
+    s = u.new("--idle", "300ms")
+    time.sleep(1.0 * tapsys.SLOW)
+    r = u.cell(s, "1\n")
+    u.ok(r["status"] == "refused" and "idle for" in r["reason"] and "--idle" in r["reason"], f"idle: {r['reason']}", r)
+
+    s = u.new("--profile", "standard", "left")
+    client = subprocess.Popen(programs.command(["session", "run", s, "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, cwd="/")
+    client.stdin.write(b"while True: pass\n")
+    client.stdin.close()
+    u.ok(until(lambda: u.sessions().get(s, {}).get("state") == "busy"), "a call is under way")
+    r = u.cell(s, "1\n")
+    u.ok(r["status"] == "refused" and "another call" in r["reason"], "nobody else has it meanwhile", r)
+    client.kill()
+    client.wait()
+    u.ok(until(lambda: s not in u.sessions()), "its client is killed: so is it")
+    r = u.cell(s, "1\n")
+    u.ok("client went away" in (r["reason"] or ""), "by name", r)
+
+    s = u.new("--profile", "standard", "stuck")
+    client = subprocess.Popen(programs.command(["session", "run", "--json", s, "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, cwd="/")
+    client.stdin.write(b"print('x')\nwhile True: pass\n")
+    client.stdin.close()
+    until(lambda: u.sessions().get(s, {}).get("state") == "busy")
+    u.ok(u("session", "close", s).code == 0, "one in a call can be closed")
+    result = json.loads(client.stdout.read())
+    u.ok(client.wait() != 0 and result["status"] in ("crashed", "error"), "its client sees the end of it", result)
+
+    s = u.new("--profile", "standard", "busy-threads")
+    u.cell(s, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()\n")
+    time.sleep(0.2)
+    pids = [p for p, n in ours().items() if n == "cordon-python" and len(os.listdir(f"/proc/{p}/task")) > 1]
+    ticks = [sum(map(int, pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[11:13])) for p in pids]
+    time.sleep(0.5)
+    later = [sum(map(int, pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[11:13])) for p in pids]
+    u.ok(pids and ticks == later, "a thread that was left behind uses no time between two calls", pids, ticks, later)
+    u.ok(u.cell(s, "1\n")["value"] == "1", "and does not keep it from the next")
+    u("session", "close", s)
+
+
+def forks(u):
+    u.new("--profile", "standard", "a")
+    u.cell("a", "x = [1]\nopen('/workspace/f', 'w').write('a')\nopen('/tmp/t', 'w').write('a')\n")
+    r = u("session", "fork", "a", "b")
+    u.ok(r.code == 0 and r.out == "b\n", "a live session is forked", r)
+    u.ok(u.cell("b", "x.append(2)\nopen('/workspace/f').read() + open('/tmp/t').read()\n")["value"] == "'aa'", "with its files")
+    u.cell("b", "open('/workspace/f', 'w').write('b')\nopen('/tmp/t', 'w').write('b')\nopen('/workspace/only-b', 'w').close()\n")
+    r = u.cell("a", "import os\nx, open('/workspace/f').read(), open('/tmp/t').read(), os.listdir('/workspace')\n")
+    u.ok(r["value"] == "([1], 'a', 'a', ['f'])", "both go on independently", r)
+    r = u("session", "fork", "b", "c")
+    u.ok(r.code == 0 and u.cell("c", "x, open('/workspace/f').read()\n")["value"] == "([1, 2], 'b')", "a branch of a branch", r)
+    u.ok(u.sessions()["c"]["generation"] == 2, "knows how far it is from the first")
+    u("session", "close", "a")
+    u("session", "close", "b")
+    r = u.cell("c", "x.append(3)\nx\n")
+    u.ok(r["value"] == "[1, 2, 3]", "and outlives both", r)
+    r = u("session", "fork", "c", "c")
+    u.ok(r.code == 5 and "lives already" in r.err, "not under a name that is taken", r)
+    u.cell("c", "f = open('/workspace/open', 'w')\n")
+    r = u("session", "fork", "c")
+    u.ok(r.code == 3 and "open" in r.err, f"an open file refuses: {r.err.strip()}", r)
+    u.cell("c", "f.close()\nimport mmap\nf = open('/workspace/f', 'r+b')\nm = mmap.mmap(f.fileno(), 1)\nf.close()\n")
+    r = u("session", "fork", "c")
+    u.ok(r.code == 3 and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
+    u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
+    r = u("session", "fork", "c")
+    u.ok(r.code == 3 and "thread" in r.err, f"and threads: {r.err.strip()}", r)
+    u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "refused, it goes on")
+    u("session", "close", "c")
+    u.new("--profile", "standard", "d")
+    r = u.cell("d", "import os\ntry:\n    os.fork()\nexcept OSError as e:\n    print(e.errno)\n")
+    u.ok(r["stdout"] == "1\n" and r["violations"], "a fork that nobody asked for is EPERM and a violation", r)
+    r = u.cell("d", "import random\nrandom.seed\n1\n")
+    u("session", "fork", "d", "e")
+    draws = [u.cell(s, "import os\nos.urandom(8).hex(), random.random()\n")["value"] for s in ("d", "e")]
+    u.ok(draws[0] != draws[1], "a branch draws other random numbers", draws)
+    u("session", "close", "d")
+    u("session", "close", "e")
+    fresh = u.new("--profile", "standard")
+    r = u("session", "fork", fresh)
+    u.ok(r.code == 0 and u.cell(r.out.strip(), "1 + 1\n")["value"] == "2", "one that has done nothing yet can be forked too", r)
+    for s in (fresh, r.out.strip()):
+        u("session", "close", s)
+
+
+def repl(u):
+    r = u("repl", "--profile", "standard", text="x = 6\ndef f(n):\n    return n * x\n\nf(7)\nif x:\n  print('yes')\nelse:\n  print('no')\n\n[1,\n2]\n# nothing\n\n")
+    u.ok(r.code == 0 and r.out == "42\nyes\n[1, 2]\n", "a REPL on a pipe: blocks by the parser's own rule", r)
+    r = u("repl", text="x = 1\nFINAL(x)\nprint('not here')\n")
+    u.ok(r.code == 0 and r.out == "1\n", "ends with FINAL", r)
+    r = u("repl", "--json", text="import os\n1 +\n2\n")
+    rows = [json.loads(line) for line in r.out.splitlines()]
+    u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
+    r = u("repl", "--timeout", "200ms", text="while True: pass\n\n1\n")
+    u.ok(r.code == 4 and "is over" in r.err, "a limit ends it", r)
+    s = u.new("--profile", "standard")
+    u("repl", "--session", s, text="z = 5\n")
+    u.ok(u.cell(s, "z\n")["value"] == "5", "in a session that is there, and stays")
+    u("session", "close", s)
+    main, theirs = pty.openpty()
+    p = subprocess.Popen(programs.command(["repl"], u.who), stdin=theirs, stdout=theirs, stderr=theirs, env=tapsys.clean_env({}, u.who), cwd="/", close_fds=True)
+    os.close(theirs)
+    seen = b""
+
+    def read_until(word):
+        nonlocal seen
+        end = time.monotonic() + 20 * tapsys.SLOW
+        while word not in seen and time.monotonic() < end and select.select([main], [], [], 1)[0] is not None:
+            if select.select([main], [], [], 0.5)[0]:
+                try:
+                    seen += os.read(main, 4096)
+                except OSError:
+                    return
+    read_until(b">>> ")
+    os.write(main, b"for i in range(2):\n")
+    read_until(b"... ")
+    os.write(main, b"  print(i)\n\n'\\x1b[31m'\n")
+    read_until(b"[31m")
+    os.write(main, b"\x04")
+    read_until(b"never")
+    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"\x1b[31m" not in seen, "on a terminal: prompts, and nothing acts on it", seen)
+    os.close(main)
+    u.ok(not u.sessions(), "nothing is left of them", u.sessions())
+
+
+def packages(u):
+    if not os.path.exists("/usr/lib/python3/dist-packages/pandas/__init__.py"):
+        tap.skip(f"{u.who}: packages", "no pandas")
+        return
+    u("pool", "start", "--profile", "standard", "--packages", "--size", "2")
+    t = until(lambda: u.full("standard+packages"), 60)
+    u.ok(t, "a template with packages: one thread", u.status())
+    s = u.new("--profile", "standard", "--packages")
+    r = u.cell(s, "import sys\n'pandas' in sys.modules\n")
+    u.ok(r["value"] == "True", "has them loaded", r)
+    r = u.cell(s, "import pandas as pd, numpy as np\npd.DataFrame({'a': np.arange(4)}).sum().to_dict()\n")
+    u.ok(r["value"] == "{'a': 6}", "and they work", r)
+    r = u.cell(s, "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('figure.png')\n")
+    u.ok(r["status"] == "ok" and any(f["path"] == "/workspace/figure.png" and f["bytes"] > 1000 for f in r["files"]), "a figure is in files", r)
+    r = u("session", "fork", s)
+    u.ok(r.code == 0, "such a session can be forked", r)
+    for name in u.sessions():
+        u("session", "close", name)
+
+
+def ends(u):
+    s = u.new()
+    r = u("pool", "stop")
+    u.ok(r.code == 1 and "1 session lives" in r.err, "a session keeps the holder", r)
+    r = u("pool", "stop", "--force")
+    u.ok(r.code == 0 and not ours(), "unless it is forced; then nothing is left", r, ours())
+    r = u.cell(s, "1\n")
+    u.ok(r["status"] == "refused" and r.code == 5, "without a holder there is no session", r)
+    r = u("run", "--json", "-", text="print(1)\n")
+    u.ok(r["stdout"] == "1\n", "but runs", r)
+
+    u("pool", "start", "--profile", "strict", "--size", "2")
+    u.new("--profile", "standard", "doomed")
+    u.full("strict")
+    holder = u.status()["pid"]
+    os.kill(holder, signal.SIGKILL)
+    u.ok(until(lambda: not ours()), "the holder is killed: everything it held dies with it", ours())
+    u("pool", "start", "--profile", "strict", "--idle", "500ms")
+    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "nobody asks: it ends by itself", ours())
+    u("pool", "start", "--profile", "strict", "--idle", "500ms")
+    s = u.new("--idle", "3s")
+    time.sleep(1.5)
+    u.ok(u("pool", "status").code == 0, "but not while a session lives")
+    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "and when that is over, it does", ours())
+
+
+for who in tapsys.users():
+    user = User(who)
+    pool(user)
+    strangers(user)
+    sessions(user)
+    session_ends(user)
+    forks(user)
+    repl(user)
+    packages(user)
+    ends(user)
+tap.done()
