@@ -175,7 +175,9 @@ static int close_loader(PyObject *module)
     PyObject *type = PyObject_GetAttrString(module, "TestLoader");
     plain_from_name = type ? PyObject_GetAttrString(type, "loadTestsFromName") : NULL;
     test_case = PyObject_GetAttrString(module, "TestCase");
-    int r = plain_from_name && PyType_Check(type) && test_case && PyType_Check(test_case) ? 0 : -1;
+    int r = type && plain_from_name && PyType_Check(type) && test_case && PyType_Check(test_case)
+                ? 0
+                : -1;
     for (size_t i = 0; r == 0 && i < sizeof defs / sizeof *defs; i++)
         r = put_method((PyTypeObject *)type, &defs[i]);
     Py_XDECREF(type);
