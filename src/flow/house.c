@@ -3,6 +3,7 @@
 #include "flow/house.h"
 
 #include "base/limits.h"
+#include "sys/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,22 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
 
 int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
 {
-    const char *writable[LIMIT_BINDS];
+    const char *writable[LIMIT_BINDS] = {NULL};
     size_t count = 0;
     for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
         if (spec->binds[i].writable)
             writable[count++] = spec->binds[i].source;
-    return policy_paths_safe(h->store, writable, count, err);
+    char state[STATE_PATH_MAX];
+    int r = policy_paths_safe(h->store, writable, count, err);
+    if (r == 0 && count)
+        r = state_path(state, sizeof state, err);
+    if (r == 0 && count)
+        r = state_apart(state, writable, count, err);
+    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
+    if (r == 0 && count && runtime && *runtime == '/' &&
+        snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)
+        r = state_apart(state, writable, count, err);
+    return r;
 }
 
 /* ---- gate ---- */

@@ -3,11 +3,12 @@
  * run and the answer is an ancestor of both. So every ancestor counts, except those that start the
  * sessions of people as well: pid 1, processes of other users, and a short list of logins, terminals
  * and multiplexers, which must be root's files to be believed. And whoever answers as the same user
- * needs a terminal of his own: a process that left its tree behind by forking twice has none.
+ * needs a terminal of his own: a process that left its tree behind by forking twice has none, unless it
+ * opens one.
  *
- * This is a fence, not a wall: a program with the same uid that wants to cheat can attach to the
- * terminal of its user. The wall is another user (approval.approvers: other-user). docs/gate.md
- * says so. */
+ * This is a fence, not a wall: a program with the same uid that wants to cheat can leave its tree before
+ * it asks, or attach to the terminal of its user. The wall is another user (approval.approvers:
+ * other-user). docs/gate.md says so. */
 #include "gate/lineage.h"
 
 #include "sys/fd.h"
@@ -104,6 +105,8 @@ int gate_lineage_read(struct gate_lineage *l, pid_t pid, struct err *err)
         l->count++;
         pid = parent;
     }
+    if (pid > 0 && l->count == GATE_LINEAGE_MAX) /* those that are left out might be common */
+        return err_set(err, ERR_LIMIT, "this process has more than %d ancestors", GATE_LINEAGE_MAX);
     return l->count ? 0 : err_sys(err, "read the ancestors of a process in /proc");
 }
 

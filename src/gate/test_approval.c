@@ -489,6 +489,19 @@ static void test_self(void)
                gate_approval_answer(g, id, &self, true, "me", &r, &err) == 0 &&
                strstr(r.reason, "who asks does not answer"),
            "who asked cannot say yes: %s", r.reason);
+    pid_t deep = fork();
+    if (deep == 0) {
+        for (int i = 0, status = 0; i < GATE_LINEAGE_MAX; i++) {
+            pid_t next = fork();
+            if (next > 0)
+                _exit(waitpid(next, &status, 0) == next && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                             : 3);
+        }
+        _exit(gate_lineage_read(&self, getpid(), &err) == ERR_LIMIT ? 0 : 1);
+    }
+    int depth = -1;
+    waitpid(deep, &depth, 0);
+    tap_eq_int(depth, 0, "a tree too deep to be known whole is an error, not a shorter one");
     pid_t child = fork();
     if (child == 0) {
         int dir = open(testing_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

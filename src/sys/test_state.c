@@ -80,6 +80,36 @@ static void folders(const char *top)
     fd_close(fd);
 }
 
+/* What a program may write, against the folder that it must not. */
+static void apart(const char *top)
+{
+    char state[128], above[128], below[128], beside[128], file[128], link[128], missing[128];
+    struct err err = ERR_INIT;
+    snprintf(above, sizeof above, "%s/above", top);
+    snprintf(state, sizeof state, "%s/above/state", top);
+    snprintf(below, sizeof below, "%s/above/state/audit", top);
+    snprintf(beside, sizeof beside, "%s/above/stately", top);
+    snprintf(file, sizeof file, "%s/above/state/gate.live", top);
+    snprintf(link, sizeof link, "%s/link", top);
+    snprintf(missing, sizeof missing, "%s/missing", top);
+    const struct {
+        const char *path;
+        bool safe;
+    } rows[] = {{state, false},  {above, false},    {top, false},  {"/", false},
+                {below, false},  {file, false},     {link, false}, {beside, true},
+                {missing, true}, {"/usr/bin", true}};
+    int fd = -1;
+    tap_ok(mkdir(above, 0700) == 0 && mkdir(state, 0700) == 0 && mkdir(below, 0700) == 0 &&
+               mkdir(beside, 0700) == 0 && symlink(state, link) == 0 &&
+               (fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0,
+           "a state folder in a tree");
+    fd_close(fd);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_eq_int(state_apart(state, &rows[i].path, 1, &err), rows[i].safe ? 0 : ERR_USAGE,
+                   "%s is %s", rows[i].path, rows[i].safe ? "safe" : "not");
+    tap_eq_int(state_apart(missing, &rows[0].path, 1, &err), 0, "no state folder, no danger");
+}
+
 int main(void)
 {
     char top[] = "/tmp/cordon-state-XXXXXX";
@@ -88,6 +118,7 @@ int main(void)
     if (!tap_ok(mkdtemp(top) != NULL, "a place to work in"))
         return tap_done();
     folders(top);
+    apart(top);
     pid_t child = fork();
     if (child == 0) {
         execl("/bin/rm", "rm", "-rf", top, (char *)NULL);

@@ -25,10 +25,11 @@ class State:
     def __init__(self, who):
         self.who = who
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-gate-", dir="/var/tmp"))
-        self.dir = self.home / "state"
+        self.dir = self.home / "deep" / "state"
+        self.dir.parent.mkdir(mode=0o700)
         self.dir.mkdir(mode=0o700)
-        self.own(self.home)
-        self.own(self.dir)
+        for path in (self.home, self.dir.parent, self.dir):
+            self.own(path)
         # the built-in policy: what the other tests widen is what is tried here
         self.env = {"CORDON_STATE": str(self.dir), "XDG_CONFIG_HOME": str(self.home / "none"), "XDG_RUNTIME_DIR": str(self.dir)}
 
@@ -309,6 +310,20 @@ def roles(who):
     s.close()
 
 
+def state_folder(who):
+    """A program never writes what the gate and the audit believe."""
+    s = State(who)
+    s.run("exec", "--", "/bin/true")
+    inside, beside = s.dir / "audit", s.home / "beside"
+    beside.mkdir()
+    s.own(beside)
+    for path, fine in ((s.dir.parent, False), (s.dir, False), (inside, False), (s.dir / "gate.live", False), (beside, True)):
+        r = s.run("exec", "--json", "--rw", path, "--", "/bin/true")
+        tap.ok((r.code == 0) == fine and (fine or "state folder" in r.err), f"{who}: --rw {str(path).replace(str(s.home), '...')}: "
+               + ("runs" if fine else "refused by name"), r.story())
+    s.close()
+
+
 def escalation():
     r = cordon(programs, ["escalate", "--category", "CODE", "--attempt", "3", "--json"])
     tap.ok(r.code == 0 and r["action"] == "escalate" and r["next_tier"] == "coder", "escalate: the third failure goes up", r.out)
@@ -329,5 +344,6 @@ for who in users():
     approvals(who)
     arena(who)
     roles(who)
+    state_folder(who)
 escalation()
 tap.done()

@@ -157,6 +157,12 @@ for bind, why in ((plant, "a folder in which a policy could be planted"), (plant
     tap.ok(r.code == 2 and "which the program may write" in r.err, f"--rw of {why} is refused", r.story())
 r = cordon(programs, ["exec", "--ro", f"{plant}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
 tap.ok(r.code == 0, "read-only it may be seen", r.story())
+state = programs.dir / "house/state"
+(state / "inner").mkdir(parents=True)
+os.chmod(state, 0o700)
+for bind, why in ((state, "the state folder"), (state.parent, "a folder above it"), (state / "inner", "a folder in it")):
+    r = cordon(programs, ["exec", "--rw", f"{bind}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": "/nonexistent", "CORDON_STATE": str(state)})
+    tap.ok(r.code == 2 and "the state folder" in r.err, f"--rw of {why} is refused", r.story())
 (plant / "cordon/policy.yaml").write_text("limits: {timeout: 300ms}\n")
 r = cordon(programs, ["exec", "--json", "--", "/bin/sleep", "9"], env={"XDG_CONFIG_HOME": str(plant)})
 tap.ok(r["status"] == "timeout" and r.seconds < 5, "a limit of the user's policy is the run's", r.story())

@@ -180,14 +180,26 @@ static PyObject *names_of(PyTypeObject *type)
     return r < 0 ? NULL : set;
 }
 
-/* Names like _value_ are what enum offers to its subclasses; it keeps others out itself. */
+static bool is_method(PyObject *value)
+{
+    return value && (PyFunction_Check(value) || Py_IS_TYPE(value, &PyClassMethod_Type) ||
+                     Py_IS_TYPE(value, &PyStaticMethod_Type));
+}
+
+/* Names like _value_ are what enum offers to its subclasses; it keeps others out itself. Of its methods
+ * only those that it documents: _convert_ makes an enumeration of whatever lies in a module. */
 static bool enum_offers(PyTypeObject *type, PyObject *name)
 {
+    static const char *const methods[] = {"_generate_next_value_", "_missing_", "_numeric_repr_",
+                                          "_new_member_", "_value_repr_"};
     Py_ssize_t len = PyUnicode_GET_LENGTH(name);
     if (len < 3 || PyUnicode_READ_CHAR(name, 1) == '_' ||
         PyUnicode_READ_CHAR(name, len - 1) != '_' || PyUnicode_READ_CHAR(name, len - 2) == '_')
         return false;
-    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
+    bool good = !is_method(PyDict_GetItem(type->tp_dict, name));
+    for (size_t i = 0; !good && i < sizeof methods / sizeof *methods; i++)
+        good = PyUnicode_CompareWithASCIIString(name, methods[i]) == 0;
+    PyObject *module = good ? PyDict_GetItemString(type->tp_dict, "__module__") : NULL;
     return module && PyUnicode_Check(module) &&
            PyUnicode_CompareWithASCIIString(module, "enum") == 0;
 }

@@ -4,7 +4,8 @@
  *   string.Formatter.get_field          the same, for each field of a format
  *   functools.update_wrapper, wraps     copies attributes by any name, onto any object
  *   dataclasses                         a class that it makes anew (slots=True) stays the guest's own
- *   unittest.main                       finds tests by import path; what it returns leads to its loader
+ *   unittest.main                       finds tests by import path; what it returns leads to its loader,
+ *                                       and so does load_tests, which the loader calls with itself
  *   contextlib.redirect_stdout          sets an attribute of sys that a private name chooses
  *
  * They are changed in the module itself where other paths lead to the same thing. */
@@ -344,7 +345,7 @@ static int close_dataclasses(PyObject *module)
 
 /* ---- unittest ---- */
 
-static PyObject *plain_main;
+static PyObject *plain_main, *test_case;
 
 /* What a program may ask about its tests afterwards. */
 static PyObject *told_result(PyObject *program)
@@ -423,11 +424,66 @@ static PyObject *unittest_main(PyObject *self, PyObject *args, PyObject *kwargs)
     return told;
 }
 
+/* A loader calls what it finds at any import path, so a guest must never hold one; `load_tests` of a
+ * module is called with it. This is loadTestsFromModule without that protocol. The module's name for it
+ * is looked up last, as there, since code of the guest runs in between. */
+static PyObject *tests_of_module(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *loader, *module, *found = PyList_New(0);
+    (void)self;
+    (void)kwargs; /* pattern: for load_tests alone */
+    if (!found || !PyArg_ParseTuple(args, "OO:loadTestsFromModule", &loader, &module)) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    PyObject *names = PyObject_Dir(module);
+    int r = names ? 0 : -1;
+    for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(names); i++) {
+        PyObject *x = PyObject_GetAttr(module, PyList_GET_ITEM(names, i)), *suite = NULL;
+        r = x ? 0 : -1;
+        if (x && PyType_Check(x) &&
+            PyType_IsSubtype((PyTypeObject *)x, (PyTypeObject *)test_case)) {
+            suite = PyObject_CallMethod(loader, "loadTestsFromTestCase", "O", x);
+            r = suite ? PyList_Append(found, suite) : -1;
+        }
+        Py_XDECREF(suite);
+        Py_XDECREF(x);
+    }
+    Py_XDECREF(names);
+    if (r == 0 && PyObject_HasAttrString(module, "load_tests")) {
+        guard_refuse_own("py.guard.member", "load_tests", "write tests as methods of a TestCase");
+        r = -1;
+    }
+    PyObject *all = r == 0 ? PyObject_CallMethod(loader, "suiteClass", "O", found) : NULL;
+    Py_DECREF(found);
+    return all;
+}
+
+static int close_loader(PyObject *module)
+{
+    static PyMethodDef def = {"loadTestsFromModule", (PyCFunction)(void (*)(void))tests_of_module,
+                              METH_VARARGS | METH_KEYWORDS, NULL};
+    PyObject *type = PyObject_GetAttrString(module, "TestLoader");
+    PyObject *f = PyCFunction_New(&def, NULL), *method = f ? PyInstanceMethod_New(f) : NULL;
+    test_case = PyObject_GetAttrString(module, "TestCase");
+    int r = type && PyType_Check(type) && method && test_case && PyType_Check(test_case) ? 0 : -1;
+    if (r == 0) { /* past the guard on libraries' classes: this is us */
+        r = PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, def.ml_name, method);
+        PyType_Modified((PyTypeObject *)type);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(f);
+    Py_XDECREF(method);
+    return r;
+}
+
 static int close_unittest(PyObject *module)
 {
     static PyMethodDef def = {"main", (PyCFunction)(void (*)(void))unittest_main,
                               METH_VARARGS | METH_KEYWORDS, NULL};
-    return plain_main ? 0 : exchange(module, &def, &plain_main);
+    if (plain_main)
+        return 0;
+    return close_loader(module) < 0 ? -1 : exchange(module, &def, &plain_main);
 }
 
 /* ---- contextlib ---- */
