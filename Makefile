@@ -4,11 +4,12 @@ MESON        = /usr/bin/meson
 NINJA        = ninja --quiet
 PREFIX       = /usr/local
 SOAK         = 10000
+RUNS         = 100000
 FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak pool-soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -31,6 +32,9 @@ bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH
 
 soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
 	@/usr/bin/python3 tests/system/soak.py build $(SOAK)
+
+pool-soak: build	## RUNS=100000 warm runs by two clients: no leak anywhere; prints p99
+	@/usr/bin/python3 tests/system/pool_soak.py build $(RUNS)
 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)

@@ -1,6 +1,7 @@
 /* The holder, live: templates, children and sessions with a small guest in the interpreter's place. This program
  * is all of it: the holder (in a process of its own), its clients, the template (--template) and the
- * guest, which does what it is told over its channel. Usage: test_holder CORDON-NEST */
+ * guest, which does what it is told over its channel. Usage: test_holder CORDON-NEST [ROUNDS [GUEST]]
+ * GUEST: this program from another build, for a holder under a sanitizer, which no jail lets in. */
 #include "base/clock.h"
 #include "base/tap.h"
 #include "jail/template.h"
@@ -664,6 +665,8 @@ int main(int argc, char **argv)
     nest = argv[1];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
+    if (argc > 3)
+        snprintf(self, sizeof self, "%s", argv[3]);
     signal(SIGPIPE, SIG_IGN);
     snprintf(state, sizeof state, "/tmp/cordon-test-holder-XXXXXX");
     if (!mkdtemp(state) || setenv("CORDON_STATE", state, 1) < 0)

@@ -2,6 +2,7 @@
 
 Usage: pool.py BUILD. What the holder does with clients that are none, and with a template that dies under a crowd, is
 in src/pool/test_holder.c too, with a small guest; here every part is the product's."""
+import atexit
 import json
 import os
 import pathlib
@@ -442,6 +443,7 @@ def ends(u):
 
 for who in tapsys.users():
     user = User(who)
+    atexit.register(user, "pool", "stop", "--force")  # also when the test itself breaks
     pool(user)
     strangers(user)
     sessions(user)

@@ -1,6 +1,7 @@
 """How Python programs end, and that the supervisor is none the worse for it.
 
 Usage: python_ends.py BUILD. One row a program: how it must end, exit code, type of the error, what was printed."""
+import atexit
 import sys
 
 import tapsys
@@ -87,6 +88,7 @@ for who in tapsys.users():
     if WARM:
         r = tapsys.cordon(programs, ["pool", "start", "--profile", "standard", "--profile", "open", "--profile", "strict"], who)
         tap.eq(r.code, 0, f"{who}: a pool", r.err)
+        atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)  # also when the test itself breaks
     canaries = tapsys.Canaries(programs, who)
     given = canaries.ro / "input"
     given.write_text("some input\n")
