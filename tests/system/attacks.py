@@ -217,6 +217,50 @@ for who in tapsys.users():
     tap.ok(not cores, f"{who}: no core file", cores)
     canaries.close()
 
+# --- layers input and audit: no probe of C reaches them ---------------------------------------------
+
+def input_attacks(who):
+    """The judge's own cases, as people meet it: `cordon check`, inside the jail."""
+    folder, n = pathlib.Path(__file__).parents[1] / "cases/python/judge", 0
+    for path in sorted(folder.glob("*.case")):
+        head, _, source = path.read_bytes().decode("utf-8", "surrogateescape").partition("\n---\n")
+        fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line and not line.startswith("#"))
+        if fields.get("expect") != "refused" or "escapes" in fields:
+            continue
+        n += 1
+        r = tapsys.cordon(programs, ["check", "--json", "--profile", fields.get("profile", "strict"), "-"], who,
+                          text=source.encode("utf-8", "surrogateescape"))
+        tap.ok(r.code == 3 and r["is_safe"] is False and r["violations"], f"{who}: input: {path.stem} is refused", r.story())
+    return n
+
+
+def audit_attacks(who):
+    """What a program, or its words, could do to the log."""
+    state = pathlib.Path(tapsys.House.of(who)["CORDON_STATE"])
+    log = lambda: sorted((state / "audit").glob("*.jsonl"))[-1]
+    verify = lambda: tapsys.cordon(programs, ["audit", "verify"], who)
+    forged = 'x"}\n{"seq": 1, "kind": "end", "status": "ok"}\n'
+    before = len(log().read_bytes().splitlines())
+    tapsys.exec_json(programs, [], ["/bin/echo", forged], who)
+    after = log().read_bytes().splitlines()
+    tap.ok(len(after) == before + 2 and verify().code == 0, f"{who}: audit: words with line feeds make no record of their own", after[-2:])
+    r = tapsys.exec_json(programs, [], ["/bin/cat", str(log())], who)
+    tap.ok(r["status"] == "error" and r["stdout"] == "", f"{who}: audit: a program does not see the log", r.story())
+    r = tapsys.exec_json(programs, ["--rw", str(state)], ["/bin/true"], who)
+    tap.ok(r.code == 2, f"{who}: audit: the folder of the log cannot be lent to a program", r.story())
+    good = log().read_bytes()
+    log().write_bytes(good.replace(b'"tool": "exec"', b'"tool": "eXec"', 1))
+    tap.ok(verify().code == 1, f"{who}: audit: one changed letter is found", verify().story())
+    log().write_bytes(good)
+    tap.ok(verify().code == 0, f"{who}: audit: and only that", verify().story())
+    return 4
+
+
+more = {}
+if not ONLY:
+    for who in tapsys.users():
+        more = {"input": input_attacks(who), "audit": audit_attacks(who)}
+
 # --- the count ------------------------------------------------------------------------------------
 
 if not ONLY:
@@ -227,11 +271,11 @@ if not ONLY:
     by_category = collections.Counter(p.category for p in attacks)
     names = {1: "code injection", 2: "import bypass", 3: "resource exhaustion", 4: "network", 5: "file system", 6: "descriptors", 7: "output"}
     tap.figure("by seed category: " + ", ".join(f"{names[c]} {by_category[c]}" for c in names))
-    by_layer = collections.Counter(p.layer for p in attacks)
+    by_layer = collections.Counter(p.layer for p in attacks) + collections.Counter(more)
     tap.figure("by layer: " + ", ".join(f"{l} {by_layer[l]}" for l in tapsys.SEED_LAYERS))
     for c in names:
         tap.ok(by_category[c] > 0, f"seed category {c} ({names[c]}) has attacks")
-    for l in ("process", "syscalls", "resources", "network", "filesystem"):
+    for l in tapsys.SEED_LAYERS:
         tap.ok(by_layer[l] > 0, f"layer {l} has attacks")
     tap.ok(len(attacks) >= 50, "at least 50 attacks in all")
 tap.done()

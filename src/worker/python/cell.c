@@ -70,21 +70,21 @@ bool py_cell_incomplete(const char *source)
     return incomplete;
 }
 
-/* MODULE.environ, or the dictionary behind it; a module that was not imported has none. Set past the
+/* MODULE.variables, or the dictionary behind it; a module that was not imported has none. Set past the
  * mapping's own method, which would ask the audit hook about us. A guest that put something else in its
  * place fools itself. */
 static void set_in(const char *module, const char *behind, const char *name, const char *text)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed, and what is found there */
     PyObject *m = modules ? PyDict_GetItemString(modules, module) : NULL;
-    PyObject *environ = m ? PyObject_GetAttrString(m, "environ") : NULL;
-    PyObject *data = environ && behind ? PyObject_GetAttrString(environ, behind) : environ;
+    PyObject *variables = m ? PyObject_GetAttrString(m, "environ") : NULL;
+    PyObject *data = variables && behind ? PyObject_GetAttrString(variables, behind) : variables;
     PyObject *key = PyBytes_FromString(name), *value = PyBytes_FromString(text);
     if (data && key && value)
         (void)PyObject_SetItem(data, key, value);
     PyErr_Clear();
     if (behind)
-        Py_XDECREF(environ);
+        Py_XDECREF(variables);
     Py_XDECREF(data);
     Py_XDECREF(key);
     Py_XDECREF(value);

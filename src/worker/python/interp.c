@@ -97,19 +97,19 @@ static int one_thread(bool on)
     static const char *const names[] = {"OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
                                         "OMP_NUM_THREADS", "MKL_NUM_THREADS"};
     PyObject *os = PyImport_ImportModule("os");
-    PyObject *environ = os ? PyObject_GetAttrString(os, "environ") : NULL;
+    PyObject *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
     PyObject *one = PyUnicode_FromString("1");
-    int r = environ && one ? 0 : -1;
+    int r = variables && one ? 0 : -1;
     for (size_t i = 0; i < sizeof names / sizeof *names && r == 0; i++) {
         PyObject *name = PyUnicode_FromString(names[i]);
         r = !name ? -1
-            : on  ? PyObject_SetItem(environ, name, one)
-                  : PyObject_DelItem(environ, name);
+            : on  ? PyObject_SetItem(variables, name, one)
+                  : PyObject_DelItem(variables, name);
         Py_XDECREF(name);
     }
     PyErr_Clear();
     Py_XDECREF(os);
-    Py_XDECREF(environ);
+    Py_XDECREF(variables);
     Py_XDECREF(one);
     return r;
 }
