@@ -5,7 +5,7 @@
  *   2  session, keys, signals  no terminal, none of the caller's keys, default signals; inherited from
  *                              the builder, which has time for them while the network is made
  *   3  own status opened       Landlock would refuse it later; what is read after the locks is true
- *   4  rlimits                 while nothing can fail for lack of them; descriptors at 10
+ *   4  rlimits                 inherited like 2; tasks here, descriptors at 10
  *   5  no-new-privs            Landlock and seccomp ask for it
  *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
  *   7  Landlock                its rules stand ready; before seccomp, which allows no such call
@@ -128,7 +128,7 @@ int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *re
         err_sys(&st->err, "open the own status in /proc");
         return fail(st, "process");
     }
-    if (chdir(jail_off(spec, mount) ? "/mnt" : spec->cwd) < 0) {
+    if (spec->kind == JAIL_KIND_CHILD && chdir(spec->cwd) < 0) {
         err_sys(&st->err, "enter %s", spec->cwd);
         return fail(st, "filesystem");
     }
@@ -139,7 +139,9 @@ int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
-    if (!jail_off(spec, rlimits) && jail_rlimits_apply(spec, err) < 0)
+    const bool child = spec->kind == JAIL_KIND_CHILD; /* its builder has its template's limits */
+    if (!jail_off(spec, rlimits) &&
+        ((child && jail_rlimits_apply(spec, err) < 0) || jail_rlimit_tasks(spec, err) < 0))
         return fail(st, "resources");
     if (lock_process(spec, err) < 0)
         return fail(st, "process");

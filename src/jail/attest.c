@@ -6,7 +6,6 @@
 
 #include "jail/inside.h"
 #include "sys/fd.h"
-#include "sys/raw.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -56,22 +55,9 @@ void jail_attest_own(struct jail_proof *proof, uint64_t user_ns)
             proof->namespaces[i] = user_ns;
 }
 
-static uint64_t look_raw(int dir, const char *path, bool whole)
-{
-    struct stat st;
-    if (raw_syscall(SYS_newfstatat, dir, (long)path, (long)&st, 0, 0) < 0)
-        return 0;
-    return whole ? folder(&st) : (uint64_t)st.st_ino;
-}
-
 void jail_attest_own_rest(struct jail_proof *proof, int proc)
 {
-    for (size_t i = 0; i < jail_namespace_count; i++)
-        if (jail_namespaces[i].flag == CLONE_NEWIPC)
-            proof->namespaces[i] = look_raw(proc, "self/ns/ipc", false);
-        else if (jail_namespaces[i].flag == CLONE_NEWCGROUP)
-            proof->namespaces[i] = look_raw(proc, "self/ns/cgroup", false);
-    proof->root = look_raw(AT_FDCWD, "/", true);
+    look_up(proof, proc, CLONE_NEWIPC | CLONE_NEWCGROUP);
 }
 
 void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind)

@@ -50,8 +50,8 @@ struct jail_proof {
 
 /* Who and where the caller is. While /proc can still be opened. */
 void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind);
-/* The same of the supervisor, to compare: USER_NS is its user namespace. The rest is added by a process
- * that shares it, and our memory: plain calls, no errno. */
+/* The same of the supervisor, to compare: USER_NS is its user namespace. The builder adds
+ * what it still shares with it. */
 void jail_attest_own(struct jail_proof *proof, uint64_t user_ns);
 void jail_attest_own_rest(struct jail_proof *proof, int proc);
 /* While a socket can still be made and a signal be sent. OWN: of whoever started it. */

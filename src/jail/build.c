@@ -7,7 +7,7 @@
  *   1  network          started first, since it takes longest, and joined at 5
  *   2  namespaces       and the id map: nothing can be mounted before it
  *   3  private root     from descriptors
- *   4  for the launcher streams, session, Landlock's rules
+ *   4  for the launcher streams, session, folder, rlimits, Landlock's rules
  *   5  network joined
  *   6  launcher         locks itself, proves it, and waits in its exec; meanwhile the old root goes, and
  *                       the way to further user namespaces
@@ -60,6 +60,7 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "network");
         return r;
     }
+    jail_attest_own_rest(st->own_rest, st->proc);
     if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
         jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0 ||
         /* the host's name is none of the guest's business */
@@ -80,10 +81,24 @@ static int furnish(struct jail_stage *st)
     struct err *err = &st->err;
     if (pipe2(st->ready, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
+    if (st->stdio[0] < 0 && (st->stdio[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+        return err_sys(err, "open /dev/null");
     int r = jail_fds_place(0, st->stdio, 3, NULL, 0, err);
     if (r < 0)
         return r;
     jail_apply_session(st->spec);
+    if (chdir(jail_off(st->spec, mount) ? "/mnt" : st->spec->cwd) < 0) {
+        r = err_sys(err, "enter %s", st->spec->cwd);
+        err_layer(err, "filesystem");
+        return r;
+    }
+    if (!jail_off(st->spec, rlimits)) {
+        r = jail_rlimits_apply(st->spec, err);
+        if (r < 0) {
+            err_layer(err, "resources");
+            return r;
+        }
+    }
     if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
         r = jail_landlock_make(st->spec, &st->ruleset, err);
         if (r < 0) {
@@ -129,6 +144,10 @@ static pid_t clone_launcher(struct jail_stage *st)
         .set_tid_size = spec->mode == JAIL_FULL && !jail_off(spec, pid),
     };
     pid_t pid = sys_clone(&args, jail_launch, st);
+    if (pid == -EAGAIN) { /* the tightest limit on tasks has no room for the maker of the network */
+        jail_net_done(st);
+        pid = sys_clone(&args, jail_launch, st);
+    }
     if (pid < 0 && args.set_tid_size) { /* an old kernel; then it is whichever comes next */
         args.set_tid_size = 0;
         pid = sys_clone(&args, jail_launch, st);
@@ -152,6 +171,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     *ret_pid = pid;
     if (waits)
         left = jail_root_leave_old(st->spec); /* with the launcher at work in our memory */
+    jail_net_done(st);
     second_lock(st->spec, st->proc);
     if (left < 0) {
         kill(pid, SIGKILL);

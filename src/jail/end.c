@@ -215,13 +215,16 @@ void jail_run_finish(struct jail_run *run)
     jail_feed_stop(&run->feed);
     if (!run->end_ns)
         run->end_ns = clock_now_ns();
-    jail_run_reap(run);
+    /* After EXITED only cordon-nest is left, and dies while we do what has to be done anyway. */
+    if (!run->exited)
+        jail_run_reap(run);
     drain(run);
     if (run->adopted >= 0)
         look_at_files(run);
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);
-    jail_run_clean_up(run);
     for (enum source s = CONTROL; s < SOURCES; s++)
         jail_run_forget(run, s);
+    jail_run_reap(run);
+    jail_run_clean_up(run);
 }

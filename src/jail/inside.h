@@ -34,6 +34,8 @@ struct jail_stage {
     const char *cell;          /* path of the cell; need not be there */
     int control[2];            /* supervisor's end, cordon-nest's end */
     int net;                   /* set by its maker: the empty network; -1: there is none yet */
+    int net_busy;              /* not 0 while its maker is in our memory */
+    pid_t net_maker;           /* 0 when it was waited for */
     int stdio[3];              /* the guest's streams */
     int channel;               /* and what it finds as descriptor 3; -1: none */
     const int *binds;          /* one for each of the plan's */
@@ -70,6 +72,7 @@ int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_u
 /* net.c: the network namespace, made by a process of its own beside other work. */
 ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);
 ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
+void jail_net_done(struct jail_stage *st); /* its maker is waited for; touches nothing of libc */
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
@@ -80,9 +83,11 @@ ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_caps_of_template(struct err *err);
+/* rlimit.c: those that a builder sets for the launcher to inherit; the number of tasks, which counts
+ * from the guest's own namespace on; the number of descriptors, the last. */
 ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *err);
-ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec,
-                                         struct err *err); /* the last */
+ERR_MUST_USE int jail_rlimit_tasks(const struct jail_spec *spec, struct err *err);
+ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err);
 
 /* landlock.c. The rules are made by the builder, or once by a template; a launcher only enters them. */
 ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset,

@@ -1,15 +1,17 @@
 /* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no
- * errno, and one descriptor that it leaves to us. It still is where the supervisor is, and the one with time:
- * it looks at that place, too, for the proof. Its end is its word that it is done. */
+ * errno, and one descriptor that it leaves to us. Its end is its word that it is done: the kernel clears a
+ * number of ours as soon as it is out of our memory. */
 #include "jail/inside.h"
 
+#include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,7 +31,6 @@ static int make_net(void *p)
     if (s >= 0)
         raw_syscall(SYS_close, s, 0, 0, 0, 0);
     st->net = (int)fd;
-    jail_attest_own_rest(st->own_rest, st->proc);
     return 0;
 }
 
@@ -50,23 +51,37 @@ static void start_elsewhere(pid_t pid)
 int jail_net_start(struct jail_stage *st, struct err *err)
 {
     static char stack[16 * 1024] __attribute__((aligned(16)));
-    if (jail_off(st->spec, net)) {
-        jail_attest_own_rest(st->own_rest, st->proc);
+    const pid_t number = 3; /* 2 is the guest's */
+    struct sys_clone_args args = {
+        .flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID,
+        .exit_signal = SIGCHLD,
+        .child_tid = (uint64_t)(uintptr_t)&st->net_busy,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = sizeof stack,
+        .set_tid = (uint64_t)(uintptr_t)&number,
+        .set_tid_size = !jail_off(st->spec, pid),
+    };
+    if (jail_off(st->spec, net))
         return 0;
-    }
     st->net = -1;
+    st->net_busy = 1;
     /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
      * gave up root is one of them: its place is free in a moment. */
     pid_t pid = -1;
     for (int tries = 0; tries < 1000 && pid < 0; tries++) {
-        pid = clone(make_net, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, st);
-        if (pid < 0 && errno != EAGAIN)
-            break;
-        if (pid < 0)
+        pid = sys_clone(&args, make_net, st);
+        if (pid == -EAGAIN)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        else if (pid < 0 && args.set_tid_size)
+            args.set_tid_size = 0; /* an old kernel */
+        else if (pid < 0)
+            break;
     }
-    if (pid < 0)
+    if (pid < 0) {
+        errno = -pid;
         return err_sys(err, "a process that makes the network");
+    }
+    st->net_maker = pid;
     start_elsewhere(pid);
     return 0;
 }
@@ -75,10 +90,17 @@ int jail_net_enter(struct jail_stage *st, struct err *err)
 {
     if (jail_off(st->spec, net))
         return 0;
-    while (waitpid(-1, NULL, 0) < 0 && errno == EINTR) /* its maker, our only child */
-        ;
+    for (int busy; (busy = __atomic_load_n(&st->net_busy, __ATOMIC_ACQUIRE)) != 0;)
+        syscall(SYS_futex, &st->net_busy, FUTEX_WAIT, busy, NULL, NULL, 0);
     FD_AUTO fd = fd_take(&st->net);
     if (fd < 0)
         return err_set(err, ERR_MISSING, "no empty network namespace can be made");
     return setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
+}
+
+void jail_net_done(struct jail_stage *st)
+{
+    if (st->net_maker > 0)
+        raw_syscall(SYS_wait4, st->net_maker, 0, 0, 0, 0);
+    st->net_maker = 0;
 }

@@ -2,12 +2,15 @@
  * and alone where there is none. One table, soft and hard the same unless a row says why not. */
 #include "jail/inside.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 
 static int lower(const char *name, int id, rlim_t soft, rlim_t hard, struct err *err)
 {
     struct rlimit now, want = {soft, hard};
-    if (getrlimit((__rlimit_resource_t)id, &now) < 0)
+    if (setrlimit((__rlimit_resource_t)id, &want) == 0)
+        return 0;
+    if (errno != EPERM || getrlimit((__rlimit_resource_t)id, &now) < 0)
         return err_sys(err, "read %s", name);
     if (want.rlim_max > now.rlim_max) /* the caller's own limit is lower: it stays */
         want.rlim_max = now.rlim_max;
@@ -20,16 +23,8 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
 {
     const struct jail_limits *l = &spec->limits;
     const rlim_t cpu_s = (l->cpu_ms + 999) / 1000;
-    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless.
-     */
-    rlim_t tasks = 1 + l->threads + l->processes;
-    if (spec->branches) /* those that live are counted here too; threads are seccomp's business then */
-        tasks += JAIL_BRANCH_ROOM;
-    if (!spec->memory_by_rlimit)
-        tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
     /* What a template lowered its children could not have: it keeps what the caller had. */
     const bool guest = spec->kind != JAIL_KIND_TEMPLATE;
-    const bool exact_tasks = guest && spec->mode == JAIL_FULL && !jail_off(spec, user);
     const struct {
         const char *name;
         int id;
@@ -39,7 +34,6 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
         /* 1, not 0: a core_pattern that is a pipe ignores 0 and runs its handler on the host */
         {"RLIMIT_CORE", RLIMIT_CORE, true, 1, 1},
         {"RLIMIT_AS", RLIMIT_AS, guest && spec->memory_by_rlimit, l->memory, l->memory},
-        {"RLIMIT_NPROC", RLIMIT_NPROC, exact_tasks, tasks, tasks},
         /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
         {"RLIMIT_CPU", RLIMIT_CPU, guest, cpu_s + 1, cpu_s + 2},
         /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this
@@ -57,6 +51,20 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
             return r;
     }
     return 0;
+}
+
+int jail_rlimit_tasks(const struct jail_spec *spec, struct err *err)
+{
+    const struct jail_limits *l = &spec->limits;
+    rlim_t tasks = 1 + l->threads + l->processes;
+    if (spec->branches) /* those that live are counted here too; threads are seccomp's business then */
+        tasks += JAIL_BRANCH_ROOM;
+    if (!spec->memory_by_rlimit)
+        tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */
+    /* Counted per user namespace: this run alone. Without one the count is the user's, and useless. */
+    const bool exact =
+        spec->kind != JAIL_KIND_TEMPLATE && spec->mode == JAIL_FULL && !jail_off(spec, user);
+    return exact ? lower("RLIMIT_NPROC", RLIMIT_NPROC, tasks, tasks, err) : 0;
 }
 
 int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err)

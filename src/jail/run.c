@@ -155,12 +155,22 @@ int jail_run_step_down(struct jail_run *run, struct err *err)
     return r;
 }
 
+/* What waits: needed before the program runs only where there is an input to feed it. */
+static int open_ears(struct jail_run *run, struct err *err)
+{
+    if (run->epoll >= 0)
+        return 0;
+    run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    run->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return run->fd[TIMER] < 0 || run->epoll < 0 ? err_sys(err, "epoll, timerfd") : 0;
+}
+
 static int open_input(struct jail_run *run, int from, int *ret_theirs, struct err *err)
 {
-    if (from >= 0)
-        return jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
-    *ret_theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return *ret_theirs < 0 ? err_sys(err, "open /dev/null") : 0;
+    if (from < 0)
+        return 0; /* the builder opens /dev/null */
+    int r = open_ears(run, err);
+    return r < 0 ? r : jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
 }
 
 static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
@@ -178,10 +188,6 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         err_sys(err, "cordon-nest is not where cordon is installed (%s)", start->nest);
         return err_layer(err, "process");
     }
-    run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    run->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (run->fd[TIMER] < 0 || run->epoll < 0)
-        return err_sys(err, "epoll, timerfd");
     r = jail_identity_choose(&run->id, err);
     if (r == 0)
         r = choose_memory(run, start->memory_by, err);
@@ -220,6 +226,8 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
             run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
+    if (r == 0)
+        r = open_ears(run, err);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
@@ -332,6 +340,7 @@ static void on_control(struct jail_run *run)
      */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
+        jail_notify_expect(run->guest);
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
         if (fd >= 0)
             take_listener(run, fd_take(&fd));

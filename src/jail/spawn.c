@@ -14,8 +14,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,9 +24,8 @@ struct helper {
     const struct jail_spawn *s;
     struct jail_stage stage;
     struct jail_proof own;
-    pid_t builder; /* set by whoever cloned it */
-    char stack[128 * 1024]
-        __attribute__((aligned(16))); /* the builder's, until it is cordon-nest */
+    pid_t builder;                                      /* set by whoever cloned it */
+    char stack[64 * 1024] __attribute__((aligned(16))); /* the builder's, until it is cordon-nest */
 };
 
 static pid_t clone_builder(struct helper *h, int extra)
@@ -125,8 +124,7 @@ static int run_builder(struct helper *h)
 
 void jail_spawn_done(void *memory)
 {
-    if (memory)
-        munmap(memory, sizeof(struct helper));
+    free(memory);
 }
 
 int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *ret_layers,
@@ -135,10 +133,9 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
         return err_sys(err, "open /proc");
-    struct helper *h =
-        mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (h == MAP_FAILED)
-        return err_sys(err, "mmap");
+    struct helper *h = malloc(sizeof *h);
+    if (!h)
+        return err_set(err, ERR_MEMORY, "no memory");
     /* A supervisor that runs others already hides from dumps, and so could not write the id maps. */
     if (prctl(PR_GET_DUMPABLE) == 0)
         prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define NUMBERS 1024 /* call numbers looked at; both architectures end near 470 */
-#define CHUNK   24   /* ranges that share their returns */
+#define REACH   230  /* instructions that share their returns */
 #define X32_BIT 0x40000000u
 
 /* A run of numbers with the same rules. */
@@ -69,44 +69,129 @@ static uint8_t distance(unsigned from, unsigned to)
 {
     unsigned d = to - from - 1;
     if (d > 255) {
-        fprintf(stderr, "filtergen: conditions too long for BPF jumps: make CHUNK smaller\n");
+        fprintf(stderr, "filtergen: conditions too long for BPF jumps: make REACH smaller\n");
         exit(1);
     }
     return (uint8_t)d;
 }
 
-/* Emits one condition. FAILS collects the jumps to be taken when it does not hold. */
-static void condition(struct tree *t, const struct table_cond *c, unsigned *fails,
-                      unsigned *n_fails)
+/* A jump of one instruction: the one for yes, or the one for no. */
+struct jump {
+    unsigned at;
+    bool yes;
+};
+
+static void land(struct tree *t, struct jump j, unsigned target)
+{
+    struct sock_filter *in = &t->insns[j.at];
+    *(j.yes ? &in->jt : &in->jf) = distance(j.at, target);
+}
+
+/* Jumps inside one chunk that wait for the returns behind it. */
+struct pool {
+    unsigned n;
+    struct {
+        struct jump jump;
+        uint32_t action;
+    } wait[4 * REACH];
+};
+
+static void later(struct pool *p, struct jump j, uint32_t action)
+{
+    if (p->n == sizeof p->wait / sizeof *p->wait) {
+        fprintf(stderr, "filtergen: too many jumps in one chunk\n");
+        exit(1);
+    }
+    p->wait[p->n].jump = j;
+    p->wait[p->n++].action = action;
+}
+
+struct jumps {
+    unsigned n;
+    struct jump jump[2 * TABLE_LIST + 2 * TABLE_CONDS];
+};
+
+static void add(struct jumps *list, unsigned at, bool yes)
+{
+    list->jump[list->n++] = (struct jump){at, yes};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Emits one condition. YES collects the jumps to be taken when it holds, NO when it does not. Three
+ * neighbours or more are two comparisons. */
+static void condition(struct tree *t, const struct table_cond *c, struct jumps *yes,
+                      struct jumps *no)
 {
     /* both architectures are little-endian: the lower half comes first */
     size_t low = offsetof(struct seccomp_data, args) + 8 * (size_t)c->arg;
+    uint64_t values[TABLE_LIST];
     if (c->wide) {
         load(t, low + 4);
-        fails[(*n_fails)++] = jump_if_equal(t, (uint32_t)(c->values[0] >> 32));
+        add(no, jump_if_equal(t, (uint32_t)(c->values[0] >> 32)), false);
     }
     load(t, low);
     if (c->masked)
         put(t, BPF_ALU | BPF_AND | BPF_K, c->mask, 0, 0);
-    unsigned first = t->n;
-    for (unsigned i = 0; i < c->n; i++)
-        jump_if_equal(t, (uint32_t)c->values[i]);
-    for (unsigned i = first; i + 1 < t->n; i++)
-        t->insns[i].jt = distance(i, t->n);
-    fails[(*n_fails)++] = t->n - 1;
+    memcpy(values, c->values, c->n * sizeof *values);
+    qsort(values, c->n, sizeof *values, by_value);
+    for (unsigned i = 0, end; i < c->n; i = end) {
+        uint32_t first = (uint32_t)values[i];
+        for (end = i + 1; end < c->n && (uint32_t)values[end] == first + (end - i);)
+            end++;
+        if (end - i < 3) {
+            end = i + 1;
+            unsigned at = jump_if_equal(t, first);
+            add(yes, at, true);
+            if (end == c->n)
+                add(no, at, false);
+            continue;
+        }
+        unsigned below = put(t, BPF_JMP | BPF_JGE | BPF_K, first, 0, 1);
+        unsigned above = put(t, BPF_JMP | BPF_JGE | BPF_K, first + (end - i), 0, 0);
+        add(yes, above, false);
+        if (end == c->n) {
+            add(no, below, false);
+            add(no, above, true);
+        }
+    }
 }
 
-/* The lines of one call, in their order; the last has no condition, so this always returns. */
-static void decide(struct tree *t, const struct table_call *call)
+static void land_all(struct tree *t, const struct jumps *list)
 {
-    for (unsigned i = 0; i < call->n_rules; i++) {
+    for (unsigned i = 0; i < list->n; i++)
+        land(t, list->jump[i], t->n);
+}
+
+static void wait_all(struct pool *p, const struct jumps *list, uint32_t action)
+{
+    for (unsigned i = 0; i < list->n; i++)
+        later(p, list->jump[i], action);
+}
+
+/* The lines of one call, in their order; the last has no condition. No line has a return of its own: its
+ * jumps go to those behind the chunk. */
+static void decide(struct tree *t, const struct table_call *call, struct pool *p)
+{
+    if (call->n_rules == 1)
+        put(t, BPF_RET | BPF_K, call->rules[0].action, 0, 0);
+    for (unsigned i = 0; i + 1 < call->n_rules; i++) {
         const struct table_rule *r = &call->rules[i];
-        unsigned fails[2 * TABLE_CONDS], n_fails = 0;
-        for (unsigned c = 0; c < r->n_conds; c++)
-            condition(t, &r->conds[c], fails, &n_fails);
-        put(t, BPF_RET | BPF_K, r->action, 0, 0);
-        for (unsigned f = 0; f < n_fails; f++)
-            t->insns[fails[f]].jf = distance(fails[f], t->n);
+        struct jumps yes = {0}, no = {0};
+        for (unsigned c = 0; c < r->n_conds; c++) {
+            land_all(t, &yes);
+            yes.n = 0;
+            condition(t, &r->conds[c], &yes, &no);
+        }
+        wait_all(p, &yes, r->action);
+        if (i + 2 == call->n_rules)
+            wait_all(p, &no, call->rules[i + 1].action);
+        else
+            land_all(t, &no);
     }
 }
 
@@ -115,40 +200,23 @@ static bool plain(const struct range *r)
     return r->call->n_rules == 1;
 }
 
-/* Jumps inside one chunk that wait for the returns behind it. */
-struct pool {
-    unsigned n;
-    struct {
-        unsigned at;
-        bool taken; /* the jump for yes, or the one for no */
-        uint32_t action;
-    } wait[2 * CHUNK];
-};
-
-static void later(struct pool *p, unsigned at, bool taken, uint32_t action)
-{
-    p->wait[p->n].at = at;
-    p->wait[p->n].taken = taken;
-    p->wait[p->n++].action = action;
-}
-
 /* Binary search in ranges FIRST to END: left below the middle, right from it on. A side that is one
  * plain action takes no instruction of its own: the jump goes to a return behind the chunk. */
 static void search_chunk(struct tree *t, const struct range *r, unsigned first, unsigned end,
                          struct pool *p)
 {
     if (end - first == 1) {
-        decide(t, r[first].call);
+        decide(t, r[first].call, p);
         return;
     }
     unsigned mid = first + (end - first) / 2;
     unsigned at = put(t, BPF_JMP | BPF_JGE | BPF_K, r[mid].first, 0, 0);
     if (mid - first == 1 && plain(&r[first]))
-        later(p, at, false, r[first].call->rules[0].action);
+        later(p, (struct jump){at, false}, r[first].call->rules[0].action);
     else
         search_chunk(t, r, first, mid, p);
     if (end - mid == 1 && plain(&r[mid])) {
-        later(p, at, true, r[mid].call->rules[0].action);
+        later(p, (struct jump){at, true}, r[mid].call->rules[0].action);
     } else {
         t->insns[at].jt = distance(at, t->n);
         search_chunk(t, r, mid, end, p);
@@ -157,9 +225,22 @@ static void search_chunk(struct tree *t, const struct range *r, unsigned first, 
 
 /* One return for each action of the chunk; conditional jumps reach 255 instructions, so a chunk is
  * as many ranges as surely stay within that. */
+static bool one_chunk(const struct range *r, unsigned first, unsigned end)
+{
+    unsigned size = 0;
+    for (unsigned i = first; i < end; i++) {
+        size++;
+        for (unsigned k = 0; k < r[i].call->n_rules; k++)
+            for (unsigned c = 0; c < r[i].call->rules[k].n_conds; c++)
+                size += 4 + r[i].call->rules[k].conds[c].n;
+    }
+    return size <= REACH;
+}
+
 static void chunk(struct tree *t, const struct range *r, unsigned first, unsigned end)
 {
-    struct pool p = {0};
+    static struct pool p;
+    p.n = 0;
     search_chunk(t, r, first, end, &p);
     unsigned returns = t->n;
     for (unsigned i = 0; i < p.n; i++) {
@@ -168,15 +249,14 @@ static void chunk(struct tree *t, const struct range *r, unsigned first, unsigne
             target++;
         if (target == t->n)
             put(t, BPF_RET | BPF_K, p.wait[i].action, 0, 0);
-        struct sock_filter *jump = &t->insns[p.wait[i].at];
-        *(p.wait[i].taken ? &jump->jt : &jump->jf) = distance(p.wait[i].at, target);
+        land(t, p.wait[i].jump, target);
     }
 }
 
 /* The upper levels of the tree, above the chunks. */
 static void search(struct tree *t, const struct range *r, unsigned first, unsigned end)
 {
-    if (end - first <= CHUNK) {
+    if (end - first == 1 || one_chunk(r, first, end)) {
         chunk(t, r, first, end);
         return;
     }
@@ -234,14 +314,14 @@ void tree_compile(struct tree *out, const struct table *table, uint32_t audit_ar
     load(out, offsetof(struct seccomp_data, arch));
     jump_if_equal(out, audit_arch);
     out->insns[1].jt = 1;
-    decide(out, &table->foreign);
+    put(out, BPF_RET | BPF_K, table->foreign.rules[0].action, 0, 0);
     load(out, offsetof(struct seccomp_data, nr));
     if (audit_arch == AUDIT_ARCH_X86_64) {
         /* x32 calls report the same architecture and set a bit of the number. The number -1 has it
          * too but is nobody's call (a tracer skips calls with it): that one is merely unknown. */
         put(out, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 2);
         put(out, BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 1, 0);
-        decide(out, &table->foreign);
+        put(out, BPF_RET | BPF_K, table->foreign.rules[0].action, 0, 0);
     }
     search(out, ranges, 0, n);
 }
