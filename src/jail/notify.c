@@ -230,19 +230,20 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     }
     struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
-    snprintf(rule, sizeof rule, "seccomp.%s", call->name);
-    jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
+    const char *name = jail_call_name(w->filter, call), *layer = jail_call_layer(w->filter, call);
+    snprintf(rule, sizeof rule, "seccomp.%s", name);
+    jail_decode(&n->data, name, &reader, detail, sizeof detail);
     if (jail_decode_routine(detail))
         return;
-    const char *hint = hint_for(call->layer);
+    const char *hint = hint_for(layer);
     for (size_t i = 0; i < sizeof own_hints / sizeof *own_hints; i++)
-        if (strcmp(own_hints[i].call, call->name) == 0)
+        if (strcmp(own_hints[i].call, name) == 0)
             hint = own_hints[i].hint;
     if (n->data.nr == SYS_clone && n->data.args[0] & CLONE_THREAD)
         hint = "there are no threads here; do one thing after another";
     if (!is_ours(w, n))
         hint = "it was another branch of this session that tried";
-    jail_violation_add(w->out, call->layer, rule, detail, hint, 0);
+    jail_violation_add(w->out, layer, rule, detail, hint, 0);
 }
 
 /* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
