@@ -117,6 +117,12 @@ static int died_early(struct flow *f, const char *what)
     struct flow_result *r = f->result;
     const struct jail_outcome *o = jail_run_outcome(f->run);
     char text[300];
+    if (f->worker.state == FLOW_WORKER_BROKEN) { /* left over from the call before */
+        flow_result_outcome(r, o, &f->spec.limits);
+        flow_worker_explain(&f->worker, &f->spec.limits);
+        r->ran = false;
+        return FLOW_STOP;
+    }
     if (o->end == JAIL_END_STOPPED && f->req->stop >= 0 && f->worker.state != FLOW_WORKER_JUDGING) {
         flow_result_outcome(r, o, &f->spec.limits);
         r->ran = false;

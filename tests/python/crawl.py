@@ -2,7 +2,8 @@
 
 Run by `guard_tool crawl PROFILE crawl.py`, itself unguarded, with the guarded operations in its hands. An object is
 walked by its attributes, items and elements, by its class, by calling it with a few plain arguments, and by the
-exceptions that all this raises. It is a fault to reach a module, a frame, code, a namespace, or a function that opens,
+exceptions that all this raises. With RAW it reads every attribute as Python itself does, private ones too: what is
+then still out of reach is so by the interpreter's own doing, not by a guard's. It is a fault to reach a module, a frame, code, a namespace, or a function that opens,
 executes or imports. Prints the way to each fault; the last line is `reached N objects, M faults`."""
 import builtins
 import collections
@@ -11,13 +12,17 @@ import os
 import sys
 import types
 
-LIMIT = 400000
+RAW = False
+LIMIT = 1200000 if RAW else 400000
 NEVER_CALLED = {"sleep", "input", "exit", "quit", "main", "breakpoint", "print", "interact", "cmdloop", "pause", "getpass",
                 "print_usage", "print_help", "help", "set_trace", "post_mortem", "pm", "fork", "abort", "_exit", "kill",
                 "pager", "ttypager", "pipepager", "tempfilepager", "cli", "browse", "run", "debug", "collect", "acquire",
                 "wait", "join", "get", "put", "stop", "exc_info", "setlocale", "register", "unregister"}
-ARGUMENTS = [(), ("x",), (1,), ([],), ("x", 1), (int,), ({},), (lambda *a: 0,)]
-CLOSED = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+ARGUMENTS = [(), ("x",), (1,), ([],), ("x", 1), (int,), ({},), (lambda *a: 0,), ("os",), ("os.path", "x"), ("posix", "system"),
+             ("x", "os"), (int, "__subclasses__"), ("__globals__",), (b"x", b"y")]
+# frames, tracebacks and code give nothing away once the interpreter is closed, so RAW goes through them
+CLOSED = (types.ModuleType,) if RAW else (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+read = getattr if RAW else guard_attribute
 namespaces = {id(m.__dict__): n for n, m in list(sys.modules.items()) if isinstance(m, types.ModuleType)}
 namespaces[id(sys.modules)] = "sys.modules"
 namespaces.pop(id(guest_globals), None)
@@ -126,7 +131,7 @@ while queue and len(seen) < LIMIT:
         except BaseException:
             pass
     for name in sorted(n for n in names if isinstance(n, str)):
-        attempt(f"{way}.{name}", guard_attribute, v, name)
+        attempt(f"{way}.{name}", read, v, name)
     reach(type(v), f"type({way})")
     if isinstance(v, (list, tuple, set, frozenset, dict, collections.deque)) or type(v).__name__ in ("mappingproxy", "dict_values"):
         for i, x in enumerate(list(v)[:50]):

@@ -5,6 +5,7 @@
  *                                      program runs in a child of its own; answers with a line
  *                                      `STATUS STDOUT STDERR`, lengths in bytes, and the two texts. With
  *                                      PROFILE it is a template for that one: modules loaded, closed
+ *   guard_tool rewrite PROFILE FILE... rewrites and compiles each and runs none; says which cannot be
  *   guard_tool crawl PROFILE SCRIPT    closes the interpreter, then runs SCRIPT unguarded with the
  *                                      guarded operations in its hands: it plays the guest
  *
@@ -279,6 +280,40 @@ static int crawl(const char *profile, const char *script)
     return exit_status();
 }
 
+static int rewrite(const char *profile, char **files)
+{
+    struct check_ruleset *rules = NULL;
+    int count = 0, bad = 0;
+    PyObject *globals = namespace_for(profile, &rules);
+    if (!globals)
+        return exit_status() | 1;
+    for (; *files; files++) {
+        struct err err = ERR_INIT;
+        char *text = read_file(*files);
+        PyObject *tree = text ? parse(text, *files) : NULL;
+        free(text);
+        if (!tree) { /* its tests hold sources that are no Python */
+            PyErr_Clear();
+            continue;
+        }
+        PyObject *code = py_guard_rewrite(tree, rules, &err) == 0
+                             ? py_guard_compile(tree, *files, "exec")
+                             : NULL;
+        count++;
+        if (!code) {
+            PyObject *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            PyObject *said = value ? PyObject_Str(value) : NULL;
+            printf("bad: %s: %s %s\n", *files, err.msg, said ? PyUnicode_AsUTF8(said) : "");
+            bad++;
+        }
+        Py_XDECREF(code);
+        Py_DECREF(tree);
+    }
+    printf("rewrote %d files, %d bad\n", count, bad);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
@@ -288,6 +323,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "serve") == 0)
         return serve(argc > 2 ? argv[2] : NULL);
+    if (strcmp(argv[1], "rewrite") == 0 && argc > 3)
+        return rewrite(argv[2], argv + 3);
     char *text = argc == 4 ? read_file(argv[3]) : NULL;
     if (!text)
         return 70;

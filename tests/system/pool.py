@@ -322,6 +322,14 @@ def session_ends(u):
     u("session", "close", s)
 
 
+def done_number():
+    """The number of DONE on the wire: the place in the one table."""
+    text = (pathlib.Path(__file__).parents[2] / "src/wire/msg.h").read_text()
+    worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
+    main = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
+    return re.findall(r"X\((\w+), ", main).index("DONE") + 1
+
+
 def forks(u):
     u.new("--profile", "standard", "a")
     u.cell("a", "x = [1]\nopen('/workspace/f', 'w').write('a')\nopen('/tmp/t', 'w').write('a')\n")
@@ -346,11 +354,22 @@ def forks(u):
     u.cell("c", "f.close()\nimport mmap\nf = open('/workspace/f', 'r+b')\nm = mmap.mmap(f.fileno(), 1)\nf.close()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
+    for what, cell, undo in (("a pipe", "import os\nends = os.pipe()\n", "os.close(ends[0]), os.close(ends[1])\n"),
+                             ("a pair of sockets", "import socket\nends = socket.socketpair()\n", "ends[0].close(), ends[1].close()\n"),
+                             ("an event loop", "import select\nends = select.epoll()\n", "ends.close()\n")):
+        u.cell("c", "m.close()\n" + cell)
+        r = u("session", "fork", "c")
+        u.ok(r.code == 3 and "share" in r.err, f"{what}, too: {r.err.strip()}", r)
+        u.cell("c", undo)
     u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and "thread" in r.err, f"and threads: {r.err.strip()}", r)
     u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "refused, it goes on")
     u("session", "close", "c")
+    u.new("--profile", "open", "liar")
+    u.cell("liar", "import os\nos.write(3, bytes([0x82, 0x18, %d, 0]))\nos.write(3, b'left over')\nos.read(0, 1)\n" % done_number())
+    r = u.cell("liar", "print('not judged')\n")
+    u.ok(r["status"] == "error" and r["error"]["type"] == "ProtocolError" and not r["stdout"], "what was left on the channel is not a stop from outside", r)
     u.new("--profile", "standard", "d")
     r = u.cell("d", "import os\ntry:\n    os.fork()\nexcept OSError as e:\n    print(e.errno)\n")
     u.ok(r["stdout"] == "1\n" and r["violations"], "a fork that nobody asked for is EPERM and a violation", r)

@@ -1,4 +1,4 @@
-/* The guards: a judged tree rewritten so that every access goes through a C function of ours, and an
+/* The guards: a judged tree rewritten so that access goes through C functions of ours, and an
  * interpreter in which the ways round them lead nowhere.
  *
  * Takes:   the tree that was judged, and the rule set that it was judged by.

@@ -180,32 +180,37 @@ static PyObject *names_of(PyTypeObject *type)
     return r < 0 ? NULL : set;
 }
 
-static bool is_method(PyObject *value)
+static bool is_of_enum(PyTypeObject *type)
 {
-    return value && (PyFunction_Check(value) || Py_IS_TYPE(value, &PyClassMethod_Type) ||
-                     Py_IS_TYPE(value, &PyStaticMethod_Type));
-}
-
-/* Names like _value_ are what enum offers to its subclasses; it keeps others out itself. Of its methods
- * only those that it documents: _convert_ makes an enumeration of whatever lies in a module. */
-static bool enum_offers(PyTypeObject *type, PyObject *name)
-{
-    static const char *const methods[] = {"_generate_next_value_", "_missing_", "_numeric_repr_",
-                                          "_new_member_", "_value_repr_"};
-    Py_ssize_t len = PyUnicode_GET_LENGTH(name);
-    if (len < 3 || PyUnicode_READ_CHAR(name, 1) == '_' ||
-        PyUnicode_READ_CHAR(name, len - 1) != '_' || PyUnicode_READ_CHAR(name, len - 2) == '_')
-        return false;
-    bool good = !is_method(PyDict_GetItem(type->tp_dict, name));
-    for (size_t i = 0; !good && i < sizeof methods / sizeof *methods; i++)
-        good = PyUnicode_CompareWithASCIIString(name, methods[i]) == 0;
-    PyObject *module = good ? PyDict_GetItemString(type->tp_dict, "__module__") : NULL;
+    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
     return module && PyUnicode_Check(module) &&
            PyUnicode_CompareWithASCIIString(module, "enum") == 0;
 }
 
+/* Of enum's own names these are offered to its subclasses; others (_convert_) make members of whatever
+ * module they are told. */
+static bool enum_offers(PyTypeObject *type, PyObject *name)
+{
+    static const char *const offered[] = {
+        "_value_", "_name_",       "_missing_",      "_generate_next_value_", "_ignore_",
+        "_order_", "_member_map_", "_member_names_", "_value2member_map_",    "_member_type_"};
+    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++)
+        if (PyUnicode_CompareWithASCIIString(name, offered[i]) == 0)
+            return is_of_enum(type);
+    return false;
+}
+
+/* In a class body enum itself keeps watch over names like _x_, and adds some of its own. */
+static bool enum_keeps_watch(PyTypeObject *type, PyObject *name)
+{
+    Py_ssize_t len = PyUnicode_GET_LENGTH(name);
+    return len > 2 && PyUnicode_READ_CHAR(name, 1) != '_' &&
+           PyUnicode_READ_CHAR(name, len - 1) == '_' && is_of_enum(type);
+}
+
 /* Does a library class among TYPE's bases use NAME itself? Not knowing counts as yes. */
-static bool library_uses(PyObject *mro, PyObject *name)
+static bool library_uses(PyObject *mro, PyObject *name,
+                         bool (*is_free)(PyTypeObject *type, PyObject *name))
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
@@ -215,7 +220,7 @@ static bool library_uses(PyObject *mro, PyObject *name)
         int uses = names ? PySet_Contains(names, name) : -1;
         if (uses < 0)
             PyErr_Clear();
-        if (uses != 0 && !enum_offers(base, name))
+        if (uses != 0 && !is_free(base, name))
             return true;
     }
     return false;
@@ -223,7 +228,8 @@ static bool library_uses(PyObject *mro, PyObject *name)
 
 static bool owns_on(PyTypeObject *type, PyObject *name)
 {
-    return guard_is_own_type(type) && type->tp_mro && !library_uses(type->tp_mro, name);
+    return guard_is_own_type(type) && type->tp_mro &&
+           !library_uses(type->tp_mro, name, enum_offers);
 }
 
 bool guard_owns(PyObject *x, PyObject *name)
@@ -233,7 +239,7 @@ bool guard_owns(PyObject *x, PyObject *name)
     if (PyType_Check(x)) { /* its metaclass has a say in what the name means */
         PyTypeObject *meta = Py_TYPE(x);
         return owns_on((PyTypeObject *)x, name) && meta->tp_mro &&
-               !library_uses(meta->tp_mro, name);
+               !library_uses(meta->tp_mro, name, enum_offers);
     }
     if (PyMethod_Check(x))
         x = PyMethod_GET_FUNCTION(x);
@@ -320,7 +326,7 @@ static int check_member(PyObject *key, PyObject *value, PyObject *bases)
         return check_special(text, key, value, bases);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(bases, i);
-        if (PyType_Check(base) && base->tp_mro && library_uses(base->tp_mro, key))
+        if (PyType_Check(base) && base->tp_mro && library_uses(base->tp_mro, key, enum_keeps_watch))
             return refuse_member("a private name of a library's class", key);
     }
     return 0;

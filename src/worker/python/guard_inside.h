@@ -128,6 +128,13 @@ int guard_iter_init(void); /* guard_iter.c */
 int guard_veil(void);      /* guard_veil.c: 0, or -1 with a Python exception */
 /* guard_library.c: closes the ways round the guards that MODULE offers, before a guest sees it */
 int guard_library(PyObject *module, const char *name);
+int guard_close_copy(PyObject *module);
+int guard_close_dataclasses(PyObject *module);
+int guard_close_unittest(PyObject *module);
+/* Checks a dotted name, part by part. TEXT may be a subclass of str; *ret_exact: a plain copy. */
+int guard_check_dotted(PyObject *text, PyObject **ret_exact);
+/* Puts the function of DEF into MODULE under its name; *ret_before: what was there. */
+int guard_exchange(PyObject *module, PyMethodDef *def, PyObject **ret_before);
 int guard_check_format(PyObject *format); /* the fields of a str: 0, or -1 after refusing */
 PyObject *guard_iter(PyObject *x, bool tuples);
 PyObject *guard_build_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

@@ -31,7 +31,7 @@ enum node_kind {
 
 /* clang-format off */
 #define NODE_FIELDS(X) \
-    X(annotation) X(args) X(asname) X(attr) X(bases) X(body) X(cases) X(cls) X(col_offset) \
+    X(annotation) X(arg) X(args) X(asname) X(attr) X(bases) X(body) X(cases) X(cls) X(col_offset) \
     X(ctx) X(decorator_list) X(elts) X(end_col_offset) X(end_lineno) X(func) X(guard) X(id) \
     X(is_async) X(items) X(iter) X(keywords) X(kind) X(kwd_attrs) X(lineno) X(module) X(name) \
     X(names) X(op) X(operand) X(optional_vars) X(pattern) X(returns) X(slice) X(subject) \

@@ -134,10 +134,16 @@ static PyObject *op_own_set(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return op_set(self, args, n);
 }
 
-/* x.name += y reads the attribute in plain bytecode afterwards: what is read goes nowhere but into the
- * operator and back into x, which may be set. */
+/* x.name += y reads the attribute in plain bytecode afterwards, and hands it to the operators of y: of an
+ * object that is not the guest's own it is looked at before. */
 static PyObject *op_aug(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
+    if (n == 2 && !(Py_TYPE(args[0])->tp_flags & GUARD_OWN)) {
+        PyObject *value = guard_get(args[0], args[1]);
+        if (!value)
+            return NULL;
+        Py_DECREF(value);
+    }
     return op_set(self, args, n);
 }
 
