@@ -103,7 +103,7 @@ static int start(struct flow *f, struct err *err)
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
                                .sink = {f, take_bytes, take_channel},
-                               .step_down = f->req->kind == FLOW_EXEC};
+                               .step_down = f->req->kind == FLOW_EXEC && f->req->once};
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
     f->channel[1] = -1;
@@ -385,9 +385,7 @@ int flow_execute(struct flow *f, struct err *err)
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
-    int r = exec                                           ? start(f, err)
-            : f->result->warm || f->req->kind == FLOW_CELL ? 0
-                                                           : jail_run_step_down(f->run, err);
+    int r = exec ? start(f, err) : f->req->once ? jail_run_step_down(f->run, err) : 0;
     if (r == 0 && !exec)
         r = flow_worker_go(&f->worker, err);
     if (r < 0)

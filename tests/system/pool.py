@@ -165,6 +165,8 @@ def pool(u):
     client.stdin.write(b"while True: pass\n")
     client.stdin.close()
     u.ok(until(lambda: u.template("strict").get("lent") == 1), "a client has a child")
+    if u.who == "root":
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "and is nobody while it runs", proc(client.pid, "status")[:400])
     client.kill()
     client.wait()
     u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
@@ -288,6 +290,8 @@ def session_ends(u):
     client.stdin.write(b"while True: pass\n")
     client.stdin.close()
     u.ok(until(lambda: u.sessions().get(s, {}).get("state") == "busy"), "a call is under way")
+    if u.who == "root":
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "whose supervisor is nobody", proc(client.pid, "status")[:400])
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and "another call" in r["reason"], "nobody else has it meanwhile", r)
     client.kill()
