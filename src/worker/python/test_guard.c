@@ -59,7 +59,7 @@ static void formats(void)
         "{0.__class__}",     "{:{0.__class__}}", "{a.b.__globals__}",
         "{0[a].__class__}",  "{0._x}",           "{{{0.__class__}}}",
         "{0[__builtins__]}", "{0.gi_frame}",     "{a:{b:{c.__dict__}}}",
-        "{0.__class__",      "x{a[0].f_back.b}"};
+        "x{a[0].f_back.b}"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         tap_ok(format_passes(good[i]), "format %s passes", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
