@@ -134,7 +134,7 @@ static bool alone(const struct branching *b, pid_t pid)
 
 /* Calls SEE for each descriptor until it says no. -1: could not look. */
 static int each_fd(const struct branching *b, pid_t pid,
-                   bool (*see)(const struct branching *b, const struct stat *st))
+                   bool (*see)(const struct branching *b, int fd, const struct stat *st))
 {
     int dirfd = open_of(b, pid, "fd", O_RDONLY | O_DIRECTORY);
     DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
@@ -145,7 +145,7 @@ static int each_fd(const struct branching *b, pid_t pid,
             continue;
         if (fstatat(dirfd, e->d_name, &st, 0) < 0)
             r = -1;
-        else if (!see(b, &st))
+        else if (!see(b, (int)strtol(e->d_name, NULL, 10), &st))
             r = 1;
     }
     if (dir)
@@ -155,17 +155,26 @@ static int each_fd(const struct branching *b, pid_t pid,
     return r;
 }
 
-static bool not_of_workspace(const struct branching *b, const struct stat *st)
+static bool not_of_workspace(const struct branching *b, int fd, const struct stat *st)
 {
+    (void)fd;
     return st->st_dev != b->files;
 }
 
-static bool not_of_session(const struct branching *b, const struct stat *st)
+/* Of a pipe, a socket or an event both would hold the ends. Files of /usr stay, though both move the same
+ * place in them: libraries keep some open (matplotlib its fonts). */
+static bool not_shared(const struct branching *b, int fd, const struct stat *st)
+{
+    (void)b;
+    return fd < STREAMS || S_ISCHR(st->st_mode) || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode);
+}
+
+static bool not_of_session(const struct branching *b, int fd, const struct stat *st)
 {
     for (int i = 0; i < STREAMS; i++)
         if (st->st_ino == b->streams[i] && (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)))
             return false;
-    return not_of_workspace(b, st);
+    return not_of_workspace(b, fd, st) && not_shared(b, fd, st);
 }
 
 /* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
@@ -212,7 +221,12 @@ static int may_fork(struct branching *b, struct err *err)
     if (open_files > 0)
         return err_set(err, ERR_STATE,
                        "the session has files or folders of the workspace open: close them first");
-    int shared = open_files < 0 ? -1 : maps_shared(b, b->guest);
+    int ends = open_files < 0 ? -1 : each_fd(b, b->guest, not_shared);
+    if (ends > 0)
+        return err_set(err, ERR_STATE,
+                       "the session has pipes, sockets or event loops that a branch would share: "
+                       "close them first");
+    int shared = ends < 0 ? -1 : maps_shared(b, b->guest);
     if (shared > 0)
         return err_set(err, ERR_STATE,
                        "the session has shared memory or a mapped file of the workspace");

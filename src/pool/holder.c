@@ -180,7 +180,6 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     if (lock >= 0)
         pool_place_hide(start->dir);
     end_all(h);
-    fd_close(lock);
     free(h);
-    return r;
+    return r; /* the lock goes with the process */
 }

@@ -233,9 +233,9 @@ static int print_result(const struct session_house *h, const struct session_call
     return result_exit_status(r->status);
 }
 
-/* Gives the session back. What the holder says to it matters to nobody: it keeps what lives. */
+/* Gives the session back. If it was ended by somebody else meanwhile, that is what happened. */
 static void give_back(struct session_house *h, const struct session_call *c, uint64_t number,
-                      const struct timespec *began, const struct flow_result *r)
+                      const struct timespec *began, struct flow_result *r)
 {
     struct pool_use_numbers use = {.host_calls = r->host_calls,
                                    .wall_us = r->wall_us,
@@ -250,6 +250,8 @@ static void give_back(struct session_house *h, const struct session_call *c, uin
     if (pool_client_back(&h->holder, r->alive, reason, &use, keep ? record.data : NULL, record.len,
                          &a, &err) < 0)
         result_complain(h->who, err.msg);
+    else if (a.declined && strcmp(a.reply.state, POOL_WHY_ENDED) == 0)
+        flow_result_say(r, FLOW_CRASHED, "process", "CODE", "SessionError", a.reply.reason);
     buf_done(&record);
 }
 
@@ -285,6 +287,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .spec = h->spec,
         .memory_by = h->by,
         .input = c->input,
+        .once = c->last,
         .child = child,
         .child_fresh = c->first,
         .session = lent->name,
