@@ -170,6 +170,56 @@ static void order_of_calls(void)
     py_guard_rules(strict);
 }
 
+static long blocks(void)
+{
+    PyObject *sys = PyImport_ImportModule("sys");
+    PyObject *n = sys ? PyObject_CallMethod(sys, "getallocatedblocks", NULL) : NULL;
+    long count = n ? PyLong_AsLong(n) : -1;
+    Py_XDECREF(sys);
+    Py_XDECREF(n);
+    return count;
+}
+
+/* A session rewrites and runs cell after cell. */
+static void nothing_is_left_behind(void)
+{
+    static const char program[] = "import math, json\n"
+                                  "class A:\n"
+                                  "    def __init__(self): self._x = [1]; self.__y = {'k': 2}\n"
+                                  "    def f(self):\n"
+                                  "        self._x[0] += 1; a, b = self.__y.items(), math.pi\n"
+                                  "        return [i.real for i, _ in [(1, 2)]], f'{a!r}{b}'\n"
+                                  "A().f()\n"
+                                  "try: A().__class__\n"
+                                  "except Exception: pass\n"
+                                  "match 5:\n"
+                                  "    case int(__class__=x): pass\n";
+    PyCompilerFlags flags = {.cf_flags = PyCF_ONLY_AST, .cf_feature_version = PY_MINOR_VERSION};
+    struct err err = ERR_INIT;
+    long before = 0;
+    for (int i = 0; i < 1000; i++) {
+        PyObject *globals = py_guard_globals(strict);
+        PyObject *tree = Py_CompileStringFlags(program, "<t>", Py_file_input, &flags);
+        PyObject *made = tree && py_guard_rewrite(tree, strict, &err) == 0
+                             ? py_guard_compile(tree, "<t>", "exec")
+                             : NULL;
+        PyObject *done = made ? PyEval_EvalCode(made, globals, globals) : NULL;
+        if (i == 0)
+            tap_ok(!done && PyErr_ExceptionMatches(guard.security_error),
+                   "the program ends in a refusal");
+        PyErr_Clear();
+        Py_XDECREF(done);
+        Py_XDECREF(made);
+        Py_XDECREF(tree);
+        Py_XDECREF(globals);
+        if (i == 499)
+            PyGC_Collect(), before = blocks();
+    }
+    PyGC_Collect();
+    long more = blocks() - before;
+    tap_ok(more < 200, "500 programs leave nothing behind: %ld objects more", more);
+}
+
 int main(void)
 {
     struct err err = ERR_INIT;
@@ -189,5 +239,6 @@ int main(void)
     code();
     events();
     reporting();
+    nothing_is_left_behind();
     return tap_done();
 }
