@@ -27,6 +27,7 @@
 #include "jail/running.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
+#include "sys/listener.h"
 #include "wire/msg.h"
 
 #include <dirent.h>
@@ -64,32 +65,19 @@ struct branching {
 
 /* ---- being told ---- */
 
-union notice {
-    struct seccomp_notif notif;
-    char room[512]; /* the kernel's may be larger than our headers' */
-};
-
 static int answer(const struct branching *b, uint64_t id, int error, uint32_t flags)
 {
-    union {
-        struct seccomp_notif_resp resp;
-        char room[512];
-    } out;
-    memset(&out, 0, sizeof out);
-    out.resp.id = id;
-    out.resp.error = -error;
-    out.resp.flags = flags;
-    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp);
+    return sys_listener_answer(b->session->listener, id, error, flags);
 }
 
 static bool still_held(const struct branching *b, uint64_t id)
 {
-    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return sys_listener_holds(b->session->listener, id);
 }
 
 /* The next call NR of process PID (0: of anybody). What others of the family try meanwhile is refused; their
  * end is not. */
-static int wait_call(const struct branching *b, int nr, pid_t pid, union notice *in,
+static int wait_call(const struct branching *b, int nr, pid_t pid, union sys_notice *in,
                      struct err *err)
 {
     const uint64_t deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
@@ -102,8 +90,7 @@ static int wait_call(const struct branching *b, int nr, pid_t pid, union notice 
             return err_set(err, ERR_STATE, "the session did not fork within a second");
         if (p[1].revents)
             return err_set(err, ERR_MISSING, "the session ended while it was forked");
-        memset(in, 0, sizeof *in);
-        if (ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_RECV, &in->notif) < 0) {
+        if (sys_listener_receive(b->session->listener, in) < 0) {
             if (errno == EINTR || errno == ENOENT)
                 continue;
             return err_sys(err, "listen to the session");
@@ -377,7 +364,7 @@ static int ask_to_fork(const struct branching *b, struct err *err)
 
 static int hold_clone(struct branching *b, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     for (;;) {
         int r = wait_call(b, SYS_clone, b->guest, &in, err);
         if (r < 0)
@@ -447,7 +434,7 @@ static int clone_failed(const struct branching *b, uint64_t id, struct err *err)
 
 static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, 0, &in, err);
     if (r < 0)
         return r;
@@ -472,7 +459,7 @@ static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
 
 static int hold_second(const struct branching *b, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, b->branch, &in, err);
     if (r == 0)
         r = has_let_go(b, err);
