@@ -87,6 +87,7 @@ struct pool_holder {
     bool stopping;
     uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
     uint64_t idle_exit_ns;
+    size_t warm_usual; /* of a template that nobody asked for by name */
     uint64_t serial, tag, turn;
     uint64_t leases, declined, refused_peers, bad_frames;
     struct pool_memory memory;
@@ -150,6 +151,7 @@ void pool_warm_event(struct pool_holder *h, struct pool_warm *w);
  * called next. */
 uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w);
 void pool_warm_stop(struct pool_holder *h, struct pool_warm *w);
+void pool_warm_resize(struct pool_holder *h, struct pool_warm *w, size_t warm);
 /* A child that serves WANT, taken out of the stock; false: there is none. */
 bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
                     struct jail_child *ret);
