@@ -103,7 +103,7 @@ static int start(struct flow *f, struct err *err)
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
                                .sink = {f, take_bytes, take_channel},
-                               .step_down = f->req->kind == FLOW_EXEC};
+                               .step_down = f->req->kind == FLOW_EXEC && f->req->once};
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
     f->channel[1] = -1;
@@ -117,6 +117,12 @@ static int died_early(struct flow *f, const char *what)
     struct flow_result *r = f->result;
     const struct jail_outcome *o = jail_run_outcome(f->run);
     char text[300];
+    if (f->worker.state == FLOW_WORKER_BROKEN) { /* left over from the call before */
+        flow_result_outcome(r, o, &f->spec.limits);
+        flow_worker_explain(&f->worker, &f->spec.limits);
+        r->ran = false;
+        return FLOW_STOP;
+    }
     if (o->end == JAIL_END_STOPPED && f->req->stop >= 0 && f->worker.state != FLOW_WORKER_JUDGING) {
         flow_result_outcome(r, o, &f->spec.limits);
         r->ran = false;
@@ -379,9 +385,7 @@ int flow_execute(struct flow *f, struct err *err)
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
-    int r = exec                                           ? start(f, err)
-            : f->result->warm || f->req->kind == FLOW_CELL ? 0
-                                                           : jail_run_step_down(f->run, err);
+    int r = exec ? start(f, err) : f->req->once ? jail_run_step_down(f->run, err) : 0;
     if (r == 0 && !exec)
         r = flow_worker_go(&f->worker, err);
     if (r < 0)

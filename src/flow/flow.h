@@ -43,6 +43,8 @@ struct flow_request {
     const char *python; /* path of cordon-python */
     int stop;           /* readable: stop the run (a signalfd); -1: none */
     bool pool;          /* FLOW_RUN: take a warm child where the holder has one */
+    bool once;          /* the process does nothing after it: as root it becomes nobody before the
+                           first guest byte */
 
     /* FLOW_CELL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
      * the result tells whether it still is one. Of SPEC its limits bound the call, and its variables are

@@ -43,9 +43,12 @@ static void end(void)
     flow_result_done(&result);
 }
 
+static const char *layer = "input", *rule = "py.attr.dunder";
+
 static void say(enum wire_type type)
 {
     char room[4096];
+    int texts = 0;
     struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct wire_writer m;
     wire_begin(&m, &b, type);
@@ -58,7 +61,8 @@ static void say(enum wire_type type)
             wire_put_int(&m, 3);
             break;
         case 't':
-            wire_put_text(&m, "echo");
+            texts++;
+            wire_put_text(&m, type != WIRE_EVENT ? "echo" : texts == 1 ? layer : rule);
             break;
         default:
             wire_put_bytes(&m, "[1]", 3);
@@ -112,6 +116,30 @@ static void garbage(void)
     tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE, "its end is no garbage");
     theirs = -1;
     end();
+}
+
+/* What a guest says of itself is told; what it says in the name of others is garbage. */
+static void names(void)
+{
+    static const struct {
+        const char *layer, *rule;
+        bool good;
+    } rows[] = {
+        {"input", "py.attr.dunder", true},    {"filesystem", "acme.no-files", true},
+        {"gate", "py.attr.dunder", false},    {"input", "gate.stopped", false},
+        {"input", "audit.tampered", false},   {"process", "seccomp.ptrace", false},
+        {"resources", "limit.memory", false}, {"input", "py.x\ny", false},
+        {"input\n", "py.x", false},           {"input", "word", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        begin(FLOW_WORKER_RUNNING);
+        layer = rows[i].layer;
+        rule = rows[i].rule;
+        say(WIRE_EVENT);
+        tap_ok(flow_worker_read(&w) == rows[i].good, "an event of %zu: %s", i,
+               rows[i].good ? "told" : "garbage");
+        end();
+    }
 }
 
 static void calls(void)
@@ -193,6 +221,7 @@ int main(void)
 {
     table();
     garbage();
+    names();
     calls();
     flood();
     words();

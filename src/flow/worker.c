@@ -9,6 +9,7 @@
 #include "sys/fd.h"
 #include "wire/msg.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,6 +196,25 @@ static bool take_report(struct flow_worker *w, struct wire_reader *r)
     return safe == w->safe;
 }
 
+/* A guest can say what it likes on the channel, but not in the name of somebody else: a rule is the
+ * profile's or the guards', a layer one of those that a worker watches. */
+static bool is_workers(const char *layer, const char *rule)
+{
+    static const char *const layers[] = {"input",     "process", "syscalls",
+                                         "resources", "network", "filesystem"};
+    static const char *const others[] = {"seccomp.", "limit.", "channel.", "gate.", "audit."};
+    bool known = false;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        known = known || strcmp(layers[i], layer) == 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strncmp(rule, others[i], strlen(others[i])) == 0)
+            return false;
+    for (const char *c = rule; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+            return false;
+    return known && strchr(rule, '.');
+}
+
 static bool take_event(struct flow_worker *w, struct wire_reader *r)
 {
     char layer[16], rule[48], detail[320], hint[160];
@@ -202,6 +222,8 @@ static bool take_event(struct flow_worker *w, struct wire_reader *r)
     wire_get_text(r, rule, sizeof rule);
     wire_get_text(r, detail, sizeof detail);
     wire_get_text(r, hint, sizeof hint);
+    if (!is_workers(layer, rule))
+        return false;
     violation(w, layer, rule, detail, hint, wire_get_uint(r));
     return true;
 }

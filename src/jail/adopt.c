@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -111,6 +112,10 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->fd[ERR] = fd_take(&child->err);
     run->fd[LISTENER] = run->watch.listener = fd_take(&child->listener);
     run->files = fd_take(&child->files);
+    /* As root we may become whoever the guest is outside: the owner of its file system. */
+    struct stat owner;
+    if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
+        run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
     run->adopted = child->session ? child->guest : child->init;
     run->guest = jail_pid_behind(child->guest);
     run->watch.only = child->session ? run->guest : 0;

@@ -27,6 +27,7 @@
 #include "jail/running.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
+#include "sys/listener.h"
 #include "wire/msg.h"
 
 #include <dirent.h>
@@ -64,32 +65,19 @@ struct branching {
 
 /* ---- being told ---- */
 
-union notice {
-    struct seccomp_notif notif;
-    char room[512]; /* the kernel's may be larger than our headers' */
-};
-
 static int answer(const struct branching *b, uint64_t id, int error, uint32_t flags)
 {
-    union {
-        struct seccomp_notif_resp resp;
-        char room[512];
-    } out;
-    memset(&out, 0, sizeof out);
-    out.resp.id = id;
-    out.resp.error = -error;
-    out.resp.flags = flags;
-    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp);
+    return sys_listener_answer(b->session->listener, id, error, flags);
 }
 
 static bool still_held(const struct branching *b, uint64_t id)
 {
-    return ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return sys_listener_holds(b->session->listener, id);
 }
 
 /* The next call NR of process PID (0: of anybody). What others of the family try meanwhile is refused; their
  * end is not. */
-static int wait_call(const struct branching *b, int nr, pid_t pid, union notice *in,
+static int wait_call(const struct branching *b, int nr, pid_t pid, union sys_notice *in,
                      struct err *err)
 {
     const uint64_t deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
@@ -102,8 +90,7 @@ static int wait_call(const struct branching *b, int nr, pid_t pid, union notice 
             return err_set(err, ERR_STATE, "the session did not fork within a second");
         if (p[1].revents)
             return err_set(err, ERR_MISSING, "the session ended while it was forked");
-        memset(in, 0, sizeof *in);
-        if (ioctl(b->session->listener, SECCOMP_IOCTL_NOTIF_RECV, &in->notif) < 0) {
+        if (sys_listener_receive(b->session->listener, in) < 0) {
             if (errno == EINTR || errno == ENOENT)
                 continue;
             return err_sys(err, "listen to the session");
@@ -134,7 +121,7 @@ static bool alone(const struct branching *b, pid_t pid)
 
 /* Calls SEE for each descriptor until it says no. -1: could not look. */
 static int each_fd(const struct branching *b, pid_t pid,
-                   bool (*see)(const struct branching *b, const struct stat *st))
+                   bool (*see)(const struct branching *b, int fd, const struct stat *st))
 {
     int dirfd = open_of(b, pid, "fd", O_RDONLY | O_DIRECTORY);
     DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
@@ -145,7 +132,7 @@ static int each_fd(const struct branching *b, pid_t pid,
             continue;
         if (fstatat(dirfd, e->d_name, &st, 0) < 0)
             r = -1;
-        else if (!see(b, &st))
+        else if (!see(b, (int)strtol(e->d_name, NULL, 10), &st))
             r = 1;
     }
     if (dir)
@@ -155,17 +142,26 @@ static int each_fd(const struct branching *b, pid_t pid,
     return r;
 }
 
-static bool not_of_workspace(const struct branching *b, const struct stat *st)
+static bool not_of_workspace(const struct branching *b, int fd, const struct stat *st)
 {
+    (void)fd;
     return st->st_dev != b->files;
 }
 
-static bool not_of_session(const struct branching *b, const struct stat *st)
+/* Of a pipe, a socket or an event both would hold the ends. Files of /usr stay, though both move the same
+ * place in them: libraries keep some open (matplotlib its fonts). */
+static bool not_shared(const struct branching *b, int fd, const struct stat *st)
+{
+    (void)b;
+    return fd < STREAMS || S_ISCHR(st->st_mode) || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode);
+}
+
+static bool not_of_session(const struct branching *b, int fd, const struct stat *st)
 {
     for (int i = 0; i < STREAMS; i++)
         if (st->st_ino == b->streams[i] && (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)))
             return false;
-    return not_of_workspace(b, st);
+    return not_of_workspace(b, fd, st) && not_shared(b, fd, st);
 }
 
 /* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
@@ -212,7 +208,12 @@ static int may_fork(struct branching *b, struct err *err)
     if (open_files > 0)
         return err_set(err, ERR_STATE,
                        "the session has files or folders of the workspace open: close them first");
-    int shared = open_files < 0 ? -1 : maps_shared(b, b->guest);
+    int ends = open_files < 0 ? -1 : each_fd(b, b->guest, not_shared);
+    if (ends > 0)
+        return err_set(err, ERR_STATE,
+                       "the session has pipes, sockets or event loops that a branch would share: "
+                       "close them first");
+    int shared = ends < 0 ? -1 : maps_shared(b, b->guest);
     if (shared > 0)
         return err_set(err, ERR_STATE,
                        "the session has shared memory or a mapped file of the workspace");
@@ -363,7 +364,7 @@ static int ask_to_fork(const struct branching *b, struct err *err)
 
 static int hold_clone(struct branching *b, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     for (;;) {
         int r = wait_call(b, SYS_clone, b->guest, &in, err);
         if (r < 0)
@@ -433,7 +434,7 @@ static int clone_failed(const struct branching *b, uint64_t id, struct err *err)
 
 static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, 0, &in, err);
     if (r < 0)
         return r;
@@ -458,7 +459,7 @@ static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
 
 static int hold_second(const struct branching *b, struct err *err)
 {
-    union notice in = {0};
+    union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, b->branch, &in, err);
     if (r == 0)
         r = has_let_go(b, err);

@@ -42,9 +42,9 @@ static const char *pick(const uint8_t *data)
     if (!f || !f->n_calls)
         abort();
     for (unsigned i = 0; i < f->n_calls; i++)
-        if (strncmp(f->calls[i].name, (const char *)data, NAME) == 0)
-            return f->calls[i].name;
-    return f->calls[data[0] % f->n_calls].name;
+        if (strncmp(jail_call_name(f, &f->calls[i]), (const char *)data, NAME) == 0)
+            return jail_call_name(f, &f->calls[i]);
+    return jail_call_name(f, &f->calls[data[0] % f->n_calls]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

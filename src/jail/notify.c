@@ -8,16 +8,14 @@
 #include "jail/decode.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
-#include "sys/kernel.h"
+#include "sys/listener.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -120,9 +118,8 @@ static ssize_t read_guest(void *ctx, uint64_t addr, void *buf, size_t len)
     const struct guest_memory *g = ctx;
     struct iovec here = {buf, len}, there = {(void *)(uintptr_t)addr, len};
     ssize_t n = process_vm_readv(g->pid, &here, 1, &there, 1, 0);
-    uint64_t id = g->id;
     /* the pid may be somebody else by now: then nothing was read */
-    return ioctl(g->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0 ? n : -1;
+    return sys_listener_holds(g->listener, g->id) ? n : -1;
 }
 
 /* Since 6.2 the size of the folder is the count; before that its entries are counted. */
@@ -130,16 +127,10 @@ static unsigned count_descriptors(pid_t pid)
 {
     char path[32];
     struct stat st;
-    unsigned n = 0;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     if (stat(path, &st) == 0 && st.st_size > 0)
         return (unsigned)st.st_size;
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
+    return fd_count_names(path);
 }
 
 void jail_notify_expect(pid_t pid)
@@ -230,19 +221,20 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
     }
     struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
-    snprintf(rule, sizeof rule, "seccomp.%s", call->name);
-    jail_decode(&n->data, call->name, &reader, detail, sizeof detail);
+    const char *name = jail_call_name(w->filter, call), *layer = jail_call_layer(w->filter, call);
+    snprintf(rule, sizeof rule, "seccomp.%s", name);
+    jail_decode(&n->data, name, &reader, detail, sizeof detail);
     if (jail_decode_routine(detail))
         return;
-    const char *hint = hint_for(call->layer);
+    const char *hint = hint_for(layer);
     for (size_t i = 0; i < sizeof own_hints / sizeof *own_hints; i++)
-        if (strcmp(own_hints[i].call, call->name) == 0)
+        if (strcmp(own_hints[i].call, name) == 0)
             hint = own_hints[i].hint;
     if (n->data.nr == SYS_clone && n->data.args[0] & CLONE_THREAD)
         hint = "there are no threads here; do one thing after another";
     if (!is_ours(w, n))
         hint = "it was another branch of this session that tried";
-    jail_violation_add(w->out, call->layer, rule, detail, hint, 0);
+    jail_violation_add(w->out, layer, rule, detail, hint, 0);
 }
 
 /* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
@@ -253,37 +245,21 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
         return false;
     /* what the process calls itself, deep in pid namespaces */
     long pid = status_number((pid_t)n->pid, "\nNStgid:");
-    uint64_t id = n->id;
-    return pid > 0 && (int)n->data.args[0] == pid &&
-           ioctl(w->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return pid > 0 && (int)n->data.args[0] == pid && sys_listener_holds(w->listener, n->id);
 }
 
 void jail_notify_handle(struct jail_watch *w)
 {
-    /* The kernel's structures may be larger than our headers': ask for room, not for sizes. */
-    union {
-        struct seccomp_notif notif;
-        char room[512];
-    } in;
-    union {
-        struct seccomp_notif_resp resp;
-        char room[512];
-    } out;
-    memset(&in, 0, sizeof in);
-    memset(&out, 0, sizeof out);
-    if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+    union sys_notice in;
+    if (sys_listener_receive(w->listener, &in) < 0)
         return; /* the caller was killed meanwhile */
-    out.resp.id = in.notif.id;
-    out.resp.error = -EPERM;
     bool ends = in.notif.data.nr == SYS_exit_group;
     if (ends && is_ours(w, &in.notif))
         jail_notify_last_look(w, (pid_t)in.notif.pid);
-    if (ends || signals_itself(w, &in.notif)) {
-        out.resp.error = 0;
-        out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else {
+    bool goes_on = ends || signals_itself(w, &in.notif);
+    if (!goes_on)
         record(w, &in.notif);
-    }
     /* ENOENT: killed while it waited, and there is nobody to answer */
-    (void)ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp);
+    (void)sys_listener_answer(w->listener, in.notif.id, goes_on ? 0 : EPERM,
+                              goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0);
 }

@@ -5,7 +5,7 @@
 #include "jail/inside.h"
 
 #include "jail/filter.h"
-#include "sys/kernel.h"
+#include "sys/listener.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -47,26 +47,14 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec)
 
 int jail_seccomp_let_exec(int listener, struct err *err)
 {
-    /* The kernel's structures may be larger than our headers': room, not sizes. */
-    union {
-        struct seccomp_notif notif;
-        char room[512];
-    } in;
-    union {
-        struct seccomp_notif_resp resp;
-        char room[512];
-    } out;
-    memset(&in, 0, sizeof in);
-    memset(&out, 0, sizeof out);
+    union sys_notice in;
     /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
     (void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+    if (sys_listener_receive(listener, &in) < 0)
         return err_sys(err, "wait for the program's exec");
     if (in.notif.data.nr != SYS_execve)
         return err_set(err, ERR_STATE, "system call %d where the exec was due", in.notif.data.nr);
-    out.resp.id = in.notif.id;
-    out.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &out.resp) < 0
+    return sys_listener_answer(listener, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0
                ? err_sys(err, "let the program's exec pass")
                : 0;
 }

@@ -4,7 +4,7 @@
  *
  * A row:  ARCH FILTER CALL [ARG...] = ACTION
  *   ARCH     x86_64, aarch64, both; x86_64@i386: the filter of the first, a call of the second
- *   FILTER   a name, `each` for exec and exec-procs, `all` for the -memfd ones too, `pythons` for those of
+ *   FILTER   a name, `each` for exec and exec-procs, `pythons` for those of
  *            the Python worker, `guests` for all of them
  *   CALL     several joined by commas, or #NUMBER
  *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
@@ -32,15 +32,9 @@ static const struct {
 };
 
 static const char *const filters_each[] = {"exec", "exec-procs", NULL};
-static const char *const filters_all[] = {"exec", "exec-memfd", "exec-procs", "exec-procs-memfd",
-                                          NULL};
-
-static const char *const filters_python[] = {"python", "python-memfd", "python-threads",
-                                             "python-threads-memfd", NULL};
-static const char *const filters_guests[] = {
-    "exec",   "exec-memfd",   "exec-procs",     "exec-procs-memfd",
-    "python", "python-memfd", "python-threads", "python-threads-memfd",
-    NULL};
+static const char *const filters_python[] = {"python", "python-threads", NULL};
+static const char *const filters_guests[] = {"exec", "exec-procs", "python", "python-threads",
+                                             NULL};
 
 static const char *where;
 static int line, rows;
@@ -100,7 +94,7 @@ static void judge(const char *filter, int own, int calling, const char *call, st
         printf("# %s:%d: got %s, want %s\n", where, line, got, want);
     if (strcmp(want, "notify") == 0) {
         const struct jail_call *c = jail_filter_call(f, d.nr);
-        if (!c || strcmp(c->name, call) != 0 || !*c->reason)
+        if (!c || strcmp(jail_call_name(f, c), call) != 0 || !*jail_call_reason(f, c))
             bad_row("notified, but the table has no name and reason for it", call);
     }
 }
@@ -144,7 +138,6 @@ static void one_call(char **w, unsigned n, char *call, int own, int calling, boo
     }
     const char *single[] = {w[1], NULL};
     const char *const *names = strcmp(w[1], "each") == 0      ? filters_each
-                               : strcmp(w[1], "all") == 0     ? filters_all
                                : strcmp(w[1], "pythons") == 0 ? filters_python
                                : strcmp(w[1], "guests") == 0  ? filters_guests
                                                               : single;

@@ -249,17 +249,6 @@ struct count {
     unsigned long rss, template_rss;
 };
 
-static unsigned count_dir(const char *path)
-{
-    unsigned n = 0;
-    DIR *d = opendir(path);
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static unsigned long rss_kb(const char *path)
 {
     char text[4096];
@@ -271,7 +260,7 @@ static unsigned long rss_kb(const char *path)
 /* Ours: every process that this very program is, besides us. The oldest one is the template. */
 static struct count look(void)
 {
-    struct count c = {.fds = count_dir("/proc/self/fd"), .rss = rss_kb("/proc/self/status")};
+    struct count c = {.fds = fd_count_names("/proc/self/fd"), .rss = rss_kb("/proc/self/status")};
     long oldest = 0;
     char name[32];
     snprintf(name, sizeof name, TEST_GUEST_NAME "\n", (int)getpid());
@@ -290,7 +279,7 @@ static struct count look(void)
         closedir(d);
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd", oldest);
-    c.template_fds = count_dir(path);
+    c.template_fds = fd_count_names(path);
     snprintf(path, sizeof path, "/proc/%ld/status", oldest);
     c.template_rss = rss_kb(path);
     return c;

@@ -150,6 +150,7 @@ void pool_warm_event(struct pool_holder *h, struct pool_warm *w);
  * called next. */
 uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w);
 void pool_warm_stop(struct pool_holder *h, struct pool_warm *w);
+void pool_warm_resize(struct pool_holder *h, struct pool_warm *w, size_t warm);
 /* A child that serves WANT, taken out of the stock; false: there is none. */
 bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
                     struct jail_child *ret);

@@ -300,7 +300,7 @@ static void on_set(struct pool_holder *h, struct pool_seat *seat, const struct p
         w->used_ns = h->now;
         w->backoff = (struct pool_backoff){0}; /* somebody may have mended what was wrong */
         if (q->set.warm != UINT64_MAX)
-            w->stock.warm = (size_t)q->set.warm;
+            pool_warm_resize(h, w, (size_t)q->set.warm);
         if (!pool_warm_start(h, w)) {
             pool_seat_decline(h, seat, POOL_WHY_BROKEN, "the template does not start: %.150s",
                               w->error);

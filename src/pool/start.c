@@ -40,7 +40,7 @@ static void become_holder(const char *holder, int dir, int ready)
     if (dup2(high_dir, HOLDER_DIR) < 0 || dup2(high_ready, HOLDER_READY) < 0)
         _exit(1);
     close_range(HOLDER_READY + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    umask(077);
+    umask(022); /* folders of a jail are made as for a run of its own; our own files say who may */
     for (int s = 1; s < 32; s++)
         signal(s, SIG_DFL);
     sigemptyset(&none);

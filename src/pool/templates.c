@@ -115,6 +115,22 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     return w->template;
 }
 
+/* The oldest go, until no more than KEEP wait. */
+static void drop_ready(struct pool_holder *h, struct pool_warm *w, size_t keep)
+{
+    for (; w->stock.ready > keep; w->stock.ready--) {
+        jail_child_close(&w->ready[w->first]);
+        w->first = (w->first + 1) % POOL_WARM;
+        h->memory.used -= pool_warm_cost(w);
+    }
+}
+
+void pool_warm_resize(struct pool_holder *h, struct pool_warm *w, size_t warm)
+{
+    w->stock.warm = warm;
+    drop_ready(h, w, warm);
+}
+
 /* The template is dead or must go. Its children die with it, also those that are lent: their clients see
  * the end of them; sessions are told why by pool_session_died. */
 void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
@@ -124,11 +140,7 @@ void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
     w->template = NULL;
     w->up = false;
     w->orders = w->stock.asked = 0;
-    for (; w->stock.ready; w->stock.ready--) {
-        jail_child_close(&w->ready[w->first]);
-        w->first = (w->first + 1) % POOL_WARM;
-        h->memory.used -= pool_warm_cost(w);
-    }
+    drop_ready(h, w, 0);
     for (size_t i = 0; i < POOL_CLIENTS; i++) {
         struct pool_seat *seat = &h->seat[i];
         if (seat->state != POOL_SEAT_WAITING || seat->from != w)

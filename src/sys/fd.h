@@ -32,6 +32,9 @@ ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
 /* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
+/* How many names a folder has; 0 if it cannot be read. */
+unsigned fd_count_names(const char *path);
+
 /* How long one of our processes waits for another before it takes it for dead. */
 #define FD_PATIENCE_MS 10000
 

@@ -2,8 +2,8 @@
  * start. Ends of every kind take turns: by itself, failed, killed by a signal, timed out, stopped
  * by us, never started, with violations. Usage: supervise_many CORDON-NEST ROUNDS */
 #include "jail/run.h"
+#include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,17 +11,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static unsigned open_descriptors(void)
-{
-    unsigned n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
 
 static unsigned long status_kb(const char *key)
 {
@@ -110,13 +99,13 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     for (long i = 0; i < WARM + rounds; i++) {
         if (i == WARM) {
-            fds = open_descriptors();
+            fds = fd_count_names("/proc/self/fd");
             rss = status_kb("VmRSS:");
         }
         if (one(argv[1], (enum kind)(i % KINDS)) < 0)
             return 1;
     }
-    unsigned fds_after = open_descriptors();
+    unsigned fds_after = fd_count_names("/proc/self/fd");
     unsigned long rss_after = status_kb("VmRSS:");
     int zombie = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
     printf("one supervisor, %ld runs: descriptors %u -> %u, memory %lu -> %lu KB, %s\n", rounds,

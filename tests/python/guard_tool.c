@@ -34,6 +34,8 @@ static int start(struct err *err)
     PyPreConfig pre;
     PyPreConfig_InitIsolatedConfig(&pre);
     pre.utf8_mode = 1;
+    if (getenv("GUARD_TOOL_MALLOC")) /* a sanitizer sees each object */
+        pre.allocator = PYMEM_ALLOCATOR_MALLOC;
     PyStatus status = Py_PreInitialize(&pre);
     PyConfig_InitIsolatedConfig(&config);
     config.site_import = 0;

@@ -102,7 +102,9 @@ def pool(u):
     starts = [subprocess.Popen(programs.command(["pool", "start", "--profile", "strict", "--size", "3"], u.who), env=tapsys.clean_env({}, u.who),
                                stdin=subprocess.DEVNULL, cwd="/") for _ in range(8)]
     codes = [p.wait(60) for p in starts]
-    holders = [pid for pid, name in ours().items() if name == "cordon-holder"]
+    held = lambda: [pid for pid, name in ours().items() if name == "cordon-holder"]
+    until(lambda: len(held()) == 1)  # who lost the race ends in a moment
+    holders = held()
     u.ok(codes == [0] * 8 and len(holders) == 1, "eight start it at once: there is one", codes, holders)
     pid = u.status().get("pid")
     u.ok(pid == holders[0], "and it is the one that answers")
@@ -165,6 +167,8 @@ def pool(u):
     client.stdin.write(b"while True: pass\n")
     client.stdin.close()
     u.ok(until(lambda: u.template("strict").get("lent") == 1), "a client has a child")
+    if u.who == "root":
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "and is nobody while it runs", proc(client.pid, "status")[:400])
     client.kill()
     client.wait()
     u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
@@ -288,6 +292,8 @@ def session_ends(u):
     client.stdin.write(b"while True: pass\n")
     client.stdin.close()
     u.ok(until(lambda: u.sessions().get(s, {}).get("state") == "busy"), "a call is under way")
+    if u.who == "root":
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "whose supervisor is nobody", proc(client.pid, "status")[:400])
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and "another call" in r["reason"], "nobody else has it meanwhile", r)
     client.kill()
@@ -318,6 +324,14 @@ def session_ends(u):
     u("session", "close", s)
 
 
+def done_number():
+    """The number of DONE on the wire: the place in the one table."""
+    text = (pathlib.Path(__file__).parents[2] / "src/wire/msg.h").read_text()
+    worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
+    main = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
+    return re.findall(r"X\((\w+), ", main).index("DONE") + 1
+
+
 def forks(u):
     u.new("--profile", "standard", "a")
     u.cell("a", "x = [1]\nopen('/workspace/f', 'w').write('a')\nopen('/tmp/t', 'w').write('a')\n")
@@ -342,11 +356,22 @@ def forks(u):
     u.cell("c", "f.close()\nimport mmap\nf = open('/workspace/f', 'r+b')\nm = mmap.mmap(f.fileno(), 1)\nf.close()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
+    for what, cell, undo in (("a pipe", "import os\nends = os.pipe()\n", "os.close(ends[0]), os.close(ends[1])\n"),
+                             ("a pair of sockets", "import socket\nends = socket.socketpair()\n", "ends[0].close(), ends[1].close()\n"),
+                             ("an event loop", "import select\nends = select.epoll()\n", "ends.close()\n")):
+        u.cell("c", "m.close()\n" + cell)
+        r = u("session", "fork", "c")
+        u.ok(r.code == 3 and "share" in r.err, f"{what}, too: {r.err.strip()}", r)
+        u.cell("c", undo)
     u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and "thread" in r.err, f"and threads: {r.err.strip()}", r)
     u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "refused, it goes on")
     u("session", "close", "c")
+    u.new("--profile", "open", "liar")
+    u.cell("liar", "import os\nos.write(3, bytes([0x82, 0x18, %d, 0]))\nos.write(3, b'left over')\nos.read(0, 1)\n" % done_number())
+    r = u.cell("liar", "print('not judged')\n")
+    u.ok(r["status"] == "error" and r["error"]["type"] == "ProtocolError" and not r["stdout"], "what was left on the channel is not a stop from outside", r)
     u.new("--profile", "standard", "d")
     r = u.cell("d", "import os\ntry:\n    os.fork()\nexcept OSError as e:\n    print(e.errno)\n")
     u.ok(r["stdout"] == "1\n" and r["violations"], "a fork that nobody asked for is EPERM and a violation", r)
@@ -382,23 +407,36 @@ def repl(u):
     os.close(theirs)
     seen = b""
 
-    def read_until(word):
+    def read_until(word, times=1):
         nonlocal seen
         end = time.monotonic() + 20 * tapsys.SLOW
-        while word not in seen and time.monotonic() < end and select.select([main], [], [], 1)[0] is not None:
+        while seen.count(word) < times and time.monotonic() < end:
             if select.select([main], [], [], 0.5)[0]:
                 try:
                     seen += os.read(main, 4096)
                 except OSError:
                     return
+
     read_until(b">>> ")
     os.write(main, b"for i in range(2):\n")
     read_until(b"... ")
-    os.write(main, b"  print(i)\n\n'\\x1b[31m'\n")
-    read_until(b"[31m")
+    os.write(main, b"  print(i)\n")
+    read_until(b"... ", 2)
+    os.write(main, b"\n")
+    read_until(b">>> ", 2)
+    os.write(main, b"'\\x1b[31m'\n")
+    read_until(b">>> ", 3)
+    os.write(main, b"kept = 'kept ' * 2\n")
+    read_until(b">>> ", 4)
+    os.write(main, b"if kept:\n")
+    read_until(b"... ", 3)
+    p.send_signal(signal.SIGINT)  # what is typed is forgotten, the session is not
+    read_until(b">>> ", 5)
+    os.write(main, b"kept\n")
+    read_until(b">>> ", 6)
     os.write(main, b"\x04")
-    read_until(b"never")
-    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"\x1b[31m" not in seen, "on a terminal: prompts, and nothing acts on it", seen)
+    read_until(b"nothing more", 1)
+    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"'kept kept '" in seen and b"\x1b[31m" not in seen, "on a terminal: prompts, and nothing acts on it", seen)
     os.close(main)
     u.ok(not u.sessions(), "nothing is left of them", u.sessions())
 

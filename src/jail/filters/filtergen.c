@@ -3,8 +3,8 @@
  *
  *   filtergen X86_64.c AARCH64.c NAME.filter...
  *
- * Each table gives NAME and NAME-memfd. One C file an architecture: the linker leaves the foreign
- * one out of programs that do not ask for it. */
+ * One C file an architecture: the linker leaves the foreign one out of programs that do not ask for
+ * it. */
 #include "jail/filters/table.h"
 #include "jail/filters/tree.h"
 
@@ -15,8 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const variant_names[] = {"", "memfd"};
-#define N_VARIANTS (sizeof variant_names / sizeof *variant_names)
+/* All words of one file, each once, one after the other. */
+struct text {
+    size_t len;
+    char words[UINT16_MAX];
+};
+
+static unsigned place(struct text *t, const char *word)
+{
+    size_t len = strlen(word) + 1;
+    for (size_t at = 0; at < t->len; at += strlen(t->words + at) + 1)
+        if (strcmp(t->words + at, word) == 0)
+            return (unsigned)at;
+    if (len > sizeof t->words - t->len)
+        table_fail("filtergen", 0, "more words than 16 bits can tell apart");
+    memcpy(t->words + t->len, word, len);
+    t->len += len;
+    return (unsigned)(t->len - len);
+}
 
 static void write_insns(FILE *out, const struct tree *t, const char *id)
 {
@@ -52,7 +68,8 @@ static const struct table_rule *denial(const struct table_call *c)
 }
 
 /* Sorted by number, so that looking one up is a binary search. */
-static unsigned write_calls(FILE *out, const struct table *t, uint32_t arch, const char *id)
+static unsigned write_calls(FILE *out, const struct table *t, uint32_t arch, const char *id,
+                            struct text *text)
 {
     unsigned n = 0;
     fprintf(out, "static const struct jail_call calls_%s[] = {\n", id);
@@ -61,9 +78,8 @@ static unsigned write_calls(FILE *out, const struct table *t, uint32_t arch, con
             const struct table_rule *r = denial(&t->calls[i]);
             if (!r || tree_number(t->calls[i].name, arch) != nr)
                 continue;
-            fprintf(out, "    {%d, \"%s\", \"%s\", ", nr, t->calls[i].name, r->layer);
-            write_string(out, r->reason);
-            fprintf(out, "},\n");
+            fprintf(out, "    {%d, %u, %u, %u},\n", nr, place(text, t->calls[i].name),
+                    place(text, r->layer), place(text, r->reason));
             n++;
         }
     }
@@ -82,6 +98,8 @@ static void identifier(char *out, size_t size, const char *name)
 static void generate(const char *path, const char *arch_name, uint32_t arch, char **tables, int n)
 {
     static struct tree tree;
+    static struct text text;
+    text.len = 0;
     char registry[16384] = "";
     size_t used = 0;
     FILE *out = fopen(path, "we");
@@ -90,28 +108,26 @@ static void generate(const char *path, const char *arch_name, uint32_t arch, cha
     fprintf(out, "/* Made by filtergen from the tables in src/jail/filters: edit those. */\n"
                  "#include \"jail/filter.h\"\n\n");
     for (int i = 0; i < n; i++) {
-        char id[128], calls_id[128];
-        unsigned n_calls = 0;
-        for (unsigned v = 0; v < N_VARIANTS; v++) {
-            struct table *t = table_read(tables[i], variant_names[v]);
-            char name[64];
-            snprintf(name, sizeof name, "%s%s%s", t->name, *variant_names[v] ? "-" : "",
-                     variant_names[v]);
-            identifier(id, sizeof id, name);
-            tree_compile(&tree, t, arch);
-            write_insns(out, &tree, id);
-            if (v == 0) { /* a variant only allows more: it shares what is said of denied calls */
-                identifier(calls_id, sizeof calls_id, name);
-                n_calls = write_calls(out, t, arch, id);
-            }
-            int len = snprintf(registry + used, sizeof registry - used,
-                               "    {\"%s\", 0x%xu, insns_%s, %u, calls_%s, %u},\n", name, arch, id,
-                               tree.n, calls_id, n_calls);
-            if (len < 0 || (size_t)len >= sizeof registry - used)
-                table_fail(path, 0, "too many tables");
-            used += (size_t)len;
-        }
+        char id[128];
+        struct table *t = table_read(tables[i]);
+        identifier(id, sizeof id, t->name);
+        tree_compile(&tree, t, arch);
+        write_insns(out, &tree, id);
+        unsigned n_calls = write_calls(out, t, arch, id, &text);
+        int len = snprintf(registry + used, sizeof registry - used,
+                           "    {\"%s\", 0x%xu, insns_%s, %u, calls_%s, %u, text},\n", t->name,
+                           arch, id, tree.n, id, n_calls);
+        if (len < 0 || (size_t)len >= sizeof registry - used)
+            table_fail(path, 0, "too many tables");
+        used += (size_t)len;
     }
+    fputs("static const char text[] =\n", out);
+    for (size_t at = 0; at < text.len; at += strlen(text.words + at) + 1) {
+        fputs("    ", out);
+        write_string(out, text.words + at);
+        fputs(" \"\\0\"\n", out);
+    }
+    fputs("    ;\n\n", out);
     fprintf(out, "const struct jail_filter jail_filters_%s[] = {\n%s    {0},\n};\n", arch_name,
             registry);
     if (fclose(out) != 0)

@@ -17,7 +17,6 @@
 
 struct reader {
     struct table *table;
-    const char *variant;
     const char *file;
     int line;
     int depth;
@@ -25,7 +24,6 @@ struct reader {
 };
 
 static const char *const layers[] = {"process", "syscalls", "resources", "network", "filesystem"};
-static const char *const variants[] = {"memfd"};
 
 void table_fail(const char *file, int line, const char *fmt, ...)
 {
@@ -195,13 +193,6 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
     }
     w++, n--;
 
-    bool counts = true;
-    if (n >= 2 && (strcmp(w[n - 2], "when") == 0 || strcmp(w[n - 2], "unless") == 0)) {
-        if (!listed(w[n - 1], variants, sizeof variants / sizeof *variants))
-            fail(r, "no such variant: %s", w[n - 1]);
-        counts = (strcmp(w[n - 1], r->variant) == 0) == (w[n - 2][0] == 'w');
-        n -= 2;
-    }
     unsigned n_names = 0;
     while (n_names < n && strcmp(w[n_names], "if") != 0)
         n_names++;
@@ -213,7 +204,7 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
             fail(r, "more than %d conditions", TABLE_CONDS);
         i += condition(r, w + i, n - i, &rule.conds[rule.n_conds++]);
     }
-    for (unsigned i = 0; counts && i < n_names; i++)
+    for (unsigned i = 0; i < n_names; i++)
         add_rule(r, w[i], &rule);
 }
 
@@ -293,10 +284,10 @@ static void whole(const struct table_call *c, const char *path, const char *name
         table_fail(last->file, last->line, "the last line of %s has a condition; what else?", name);
 }
 
-struct table *table_read(const char *path, const char *variant)
+struct table *table_read(const char *path)
 {
     struct table *t = lasting(sizeof *t);
-    struct reader r = {.table = t, .variant = variant, .file = path, .line = 0};
+    struct reader r = {.table = t, .file = path, .line = 0};
     read_file(&r, path);
 
     t->name = keep(basename(keep(path)));

@@ -1,6 +1,6 @@
 /* A filter table as people write it, read into memory.
  *
- * Takes:   the path of a NAME.filter file and a variant.
+ * Takes:   the path of a NAME.filter file.
  * Gives:   for each call the ordered rules that decide it, each with layer and reason.
  * Never:   guesses: whatever is wrong is reported as file:line and ends the build.
  * Runs in: the build (filtergen).
@@ -48,7 +48,7 @@ struct table {
 };
 
 /* Exits with a message if the table is not right. Never freed: the generator ends soon. */
-struct table *table_read(const char *path, const char *variant);
+struct table *table_read(const char *path);
 
 /* file:line: message, and the end of the build. */
 _Noreturn void table_fail(const char *file, int line, const char *fmt, ...)

@@ -9,9 +9,12 @@
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define WHO "cordon repl"
@@ -71,23 +74,60 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
     return r;
 }
 
-/* One more line into TEXT, without its line end. False at the end of the input. */
-static bool read_line(struct buf *text, bool prompts)
+/* Lines of standard input, read by ourselves: while one is waited for, a signal must be heard, too. */
+struct lines {
+    struct buf held; /* read, not yet given out */
+    size_t at;
+    bool ended;
+};
+
+enum line { LINE_READ, LINE_END, LINE_INTERRUPT, LINE_TOO_LONG };
+
+/* What came over STOP: true for SIGINT, which ends what is typed; the others end us. */
+static bool only_interrupt(int stop)
 {
-    char *line = NULL;
-    size_t room = 0;
-    if (prompts) {
-        fputs(text->len ? "... " : ">>> ", stdout);
-        fflush(stdout);
+    struct signalfd_siginfo info;
+    bool interrupt = true;
+    while (read(stop, &info, sizeof info) == sizeof info)
+        interrupt = interrupt && info.ssi_signo == SIGINT;
+    return interrupt;
+}
+
+static enum line more(struct lines *l, int stop)
+{
+    char chunk[4096];
+    struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = stop, .events = POLLIN}};
+    if (poll(p, 2, -1) < 0 && errno != EINTR)
+        return LINE_END;
+    if (p[1].revents)
+        return only_interrupt(stop) ? LINE_INTERRUPT : LINE_END;
+    ssize_t n = p[0].revents ? read(STDIN_FILENO, chunk, sizeof chunk) : -1;
+    l->ended = n == 0;
+    return n > 0 && buf_add(&l->held, chunk, (size_t)n) < 0 ? LINE_TOO_LONG : LINE_READ;
+}
+
+/* One more line into TEXT, without its line end. */
+static enum line read_line(struct lines *l, struct buf *text, int stop)
+{
+    const char *end;
+    while (!(end = l->held.len > l->at ? memchr(l->held.data + l->at, '\n', l->held.len - l->at)
+                                       : NULL) &&
+           !l->ended) {
+        enum line got = more(l, stop);
+        if (got != LINE_READ)
+            return got;
     }
-    ssize_t n = getline(&line, &room, stdin);
-    bool got = n > 0;
-    if (got && line[n - 1] == '\n')
-        n--;
-    if (got && (buf_str(text, text->len ? "\n" : "") < 0 || buf_add(text, line, (size_t)n) < 0))
-        got = false;
-    free(line);
-    return got;
+    if (!end && l->at == l->held.len)
+        return LINE_END;
+    size_t len = end ? (size_t)(end - l->held.data) - l->at : l->held.len - l->at;
+    bool fits =
+        buf_str(text, text->len ? "\n" : "") == 0 && buf_add(text, l->held.data + l->at, len) == 0;
+    l->at += len + (end != NULL);
+    if (l->at == l->held.len) {
+        buf_reset(&l->held);
+        l->at = 0;
+    }
+    return fits ? LINE_READ : LINE_TOO_LONG;
 }
 
 static bool blank(const struct buf *text)
@@ -95,37 +135,53 @@ static bool blank(const struct buf *text)
     return !text->len || strspn(text->data, " \t\r\n\f") == text->len;
 }
 
+/* The lines in TEXT, if they are whole, or if there will be no more. True: they are done with. */
+static bool run_block(struct repl_options *o, struct session_call *c, const struct buf *text,
+                      bool last, int *input, int *ret_status)
+{
+    c->source = text->data;
+    c->len = text->len;
+    c->line = c->quiet = true;
+    c->input = -1;
+    (void)session_call(&o->house, c);
+    if (c->over || (c->incomplete && !last))
+        return c->over;
+    c->line = c->quiet = false;
+    c->input = *input;
+    *ret_status = session_call(&o->house, c);
+    *input = -1; /* it was taken by the first block */
+    return true;
+}
+
 static int serve(struct repl_options *o, const char *session, int input)
 {
     struct buf text;
+    struct lines lines = {0};
     const bool prompts = isatty(STDIN_FILENO) && !o->house.json;
-    struct session_call c = {
-        .session = session, .name = "<repl>", .role = o->house.plan.role, .input = -1};
+    struct session_call c = {.session = session, .name = "<repl>", .role = o->house.plan.role};
     int status = EXIT_DONE;
-    bool more = true;
+    enum line got = LINE_READ;
     buf_init(&text, LIMIT_SOURCE);
-    while (more && !c.over && !c.is_final) {
-        more = read_line(&text, prompts);
-        if (blank(&text)) {
-            buf_reset(&text);
-            continue;
+    buf_init(&lines.held, LIMIT_SOURCE);
+    o->house.stop = plan_stop_fd();
+    while (got != LINE_END && !c.over && !c.is_final) {
+        if (prompts) {
+            fputs(text.len ? "... " : ">>> ", stdout);
+            fflush(stdout);
         }
-        c.source = text.data;
-        c.len = text.len;
-        c.line = c.quiet = true;
-        c.input = -1;
-        (void)session_call(&o->house, &c);
-        if (c.over || (c.incomplete && more))
-            continue;
-        c.line = c.quiet = false;
-        c.input = input;
-        status = session_call(&o->house, &c);
-        input = -1; /* it was taken by the first block */
-        buf_reset(&text);
+        got = read_line(&lines, &text, o->house.stop);
+        if (got == LINE_TOO_LONG)
+            result_complain(WHO, "the block is too long, and forgotten");
+        if (got == LINE_INTERRUPT && prompts)
+            putchar('\n');
+        if (got == LINE_TOO_LONG || got == LINE_INTERRUPT || blank(&text) ||
+            run_block(o, &c, &text, got == LINE_END, &input, &status))
+            buf_reset(&text);
     }
-    if (prompts && !more)
+    if (prompts && got == LINE_END)
         putchar('\n');
     buf_done(&text);
+    buf_done(&lines.held);
     return c.over && status == EXIT_DONE ? EXIT_JAIL : status;
 }
 

@@ -120,6 +120,7 @@ static int on_run(struct session_options *o)
                              .source = source.data ? source.data : "",
                              .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
                              .role = o->house.plan.role,
+                             .last = true,
                              .input = in};
     if (r == ERR_LIMIT) /* more than any profile takes: the flow says so, without looking at it */
         c.source = NULL;

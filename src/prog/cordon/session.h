@@ -51,6 +51,7 @@ struct session_call {
     bool first;      /* nobody has spoken to it yet */
     bool line;       /* only ask whether these lines are whole */
     bool incomplete; /* set: they are not */
+    bool last;       /* nothing comes after it: root may be given up */
     bool quiet;      /* print nothing but complaints */
     bool over;       /* set: the session is no more */
     bool is_final;   /* set: FINAL was called */

@@ -263,7 +263,7 @@ static int staff(struct session_house *h, struct flow_request *req, struct err *
     int r = result_staff(&h->flow, h->json, err);
     if (r == 0)
         r = result_rules(req, &h->rules, err);
-    if (r == 0)
+    if (r == 0 && h->stop < 0)
         h->stop = plan_stop_fd();
     h->staffed = r == 0;
     return r;
@@ -287,6 +287,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .spec = h->spec,
         .memory_by = h->by,
         .input = c->input,
+        .once = c->last,
         .child = child,
         .child_fresh = c->first,
         .session = lent->name,

@@ -3,6 +3,8 @@
  *   operator.attrgetter, methodcaller   look up what a string says: the names are checked when one is made
  *   string.Formatter.get_field          the same, for each field of a format
  *   functools.update_wrapper, wraps     copies attributes by any name, onto any object
+ *   typing.get_origin                   of Type[x] is type
+ *   linecache                           reads the file that a made-up traceback names
  *   contextlib.redirect_stdout          sets an attribute of sys that a private name chooses
  *   dataclasses, copy, unittest         in files of their own
  *
@@ -240,6 +242,53 @@ static int close_contextlib(PyObject *module)
     return PyDict_SetItemString(dict, "redirect_stderr", print_redirect("stderr"));
 }
 
+/* ---- typing ---- */
+
+static PyObject *plain_get_origin;
+
+/* The origin of Type[x] is `type`, also where the profile took that away. */
+static PyObject *get_origin(PyObject *self, PyObject *alias)
+{
+    (void)self;
+    PyObject *origin = PyObject_CallOneArg(plain_get_origin, alias);
+    const struct policy_rule *rule =
+        origin == (PyObject *)&PyType_Type
+            ? check_ruleset_match(guard.rules, POLICY_BUILTIN_REMOVE, "type", 4)
+            : NULL;
+    if (!rule)
+        return origin;
+    Py_DECREF(origin);
+    return guard_refuse(rule, "typing.get_origin");
+}
+
+static int close_typing(PyObject *module)
+{
+    static PyMethodDef def = {"get_origin", get_origin, METH_O, NULL};
+    return plain_get_origin ? 0 : guard_exchange(module, &def, &plain_get_origin);
+}
+
+/* ---- linecache ---- */
+
+/* A traceback shows the lines of whatever file it names, and a guest can make up a traceback
+ * (TestResult.addError takes one). So no line is read; what is known of a source stays known. */
+static PyObject *no_lines(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    (void)args;
+    (void)kwargs;
+    return PyList_New(0);
+}
+
+/* Whoever loaded it: unittest and logging do by way of traceback, dataclasses by way of inspect. */
+static int close_linecache(void)
+{
+    static PyMethodDef def = {"updatecache", (PyCFunction)(void (*)(void))no_lines,
+                              METH_VARARGS | METH_KEYWORDS, NULL};
+    static PyObject *plain;
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "linecache"); /* borrowed */
+    return plain || !module || !PyModule_Check(module) ? 0 : guard_exchange(module, &def, &plain);
+}
+
 /* ---- the table ---- */
 
 int guard_library(PyObject *module, const char *name)
@@ -254,8 +303,11 @@ int guard_library(PyObject *module, const char *name)
         {"functools", close_functools},
         {"operator", close_operator},
         {"string", close_string},
+        {"typing", close_typing},
         {"unittest", guard_close_unittest},
     };
+    if (close_linecache() < 0)
+        return -1;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, name) == 0)
             return table[i].close(module);

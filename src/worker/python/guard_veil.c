@@ -341,7 +341,7 @@ void py_guard_no_imports(bool none)
 int guard_veil(void)
 {
     /* libraries that want to see all this once, when they are loaded */
-    static const char *const first[] = {"types", "functools", "enum", "abc"};
+    static const char *const first[] = {"types", "abc"};
     for (size_t i = 0; i < sizeof first / sizeof *first && !no_imports; i++) {
         PyObject *module = PyImport_ImportModule(first[i]);
         if (!module)
