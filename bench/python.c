@@ -416,7 +416,7 @@ static int prepare(struct flow_house *house, struct err *err)
     plan.limits = spec.limits;
     plan.limits.threads = 0;
     snprintf(path, sizeof path, "%s/cordon-holder", build);
-    int r = pool_client_start(&c, path, err);
+    int r = pool_client_start(&c, path, NULL, err);
     if (r == 0)
         r = pool_client_new(&c, &plan, &child, &answer, err);
     if (r == 0 && answer.declined)

@@ -162,6 +162,7 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     h->now = h->started_ns = h->asked_ns = clock_now_ns();
     h->idle_exit_ns = POOL_IDLE_EXIT_MS * CLOCK_NS_PER_MS;
     h->memory.budget = POOL_BUDGET;
+    h->warm_usual = POOL_WARM_DEFAULT;
     pool_registry_init(&h->sessions);
     int r = pool_place_listen(start->dir, &lock, &h->sock, err);
     if (r == 0 && h->sock < 0) {

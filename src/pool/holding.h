@@ -87,6 +87,7 @@ struct pool_holder {
     bool stopping;
     uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
     uint64_t idle_exit_ns;
+    size_t warm_usual; /* of a template that nobody asked for by name */
     uint64_t serial, tag, turn;
     uint64_t leases, declined, refused_peers, bad_frames;
     struct pool_memory memory;

@@ -25,8 +25,10 @@ struct pool_answer {
 
 /* Finds the holder. No holder is no error: then sock is -1, and every request is declined as `cold`. */
 ERR_MUST_USE int pool_client_open(struct pool_client *ret, struct err *err);
-/* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. */
-ERR_MUST_USE int pool_client_start(struct pool_client *ret, const char *holder, struct err *err);
+/* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. *ret_fresh: it was us who
+ * started it, and it has none but built-in numbers; may be NULL. */
+ERR_MUST_USE int pool_client_start(struct pool_client *ret, const char *holder, bool *ret_fresh,
+                                   struct err *err);
 void pool_client_close(struct pool_client *c);
 
 /* ---- one run ---- */
@@ -79,7 +81,7 @@ ERR_MUST_USE int pool_client_next(struct pool_client *c, uint64_t serial, struct
 
 /* ---- the pool ---- */
 
-/* PROFILE NULL: the holder's own numbers alone. */
+/* PROFILE NULL: the holder's own numbers, and how many are to wait where nobody says it. */
 ERR_MUST_USE int pool_client_set(struct pool_client *c, const char *profile, bool packages,
                                  const struct pool_set_numbers *set, struct pool_answer *ret,
                                  struct err *err);

@@ -289,6 +289,8 @@ static void on_set(struct pool_holder *h, struct pool_seat *seat, const struct p
             return;
         }
     }
+    if (!w && q->set.warm != UINT64_MAX)
+        h->warm_usual = (size_t)q->set.warm;
     if (q->set.budget != UINT64_MAX)
         h->memory.budget = q->set.budget;
     if (q->set.idle_exit_ms != UINT64_MAX)

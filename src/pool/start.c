@@ -49,7 +49,8 @@ static void become_holder(const char *holder, int dir, int ready)
     _exit(1);
 }
 
-static int spawn(const char *holder, int dir, struct err *err)
+/* *ret_ours: it is the one that listens. */
+static int spawn(const char *holder, int dir, bool *ret_ours, struct err *err)
 {
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -74,13 +75,15 @@ static int spawn(const char *holder, int dir, struct err *err)
     struct pollfd p = {.fd = said, .events = POLLIN};
     if (status != 0 || poll(&p, 1, FD_PATIENCE_MS) != 1 || read(said, word, sizeof word - 1) < 1)
         return err_set(err, ERR_MISSING, "the holder (%.120s) did not start", holder);
+    *ret_ours = word[0] == 'R';
     return word[0] == 'E' ? err_set(err, ERR_MISSING, "the holder: %s", word + 1) : 0;
 }
 
-int pool_client_start(struct pool_client *ret, const char *holder, struct err *err)
+int pool_client_start(struct pool_client *ret, const char *holder, bool *ret_fresh, struct err *err)
 {
     struct pool_place place = {.dir = -1};
     char path[PATH_MAX]; /* whole: it is executed in another folder */
+    bool ours = false;
     *ret = (struct pool_client){.sock = -1};
     if (!realpath(holder, path))
         return err_sys(err, "%.160s", holder);
@@ -89,7 +92,7 @@ int pool_client_start(struct pool_client *ret, const char *holder, struct err *e
         r = pool_place_connect(&place, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
-        r = spawn(path, place.dir, err);
+        r = spawn(path, place.dir, &ours, err);
         if (r < 0)
             break;
         pool_place_wait(&place);
@@ -100,5 +103,7 @@ int pool_client_start(struct pool_client *ret, const char *holder, struct err *e
     if (r == 0 && ret->sock < 0)
         r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");
     pool_place_done(&place);
+    if (ret_fresh)
+        *ret_fresh = ours;
     return r;
 }

@@ -51,7 +51,7 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool
                             .packages = packages,
                             .rules = rules,
                             .plan = spec.limits,
-                            .stock.warm = POOL_WARM_DEFAULT,
+                            .stock.warm = h->warm_usual,
                             .used_ns = h->now};
     if (!rules->threads)
         w->plan.threads = 0;

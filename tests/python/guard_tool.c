@@ -46,6 +46,8 @@ static int start(struct err *err)
     PyConfig_Clear(&config);
     if (PyStatus_Exception(status))
         return err_set(err, ERR_MISSING, "Python does not start");
+    /* where Debian's packages are */
+    PyRun_SimpleString("import sys; sys.path.append('/usr/lib/python3/dist-packages')");
     return py_guard_init(err) < 0 || py_hook_install(err) < 0 ? -1 : 0;
 }
 
@@ -76,10 +78,10 @@ static int exit_status(void)
 static const struct policy_profile *bare(void)
 {
     static const char *const more[] = {
-        "types",    "io",      "warnings",    "pprint",      "csv",       "weakref",
-        "queue",    "html",    "html.parser", "secrets",     "uuid",      "struct",
-        "zlib",     "reprlib", "sched",       "graphlib",    "ipaddress", "fnmatch",
-        "colorsys", "keyword", "shlex",       "urllib.parse"};
+        "types",    "io",      "warnings",    "pprint",   "csv",         "weakref",
+        "queue",    "html",    "html.parser", "secrets",  "uuid",        "struct",
+        "zlib",     "reprlib", "sched",       "graphlib", "ipaddress",   "fnmatch",
+        "colorsys", "keyword", "numpy",       "shlex",    "urllib.parse"};
     static struct policy_rule rules[256];
     static struct policy_profile p = {.name = "bare",
                                       .summary = "",

@@ -8,6 +8,7 @@
 #include "pool/pool_client.h"
 #include "programs.h"
 #include "result.h"
+#include "session.h"
 #include "sys/fd.h"
 
 #include <signal.h>
@@ -69,18 +70,23 @@ static int declined(const struct pool_answer *a)
 /* ---- start ---- */
 
 /* What was not said is the policy's. */
+void pool_numbers(const struct policy *policy, struct pool_set_numbers *set)
+{
+    if (set->warm == UINT64_MAX)
+        set->warm = policy->pool.warm < POOL_WARM ? policy->pool.warm : POOL_WARM;
+    if (set->budget == UINT64_MAX)
+        set->budget = policy->pool.memory;
+    if (set->idle_exit_ms == UINT64_MAX)
+        set->idle_exit_ms = policy->pool.idle_ms;
+}
+
 static int by_policy(struct pool_set_numbers *set, struct err *err)
 {
     struct flow_house house = {0};
     int r = flow_house_open(&house, NULL, err);
     if (r < 0)
         return r;
-    if (set->warm == UINT64_MAX)
-        set->warm = house.policy->pool.warm < POOL_WARM ? house.policy->pool.warm : POOL_WARM;
-    if (set->budget == UINT64_MAX)
-        set->budget = house.policy->pool.memory;
-    if (set->idle_exit_ms == UINT64_MAX)
-        set->idle_exit_ms = house.policy->pool.idle_ms;
+    pool_numbers(house.policy, set);
     flow_house_close(&house);
     return 0;
 }
@@ -104,7 +110,7 @@ static int start(const struct pool_options *o, struct err *err)
     if (r == 0)
         r = by_policy(&set, err);
     if (r == 0)
-        r = pool_client_start(&c, holder, err);
+        r = pool_client_start(&c, holder, NULL, err);
     for (size_t i = 0; i < count && r == 0; i++) {
         r = pool_client_set(&c, names[i], o->packages, &set, &a, err);
         if (r == 0 && a.declined)

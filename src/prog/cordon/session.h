@@ -33,6 +33,9 @@ ERR_MUST_USE int session_house_open(struct session_house *h, const struct option
                                     bool start, struct err *err);
 void session_house_close(struct session_house *h);
 
+/* What was not said (UINT64_MAX) is the policy's. */
+void pool_numbers(const struct policy *policy, struct pool_set_numbers *set);
+
 struct session_new {
     const char *name, *profile, *role;
     bool packages;

@@ -44,6 +44,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
                        struct err *err)
 {
     char holder[4096];
+    bool fresh = false;
     int r = flow_house_open(&h->flow, h->plan.policy, err);
     if (r < 0)
         return r;
@@ -57,7 +58,14 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     if (r == 0 && start)
         r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (r == 0)
-        r = start ? pool_client_start(&h->holder, holder, err) : pool_client_open(&h->holder, err);
+        r = start ? pool_client_start(&h->holder, holder, &fresh, err)
+                  : pool_client_open(&h->holder, err);
+    if (r == 0 && fresh) {
+        struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+        struct pool_answer a;
+        pool_numbers(h->flow.policy, &set);
+        r = pool_client_set(&h->holder, NULL, false, &set, &a, err);
+    }
     return r;
 }
 

@@ -32,10 +32,6 @@ ERR_MUST_USE int py_guard_close(const struct check_ruleset *rules, struct err *e
  * an earlier cell may run code at any time. */
 void py_guard_rules(const struct check_ruleset *rules);
 
-/* The one program that this interpreter will run imports nothing: what only libraries need is not loaded for
- * it. Before the first py_guard_globals. */
-void py_guard_no_imports(bool none);
-
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
  * on, the first call also closes the interpreter itself (guard_veil.c), for as long as it lives: an

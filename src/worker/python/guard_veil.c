@@ -97,9 +97,18 @@ static PyObject *names_alone(PyObject *x)
     return copy;
 }
 
+/* A library module that is being loaded sees everything: types looks at a cell once, numpy gives functions
+ * new code. No code of the guest's runs meanwhile but in frames of its own, which are found first. */
+static bool is_loading(void)
+{
+    return guard_asker() == GUARD_LOADING;
+}
+
 static PyObject *get(PyObject *x, void *closure)
 {
     const struct veiled *v = closure;
+    if (v->fate != READ_ONLY && v->fate != DEFAULTS && is_loading())
+        return as_before(x, v);
     switch (v->fate) {
     case GONE:
         return absent(x, v);
@@ -136,7 +145,7 @@ static int set(PyObject *x, PyObject *value, void *closure)
     const struct veiled *v = closure;
     /* the interpreter itself writes AttributeError.obj in this way */
     if (v->fate == NO_CLOSED ||
-        (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x))))
+        (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x))) || is_loading())
         return Py_TYPE(v->before)->tp_descr_set(v->before, x, value);
     PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable",
                  v->name, Py_TYPE(x)->tp_name);
@@ -311,11 +320,23 @@ static int veil_methods(void)
 
 /* ---- constructors: no code without a judge ---- */
 
-static PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static newfunc plain_function_new, plain_code_new;
+
+static PyObject *closed_new(PyTypeObject *type, PyObject *args, PyObject *kwargs, newfunc plain)
 {
-    (void)args;
-    (void)kwargs;
-    return guard_refuse_own("py.guard.code", type->tp_name, "write the function itself");
+    return is_loading()
+               ? plain(type, args, kwargs)
+               : guard_refuse_own("py.guard.code", type->tp_name, "write the function itself");
+}
+
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return closed_new(type, args, kwargs, plain_function_new);
+}
+
+static PyObject *code_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return closed_new(type, args, kwargs, plain_code_new);
 }
 
 static void close_types(void)
@@ -327,27 +348,14 @@ static void close_types(void)
         closed[i]->tp_flags |= GUARD_CLOSED;
         PyType_Modified(closed[i]);
     }
-    PyFunction_Type.tp_new = no_new;
-    PyCode_Type.tp_new = no_new;
-}
-
-static bool no_imports;
-
-void py_guard_no_imports(bool none)
-{
-    no_imports = none;
+    plain_function_new = PyFunction_Type.tp_new;
+    plain_code_new = PyCode_Type.tp_new;
+    PyFunction_Type.tp_new = function_new;
+    PyCode_Type.tp_new = code_new;
 }
 
 int guard_veil(void)
 {
-    /* libraries that want to see all this once, when they are loaded */
-    static const char *const first[] = {"types", "abc"};
-    for (size_t i = 0; i < sizeof first / sizeof *first && !no_imports; i++) {
-        PyObject *module = PyImport_ImportModule(first[i]);
-        if (!module)
-            return -1;
-        Py_DECREF(module);
-    }
     close_types();
     for (size_t i = 0; i < sizeof veil / sizeof *veil; i++)
         if (veil_one(&veil[i]) < 0)

@@ -161,7 +161,7 @@ static bool importer_runs(void)
 
 static int on_loading(const char *event, PyObject *args, const struct verdict *v)
 {
-    return importer_runs() ? 0 : by_rule(event, args, v);
+    return importer_runs() || guard_asker() == GUARD_LOADING ? 0 : by_rule(event, args, v);
 }
 
 static int on_open(const char *event, PyObject *args, const struct verdict *v)
@@ -213,6 +213,8 @@ static int on_code(const char *event, PyObject *args, const struct verdict *v)
         return 0;
     if (!guard.veiled)
         return by_rule(event, args, v);
+    if (guard_asker() == GUARD_LOADING) /* numpy makes functions of text while it is loaded */
+        return 0;
     bool maker = guard_runs_in("dataclasses") || guard_runs_in("collections");
     if (!runs && (maker || guard_runs_in("typing") || guard_runs_in("ast")))
         return 0;

@@ -25,11 +25,6 @@ int py_host_tools(const char *const *names, size_t count, struct err *err)
     return 0;
 }
 
-size_t py_host_count(void)
-{
-    return tool_count;
-}
-
 static PyObject * final(PyObject *self, PyObject *value)
 {
     (void)self;

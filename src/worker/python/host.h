@@ -15,7 +15,6 @@
 #include "base/err.h"
 
 ERR_MUST_USE int py_host_tools(const char *const *names, size_t count, struct err *err);
-size_t py_host_count(void);          /* of host functions */
 int py_host_bind(PyObject *globals); /* 0, or -1 with a Python exception */
 
 #endif
