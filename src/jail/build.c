@@ -143,11 +143,10 @@ static pid_t clone_launcher(struct jail_stage *st)
         .set_tid = (uint64_t)(uintptr_t)&number,
         .set_tid_size = spec->mode == JAIL_FULL && !jail_off(spec, pid),
     };
-    pid_t pid = sys_clone(&args, jail_launch, st);
-    if (pid == -EAGAIN) { /* the tightest limit on tasks has no room for the maker of the network */
+    /* A cgroup's tightest limit on tasks has no room for the maker of the network, and counts what it refuses. */
+    if (!spec->memory_by_rlimit)
         jail_net_done(st);
-        pid = sys_clone(&args, jail_launch, st);
-    }
+    pid_t pid = sys_clone(&args, jail_launch, st);
     if (pid < 0 && args.set_tid_size) { /* an old kernel; then it is whichever comes next */
         args.set_tid_size = 0;
         pid = sys_clone(&args, jail_launch, st);

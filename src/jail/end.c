@@ -154,6 +154,15 @@ static void drain(struct jail_run *run)
             ;
 }
 
+/* It was refused more than the whole limit at once: such a program that failed, failed for that. */
+static bool asked_too_much(const struct jail_outcome *o)
+{
+    for (size_t i = 0; i < o->violation_count; i++)
+        if (strcmp(o->violations[i].rule, JAIL_RULE_MEMORY) == 0)
+            return true;
+    return false;
+}
+
 /* What EXITED tells and the limits it may have met. */
 static void judge_end(struct jail_run *run)
 {
@@ -183,7 +192,8 @@ static void judge_end(struct jail_run *run)
         o->end = JAIL_END_MEMORY;
     else if (o->end == JAIL_END_SIGNAL && o->signal == SIGXCPU)
         o->end = JAIL_END_CPU;
-    else if (failed && o->memory >= near && o->signal != SIGKILL && o->signal != SIGTERM)
+    else if (failed && (o->memory >= near || asked_too_much(o)) && o->signal != SIGKILL &&
+             o->signal != SIGTERM)
         o->end = JAIL_END_MEMORY;
 }
 

@@ -37,6 +37,19 @@ const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr)
     return NULL;
 }
 
+/* upper half > H: over; upper half < H: not; else the lower half decides (filters/tree.c, over). */
+void jail_filter_bound(const struct jail_filter *f, uint64_t bytes, struct sock_filter *out)
+{
+    const uint64_t first = bytes + 1; /* that is too much */
+    memcpy(out, f->insns, f->len * sizeof *out);
+    for (unsigned i = 0; i < f->n_over; i++) {
+        struct sock_filter *at = &out[f->over[i]];
+        at[0].k = (uint32_t)(first >> 32) + 1;
+        at[1].k = (uint32_t)(first >> 32);
+        at[3].k = (uint32_t)first;
+    }
+}
+
 bool jail_filter_notifies(const struct jail_filter *f)
 {
     for (unsigned i = 0; i < f->len; i++)

@@ -26,7 +26,11 @@ struct jail_filter {
     const struct jail_call *calls; /* denied ones, by number */
     unsigned n_calls;
     const char *text;
+    unsigned n_over, over[4]; /* where jail_filter_bound writes */
 };
+
+/* Copies the instructions to OUT (of f->len) with BYTES where the table says `over memory`. */
+void jail_filter_bound(const struct jail_filter *f, uint64_t bytes, struct sock_filter *out);
 
 /* Ended by an entry without a name. */
 extern const struct jail_filter jail_filters_x86_64[], jail_filters_aarch64[];

@@ -74,7 +74,7 @@ static void end_all(struct jail_nest *n)
 
 static bool guest_ended(struct jail_nest *n)
 {
-    int status;
+    int status = 0;
     long pid;
     while ((pid = wait_any(&status, WNOHANG)) > 0)
         if (pid == n->guest) {

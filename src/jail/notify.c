@@ -248,6 +248,22 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
     return pid > 0 && (int)n->data.args[0] == pid && sys_listener_holds(w->listener, n->id);
 }
 
+/* The answer is the one that the limit itself would give: here it is seen. */
+static void record_memory(struct jail_watch *w, uint64_t bytes)
+{
+    char detail[112];
+    for (size_t i = 0; i < w->out->violation_count; i++)
+        if (strcmp(w->out->violations[i].rule, JAIL_RULE_MEMORY) == 0) { /* libraries try again */
+            w->out->violations[i].times++;
+            w->out->violations_total++;
+            return;
+        }
+    snprintf(detail, sizeof detail, "%llu bytes at once, of %llu in all (ENOMEM)",
+             (unsigned long long)bytes, (unsigned long long)w->limits->memory);
+    jail_violation_add(w->out, "resources", JAIL_RULE_MEMORY, detail,
+                       "work on smaller pieces, or ask for --memory N", 0);
+}
+
 void jail_notify_handle(struct jail_watch *w)
 {
     union sys_notice in;
@@ -256,10 +272,15 @@ void jail_notify_handle(struct jail_watch *w)
     bool ends = in.notif.data.nr == SYS_exit_group;
     if (ends && is_ours(w, &in.notif))
         jail_notify_last_look(w, (pid_t)in.notif.pid);
-    bool goes_on = ends || signals_itself(w, &in.notif);
-    if (!goes_on)
+    bool goes_on = ends || signals_itself(w, &in.notif), asks = in.notif.data.nr == SYS_mmap;
+    if (asks)
+        record_memory(w, in.notif.data.args[1]);
+    else if (!goes_on)
         record(w, &in.notif);
     /* ENOENT: killed while it waited, and there is nobody to answer */
-    (void)sys_listener_answer(w->listener, in.notif.id, goes_on ? 0 : EPERM,
+    (void)sys_listener_answer(w->listener, in.notif.id,
+                              goes_on ? 0
+                              : asks  ? ENOMEM
+                                      : EPERM,
                               goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0);
 }

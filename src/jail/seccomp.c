@@ -12,12 +12,22 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+enum { ROOM = 512 }; /* instructions of the longest table, and some */
+
 int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct err *err)
 {
     const struct jail_filter *f = jail_filter_find(spec->filter);
     if (!f)
         return err_set(err, ERR_STATE, "there is no system call table '%s'", spec->filter);
+    struct sock_filter room[ROOM];
     struct sock_fprog prog = {f->len, (struct sock_filter *)f->insns};
+    /* Where the address space is the limit, a program that asks for more at once is told and noted; a
+     * cgroup kills, and says so. */
+    if (spec->memory_by_rlimit && f->n_over) {
+        base_assert(f->len <= ROOM);
+        jail_filter_bound(f, spec->limits.memory, room);
+        prog.filter = room;
+    }
     *ret_listener = -1;
     if (!jail_filter_notifies(f)) { /* one listener per chain: this one leaves it to its children */
         return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0

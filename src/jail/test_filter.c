@@ -19,6 +19,7 @@
 #include <linux/audit.h>
 #include <seccomp.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 static const struct {
     const char *name;
@@ -252,6 +253,45 @@ static void wholes(void)
            "numbers outside the table have no entry");
 }
 
+/* A run's own number written in: what is more than that at once is notified, and nothing else. */
+static void bound(void)
+{
+    static const uint64_t limits[] = {4u << 20, 512u << 20, 0xfffffffeu, 0xffffffffu, 6ull << 30};
+    static const struct {
+        uint64_t prot, flags;
+        bool counts;
+    } kinds[] = {
+        {PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, true},
+        {PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, false},
+        {PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, false},
+    };
+    for (int a = 0; a < 2; a++)
+        for (const char *const *name = filters_guests; *name; name++) {
+            const struct jail_filter *f = jail_filter_find_arch(*name, arches[a].audit);
+            static struct sock_filter own[4096];
+            unsigned wrong = 0;
+            int nr = seccomp_syscall_resolve_name_arch(arches[a].scmp, "mmap");
+            for (size_t l = 0; f && l < sizeof limits / sizeof *limits; l++) {
+                jail_filter_bound(f, limits[l], own);
+                wrong += bpf_sim_check(own, f->len) != NULL;
+                for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+                    for (int more = -1; more < 4; more++) {
+                        uint64_t ask = more == 3   ? UINT64_MAX
+                                       : more == 2 ? limits[l] + (1ull << 32)
+                                                   : limits[l] + (uint64_t)(int64_t)more;
+                        struct seccomp_data d = {.nr = nr,
+                                                 .arch = f->arch,
+                                                 .args = {0, ask, kinds[k].prot, kinds[k].flags}};
+                        uint32_t want = kinds[k].counts && ask > limits[l] ? SECCOMP_RET_USER_NOTIF
+                                                                           : SECCOMP_RET_ALLOW;
+                        wrong += bpf_sim_run(own, &d).action != want;
+                    }
+            }
+            tap_ok(f && f->n_over == 1 && wrong == 0, "%s %s: more than the limit at once",
+                   arches[a].name, *name);
+        }
+}
+
 /* A template's table lies below its children's. What theirs allow or notify must pass here; and where
  * nobody listens, nothing may be notified: it would say ENOSYS to everybody. */
 static void below(void)
@@ -303,6 +343,7 @@ int main(int argc, char **argv)
     }
     simulator();
     wholes();
+    bound();
     below();
     run_folder(argv[1]);
     tap_ok(rows > 300, "%d rows of tests/filter were run", rows);

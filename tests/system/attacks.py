@@ -221,7 +221,7 @@ for who in tapsys.users():
 
 def input_attacks(who):
     """The judge's own cases, as people meet it: `cordon check`, inside the jail."""
-    folder, n = pathlib.Path(__file__).parents[1] / "cases/python/judge", 0
+    folder, n = pathlib.Path(__file__).resolve().parents[1] / "cases/python/judge", 0
     for path in sorted(folder.glob("*.case")):
         head, _, source = path.read_bytes().decode("utf-8", "surrogateescape").partition("\n---\n")
         fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line and not line.startswith("#"))

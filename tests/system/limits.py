@@ -89,6 +89,15 @@ for who in tapsys.users():
     run = tapsys.exec_json(programs, ["--memory", "64m"], ["/usr/bin/python3", "-S", "-c", script], who)
     tap.ok(run["status"] == "memory" and run.code == 4 or run["status"] == "error" and "MemoryError" in (run["stderr"] or ""),
            f"{who}: a memory bomb in Python", run.story())
+    # one request for more than there is: the program hears it, and the result says what it failed for
+    big = "bytearray(2 << 30)"
+    run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
+    tap.ok(run["status"] == "memory" and run.code == 4 and run.rules() == ["limit.memory"] and "MemoryError" in run["stderr"],
+           f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
+    run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
+    tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: the same, by a program that copes", run.story())
+    run = tapsys.exec_json(programs, ["--memory", "3g", "--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
+    tap.ok(run["status"] == "ok" and not run.rules(), f"{who}: twin: 2 GB of 3", run.story())
     run = probe("memory-children", "--memory", "64m", "--processes", "8", who=who)
     if "cgroup" in by:  # the children end by memory; whether the run does is for the parent to say
         tap.ok(run["status"] == "memory" or run.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", run.story())

@@ -326,7 +326,7 @@ def session_ends(u):
 
 def done_number():
     """The number of DONE on the wire: the place in the one table."""
-    text = (pathlib.Path(__file__).parents[2] / "src/wire/msg.h").read_text()
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src/wire/msg.h").read_text()
     worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
     main = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
     return re.findall(r"X\((\w+), ", main).index("DONE") + 1

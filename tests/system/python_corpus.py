@@ -10,7 +10,7 @@ import sys
 import tapsys
 
 BUILD, WHAT = sys.argv[1:3]
-CORPORA = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else pathlib.Path(__file__).parents[3] / "shared/corpora")
+CORPORA = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else pathlib.Path(__file__).resolve().parents[3] / "shared/corpora")
 FILE = CORPORA / WHAT / "python.jsonl"
 ENDS = {"ok", "error", "blocked", "timeout", "memory", "output"}  # an attack that merely crashed shows nothing
 if not FILE.exists():

@@ -68,7 +68,7 @@ ROWS = [  # name, source, options, {key: value}, printed
 def done_number():
     """The number of DONE on the wire: the place in the one table."""
     import pathlib, re
-    text = (pathlib.Path(__file__).parents[2] / "src/wire/msg.h").read_text()
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src/wire/msg.h").read_text()
     worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
     main = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
     number = re.findall(r"X\((\w+), ", main).index("DONE") + 1

@@ -116,7 +116,7 @@ def files():
                 owner = os.lstat(f).st_uid
             except OSError:
                 continue
-            if not n.startswith(("cordon-canary-", "cordon-test-")) and ("cordon" in n or owner == tapsys.ROOTLESS or owner >= 100000):
+            if not n.startswith(("cordon-canary-", "cordon-test-", "cordon-house-")) and ("cordon" in n or owner == tapsys.ROOTLESS or owner >= 100000):
                 found.add(f)
     return found
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -30,6 +31,11 @@ static const struct {
     uint64_t value;
 } names[] = {
     V(RENAME_WHITEOUT, 4),
+    C(PROT_READ),
+    C(PROT_WRITE),
+    C(MAP_PRIVATE),
+    C(MAP_ANONYMOUS),
+    C(MAP_NORESERVE),
     C(CLONE_THREAD),
     C(CLONE_VM),
     C(CLONE_VFORK),

@@ -114,9 +114,11 @@ static void generate(const char *path, const char *arch_name, uint32_t arch, cha
         tree_compile(&tree, t, arch);
         write_insns(out, &tree, id);
         unsigned n_calls = write_calls(out, t, arch, id, &text);
-        int len = snprintf(registry + used, sizeof registry - used,
-                           "    {\"%s\", 0x%xu, insns_%s, %u, calls_%s, %u, text},\n", t->name,
-                           arch, id, tree.n, id, n_calls);
+        int len = snprintf(
+            registry + used, sizeof registry - used,
+            "    {\"%s\", 0x%xu, insns_%s, %u, calls_%s, %u, text, %u, {%u, %u, %u, %u}},\n",
+            t->name, arch, id, tree.n, id, n_calls, tree.n_over, tree.over[0], tree.over[1],
+            tree.over[2], tree.over[3]);
         if (len < 0 || (size_t)len >= sizeof registry - used)
             table_fail(path, 0, "too many tables");
         used += (size_t)len;

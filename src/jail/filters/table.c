@@ -87,7 +87,8 @@ static bool listed(const char *word, const char *const *list, size_t n)
     return false;
 }
 
-/* `a1 & MASK in X Y` or `p4 == 0`, up to `and` or the end; returns how many words it took. */
+/* `a1 & MASK in X Y`, `p4 == 0` or `p1 over memory`, up to `and` or the end; returns how many words it
+ * took. */
 static unsigned condition(struct reader *r, char **w, unsigned n, struct table_cond *c)
 {
     unsigned i = 0;
@@ -97,6 +98,12 @@ static unsigned condition(struct reader *r, char **w, unsigned n, struct table_c
     c->wide = w[0][0] == 'p';
     c->arg = w[0][1] - '0';
     i = 1;
+    if (strcmp(w[1], "over") == 0) {
+        if (!c->wide || strcmp(w[2], "memory") != 0 || (n > 3 && strcmp(w[3], "and") != 0))
+            fail(r, "`over` is for `pN over memory`");
+        c->over = true;
+        return 3;
+    }
     if (strcmp(w[i], "&") == 0) {
         uint64_t mask;
         if (c->wide)

@@ -122,6 +122,24 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* More than a number that is written in when the filter is loaded (filter.c has the same four lines): until
+ * then nothing is. */
+static void over(struct tree *t, size_t low, struct jumps *yes, struct jumps *no)
+{
+    if (t->n_over == TREE_OVER) {
+        fprintf(stderr, "filtergen: `over` more than %d times\n", TREE_OVER);
+        exit(1);
+    }
+    load(t, low + 4);
+    t->over[t->n_over++] = t->n;
+    add(yes, put(t, BPF_JMP | BPF_JGE | BPF_K, UINT32_MAX, 0, 0), true); /* the upper half + 1 */
+    add(no, put(t, BPF_JMP | BPF_JGE | BPF_K, UINT32_MAX, 0, 0), false); /* the upper half */
+    load(t, low);
+    unsigned last = put(t, BPF_JMP | BPF_JGE | BPF_K, UINT32_MAX, 0, 0); /* the lower half + 1 */
+    add(yes, last, true);
+    add(no, last, false);
+}
+
 /* Emits one condition. YES collects the jumps to be taken when it holds, NO when it does not. Three
  * neighbours or more are two comparisons. */
 static void condition(struct tree *t, const struct table_cond *c, struct jumps *yes,
@@ -130,6 +148,10 @@ static void condition(struct tree *t, const struct table_cond *c, struct jumps *
     /* both architectures are little-endian: the lower half comes first */
     size_t low = offsetof(struct seccomp_data, args) + 8 * (size_t)c->arg;
     uint64_t values[TABLE_LIST];
+    if (c->over) {
+        over(t, low, yes, no);
+        return;
+    }
     if (c->wide) {
         load(t, low + 4);
         add(no, jump_if_equal(t, (uint32_t)(c->values[0] >> 32)), false);
@@ -232,7 +254,7 @@ static bool one_chunk(const struct range *r, unsigned first, unsigned end)
         size++;
         for (unsigned k = 0; k < r[i].call->n_rules; k++)
             for (unsigned c = 0; c < r[i].call->rules[k].n_conds; c++)
-                size += 4 + r[i].call->rules[k].conds[c].n;
+                size += 6 + r[i].call->rules[k].conds[c].n;
     }
     return size <= REACH;
 }
@@ -272,6 +294,8 @@ static void search(struct tree *t, const struct range *r, unsigned first, unsign
         put(t, BPF_JMP | BPF_JA, 0, 0, 0);
         memmove(&t->insns[at + 2], &t->insns[at + 1], left * sizeof *t->insns);
         t->insns[at + 1] = (struct sock_filter){BPF_JMP | BPF_JA, 0, 0, left};
+        for (unsigned i = 0; i < t->n_over; i++)
+            t->over[i] += t->over[i] > at;
         t->insns[at].jf = 1;
     }
     search(t, r, mid, end);
@@ -310,7 +334,7 @@ void tree_compile(struct tree *out, const struct table *table, uint32_t audit_ar
         exit(1);
     }
 
-    out->n = 0;
+    out->n = out->n_over = 0;
     load(out, offsetof(struct seccomp_data, arch));
     jump_if_equal(out, audit_arch);
     out->insns[1].jt = 1;

@@ -14,9 +14,12 @@
 
 #define TREE_MAX 4096 /* BPF_MAXINSNS: the kernel takes no more */
 
+#define TREE_OVER 4 /* places where a run's own number goes */
+
 struct tree {
     unsigned n;
     struct sock_filter insns[TREE_MAX];
+    unsigned n_over, over[TREE_OVER];
 };
 
 /* AUDIT_ARCH is AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64. Exits with a message if it does not fit.
