@@ -168,6 +168,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
+    sys_clone_elsewhere(pid); /* we have work of our own meanwhile */
     if (waits)
         left = jail_root_leave_old(st->spec); /* with the launcher at work in our memory */
     jail_net_done(st);

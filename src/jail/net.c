@@ -1,8 +1,7 @@
 /* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no
- * errno, and one descriptor that it leaves to us. Its end is its word that it is done: the kernel clears a
- * number of ours as soon as it is out of our memory. */
+ * errno, and one descriptor that it leaves to us. */
 #include "jail/inside.h"
 
 #include "sys/clone.h"
@@ -31,21 +30,10 @@ static int make_net(void *p)
     if (s >= 0)
         raw_syscall(SYS_close, s, 0, 0, 0, 0);
     st->net = (int)fd;
+    /* the kernel does the same at our end, which takes a while, or is somebody's SIGKILL */
+    __atomic_store_n(&st->net_busy, 0, __ATOMIC_RELEASE);
+    raw_syscall(SYS_futex, (long)&st->net_busy, FUTEX_WAKE, 1, 0, 0);
     return 0;
-}
-
-/* A new process starts on the processor of its parent, and would wait there until the root is
- * built. Moved to another one it runs at once. A hint: where there is no other nothing is lost. */
-static void start_elsewhere(pid_t pid)
-{
-    cpu_set_t all, others;
-    unsigned here;
-    if (sched_getaffinity(0, sizeof all, &all) < 0 || getcpu(&here, NULL) < 0)
-        return;
-    others = all;
-    CPU_CLR(here, &others);
-    if (CPU_COUNT(&others) > 0 && sched_setaffinity(pid, sizeof others, &others) == 0)
-        (void)sched_setaffinity(pid, sizeof all, &all); /* it was moved; it is not bound */
 }
 
 int jail_net_start(struct jail_stage *st, struct err *err)
@@ -82,7 +70,7 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return err_sys(err, "a process that makes the network");
     }
     st->net_maker = pid;
-    start_elsewhere(pid);
+    sys_clone_elsewhere(pid);
     return 0;
 }
 

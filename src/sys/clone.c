@@ -2,6 +2,10 @@
  * with its own cannot be said in C. */
 #include "sys/clone.h"
 
+#include "sys/raw.h"
+
+#include <sched.h>
+
 pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx)
 {
 #if defined(__aarch64__)
@@ -39,4 +43,20 @@ pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx
 #error "no system call instruction for this architecture"
 #endif
     return (pid_t)result;
+}
+
+void sys_clone_elsewhere(pid_t pid)
+{
+    cpu_set_t all, others;
+    unsigned here = 0;
+    CPU_ZERO(&all); /* the kernel fills in what it has */
+    if (raw_syscall(SYS_sched_getaffinity, 0, sizeof all, (long)&all, 0, 0) < 0 ||
+        raw_syscall(SYS_getcpu, (long)&here, 0, 0, 0, 0) < 0)
+        return;
+    others = all;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) > 0 &&
+        raw_syscall(SYS_sched_setaffinity, pid, sizeof others, (long)&others, 0, 0) == 0)
+        raw_syscall(SYS_sched_setaffinity, pid, sizeof all, (long)&all, 0,
+                    0); /* moved, not bound */
 }

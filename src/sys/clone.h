@@ -15,4 +15,8 @@
 
 pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx);
 
+/* A new process starts on the processor of its parent, and waits there until that one sleeps. Moved to
+ * another one it runs at once. A hint: where there is no other nothing is lost. */
+void sys_clone_elsewhere(pid_t pid);
+
 #endif
