@@ -113,7 +113,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     struct jail_run *run = NULL;
     struct talk t = {0};
     struct jail_spec spec;
-    double took = -1, before = now_ms();
+    double took = -1, before;
     jail_spec_init(&spec);
     if (!policy_profile_find(profile)->threads)
         spec.limits.threads = 0;

@@ -1,6 +1,8 @@
 /* The guards and the audit hook without a judge and without a driver, for tests.
  *
  *   guard_tool run PROFILE FILE        runs a program; what was reported comes on stderr, a line each
+ *   guard_tool leaked PROFILE FILE     the same for a program that has escaped: leaked(module, name) gives
+ *                                      it what it asks for, and the audit hook stands alone
  *   guard_tool serve [PROFILE]         reads `PROFILE LENGTH` and that many bytes, again and again; each
  *                                      program runs in a child of its own; answers with a line
  *                                      `STATUS STDOUT STDERR`, lengths in bytes, and the two texts. With
@@ -122,12 +124,30 @@ static void stamp(int step)
     times[step] = (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+static PyObject *leak(PyObject *self, PyObject *args)
+{
+    const char *module, *name;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "ss", &module, &name))
+        return NULL;
+    PyObject *m = PyImport_ImportModule(module);
+    PyObject *value = m ? PyObject_GetAttrString(m, name) : NULL;
+    Py_XDECREF(m);
+    return value;
+}
+
+static bool leaks;
+
 static int run(const char *profile, const char *source)
 {
+    static PyMethodDef def = {"leaked", leak, METH_VARARGS, NULL};
     struct check_ruleset *rules = NULL;
     struct err err = ERR_INIT;
     stamp(0);
     PyObject *globals = namespace_for(profile, &rules);
+    PyObject *leaked = globals && leaks ? PyCFunction_New(&def, NULL) : NULL;
+    if (leaked && PyDict_SetItemString(globals, def.ml_name, leaked) < 0)
+        return 70;
     stamp(1);
     PyObject *tree = globals ? parse(source, "<program>") : NULL;
     stamp(2);
@@ -332,5 +352,6 @@ int main(int argc, char **argv)
     char *text = argc == 4 ? read_file(argv[3]) : NULL;
     if (!text)
         return 70;
+    leaks = strcmp(argv[1], "leaked") == 0;
     return strcmp(argv[1], "crawl") == 0 ? crawl(argv[2], text) : run(argv[2], text);
 }

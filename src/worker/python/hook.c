@@ -5,6 +5,9 @@
  * rules say of an event is remembered by the place its name lies at, and compared before it is believed:
  * a guest may raise events of its own with sys.audit, from memory that is used again.
  *
+ * Where guards are on, the events of a module that may not be imported are refused with it: a program that got
+ * hold of its functions all the same gets nothing from them.
+ *
  * Three events are judged by more than their name: `open` by its path, `import` by who asks, and, where
  * guards are on, `compile` and `exec`: there only libraries that are known to make code may, and
  * only code of the form they are known to make (guard_code.c). */
@@ -83,6 +86,7 @@ static int refuse(const char *event, const char *id, const char *detail, const c
 
 struct verdict {
     const struct policy_rule *deny, *report;
+    bool by_module; /* refused since its module is: libraries that are being loaded go free */
     int (*special)(const char *event, PyObject *args, const struct verdict *v);
 };
 
@@ -97,6 +101,22 @@ static int on_import(const char *event, PyObject *args, const struct verdict *v)
 static int on_code(const char *event, PyObject *args, const struct verdict *v);
 static int on_loading(const char *event, PyObject *args, const struct verdict *v);
 static int on_hook(const char *event, PyObject *args, const struct verdict *v);
+
+/* os.remove is what the module os does. Some events are named after no module, or after one that libraries
+ * use on everybody's behalf. */
+static const struct policy_rule *refused_with_module(const char *event)
+{
+    static const char *const free_events[] = {
+        "builtins.",     "object.",        "cpython.",          "code.",
+        "sys._getframe", "sys.excepthook", "sys.unraisablehook"};
+    const char *dot = strchr(event, '.');
+    for (size_t i = 0; i < sizeof free_events / sizeof *free_events; i++)
+        if (strncmp(event, free_events[i], strlen(free_events[i])) == 0)
+            return NULL;
+    return guard.veiled && dot
+               ? check_ruleset_import(hook.rules, event, (size_t)(dot - event), NULL)
+               : NULL;
+}
 
 static struct verdict judge(const char *event)
 {
@@ -116,7 +136,12 @@ static struct verdict judge(const char *event)
     };
     size_t len = strlen(event);
     struct verdict v = {check_ruleset_match(hook.rules, POLICY_EVENT_DENY, event, len),
-                        check_ruleset_match(hook.rules, POLICY_EVENT_REPORT, event, len), NULL};
+                        check_ruleset_match(hook.rules, POLICY_EVENT_REPORT, event, len), false,
+                        NULL};
+    if (!v.deny && !v.report) {
+        v.deny = refused_with_module(event);
+        v.by_module = v.deny != NULL;
+    }
     for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
         if (strcmp(event, specials[i].event) == 0)
             v.special = specials[i].special;
@@ -136,12 +161,14 @@ static struct verdict remembered(const char *event)
     return v;
 }
 
+static bool importer_runs(void);
+
 static int by_rule(const char *event, PyObject *args, const struct verdict *v)
 {
     char detail[HOOK_DETAIL];
     if (!v->deny && !v->report)
         return 0;
-    if (!v->deny && guard_asker() == GUARD_LOADING)
+    if ((!v->deny || v->by_module) && (guard_asker() == GUARD_LOADING || importer_runs()))
         return 0; /* pandas asks uname what machine this is; the program did not */
     hook_detail(event, args, detail, sizeof detail);
     if (v->deny)
@@ -167,8 +194,13 @@ static int on_loading(const char *event, PyObject *args, const struct verdict *v
 static int on_open(const char *event, PyObject *args, const struct verdict *v)
 {
     char detail[HOOK_DETAIL];
-    if ((!v->deny && !v->report) || importer_runs() ||
-        !hook_open_is_wrong(args, detail, sizeof detail))
+    bool closed = guard.veiled && check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4);
+    if ((!v->deny && !v->report && !closed) || importer_runs() || guard_asker() == GUARD_LOADING)
+        return 0;
+    if (closed && !hook_open_is_library(args, detail, sizeof detail))
+        return refuse(event, v->report ? v->report->id : "py.guard.open", detail,
+                      "there are no files here; keep the data in memory");
+    if ((!v->deny && !v->report) || !hook_open_is_wrong(args, detail, sizeof detail))
         return 0;
     if (v->deny)
         return refuse(event, v->deny->id, detail, v->deny->hint);

@@ -179,6 +179,42 @@ static const char *text_of(PyObject *path)
     return text;
 }
 
+struct opening {
+    char path[PATH_MAX]; /* plain; empty: not a path, or one that only its object knows */
+    bool writes;
+};
+
+static struct opening opening_of(PyObject *args)
+{
+    struct opening o = {.path = ""};
+    PyObject *path = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    PyObject *number = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : NULL;
+    const char *text = path ? text_of(path) : NULL;
+    int flags = number && PyLong_Check(number) ? (int)PyLong_AsLong(number) : 0;
+    PyErr_Clear();
+    o.writes = (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+    if (text)
+        plain_path(text, o.path);
+    return o;
+}
+
+static void tell(const struct opening *o, char *out, size_t size)
+{
+    struct words w = {out, size, 0};
+    out[0] = 0;
+    add_str(&w, o->writes ? "open for writing " : "open ");
+    add_str(&w, o->path[0] ? o->path : "a file");
+}
+
+bool hook_open_is_library(PyObject *args, char *out, size_t size)
+{
+    static const char *const libraries[] = {"/usr/lib",  "/usr/share",   "/usr/local/lib",
+                                            "/dev/null", "/dev/urandom", NULL};
+    struct opening o = opening_of(args);
+    tell(&o, out, size);
+    return !o.writes && o.path[0] && lies_in(o.path, libraries);
+}
+
 bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
 {
     static const char *const own[] = {"/workspace", "/tmp", "/live", "/dev", NULL};
@@ -198,23 +234,11 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
                                          "/sys/devices",
                                          "/etc/matplotlibrc",
                                          NULL};
-    PyObject *path = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
-    PyObject *number = PyTuple_GET_SIZE(args) > 2 ? PyTuple_GET_ITEM(args, 2) : NULL;
-    const char *text = path ? text_of(path) : NULL;
-    if (!text)
+    struct opening o = opening_of(args);
+    if (!o.path[0] || lies_in(o.path, own) || access(o.path, o.writes ? W_OK : R_OK) == 0)
         return false;
-    int flags = number && PyLong_Check(number) ? (int)PyLong_AsLong(number) : 0;
-    PyErr_Clear();
-    bool writes = (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
-    char whole[PATH_MAX];
-    plain_path(text, whole);
-    if (lies_in(whole, own) || access(whole, writes ? W_OK : R_OK) == 0)
+    if (!o.writes && lies_in(o.path, probed) && PyEval_GetGlobals() != guard.globals)
         return false;
-    if (!writes && lies_in(whole, probed) && PyEval_GetGlobals() != guard.globals)
-        return false;
-    struct words w = {out, size, 0};
-    out[0] = 0;
-    add_str(&w, writes ? "open for writing " : "open ");
-    add_str(&w, whole);
+    tell(&o, out, size);
     return true;
 }

@@ -20,5 +20,7 @@ void hook_detail(const char *event, PyObject *args, char *out, size_t size);
 
 /* An `open` event: is it one that will fail, or goes where no program has business? OUT tells what. */
 bool hook_open_is_wrong(PyObject *args, char *out, size_t size);
+/* Does it read a library's own file? */
+bool hook_open_is_library(PyObject *args, char *out, size_t size);
 
 #endif
