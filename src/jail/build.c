@@ -132,26 +132,21 @@ static pid_t clone_launcher(struct jail_stage *st)
 {
     static char stack[64 * 1024] __attribute__((aligned(16)));
     const struct jail_spec *spec = st->spec;
-    /* The guest is pid 2: the maker of the network had it and is gone. A template is not: its children are,
-     * and what it loaded may tell a fork by its pid. */
-    const pid_t number = spec->kind == JAIL_KIND_TEMPLATE ? 100 : 2;
     struct sys_clone_args args = {
         .flags = CLONE_VM | CLONE_FILES | jail_ns_inner_flags(spec),
         .exit_signal = SIGCHLD,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = sizeof stack,
-        .set_tid = (uint64_t)(uintptr_t)&number,
-        .set_tid_size = spec->mode == JAIL_FULL && !jail_off(spec, pid),
     };
-    /* A cgroup's tightest limit on tasks has no room for the maker of the network, and counts what it refuses. */
+    /* A cgroup's tightest limit on tasks has no room for the maker of the network, and counts what it
+     * refuses. */
     if (!spec->memory_by_rlimit)
         jail_net_done(st);
-    pid_t pid = sys_clone(&args, jail_launch, st);
-    if (pid < 0 && args.set_tid_size) { /* an old kernel; then it is whichever comes next */
-        args.set_tid_size = 0;
-        pid = sys_clone(&args, jail_launch, st);
-    }
-    return pid;
+    if (spec->mode != JAIL_FULL || jail_off(spec, pid))
+        return sys_clone(&args, jail_launch, st);
+    /* The guest is pid 2. A template is not: its children are, and what it loaded may tell a fork by its
+     * pid. */
+    return sys_clone_numbered(&args, spec->kind == JAIL_KIND_TEMPLATE ? 100 : 2, jail_launch, st);
 }
 
 static int start_program(struct jail_stage *st, pid_t *ret_pid)

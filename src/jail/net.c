@@ -39,15 +39,12 @@ static int make_net(void *p)
 int jail_net_start(struct jail_stage *st, struct err *err)
 {
     static char stack[16 * 1024] __attribute__((aligned(16)));
-    const pid_t number = 3; /* 2 is the guest's */
     struct sys_clone_args args = {
         .flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID,
         .exit_signal = SIGCHLD,
         .child_tid = (uint64_t)(uintptr_t)&st->net_busy,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = sizeof stack,
-        .set_tid = (uint64_t)(uintptr_t)&number,
-        .set_tid_size = !jail_off(st->spec, pid),
     };
     if (jail_off(st->spec, net))
         return 0;
@@ -57,11 +54,9 @@ int jail_net_start(struct jail_stage *st, struct err *err)
      * gave up root is one of them: its place is free in a moment. */
     pid_t pid = -1;
     for (int tries = 0; tries < 1000 && pid < 0; tries++) {
-        pid = sys_clone(&args, make_net, st);
+        pid = sys_clone_numbered(&args, 3, make_net, st); /* 2 is the guest's */
         if (pid == -EAGAIN)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-        else if (pid < 0 && args.set_tid_size)
-            args.set_tid_size = 0; /* an old kernel */
         else if (pid < 0)
             break;
     }

@@ -4,6 +4,7 @@
 
 #include "sys/raw.h"
 
+#include <errno.h>
 #include <sched.h>
 
 pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx)
@@ -43,6 +44,16 @@ pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx
 #error "no system call instruction for this architecture"
 #endif
     return (pid_t)result;
+}
+
+pid_t sys_clone_numbered(struct sys_clone_args *args, pid_t number, int (*run)(void *), void *ctx)
+{
+    args->set_tid = (uint64_t)(uintptr_t)&number;
+    args->set_tid_size = 1;
+    pid_t pid = sys_clone(args, run, ctx);
+    args->set_tid = args->set_tid_size = 0;
+    /* before Linux 5.5, or the number is taken: then it is whichever comes next */
+    return pid < 0 && pid != -EAGAIN ? sys_clone(args, run, ctx) : pid;
 }
 
 void sys_clone_elsewhere(pid_t pid)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static char stack[64 * 1024] __attribute__((aligned(16)));
 static volatile const char *where;
@@ -32,8 +33,11 @@ int main(void)
            "its exit status is what the function returned");
     tap_eq_int(count, 1, "it worked in our memory");
     tap_ok(where >= stack && where < stack + sizeof stack, "on the stack it was given");
+    pid = sys_clone_numbered(&args, getpid(), work, &count);
+    tap_ok(pid > 0 && pid != getpid() && waitpid(pid, &status, 0) == pid && count == 2,
+           "a number that is taken, or not ours to choose, is another one");
     args.flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER; /* no such thing */
     tap_eq_int(sys_clone(&args, work, &count), -EINVAL, "what the kernel refuses is an errno");
-    tap_ok(errno == ENOTTY && count == 1, "and errno is nobody's");
+    tap_ok(errno == ENOTTY && count == 2, "and errno is nobody's");
     return tap_done();
 }

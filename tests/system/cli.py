@@ -241,6 +241,11 @@ for who in tapsys.users():
     r = tapsys.exec_json(programs, [], ["/bin/sh", "-c", "/bin/true; echo after"], who)
     tap.ok(any("clone" in x or "fork" in x for x in r.rules()), f"{who}: a fork where there is none to give is named", r.story())
 
+    r = tapsys.exec_json(programs, ["--mode", "landlock"], ["/bin/sh", "-c", "echo weak; echo text > file; read t < file; echo $t"], who)
+    tap.ok(r["status"] == "ok" and r["stdout"] == "weak\ntext\n"
+           and str((r["layers"] or {}).get("process")).startswith("weak") or r.code == 5 and "Linux 6.12" in r.out,
+           f"{who}: the weaker mode runs a program, or is refused by what it needs", r.story())
+
     # --- the world inside ---
     secret = {"CORDON_CANARY": "s3cret", "LD_PRELOAD": "", "TERM": "xterm", "LC_ALL": "de_DE.UTF-8", "USER": "root", "PWD": "/root"}
     show = ("/usr/bin/python3", "-c", "import os; print(*(f'{k.decode()}={v.decode()}' for k, v in os.environb.items()), sep='|', end='')")
