@@ -117,7 +117,8 @@ static void set_words(struct bench_case *c, const char *const *words)
     c->argv[i] = NULL;
 }
 
-/* A copy that the ordinary user can reach, wherever the tree was built. */
+/* Copies, as if installed: an ordinary user can reach them wherever the tree was built, and they were written
+ * at once, like the peers', so that the page cache holds them in large pieces. */
 static bool copy_programs(const char *cordon, const char *jail)
 {
     char nest[4096], cell[4096];
@@ -158,13 +159,12 @@ static bool furnish(int user)
 
 static void lay_out(struct bench_case *c, const char *cordon)
 {
-    static char copy[64], jail_copy[64], nest[4096], nest_copy[64], jail[4096], crun_state[64];
+    static char copy[64], jail_copy[64], nest_copy[64], jail[4096], crun_state[64];
     const bool root = geteuid() == 0;
     for (int i = 0; i < CASES; i++)
         c[i].filter = c[i].mounts = -1;
     c[BARE].name = "bare /bin/true";
     set_words(&c[BARE], (const char *[]){"/bin/true", NULL});
-    snprintf(nest, sizeof nest, "%s-nest", cordon);
     snprintf(jail, sizeof jail, "%.*s/bench/jail_only", (int)(strrchr(cordon, '/') - cordon),
              cordon);
     snprintf(copy, sizeof copy, "%s/cordon", dir);
@@ -172,10 +172,10 @@ static void lay_out(struct bench_case *c, const char *cordon)
     snprintf(nest_copy, sizeof nest_copy, "%s/cordon-nest", dir);
     c[JAIL].name = "cordon's jail alone";
     c[JAIL].note = "all layers, their proof before the exec included";
-    set_words(&c[JAIL], (const char *[]){jail, nest, "/bin/true", NULL});
+    set_words(&c[JAIL], (const char *[]){jail_copy, nest_copy, "/bin/true", NULL});
     c[CORDON].name = "cordon exec";
     c[CORDON].note = "with policy, gate and audit (without fsync)";
-    set_words(&c[CORDON], (const char *[]){cordon, "exec", "--", "/bin/true", NULL});
+    set_words(&c[CORDON], (const char *[]){copy, "exec", "--", "/bin/true", NULL});
     c[BWRAP].name = "bubblewrap";
     c[BWRAP].note = "no filter, no Landlock, no limits, nothing reported";
     peer_bwrap(c[BWRAP].argv, 0);
@@ -200,15 +200,14 @@ static void lay_out(struct bench_case *c, const char *cordon)
     c[JAIL_USER].as_user = c[CORDON_USER].as_user = c[BWRAP_USER].as_user = true;
     if (!furnish(0) || (root && !furnish(1)))
         c[CORDON].off = c[CORDON_USER].off = "its state could not be laid out";
-    if (!root) {
+    set_words(&c[CORDON_USER], c[CORDON].argv);
+    set_words(&c[JAIL_USER], c[JAIL].argv);
+    if (!copy_programs(cordon, jail))
+        c[JAIL].off = c[CORDON].off = c[JAIL_USER].off = c[CORDON_USER].off =
+            "the programs could not be copied";
+    if (!root)
         c[JAIL_USER].off = c[CORDON_USER].off = c[BWRAP_USER].off =
             "the rows above are rootless already";
-    } else if (copy_programs(cordon, jail)) {
-        set_words(&c[CORDON_USER], (const char *[]){copy, "exec", "--", "/bin/true", NULL});
-        set_words(&c[JAIL_USER], (const char *[]){jail_copy, nest_copy, "/bin/true", NULL});
-    } else {
-        c[JAIL_USER].off = c[CORDON_USER].off = "the programs could not be copied";
-    }
     peer_bwrap(c[BWRAP_USER].argv, 0);
 }
 
