@@ -125,6 +125,14 @@ static char next_word(int pipe, int alive)
     return n == 1 ? word : n == 0 ? 0 : '?';
 }
 
+/* What must be shut before the guest's first instruction, and nothing of it before the launcher's. 0, or
+ * a negative errno. */
+static int close_doors(const struct jail_stage *st)
+{
+    second_lock(st->spec, st->proc);
+    return jail_root_leave_old(st->spec);
+}
+
 /* The launcher shares memory and descriptors with us, so the listener that it makes is ours too. It
  * says R when it is about to exec; after that the end of the pipe is the exec, and E its failure.
  */
@@ -154,7 +162,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     struct err *err = &st->err;
     int r = 0;
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
-    int left = waits ? 0 : jail_root_leave_old(st->spec);
+    int left = waits ? 0 : close_doors(st); /* nobody holds its exec: before it is there */
     pid_t pid = clone_launcher(st);
     if (pid < 0) {
         errno = -pid;
@@ -165,9 +173,8 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     *ret_pid = pid;
     sys_clone_elsewhere(pid); /* we have work of our own meanwhile */
     if (waits)
-        left = jail_root_leave_old(st->spec); /* with the launcher at work in our memory */
+        left = close_doors(st); /* with the launcher at work in our memory */
     jail_net_done(st);
-    second_lock(st->spec, st->proc);
     if (left < 0) {
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
