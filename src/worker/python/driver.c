@@ -88,27 +88,6 @@ static int ask_for_more(void)
 
 /* ---- running ---- */
 
-/* Takes the last statement off TREE if it is an expression, and gives it as a tree of its own. */
-static PyObject *take_last_expression(PyObject *tree)
-{
-    PyObject *ast = PyImport_ImportModule("_ast");
-    PyObject *body = PyObject_GetAttrString(tree, "body");
-    Py_ssize_t n = body && PyList_Check(body) ? PyList_Size(body) : 0;
-    PyObject *last = n ? PyList_GetItem(body, n - 1) : NULL; /* borrowed */
-    PyObject *kind = ast ? PyObject_GetAttrString(ast, "Expr") : NULL, *expression = NULL;
-    if (last && kind && PyObject_IsInstance(last, kind) == 1) {
-        PyObject *value = PyObject_GetAttrString(last, "value");
-        expression = value ? PyObject_CallMethod(ast, "Expression", "O", value) : NULL;
-        Py_XDECREF(value);
-        if (expression && PyList_SetSlice(body, n - 1, n, NULL) < 0)
-            Py_CLEAR(expression);
-    }
-    Py_XDECREF(ast);
-    Py_XDECREF(body);
-    Py_XDECREF(kind);
-    return expression;
-}
-
 static void forget_program(void)
 {
     Py_CLEAR(job.tree);
@@ -123,18 +102,17 @@ static void forget_program(void)
 static void make_code(void)
 {
     struct err err = ERR_INIT;
-    PyObject *last = take_last_expression(job.tree);
-    PyObject *body = PyErr_Occurred() ? NULL : PyObject_GetAttrString(job.tree, "body");
-    if (body && (py_guard_rewrite(job.tree, job.rules, &err) < 0 ||
-                 (last && py_guard_rewrite(last, job.rules, &err) < 0))) {
+    PyObject *last = NULL;
+    Py_ssize_t left = py_guard_split(job.tree, &last);
+    if (left >= 0 && (py_guard_rewrite(job.tree, job.rules, &err) < 0 ||
+                      (last && py_guard_rewrite(last, job.rules, &err) < 0))) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, err.msg);
-    } else if (body && PyObject_Size(body) > 0) {
+    } else if (left > 0) {
         job.code = py_guard_compile(job.tree, job.name, "exec");
     }
     if (last && !PyErr_Occurred())
         job.last = py_guard_compile(last, job.name, "eval");
-    Py_XDECREF(body);
     Py_XDECREF(last);
 }
 
