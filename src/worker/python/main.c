@@ -76,6 +76,10 @@ static int preload(struct err *err)
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
+    /* Freezing needs it: loaded later, it would be news to the guards, and every child would look at all
+     * classes again. */
+    if (py_interp_import("gc", err) < 0)
+        return -1;
     /* its children serve this profile alone: what guards take away is taken away once, and what guards and
      * judge make once is made here for all of them */
     if (py_guard_close(py_driver_rules(), err) < 0)
