@@ -253,6 +253,8 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
         .violations = lines,
         .nviolations = n,
         .violations_total = r->violations_total,
+        .steps = r->steps,
+        .nsteps = r->nsteps,
     };
 }
 
