@@ -167,7 +167,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     struct err ignored = ERR_INIT;
     if (anew || pool_client_back(&client, false, "", &use, NULL, 0, &answer, &ignored) < 0)
         pool_client_close(&client);
-    return took > 0 && anew ? now_ms() - before : took; /* whoever goes has nothing left to close */
+    return took;
 }
 
 /* ---- the same through the whole flow ---- */

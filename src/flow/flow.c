@@ -72,7 +72,7 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
         if (now < 0)
             f.failed = now;
     }
-    flow_child_close(&f);
+    flow_child_leave(&f);
     buf_done(&f.arguments);
     for (int i = 0; i < 2 && f.cleaning; i++)
         output_clean_done(&f.clean[i]);
