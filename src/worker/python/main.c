@@ -75,8 +75,9 @@ static int preload(struct err *err)
      * judge make once is made here for all of them */
     if (py_guard_close(py_driver_rules(), err) < 0)
         return -1;
-    return py_driver_warm() < 0 ? err_set(err, ERR_STATE, "not even a small program runs")
-                                : py_interp_freeze(err);
+    if (py_driver_warm() < 0)
+        return err_set(err, ERR_STATE, "not even a small program runs");
+    return py_finish_prepare(err) < 0 ? -1 : py_interp_freeze(err);
 }
 
 static int serve_template(const char *preloaded, struct err *err)
