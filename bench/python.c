@@ -122,7 +122,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
         pool_client_close(&client);
     before = now_ms();
     if (client.sock < 0 || opened_by != getpid()) {
-        if (pool_client_open(&client, err) < 0)
+        if (pool_client_open(&client, NULL, err) < 0)
             return -1;
         opened_by = getpid();
         if (!anew)
@@ -221,7 +221,7 @@ static double fork_once(const char *name, struct err *err)
     struct jail_child session = JAIL_CHILD_NONE, branch = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct pool_use_numbers use = {0};
-    if (client.sock < 0 && pool_client_open(&client, err) < 0)
+    if (client.sock < 0 && pool_client_open(&client, NULL, err) < 0)
         return -1;
     if (pool_client_call(&client, name, true, &session, &answer, err) < 0 || answer.declined) {
         if (err->code == 0)
@@ -352,7 +352,7 @@ static int set_warm(const char *profile, uint64_t warm, struct err *err)
     struct pool_client c;
     struct pool_answer answer;
     struct pool_set_numbers set = {.warm = warm, .budget = UINT64_MAX, .idle_exit_ms = UINT64_MAX};
-    int r = pool_client_open(&c, err);
+    int r = pool_client_open(&c, NULL, err);
     if (r == 0)
         r = pool_client_set(&c, profile, false, &set, &answer, err);
     if (r == 0 && answer.declined)
@@ -432,7 +432,7 @@ static int prepare(struct flow_house *house, struct err *err)
     plan.limits = spec.limits;
     plan.limits.threads = 0;
     snprintf(path, sizeof path, "%s/cordon-holder", build);
-    int r = pool_client_start(&c, path, NULL, err);
+    int r = pool_client_start(&c, NULL, path, NULL, err);
     if (r == 0)
         r = pool_client_new(&c, &plan, &child, &answer, err);
     if (r == 0 && answer.declined)
@@ -498,7 +498,7 @@ int main(int argc, char **argv)
     double rate = throughput(), idle = idle_mb();
     flow_house_close(&house);
     int missed = report(rate, idle);
-    if (pool_client_open(&c, &err) == 0)
+    if (pool_client_open(&c, NULL, &err) == 0)
         (void)!pool_client_stop(&c, true, &answer, &err);
     pool_client_close(&c);
     const char *strict = getenv("BENCH_STRICT");
