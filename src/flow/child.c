@@ -56,11 +56,13 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
     return false;
 }
 
-static int add_bind(struct flow *f, const char *source, const char *dest, struct err *err)
+static int add_bind(struct flow *f, const char *source, const char *dest, bool ours,
+                    struct err *err)
 {
     if (f->spec.nbinds == LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
-    f->binds[f->spec.nbinds++] = (struct jail_bind){.source = source, .dest = dest, .moved = true};
+    f->binds[f->spec.nbinds++] =
+        (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
     return 0;
 }
 
@@ -70,17 +72,17 @@ static int plan_worker(struct flow *f, struct err *err)
     size_t n = 0;
     memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
     f->spec.binds = f->binds;
-    int r = add_bind(f, f->req->python, "/cordon-python", err);
+    int r = add_bind(f, f->req->python, JAIL_PYTHON, true, err);
     struct jail_bind settings[POOL_SETTINGS];
     size_t count = f->req->profile->guards ? 0 : pool_settings(settings);
     for (size_t i = 0; i < count && r == 0; i++)
-        r = add_bind(f, settings[i].source, settings[i].dest, err);
+        r = add_bind(f, settings[i].source, settings[i].dest, false, err);
     if (r < 0)
         return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
     f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
-    f->spec.program = "/cordon-python";
+    f->spec.program = JAIL_PYTHON;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (!f->req->profile->guards)

@@ -39,6 +39,7 @@ struct jail_run {
     bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
     bool exited;           /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
+    bool dying;           /* killed, and not waited for yet: jail_run_free does */
     enum jail_end forced; /* why we killed it */
 };
 

@@ -103,7 +103,8 @@ int main(int argc, char **argv)
     if (parse(argc, argv, &w) < 0 || fcntl(PY_CHANNEL, F_GETFD) < 0)
         return complain("started by cordon, not by hand; see `cordon run --help`");
     if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
-        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0))
+        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0) ||
+        py_interp_started(&err) < 0)
         return complain(err.msg);
     if (!w.template)
         _exit(py_driver_serve());
