@@ -173,6 +173,30 @@ static int open_input(struct jail_run *run, int from, int *ret_theirs, struct er
     return r < 0 ? r : jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
 }
 
+/* The worker, if it can be executed before its room is there; it then needs no place in it. -1: it cannot.
+ * The maker of the network and a worker are one task too many for the tightest cgroup; a layer that a
+ * test has turned off is looked at in the plain way; a masked /proc would lead back to what was mapped
+ * before; and its listener is taken from it (Yama's strictest setting forbids that to everybody). */
+static int open_early(struct jail_run *run)
+{
+    struct jail_spec *spec = &run->spec;
+    char yama[8];
+    if (!spec->locks_itself || spec->kind != JAIL_KIND_PROGRAM || spec->mode != JAIL_FULL ||
+        spec->proc || spec->switches || run->cgroup.version || spec->nbinds == 0 ||
+        !spec->binds[0].ours ||
+        (fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", yama, sizeof yama) > 0 &&
+         yama[0] == '3'))
+        return -1;
+    struct stat st;
+    FD_AUTO fd = open(spec->binds[0].source, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        (~st.st_mode & (S_IROTH | S_IXOTH)) != 0)
+        return -1; /* the guest's id may not run it as it is; the mount for it is mapped */
+    spec->binds++;
+    spec->nbinds--;
+    return fd_take(&fd);
+}
+
 static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
 {
     int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
@@ -193,6 +217,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
         r = use_scratch(run, err);
+    FD_AUTO worker = r == 0 ? open_early(run) : -1;
     if (r == 0)
         r = jail_binds_open(&run->spec, &run->id, fds + 3, err);
     if (r < 0)
@@ -220,6 +245,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .channel = start->channel,
+                                   .worker = worker,
                                    .binds = fds + 3};
         r = jail_spawn(&spawn, &run->nest, &run->out.layers, &run->spawn_memory, err);
         if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)

@@ -76,6 +76,7 @@ struct jail_spec {
     bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     bool branches;         /* a child that may be forked while it lives */
+    bool locks_itself;     /* ours: executed while its room is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
     const char *filter;    /* name of the system call table */
