@@ -250,7 +250,8 @@ static int before_end(struct audit *a, void *ctx, const struct audit_place *plac
     return 0;
 }
 
-static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint64_t ms, bool ran)
+/* What was blocked or denied has an end, too, and no exit code: its time says nothing of the others'. */
+static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint64_t ms)
 {
     const struct audit_outcome *o = f->outcome;
     *s = (struct audit_sample){.client = f->client_id,
@@ -259,7 +260,7 @@ static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint6
                                .ms = ms,
                                .wall_us = o ? o->wall_us : 0,
                                .blocked = o && o->validation == AUDIT_BLOCKED,
-                               .ran = ran && o && o->validation != AUDIT_BLOCKED,
+                               .ran = o && o->has_exit_code,
                                .violations = !o                    ? 0
                                              : o->violations_total ? o->violations_total
                                                                    : o->nviolations};
@@ -321,7 +322,7 @@ int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_fa
         r = audit_append(a, &w, err);
         if (r == 0) {
             audit_runs_free(a, t->slot);
-            sample_of(&sample, &facts, a->now, true);
+            sample_of(&sample, &facts, a->now);
             audit_window_feed(a, &sample);
         }
         audit_unlock(a);
@@ -349,7 +350,7 @@ static int feed_refusal(struct audit *a, const struct audit_facts *f, struct err
     int r = audit_lock(a, err);
     if (r < 0)
         return r;
-    sample_of(&s, &facts, a->now, false);
+    sample_of(&s, &facts, a->now);
     audit_window_feed(a, &s);
     audit_unlock(a);
     audit_alert_raise(a, &s, before);

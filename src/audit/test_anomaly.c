@@ -32,6 +32,7 @@ static const char *run(struct audit *a, const struct job *j)
     const struct audit_outcome o = {.status = j->blocked ? "blocked" : "ok",
                                     .validation = j->blocked ? AUDIT_BLOCKED : AUDIT_PASSED,
                                     .wall_us = j->ms * 1000,
+                                    .has_exit_code = !j->blocked,
                                     .violations = violation,
                                     .nviolations = j->violations};
     const struct audit_facts f = {.execution_id = id,

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/here.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Field N of /proc/PID/stat. The second field is the program's name and may hold anything, so the count starts behind its
@@ -29,12 +29,12 @@ enum { FIELD_TERMINAL = 7, FIELD_START = 22 };
 int audit_writer_self(struct audit_writer *ret, bool *ret_terminal, struct err *err)
 {
     char text[1024], hex[2 * AUDIT_BOOT];
-    struct stat st;
+    const char *boot = here_boot();
     size_t n = 0;
-    *ret = (struct audit_writer){.pid = (uint32_t)getpid()};
-    if (fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text) < 0)
-        return err_sys(err, "the audit needs /proc to say who writes: boot_id");
-    for (const char *c = text; *c && n < sizeof hex; c++)
+    *ret = (struct audit_writer){.pid = (uint32_t)getpid(), .pid_ns = here_pid_space()};
+    if (!boot)
+        return err_set(err, ERR_MISSING, "the audit needs /proc to say who writes: boot_id");
+    for (const char *c = boot; *c && n < sizeof hex; c++)
         if (*c != '-' && *c != '\n')
             hex[n++] = *c;
     if (n != sizeof hex || !audit_unhex(hex, AUDIT_BOOT, ret->boot))
@@ -43,9 +43,8 @@ int audit_writer_self(struct audit_writer *ret, bool *ret_terminal, struct err *
         return err_sys(err, "the audit needs /proc to say who writes: /proc/self/stat");
     ret->start = field_of(text, FIELD_START);
     *ret_terminal = field_of(text, FIELD_TERMINAL) != 0;
-    if (ret->start == 0 || stat("/proc/self/ns/pid", &st) < 0)
+    if (ret->start == 0 || ret->pid_ns == 0)
         return err_set(err, ERR_MISSING, "the audit needs /proc to say who writes: /proc/self");
-    ret->pid_ns = st.st_ino;
     return 0;
 }
 

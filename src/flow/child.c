@@ -192,25 +192,35 @@ static int send_environ(struct flow *f, struct err *err)
     return usual ? 0 : flow_worker_environ(&f->worker, s->env, s->envc, err);
 }
 
-/* A warm one, if the holder has one that fits. 1: it is ours. 0: there is none. */
-static int lease(struct flow *f, struct err *err)
+/* Asks the holder for a warm one, if it has one that fits; the answer is awaited later. */
+static bool order(struct flow *f)
 {
     const struct flow_request *req = f->req;
-    struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer answer;
     struct err why = ERR_INIT;
     bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
                  req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
     if (!req->pool || !plain || policy_profile_find(req->profile->name) != req->profile)
-        return 0; /* children of the pool are all alike */
+        return false; /* children of the pool are all alike */
     if (pool_client_open(&f->pool, &why) < 0 || f->pool.sock < 0)
-        return 0;
-    struct jail_limits limits = f->spec.limits;
-    limits.threads = req->profile->threads ? limits.threads : 0;
-    f->spec.limits = limits;
-    if (pool_client_lease(&f->pool, req->profile->name, names_packages(req), &limits,
-                          LEASE_PATIENCE_MS, &child, &answer, &why) < 0 ||
-        answer.declined) {
+        return false;
+    if (!req->profile->threads)
+        f->spec.limits.threads = 0;
+    f->lease = (struct pool_lease){req->profile->name, names_packages(req), f->spec.limits,
+                                   LEASE_PATIENCE_MS};
+    if (pool_client_order(&f->pool, &f->lease, &why) == 0)
+        return true;
+    pool_client_close(&f->pool);
+    return false;
+}
+
+/* 1: it is ours. 0: there is none. */
+static int receive(struct flow *f, struct err *err)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer answer;
+    struct err why = ERR_INIT;
+    f->ordered = false;
+    if (pool_client_take(&f->pool, &f->lease, &child, &answer, &why) < 0 || answer.declined) {
         pool_client_close(&f->pool);
         return 0;
     }
@@ -268,23 +278,37 @@ static int enter_session(struct flow *f, struct err *err)
     return r;
 }
 
+/* It is on its way when this returns: what comes before its first word is done meanwhile. */
 int flow_child_open(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
     f->spec = f->req->spec;
-    int r = in_session(f) ? enter_session(f, err) : lease(f, err);
-    if (r == 1 && !becomes_ready(f)) { /* its template was killed, or it was: nothing is lost yet */
+    if (in_session(f))
+        return enter_session(f, err);
+    if (f->req->source_too_long) { /* no child is given it */
+        flow_worker_init(&f->worker, -1, f->result);
+        return FLOW_GO_ON;
+    }
+    f->ordered = order(f);
+    return f->ordered ? FLOW_GO_ON : build_one(f, err);
+}
+
+static int child_ready(struct flow *f, struct err *err)
+{
+    bool ordered = f->ordered;
+    int r = ordered ? receive(f, err) : 1;
+    if (r == 1 && becomes_ready(f))
+        return 0;
+    if (r >= 0 && ordered) { /* none, or its template was killed, or it was: nothing is lost yet */
         flow_child_close(f);
         f->result->warm = false;
-        r = 0;
-    }
-    if (r == 0 && !in_session(f))
         r = build_one(f, err);
+        if (r == 0 && becomes_ready(f))
+            return 0;
+    }
     if (r < 0)
         return r;
-    if (becomes_ready(f))
-        return FLOW_GO_ON;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
     err_layer(err, "process");
@@ -359,13 +383,16 @@ int flow_check(struct flow *f, struct err *err)
         .len = f->req->source_len,
         .tools = f->req->tools,
         .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
-        .limits = f->result->warm ? &f->spec.limits : NULL,
         .guard = f->req->house->gate ? flow_call : NULL,
         .guard_ctx = f,
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;
-    int r = flow_worker_give(&f->worker, &f->job, err);
+    int r = child_ready(f, err);
+    if (r == 0) {
+        f->job.limits = f->result->warm ? &f->spec.limits : NULL;
+        r = flow_worker_give(&f->worker, &f->job, err);
+    }
     if (r < 0)
         return r;
     if (!carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) || f->worker.state != FLOW_WORKER_JUDGED) {
@@ -445,6 +472,6 @@ void flow_child_close(struct flow *f)
     fd_close(f->channel[1]);
     f->channel[0] = f->channel[1] = f->worker.fd = -1;
     flow_worker_done(&f->worker);
-    if (f->result->warm)
-        pool_client_close(&f->pool);
+    pool_client_close(&f->pool); /* the leash */
+    f->ordered = false;
 }

@@ -34,10 +34,10 @@ static const struct {
     /* clang-format off */
     {"prepare", flow_prepare,    false}, /* the request as data: what is asked, shown and recorded */
     {"admit",   flow_admit,      false}, /* stop flag, role, breaker, rate, place: cheap */
-    {"child",   flow_child_open, false}, /* a locked child that waits */
-    {"check",   flow_check,      false}, /* it judges what it would run */
+    {"child",   flow_child_open, false}, /* a locked child is asked for, or started */
+    {"record",  flow_record,     false}, /* durable before the first byte of the code meets its parser */
+    {"check",   flow_check,      false}, /* the child judges what it would run */
     {"decide",  flow_decide,     false}, /* people and arena; the plan */
-    {"record",  flow_record,     false}, /* durable before the first guest byte */
     {"run",     flow_execute,    false}, /* the first guest byte, and the last */
     {"collect", flow_collect,    false}, /* files */
     {"clean",   clean_streams,   true},  /* output */

@@ -34,6 +34,8 @@ struct flow {
     struct jail_run *run;
     int channel[2];          /* ours, the worker's */
     struct pool_client pool; /* the leash of a warm child */
+    struct pool_lease lease; /* what was asked of the holder */
+    bool ordered;            /* and not answered yet */
     struct flow_worker worker;
     struct flow_job job;
     struct statx_timestamp released; /* when its program was told to go, in the time of files */

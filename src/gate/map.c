@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "sys/fd.h"
+#include "sys/here.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -249,9 +250,9 @@ static void read_stop_file(int dir, struct gate_shared *s)
 
 static void read_boot(char *out, size_t size)
 {
-    memset(out, 0, size);
-    if (fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", out, size) < 0)
-        snprintf(out, size, "unknown\n");
+    const char *boot = here_boot();
+    memset(out, 0, size); /* the whole field is compared */
+    snprintf(out, size, "%s", boot ? boot : "unknown\n");
 }
 
 /* Under the lock: a new file, or one of another boot. Those who run hold their rows' locks, and keep
@@ -318,8 +319,7 @@ int gate_map_open(struct gate_map *m, int dir, struct err *err)
 {
     struct stat st;
     *m = (struct gate_map){.dir = dir, .fd = -1, .stop_fd = -1};
-    if (stat("/proc/self/ns/pid", &st) == 0)
-        m->space = st.st_ino;
+    m->space = here_pid_space();
     int r = state_file(dir, FILE_NAME, O_RDWR | O_CREAT, &m->fd, err);
     if (r == 0 && fstat(m->fd, &st) < 0)
         r = err_sys(err, "open %s", FILE_NAME);

@@ -28,7 +28,8 @@ struct walk {
     struct guarded guarded[WRITABLE_MAX];
     size_t nguarded;
     bool for_guest;          /* somebody may write somewhere */
-    char rest[2 * PATH_MAX]; /* what is still to be walked */
+    char text[2 * PATH_MAX]; /* the path, as far as links have made it another */
+    const char *rest;        /* what of it is still to be walked */
     int links;
 };
 
@@ -68,7 +69,7 @@ static int trusted(const struct walk *w, const struct stat *st, struct err *err)
 /* Puts the text of a link before what is left to walk; an absolute one starts anew. */
 static int enter_link(struct walk *w, int *dir, const char *name, const char *left, struct err *err)
 {
-    char target[PATH_MAX], joined[sizeof w->rest];
+    char target[PATH_MAX], joined[sizeof w->text];
     ssize_t n = readlinkat(*dir, name, target, sizeof target - 1);
     if (n < 0)
         return err_sys(err, "the policy %.120s", w->path);
@@ -76,7 +77,8 @@ static int enter_link(struct walk *w, int *dir, const char *name, const char *le
     if (++w->links > LINKS_MAX ||
         snprintf(joined, sizeof joined, "%s/%s", target, left) >= (int)sizeof joined)
         return err_set(err, ERR_USAGE, "the policy %.120s: too many links", w->path);
-    memcpy(w->rest, joined, sizeof joined);
+    memcpy(w->text, joined, sizeof joined);
+    w->rest = w->text;
     if (target[0] == '/') {
         close_fd(*dir);
         *dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -89,7 +91,7 @@ static int enter_link(struct walk *w, int *dir, const char *name, const char *le
 /* One component. 0: *ret_fd or a folder further; 1: it is not there. */
 static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, struct err *err)
 {
-    char name[NAME_MAX + 1], left[sizeof w->rest];
+    char name[NAME_MAX + 1];
     size_t skip = strspn(w->rest, "/"), len = strcspn(w->rest + skip, "/");
     struct stat st;
     if (len > NAME_MAX)
@@ -97,7 +99,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
     memcpy(name, w->rest + skip, len);
     name[len] = 0;
     const char *behind = w->rest + skip + len;
-    snprintf(left, sizeof left, "%s", behind + strspn(behind, "/"));
+    const char *left = behind + strspn(behind, "/");
     if (fstatat(*dir, len ? name : ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT || errno == ENOTDIR ? 1 : err_sys(err, "the policy %.120s", w->path);
     if (S_ISLNK(st.st_mode))
@@ -117,7 +119,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
         close_fd(fd);
         return r < 0 ? r : err_sys(err, "the policy %.120s", w->path);
     }
-    memcpy(w->rest, left, sizeof left);
+    w->rest = left;
     if (last) {
         *ret_fd = fd;
         *ret_st = st;
@@ -132,6 +134,7 @@ int policy_file_open(const char *path, const char *const *writable, size_t count
                      struct stat *ret_st, struct err *err)
 {
     struct walk w = {.path = path, .for_guest = count > 0};
+    w.rest = w.text;
     struct stat st;
     *ret_fd = -1;
     if (count > WRITABLE_MAX)
@@ -139,13 +142,13 @@ int policy_file_open(const char *path, const char *const *writable, size_t count
     for (size_t i = 0; i < count; i++) /* one that is not there holds nothing */
         if (stat(writable[i], &st) == 0)
             w.guarded[w.nguarded++] = (struct guarded){st.st_dev, st.st_ino, writable[i]};
-    if (snprintf(w.rest, sizeof w.rest, "%s", path) >= (int)sizeof w.rest)
+    if (snprintf(w.text, sizeof w.text, "%s", path) >= (int)sizeof w.text)
         return err_set(err, ERR_USAGE, "the policy's path is too long");
     char cwd[PATH_MAX];
     if (path[0] != '/') { /* the folders above the working folder count too */
         if (!getcwd(cwd, sizeof cwd))
             return err_sys(err, "the working folder");
-        if (snprintf(w.rest, sizeof w.rest, "%s/%s", cwd, path) >= (int)sizeof w.rest)
+        if (snprintf(w.text, sizeof w.text, "%s/%s", cwd, path) >= (int)sizeof w.text)
             return err_set(err, ERR_USAGE, "the policy's path is too long");
     }
     int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), r = 0;

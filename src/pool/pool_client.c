@@ -44,39 +44,59 @@ static int lost(struct err *err)
     return err_set(err, ERR_STATE, "the holder closed the connection");
 }
 
-/* *fd: rides along (-1: nothing), and then what rode back. */
-static int ask(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms, int *fd,
-               struct pool_answer *ret, struct err *err)
+static int send_request(const struct pool_client *c, const struct pool_request *q, int fd,
+                        struct err *err)
 {
     char frame[4096];
     struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
-    int back[2] = {-1, -1};
-    *ret = (struct pool_answer){0};
-    if (c->sock < 0) {
-        ret->declined = true;
-        ret->reply = (struct pool_reply){.type = WIRE_DECLINED,
-                                         .state = POOL_WHY_COLD,
-                                         .reason = "there is no holder; cordon pool start"};
-        return 0;
-    }
     int r = pool_request_write(q, &b, err);
     if (r < 0)
         return r;
-    struct fd_packet out = {.data = frame, .len = b.len, .fds = fd, .nfds = *fd >= 0};
-    struct fd_packet in = {.data = frame, .len = sizeof frame, .fds = back, .nfds = 2};
+    struct fd_packet out = {.data = frame, .len = b.len, .fds = &fd, .nfds = fd >= 0};
     if (fd_send(c->sock, &out) < 0)
         return errno == EPIPE ? lost(err) : err_sys(err, "ask the holder");
+    return 0;
+}
+
+/* *ret_fd: what rode along, or -1. */
+static int take_reply(const struct pool_client *c, uint64_t patience_ms, int *ret_fd,
+                      struct pool_answer *ret, struct err *err)
+{
+    char frame[4096];
+    int back[2] = {-1, -1};
+    struct fd_packet in = {.data = frame, .len = sizeof frame, .fds = back, .nfds = 2};
     if (!wait_for(c->sock, patience_ms + FD_PATIENCE_MS))
         return err_set(err, ERR_STATE, "the holder does not answer");
     int got = fd_receive(c->sock, &in);
     if (got <= 0)
         return got == 0 || errno == ECONNRESET ? lost(err) : err_sys(err, "the holder's answer");
-    *fd = in.nfds == 1 ? fd_take(&back[0]) : -1;
+    *ret_fd = in.nfds == 1 ? fd_take(&back[0]) : -1;
     fd_close(back[0]);
     fd_close(back[1]);
-    r = pool_reply_read(frame, in.len, &ret->reply, err);
+    int r = pool_reply_read(frame, in.len, &ret->reply, err);
     ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
     return r;
+}
+
+static void nobody_there(struct pool_answer *ret)
+{
+    *ret = (struct pool_answer){.declined = true,
+                                .reply = {.type = WIRE_DECLINED,
+                                          .state = POOL_WHY_COLD,
+                                          .reason = "there is no holder; cordon pool start"}};
+}
+
+/* *fd: rides along (-1: nothing), and then what rode back. */
+static int ask(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms, int *fd,
+               struct pool_answer *ret, struct err *err)
+{
+    *ret = (struct pool_answer){0};
+    if (c->sock < 0) {
+        nobody_there(ret);
+        return 0;
+    }
+    int r = send_request(c, q, *fd, err);
+    return r < 0 ? r : take_reply(c, patience_ms, fd, ret, err);
 }
 
 /* A request whose answer must be of one kind, or DECLINED. */
@@ -91,11 +111,12 @@ static int ask_for(struct pool_client *c, const struct pool_request *q, enum wir
     return r;
 }
 
-static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms,
-                  struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_child *ret_child,
+                     struct pool_answer *ret, struct err *err)
 {
     int fd = -1;
-    int r = ask(c, q, patience_ms, &fd, ret, err);
+    *ret = (struct pool_answer){0};
+    int r = take_reply(c, patience_ms, &fd, ret, err);
     fd_close(fd);
     if (r < 0 || ret->declined)
         return r;
@@ -104,6 +125,17 @@ static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t 
     if (!wait_for(c->sock, FD_PATIENCE_MS))
         return err_set(err, ERR_STATE, "the holder does not answer");
     return jail_child_receive(c->sock, ret_child, err);
+}
+
+static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms,
+                  struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    if (c->sock < 0) {
+        nobody_there(ret);
+        return 0;
+    }
+    int r = send_request(c, q, -1, err);
+    return r < 0 ? r : take_loan(c, patience_ms, ret_child, ret, err);
 }
 
 static void set_text(char *field, size_t size, const char *text)
@@ -121,14 +153,32 @@ static int set_name(struct pool_request *q, const char *name, struct err *err)
     return 0;
 }
 
+int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+{
+    struct pool_request q = {.type = WIRE_LEASE,
+                             .packages = lease->packages,
+                             .limits = lease->limits,
+                             .number = lease->patience_ms};
+    set_text(q.profile, sizeof q.profile, lease->profile);
+    return c->sock < 0 ? 0 : send_request(c, &q, -1, err);
+}
+
+int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
+                     struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+{
+    if (c->sock >= 0)
+        return take_loan(c, lease->patience_ms, ret_child, ret, err);
+    nobody_there(ret);
+    return 0;
+}
+
 int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
                       const struct jail_limits *limits, uint64_t patience_ms,
                       struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
-    struct pool_request q = {
-        .type = WIRE_LEASE, .packages = packages, .limits = *limits, .number = patience_ms};
-    set_text(q.profile, sizeof q.profile, profile);
-    return borrow(c, &q, patience_ms, ret_child, ret, err);
+    const struct pool_lease lease = {profile, packages, *limits, patience_ms};
+    int r = pool_client_order(c, &lease, err);
+    return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
 
 int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,

@@ -41,6 +41,20 @@ ERR_MUST_USE int pool_client_lease(struct pool_client *c, const char *profile, b
                                    struct jail_child *ret_child, struct pool_answer *ret,
                                    struct err *err);
 
+/* The same in two halves: the holder looks for a child while the caller has other work to do. Between the
+ * two the connection serves nothing else. */
+struct pool_lease {
+    const char *profile;
+    bool packages;
+    struct jail_limits limits;
+    uint64_t patience_ms;
+};
+ERR_MUST_USE int pool_client_order(struct pool_client *c, const struct pool_lease *lease,
+                                   struct err *err);
+ERR_MUST_USE int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
+                                  struct jail_child *ret_child, struct pool_answer *ret,
+                                  struct err *err);
+
 /* ---- sessions ---- */
 
 struct pool_session_plan {

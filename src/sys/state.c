@@ -119,7 +119,12 @@ int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *
 
 int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err)
 {
-    FD_AUTO fd = openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    flags |= O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    /* The time of the last access is of no use, and noting it costs more than a mapping does. It is the owner's
+     * to switch off: whoever is not, is told so below. */
+    FD_AUTO fd = openat(dir, name, flags | O_NOATIME | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EPERM)
+        fd = openat(dir, name, flags | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_sys(err, "open %s", name);
     int r = look(fd, S_IFREG, 077, name, err);

@@ -272,6 +272,20 @@ def approvals(who):
     s.close()
 
 
+def on_record(who):
+    """The beginning is written before the code meets its parser, whatever becomes of it."""
+    s = State(who)
+    program = s.home / "program.py"
+    for text, status, hitl in (("import os\n", "blocked", False), ("print(1)\n", "ok", False), ("print(2)\n", "denied", True)):
+        program.write_text(text)
+        os.chmod(program, 0o644)
+        before = len(s.audit())
+        r = s.run("run", "--json", "--no-wait", *(["--policy", s.policy("approval:\n  mode: HITL\n")] if hitl else []), str(program))
+        new = [(e["kind"], e.get("status")) for e in s.audit()[before:] if e["kind"] in ("begin", "end", "refusal")]
+        tap.ok(r["status"] == status and [k for k, _ in new] == ["begin", "end"] and new[1][1] == status,
+               f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
+
+
 def arena(who):
     s = State(who)
     for name, verdict in (("yes", "approve"), ("no", "reject")):
@@ -342,6 +356,7 @@ for who in users():
     places_and_rates(who)
     breakers(who)
     approvals(who)
+    on_record(who)
     arena(who)
     roles(who)
     state_folder(who)

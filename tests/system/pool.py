@@ -3,6 +3,7 @@
 Usage: pool.py BUILD. What the holder does with clients that are none, and with a template that dies under a crowd, is
 in src/pool/test_holder.c too, with a small guest; here every part is the product's."""
 import atexit
+import fcntl
 import json
 import os
 import pathlib
@@ -153,6 +154,7 @@ def pool(u):
     templates = [p for p, n in ours().items() if n == "cordon-python" and (re.findall(r"PPid:\t(\d+)", proc(p, "status")) or [""])[0] in nests
                  and "strict" in proc(p, "cmdline")]
     u.ok(len(templates) == 1, "there is one template of the profile", templates, ours())
+    settled(u, templates[0])
     os.kill(templates[0], signal.SIGKILL)
     t = until(lambda: (lambda t: t if t.get("crashes") == before["crashes"] + 1 and t["ready"] == 3 else None)(u.template("strict")))
     u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "killed: it is noticed, told and repaired", u.status())
@@ -173,6 +175,24 @@ def pool(u):
     client.wait()
     u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
          "killed in its run: the child is gone", quiet, ours())
+
+
+def settled(u, template):
+    """A template's memory is a file that its children map: nobody may ever change it."""
+    maps = [line.split(None, 5) for line in proc(template, "maps").splitlines()]
+    files = [m[0] for m in maps if len(m) > 5 and "cordon-template" in m[5]]
+    shared = [m for m in maps if m[1].endswith("s")]
+    u.ok(len(files) > 2 and not shared, "the template's memory is settled", maps)
+    u.ok("cordon-template" not in "".join(os.readlink(f) for f in pathlib.Path(f"/proc/{template}/fd").iterdir()), "and it has no descriptor of it")
+    fd = os.open(f"/proc/{template}/map_files/{files[0]}", os.O_RDWR)
+    want = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    u.ok(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & want == want, "it is sealed", fcntl.fcntl(fd, fcntl.F_GET_SEALS))
+    try:
+        os.pwrite(fd, b"x", 0)
+        u.ok(False, "and cannot be written")
+    except PermissionError:
+        u.ok(True, "and cannot be written")
+    os.close(fd)
 
 
 def strangers(u):

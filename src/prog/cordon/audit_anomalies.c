@@ -43,15 +43,15 @@ static int keep(struct samples *all, const struct audit_step *s, const json_t *r
     }
     struct sample *new = &all->items[all->count];
     bool blocked = validation && strcmp(validation, "blocked") == 0;
-    *new = (struct sample){.client = text_of(record, "client_id"),
-                           .id = text_of(record, "execution_id"),
-                           .code = text_of(record, "code_hash"),
-                           .ms = json_integer_value(json_object_get(record, "execution_time_ms")),
-                           .violations =
-                               json_integer_value(json_object_get(record, "violations_total")),
-                           .blocked = blocked,
-                           .ran = s->kind == AUDIT_END && !blocked,
-                           .order = all->count};
+    *new = (struct sample){
+        .client = text_of(record, "client_id"),
+        .id = text_of(record, "execution_id"),
+        .code = text_of(record, "code_hash"),
+        .ms = json_integer_value(json_object_get(record, "execution_time_ms")),
+        .violations = json_integer_value(json_object_get(record, "violations_total")),
+        .blocked = blocked,
+        .ran = s->kind == AUDIT_END && json_is_integer(json_object_get(record, "exit_code")),
+        .order = all->count};
     all->count++;
     return 0;
 }

@@ -11,6 +11,8 @@
 #include "jail/enter.h"
 #include "jail/template.h"
 #include "judge.h"
+#include "rehearse.h"
+#include "settle.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,23 +54,12 @@ static int parse(int argc, char **argv, struct words *w)
 
 /* ---- template ---- */
 
-static void before_fork(void *ctx)
-{
-    (void)ctx;
-    PyOS_BeforeFork();
-}
-
-static void after_fork(void *ctx)
-{
-    (void)ctx;
-    PyOS_AfterFork_Parent();
-}
-
 static int entry(void *ctx)
 {
     (void)ctx;
+    bool fetched = py_settle_fetch();
     py_interp_after_fork();
-    return py_driver_warm() < 0 ? 70 : py_driver_serve();
+    return !fetched && py_driver_warm() < 0 ? 70 : py_driver_serve();
 }
 
 /* The profile's own list of modules that its programs use: imported once, shared by every child. */
@@ -78,6 +69,10 @@ static int preload(struct err *err)
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
+    /* Freezing needs it: loaded later, it would be news to the guards, and every child would look at all
+     * classes again. */
+    if (py_interp_import("gc", err) < 0)
+        return -1;
     /* its children serve this profile alone: what guards take away is taken away once, and what guards and
      * judge make once is made here for all of them */
     if (py_guard_close(py_driver_rules(), err) < 0)
@@ -86,15 +81,19 @@ static int preload(struct err *err)
                                 : py_interp_freeze(err);
 }
 
-static int serve_template(struct err *err)
+static int serve_template(const char *preloaded, struct err *err)
 {
-    const struct jail_template_hooks hooks = {
-        .before_fork = before_fork, .after_fork = after_fork, .entry = entry};
+    const struct jail_template_hooks hooks = {.entry = entry};
     if (!py_driver_rules())
         return err_set(err, ERR_USAGE, "a template needs a profile");
     int r = preload(err);
     if (r == 0 && py_interp_threads() > 1)
         r = err_set(err, ERR_STATE, "a module that was loaded ahead has started a thread");
+    /* It stands at the fork for good: between two children nothing of the interpreter is touched. */
+    if (r == 0) {
+        PyOS_BeforeFork();
+        r = py_settle(JAIL_FD_TEMPLATE_PROC, py_rehearse, preloaded, err);
+    }
     return r == 0 ? jail_template_serve(&hooks, err) : r;
 }
 
@@ -104,7 +103,9 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     if (parse(argc, argv, &w) < 0 || fcntl(PY_CHANNEL, F_GETFD) < 0)
         return complain("started by cordon, not by hand; see `cordon run --help`");
-    if (!w.template && jail_enter(&err) < 0)
+    if (w.template)
+        py_settle_watch();
+    else if (jail_enter(&err) < 0)
         _exit(70); /* who started it says why */
     if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
         py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0) ||
@@ -112,5 +113,5 @@ int main(int argc, char **argv)
         return complain(err.msg);
     if (!w.template)
         _exit(py_driver_serve());
-    return serve_template(&err) < 0 ? complain(err.msg) : 0;
+    return serve_template(w.start.preload, &err) < 0 ? complain(err.msg) : 0;
 }

@@ -1,0 +1,21 @@
+/* Where this process is: which boot of the machine, which pid namespace. What is in a state file of another
+ * boot, or of a namespace that cannot be seen from here, means something else.
+ *
+ * Takes:   /proc.
+ * Gives:   the same answer for the life of the process: it is read once.
+ * Never:   guesses: without /proc there is no answer.
+ * Runs in: every process of ours that keeps state.
+ */
+#ifndef SYS_HERE_H
+#define SYS_HERE_H
+
+#include <stdint.h>
+
+#define HERE_BOOT_MAX 40
+
+/* The kernel's id of this boot as it prints it, a uuid and a line end; NULL: there is no /proc. */
+const char *here_boot(void);
+/* The inode of our pid namespace; 0: there is no /proc. */
+uint64_t here_pid_space(void);
+
+#endif

@@ -1,0 +1,276 @@
+/* What a fork costs is what it copies: an entry for each page that the template ever wrote, and later, one by
+ * one, the pages that the child writes, since counting references is writing. A page of a file that is mapped
+ * privately needs no entry before it is touched. So the template writes its heap, its objects and its data into
+ * a file in memory, seals it, and maps it over where they were.
+ *
+ * Which pages a child will touch is seen in a rehearsal: a fork of the template serves one small program and then
+ * looks at its own page table. Children fetch them with one call a range, which is cheaper by half than one
+ * fault a page, and need not run such a program themselves.
+ *
+ * Only what the C library never moves is settled: its main heap, data of libraries, the interpreter's
+ * arenas. A block that it got by mmap could be grown by mremap, and behind the file's end there is nothing.
+ *
+ * Where one of this is not to be had (no page map, a kernel before 5.14), a child runs its small program as well
+ * and takes the faults itself: slower, and else the same. */
+#include "settle.h"
+
+#include "interp.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum {
+    RANGES = 1024, /* maps, and arenas; with pandas there are some 400 */
+    NEEDS = 1024,  /* ranges of pages that a child writes; windows that it reads */
+    GAP = 1,       /* pages between two ranges that are then one: a call costs more than a page */
+    WINDOW = 64 * 1024, /* what the kernel maps around a page of a file that is read */
+    MAPS = 1024 * 1024, /* the longest text of /proc/self/maps */
+};
+
+struct range {
+    uintptr_t at;
+    size_t len;
+};
+
+/* ---- arenas ---- */
+
+static struct {
+    struct range at[RANGES];
+    size_t count;
+    bool watched;
+} arenas;
+
+static void *arena_alloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (arenas.watched && arenas.count < RANGES) /* one that is not known is copied as ever */
+        arenas.at[arenas.count++] = (struct range){(uintptr_t)p, size};
+    return p;
+}
+
+static void arena_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    for (size_t i = 0; arenas.watched && i < arenas.count; i++)
+        if (arenas.at[i].at == (uintptr_t)p)
+            arenas.at[i] = arenas.at[--arenas.count];
+    munmap(p, size);
+}
+
+void py_settle_watch(void)
+{
+    PyObjectArenaAllocator allocator = {.alloc = arena_alloc, .free = arena_free};
+    PyObject_SetArenaAllocator(&allocator);
+    arenas.watched = true;
+}
+
+/* ---- maps ---- */
+
+enum kind {
+    DATA,  /* of a file, written: a library's, or what is settled */
+    HEAP,  /* of the C library */
+    OTHER, /* written, and of no file */
+    READ   /* code and constants */
+};
+struct map {
+    struct range r;
+    enum kind kind;
+};
+
+static bool parse_map(const char *line, struct map *ret)
+{
+    unsigned long from, to;
+    char rights[5], path[8] = "";
+    if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %7s", &from, &to, rights, path) < 3)
+        return false;
+    const bool file = path[0] == '/', written = strcmp(rights, "rw-p") == 0;
+    *ret = (struct map){{from, to - from}, OTHER};
+    if (written && file)
+        ret->kind = DATA;
+    else if (written && strcmp(path, "[heap]") == 0)
+        ret->kind = HEAP;
+    else if (file && rights[0] == 'r' && rights[1] == '-')
+        ret->kind = READ;
+    else
+        return written && !path[0];
+    return true;
+}
+
+/* How many there are; 0: they cannot be read. */
+static size_t find_maps(int proc, struct map *maps)
+{
+    size_t count = 0;
+    char *text = mmap(NULL, MAPS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED)
+        return 0;
+    if (fd_read_file(proc, "self/maps", text, MAPS) > 0)
+        for (char *line = text, *next = line; next && count < RANGES; line = next) {
+            next = strchr(line, '\n');
+            if (next)
+                *next++ = 0;
+            count += parse_map(line, &maps[count]);
+        }
+    munmap(text, MAPS);
+    return count;
+}
+
+/* ---- the file ---- */
+
+/* 1: there is no more room in the file, or it may not be so long; what is not in it is copied as ever. */
+static int settle_range(int file, const struct range *r, off_t *end)
+{
+    for (size_t done = 0; done < r->len;) {
+        ssize_t n = pwrite(file, (const char *)r->at + done, r->len - done, *end + (off_t)done);
+        if (n <= 0)
+            return 1;
+        done += (size_t)n;
+    }
+    void *p =
+        mmap((void *)r->at, r->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, *end);
+    if (p == MAP_FAILED)
+        return -1;
+    *end += (off_t)r->len;
+    return 0;
+}
+
+/* From the copy of a range to its map nothing there may be written: there are only plain calls, on our stack. */
+static int settle_all(int file, const struct map *maps, size_t count)
+{
+    off_t end = 0;
+    int r = 0;
+    for (size_t i = 0; i < count && r == 0; i++)
+        if (maps[i].kind == DATA || maps[i].kind == HEAP)
+            r = settle_range(file, &maps[i].r, &end);
+    for (size_t i = 0; i < arenas.count && r == 0; i++)
+        r = settle_range(file, &arenas.at[i], &end);
+    if (r < 0)
+        return r;
+    return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+}
+
+static int make_file(void)
+{
+    static const char name[] = "cordon-template";
+    int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (file < 0 && errno == EINVAL) /* before Linux 6.3 */
+        file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return file;
+}
+
+/* ---- the rehearsal ---- */
+
+/* What a child will need. */
+static struct {
+    struct range write[NEEDS];
+    uintptr_t read[NEEDS]; /* a page of each window */
+    size_t writes, reads;
+} needs;
+
+#define PAGE_PRESENT   (1ULL << 63)
+#define PAGE_OF_FILE   (1ULL << 61)
+#define PAGE_EXCLUSIVE (1ULL << 56) /* no other process has it */
+
+static void need(uintptr_t at, size_t page, uint64_t entry)
+{
+    struct range *last = needs.writes ? &needs.write[needs.writes - 1] : NULL;
+    const bool again = needs.reads && (needs.read[needs.reads - 1] ^ at) < WINDOW;
+    if (!(entry & PAGE_PRESENT))
+        return;
+    if (entry & PAGE_OF_FILE) {
+        if (!again && needs.reads < NEEDS)
+            needs.read[needs.reads++] = at;
+    } else if (entry & PAGE_EXCLUSIVE) {
+        if (last && at >= last->at && at <= last->at + last->len + GAP * page)
+            last->len = at + page - last->at;
+        else if (needs.writes < NEEDS)
+            needs.write[needs.writes++] = (struct range){at, page};
+    }
+}
+
+static int look_at(int pagemap, const struct range *r)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = r->len / page;
+    uint64_t entries[512];
+    for (size_t i = 0; i < pages;) {
+        size_t want = pages - i < 512 ? pages - i : 512;
+        ssize_t n = pread(pagemap, entries, want * 8, (off_t)((r->at / page + i) * 8));
+        if (n < 8)
+            return -1;
+        for (size_t k = 0; k < (size_t)n / 8; k++, i++)
+            need(r->at + i * page, page, entries[k]);
+    }
+    return 0;
+}
+
+/* In a fork: does what a child will do, and tells which pages that took. */
+static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size_t count,
+                                int (*rehearse)(const char *), const char *with)
+{
+    FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
+    int r = pagemap < 0 ? -1 : rehearse(with);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = look_at(pagemap, &maps[i].r);
+    _exit(r == 0 && write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
+}
+
+static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *with)
+{
+    struct map maps[RANGES];
+    int tell[2], status = -1;
+    size_t count = find_maps(proc, maps), have = 0;
+    if (count == 0 || pipe2(tell, O_CLOEXEC) < 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        rehearsal(proc, tell[1], maps, count, rehearse, with);
+    close(tell[1]);
+    for (ssize_t n = pid; n > 0 && have<sizeof needs; have += n> 0 ? (size_t)n : 0)
+        n = read(tell[0], (char *)&needs + have, sizeof needs - have);
+    close(tell[0]);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return have == sizeof needs && status == 0;
+}
+
+int py_settle(int proc, int (*rehearse)(const char *), const char *with, struct err *err)
+{
+    struct map maps[RANGES];
+    arenas.watched = false;
+    size_t count = find_maps(proc, maps);
+    FD_AUTO file = count ? make_file() : -1;
+    if (file >= 0 && settle_all(file, maps, count) < 0)
+        return err_sys(err, "settle the template's memory");
+    /* A profile may refuse what was loaded ahead for others. */
+    if (!hold_rehearsal(proc, rehearse, with) && (!with || !hold_rehearsal(proc, rehearse, NULL)))
+        needs.writes = 0;
+    return 0;
+}
+
+bool py_settle_fetch(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < needs.writes; i++)
+        if (madvise((void *)needs.write[i].at, needs.write[i].len, MADV_POPULATE_WRITE) < 0)
+            return false; /* an older kernel */
+    for (size_t i = 0; i < needs.reads; i++)
+        (void)madvise((void *)needs.read[i], page, MADV_POPULATE_READ);
+    return needs.writes > 0;
+}

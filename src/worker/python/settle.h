@@ -1,0 +1,28 @@
+/* A template's memory becomes a sealed file that its children map: a birth then copies no page tables, and
+ * the pages that every child is going to write are fetched in one go.
+ *
+ * Takes:   an interpreter that has loaded everything; a rehearsal of what each child will do.
+ * Gives:   the same memory at the same addresses; for a child, its own copies of the pages that it will write.
+ * Never:   leaves a descriptor of that file, or a byte of it that anybody could change.
+ * Runs in: cordon-python: the template before its first fork, each child before its first guest byte.
+ */
+#ifndef WORKER_PYTHON_SETTLE_H
+#define WORKER_PYTHON_SETTLE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+/* Before the interpreter is started: from then on it is known where its objects lie. */
+void py_settle_watch(void);
+
+/* In the template, at the very end. PROC: /proc. REHEARSE is called with WITH in a process of its own, or with NULL if that
+ * went wrong, and gives 0 if it went as it should. From here on nothing of the interpreter may be touched in
+ * the template. What cannot be had is left out; an error only where the memory is not whole any more. */
+ERR_MUST_USE int py_settle(int proc, int (*rehearse)(const char *with), const char *with,
+                           struct err *err);
+
+/* In a child. False: nothing is known about what it will touch (it then finds out by itself). */
+bool py_settle_fetch(void);
+
+#endif
