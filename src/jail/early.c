@@ -11,7 +11,7 @@
  *                <------------- here ---------
  *   old root gone                              network, inner user namespace, locks, proof
  *                <------------ LOCKED --------
- *   listener taken ------------ go ----------> interpreter
+ *   listener taken ------------ go ----------> its interpreter started: READY
  *
  * Before its first word to the builder it may look up a path; after it, it does not until the old root is
  * gone. What it has of the old root then is the files that its loader mapped, and no way to a folder. */
@@ -43,7 +43,7 @@ enum { /* what rides along with ROOM */
        ROOM_CONTROL,
        ROOM_FDS
 };
-enum { /* what a worker has besides its streams and its channel until it is told to go */
+enum { /* what a worker has besides its streams and its channel until it has heard go */
        AT_LISTENER = JAIL_FD_ORDERS + 1,
        AT_CONTROL,
        AT_END
@@ -277,7 +277,6 @@ static int lock(struct room *room)
 int jail_enter(struct err *err)
 {
     static struct room room;
-    char word = 0;
     if (fcntl(JAIL_FD_ORDERS, F_GETFD) < 0)
         return 0;
     if (write(JAIL_FD_ORDERS, "", 1) != 1)
@@ -288,10 +287,19 @@ int jail_enter(struct err *err)
     struct jail_stage *st = &room.stage;
     if (lock(&room) && st->err.code == 0)
         err_set(&st->err, ERR_MISSING, "the worker was not locked");
-    /* The builder takes the listener before it answers. */
-    if (jail_apply_say(JAIL_FD_ORDERS, st) < 0 || st->err.code ||
-        read(JAIL_FD_ORDERS, &word, 1) != 1 || close_range(JAIL_FD_ORDERS, ~0U, 0) < 0)
+    if (jail_apply_say(JAIL_FD_ORDERS, st) < 0 || st->err.code)
         return err_set(err, ERR_STATE, "not locked"); /* the builder says why */
+    return 0;
+}
+
+int jail_entered(struct err *err)
+{
+    char word = 0;
+    if (fcntl(JAIL_FD_ORDERS, F_GETFD) < 0)
+        return 0;
+    /* The builder has taken the listener before it answers, and closed the doors. */
+    if (read(JAIL_FD_ORDERS, &word, 1) != 1 || close_range(JAIL_FD_ORDERS, ~0U, 0) < 0)
+        return err_set(err, ERR_STATE, "the builder did not let it go");
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return 0;
 }

@@ -120,9 +120,11 @@ void jail_run_end_now(struct jail_run *run, int exit_code)
         return;
     jail_run_note_end(run, exit_code);
     run->dying = run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0;
-    if (run->dying)
+    if (run->dying) { /* the guest would die of its init's death: sooner, it is what takes long */
+        if (run->body >= 0)
+            syscall(SYS_pidfd_send_signal, run->body, SIGKILL, NULL, 0);
         kill(run->nest, SIGKILL); /* ours to wait for: the number is nobody else's */
-    else
+    } else
         jail_run_reap(run);
     run->ended = true;
 }

@@ -51,6 +51,7 @@ void jail_run_empty(struct jail_run *run)
                           .feed.to = -1,
                           .epoll = -1,
                           .files = -1,
+                          .body = -1,
                           .adopted = -1,
                           .channel = -1,
                           .watch = {.listener = -1, .limits = &run->spec.limits, .out = &run->out}};
@@ -304,6 +305,7 @@ void jail_run_free(struct jail_run *run)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
     fd_close(run->files);
+    fd_close(run->body);
     fd_close(run->adopted);
     jail_run_clean_up(run);
     if (run->env) {
@@ -366,6 +368,7 @@ static void on_control(struct jail_run *run)
      */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
+        run->body = (int)syscall(SYS_pidfd_open, run->guest, 0);
         jail_notify_expect(run->guest);
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
         if (fd >= 0)

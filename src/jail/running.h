@@ -28,6 +28,7 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     int files;   /* what the guest may write, if the plan keeps it; -1 */
+    int body;    /* pidfd of a guest of our own; -1 */
     int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
     int channel; /* the caller's; -1: none */
     pid_t nest, guest;

@@ -109,7 +109,7 @@ int main(int argc, char **argv)
         _exit(70); /* who started it says why */
     if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
         py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0) ||
-        py_interp_started(&err) < 0)
+        py_interp_started(&err) < 0 || (!w.template && jail_entered(&err) < 0))
         return complain(err.msg);
     if (!w.template)
         _exit(py_driver_serve());
