@@ -170,23 +170,65 @@ static int open_audit(struct flow_house *h, struct err *err)
     return audit_open(&c, &h->audit, err);
 }
 
-int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err)
+/* ---- a policy that changes ---- */
+
+static int note_policy(struct flow_house *h, const char *event, const char *detail, struct err *err)
 {
-    int r = open_audit(h, err);
-    if (r == 0)
-        r = open_gate(h, approvals, err);
-    return r;
+    const struct audit_arg args[] = {
+        {.name = "event", .kind = AUDIT_ARG_TEXT, .text = event},
+        {.name = "detail", .kind = AUDIT_ARG_TEXT, .text = detail},
+    };
+    struct audit_facts f = {.args = args, .nargs = sizeof args / sizeof *args};
+    return audit_event(h->audit, AUDIT_POLICY, &f, err);
 }
 
-void flow_house_close(struct flow_house *h)
+static void dismiss(struct flow_house *h)
 {
     if (h->gate)
         gate_close(h->gate);
     if (h->audit)
         audit_close(h->audit);
-    policy_close(h->store);
+    h->gate = NULL;
+    h->audit = NULL;
     free(h->roles);
     free(h->tools);
     free(h->judges);
+    h->roles = NULL;
+    h->tools = NULL;
+    h->judges = NULL;
+}
+
+int flow_house_refresh(struct flow_house *h, struct err *err)
+{
+    struct err unsaid = ERR_INIT;
+    const struct policy *before = policy_hold(h->store); /* gate and audit point into it */
+    int r = policy_refresh(h->store, err);
+    if (r == 1) {
+        dismiss(h);
+        h->policy = policy_now(h->store);
+        h->changed = true;
+    } else if (r < 0 && h->audit && note_policy(h, "policy.broken", err->msg, &unsaid) < 0) {
+        h->audit_failed = unsaid.code;
+    }
+    policy_release(h->store, before);
+    return r;
+}
+
+int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err)
+{
+    int r = open_audit(h, err);
+    if (r == 0 && h->changed)
+        r = note_policy(h, "policy.changed", "a changed policy is in force", err);
+    if (r == 0) {
+        h->changed = false;
+        r = open_gate(h, approvals, err);
+    }
+    return r;
+}
+
+void flow_house_close(struct flow_house *h)
+{
+    dismiss(h);
+    policy_close(h->store);
     *h = (struct flow_house){0};
 }

@@ -25,6 +25,7 @@ struct flow_house {
     char approvals[4096]; /* path of cordon-approvals */
     int audit_failed;     /* an event of the gate could not be recorded: the error */
     void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
+    bool changed; /* a new policy was taken up, and the audit has not heard of it */
 };
 
 /* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
@@ -37,6 +38,10 @@ ERR_MUST_USE int flow_house_safe(const struct flow_house *h, const struct jail_s
 
 /* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
 ERR_MUST_USE int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err);
+/* Looks whether a policy file changed; for who lives on between runs, and only between them. 0: none did. 1: the
+ * new policy is in force, and gate and audit of the old one are closed: staff it again. Negative: a file is
+ * broken, ERR says where, and the old policy stays in force; that is on record too. */
+ERR_MUST_USE int flow_house_refresh(struct flow_house *h, struct err *err);
 void flow_house_close(struct flow_house *h);
 
 #endif

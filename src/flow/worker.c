@@ -88,10 +88,11 @@ static int give_tools(const struct flow_worker *w, struct buf *b, struct err *er
     return send_frame(w, &m, 0, err);
 }
 
-static int give_source(const struct flow_worker *w, struct buf *b, struct err *err)
+/* What did not fit JOB. */
+static int give_source(const struct flow_worker *w, struct buf *b, size_t from, struct err *err)
 {
-    const char *at = w->job->source;
-    size_t left = w->job->len;
+    const char *at = (const char *)w->job->source + from;
+    size_t left = w->job->len - from;
     int r = 0;
     while (left && r == 0) {
         struct wire_writer m;
@@ -150,8 +151,10 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     wire_put_uint(&m, job->limits ? job->limits->memory : 0);
     wire_put_text(&m, job->name);
     wire_put_uint(&m, job->len);
+    size_t first = job->len < PIECE ? job->len : PIECE;
+    wire_put_bytes(&m, job->source, first);
     r = send_frame(w, &m, 0, err);
-    return r < 0 ? r : give_source(w, &b, err);
+    return r < 0 ? r : give_source(w, &b, first, err);
 }
 
 int flow_worker_go(struct flow_worker *w, struct err *err)

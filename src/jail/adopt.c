@@ -51,35 +51,65 @@ static void tighten(struct jail_limits *locked, const struct jail_limits *wish)
 
 void jail_run_clock(struct jail_run *run)
 {
+    if (run->unsettled)
+        jail_run_settle(run);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = 0;
     run->cpu_built_us = jail_run_cpu_us(run);
-    jail_run_arm(run, 1);
+    if (!run->ended)
+        jail_run_set_timer(run, run->go_ns, 0);
+}
+
+static int watch_all(struct jail_run *run, struct err *err)
+{
+    run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int r = run->fd[TIMER] < 0 ? err_sys(err, "timerfd") : 0;
+    for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
+        r = jail_run_watch(run, s, run->fd[s], err);
+    return r;
+}
+
+/* What an end will be asked about it is looked up once now: /proc makes its files when they are first used. */
+static void look_ahead(struct jail_run *run)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)run->guest);
+    run->status = run->guest > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (run->guest > 0) {
+        (void)jail_run_peak_memory(run);
+        jail_notify_expect(run->guest);
+    }
+}
+
+void jail_run_settle(struct jail_run *run)
+{
+    struct err err = ERR_INIT;
+    struct stat owner;
+    bool session = run->late[0] < 0; /* then what is killed at the end is the guest itself */
+    run->unsettled = false;
+    run->guest = jail_pid_behind(session ? run->adopted : run->late[0]);
+    run->watch.only = session ? run->guest : 0;
+    if (watch_all(run, &err) < 0) { /* nothing runs that is not watched */
+        jail_run_force(run, JAIL_END_LOST);
+        return;
+    }
+    jail_run_clock(run);
+    /* As root we may become whoever the guest is outside: the owner of its file system. */
+    if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
+        run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
+    look_ahead(run);
+    for (int i = 0; i < 2; i++)
+        fd_close(fd_take(&run->late[i]));
 }
 
 static int take_over(struct jail_run *run, struct jail_child *c, const struct jail_adopt *a,
                      struct err *err)
 {
-    run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    run->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (run->fd[TIMER] < 0 || run->epoll < 0)
-        return err_sys(err, "epoll, timerfd");
     run->watch.filter = jail_filter_find(c->filter);
     if (!run->watch.filter)
         return err_set(err, ERR_STATE, "no system call table '%s'", c->filter);
-    int r = 0;
-    const struct {
-        enum source source;
-        int fd;
-    } rows[] = {{CONTROL, c->control},
-                {OUT, c->out},
-                {ERR, c->err},
-                {LISTENER, c->listener},
-                {TIMER, run->fd[TIMER]}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && r == 0; i++)
-        r = jail_run_watch(run, rows[i].source, rows[i].fd, err);
-    if (r == 0)
-        r = jail_run_watch(run, CHANNEL, c->channel, err);
+    run->epoll = epoll_create1(EPOLL_CLOEXEC);
+    int r = run->epoll < 0 ? err_sys(err, "epoll") : jail_run_watch(run, CHANNEL, c->channel, err);
     if (r == 0 && a->input >= 0 && c->in >= 0)
         r = jail_feed_join(&run->feed, a->input, c->in, run->epoll, FEED, err);
     if (r < 0)
@@ -112,19 +142,16 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->fd[ERR] = fd_take(&child->err);
     run->fd[LISTENER] = run->watch.listener = fd_take(&child->listener);
     run->files = fd_take(&child->files);
-    /* As root we may become whoever the guest is outside: the owner of its file system. */
-    struct stat owner;
-    if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
-        run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
-    run->adopted = child->session ? child->guest : child->init;
-    run->guest = jail_pid_behind(child->guest);
-    run->watch.only = child->session ? run->guest : 0;
-    fd_close(child->session ? fd_take(&child->init) : fd_take(&child->guest));
-    child->init = child->guest = -1;
-    if (run->feed.to < 0)
-        fd_close(child->in);
+    run->adopted = child->session ? fd_take(&child->guest) : fd_take(&child->init);
+    run->late[0] = child->session ? -1 : fd_take(&child->guest);
+    run->late[1] = child->session ? fd_take(&child->init) : -1;
+    if (run->feed.to < 0 && child->in >= 0) {
+        fd_close(run->late[1]);
+        run->late[1] = child->in;
+    }
     child->in = -1;
-    jail_run_clock(run);
+    run->go_ns = clock_now_ns();
+    run->unsettled = true;
     *ret_run = run;
     return 0;
 }

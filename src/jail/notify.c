@@ -133,17 +133,18 @@ static unsigned count_descriptors(pid_t pid)
     return fd_count_names(path);
 }
 
-void jail_notify_expect(pid_t pid)
-{
-    (void)count_descriptors(pid);
-}
-
 static unsigned long count_threads(pid_t pid)
 {
     char path[32];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     return stat(path, &st) == 0 ? (unsigned long)st.st_nlink - 2 : 0;
+}
+
+void jail_notify_expect(pid_t pid)
+{
+    (void)count_descriptors(pid);
+    (void)count_threads(pid);
 }
 
 /* The kernel lists the direct children of a thread; 0 where it was built without the list. */

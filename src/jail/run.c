@@ -54,6 +54,8 @@ void jail_run_empty(struct jail_run *run)
                           .body = -1,
                           .adopted = -1,
                           .channel = -1,
+                          .late = {-1, -1},
+                          .status = -1,
                           .watch = {.listener = -1, .limits = &run->spec.limits, .out = &run->out}};
     for (int s = 0; s < SOURCES; s++)
         run->fd[s] = -1;
@@ -307,6 +309,9 @@ void jail_run_free(struct jail_run *run)
     fd_close(run->files);
     fd_close(run->body);
     fd_close(run->adopted);
+    fd_close(run->late[0]);
+    fd_close(run->late[1]);
+    fd_close(run->status);
     jail_run_clean_up(run);
     if (run->env) {
         free(run->env);
@@ -389,6 +394,8 @@ static uint64_t at_once(const struct jail_run *run)
     const struct jail_limits *l = &run->spec.limits;
     uint64_t tasks = 1 + l->threads + l->processes;
     cpu_set_t mine;
+    if (tasks == 1)
+        return 1;
     /* more than fit the set: as many as there are tasks */
     uint64_t cores =
         sched_getaffinity(0, sizeof mine, &mine) == 0 ? (uint64_t)CPU_COUNT(&mine) : tasks;
@@ -397,15 +404,10 @@ static uint64_t at_once(const struct jail_run *run)
 
 /* No ticking: the timer is set to the first moment at which a limit can have been reached. CPU time
  * grows at most by one second a second and core. */
-static void on_timer(struct jail_run *run)
+void jail_run_set_timer(struct jail_run *run, uint64_t now, uint64_t used_us)
 {
-    uint64_t ticks;
-    if (read(run->fd[TIMER], &ticks, sizeof ticks) < 0)
-        return;
-    uint64_t now = clock_now_ns(),
-             wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
-    uint64_t used = jail_run_cpu_us(run) * 1000,
-             cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
+    uint64_t wall_end = run->go_ns + run->spec.limits.wall_ms * CLOCK_NS_PER_MS;
+    uint64_t used = used_us * 1000, cpu_limit = run->spec.limits.cpu_ms * CLOCK_NS_PER_MS;
     if (used >= cpu_limit) {
         jail_run_force(run, JAIL_END_CPU);
         return;
@@ -419,15 +421,35 @@ static void on_timer(struct jail_run *run)
     jail_run_arm(run, to_cpu < to_wall ? to_cpu : to_wall);
 }
 
+static void on_timer(struct jail_run *run)
+{
+    uint64_t ticks;
+    if (read(run->fd[TIMER], &ticks, sizeof ticks) >= 0)
+        jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
+}
+
 enum { EVENTS = CHANNEL + 2 }; /* the feed has two */
+
+/* An adopted child is settled when there is nothing else to do: while its worker is at work, not before it can
+ * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
+static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
+{
+    if (!run->unsettled)
+        return epoll_wait(run->epoll, events, EVENTS, timeout_ms);
+    int n = epoll_wait(run->epoll, events, EVENTS, 0);
+    if (n > 0 && run->steps++ == 0)
+        return n;
+    jail_run_settle(run);
+    return n > 0 || run->ended ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
+}
 
 bool jail_run_step(struct jail_run *run, int timeout_ms)
 {
     struct epoll_event events[EVENTS];
-    if (run->epoll < 0)
+    if (run->epoll < 0 || run->over)
         return true;
     if (!run->ended) {
-        int n = epoll_wait(run->epoll, events, EVENTS, timeout_ms);
+        int n = wait_for_events(run, events, timeout_ms);
         for (int i = 0; i < n && !run->ended; i++) {
             enum source s = (enum source)events[i].data.u32;
             if (s < SOURCES && run->fd[s] < 0)
@@ -462,8 +484,11 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
     if (!run->ended)
         return false;
     jail_run_finish(run);
-    fd_close(run->epoll);
-    run->epoll = -1;
+    run->over = true;
+    if (run->adopted < 0) { /* whose result is waited for: it closes what it has afterwards */
+        fd_close(run->epoll);
+        run->epoll = -1;
+    }
     return true;
 }
 

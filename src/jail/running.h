@@ -31,6 +31,10 @@ struct jail_run {
     int body;    /* pidfd of a guest of our own; -1 */
     int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
     int channel; /* the caller's; -1: none */
+    int late
+        [2]; /* of an adopted child: the guest's pidfd and what nobody needs; closed when it is settled */
+    int status; /* /proc/PID/status of an adopted guest, opened while there was time; -1 */
+    unsigned steps;
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
@@ -41,6 +45,8 @@ struct jail_run {
     bool exited;           /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
     bool dying;           /* killed, and not waited for yet: jail_run_free does */
+    bool unsettled;       /* adopted, and only its channel is watched yet */
+    bool over;            /* judged and drained; what is left are descriptors */
     enum jail_end forced; /* why we killed it */
 };
 
@@ -48,9 +54,12 @@ struct jail_run {
 void jail_run_empty(struct jail_run *run); /* as a run that has nothing yet */
 ERR_MUST_USE int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err);
 void jail_run_arm(struct jail_run *run, uint64_t ns);
+void jail_run_set_timer(struct jail_run *run, uint64_t now,
+                        uint64_t used_us); /* to the next limit */
 
 /* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
 pid_t jail_pid_behind(int pidfd);
+void jail_run_settle(struct jail_run *run); /* the rest of an adoption; ends the run if it fails */
 
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
@@ -59,6 +68,8 @@ void jail_run_reap(struct jail_run *run);                    /* all of it is dea
 void jail_run_note_end(struct jail_run *run, int exit_code); /* by the caller's word */
 void jail_run_force(struct jail_run *run, enum jail_end why);
 uint64_t jail_run_cpu_us(const struct jail_run *run);
+uint64_t
+jail_run_peak_memory(const struct jail_run *run); /* of the guest while it lives; 0: not known */
 bool jail_run_output(struct jail_run *run, enum source s); /* one read; true: there may be more */
 void jail_run_finish(struct jail_run *run);                /* once, when it has ended */
 void jail_run_clean_up(struct jail_run *run);

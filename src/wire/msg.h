@@ -16,7 +16,8 @@
 #define WIRE_WORKER_MESSAGES(X)                                                                    \
     X(RULES, "b", "-> worker: the profile's rule set")                                             \
     X(TOOLS, "T", "-> worker: names of the host functions that the program may call")              \
-    X(JOB, "uuutu", "-> worker: kind, cpu ms, memory (0: as locked), file name, source bytes")     \
+    X(JOB, "uuutub",                                                                               \
+      "-> worker: kind, cpu ms, memory (0: as locked), file name, source bytes, its first piece")  \
     X(SOURCE, "b", "-> worker: the next piece of the source")                                      \
     X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
     X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \

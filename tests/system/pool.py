@@ -10,10 +10,12 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -461,6 +463,45 @@ def repl(u):
     u.ok(not u.sessions(), "nothing is left of them", u.sessions())
 
 
+def changing_policy(u):
+    """Who lives on between runs takes up a changed policy by himself; a broken one changes nothing."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cordon-policy-", dir="/var/tmp"))
+    path = top / "mine.yaml"
+
+    def write(text):
+        path.write_text(text)
+        path.chmod(0o644)
+
+    top.chmod(0o755)
+    write("sessions: {timeout: 60s}\n")
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(path, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    p = subprocess.Popen(programs.command(["repl", "--json", "--no-wait", "--policy", str(path)], u.who), stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tapsys.clean_env({}, u.who), cwd="/")
+
+    def block(text):
+        p.stdin.write(text)
+        p.stdin.flush()
+        return json.loads(p.stdout.readline() or "{}")
+
+    seen = [block(b"x = 1\n").get("status")]
+    write("approval: {mode: HITL}\n")
+    r = block(b"x + 1\n")
+    seen += [r.get("status"), (r.get("violations") or [{}])[0].get("rule")]
+    write("approval: {mode: sometimes}\n")
+    seen.append(block(b"x + 2\n").get("status"))
+    write("sessions: {timeout: 60s}\n")
+    seen.append(block(b"x + 3\n").get("value"))
+    p.stdin.close()
+    err = p.stderr.read().decode()
+    u.ok(p.wait(30) == 0 and seen == ["ok", "denied", "gate.approval", "denied", "4"], "a changed policy counts from the next block on", (seen, err))
+    u.ok(err.count("stays in force") == 1 and "mine.yaml:1:18" in err and "sometimes" in err, "a broken one is named with its place, once, and changes nothing", err)
+    kept = (json.loads(line) for line in u("audit", "export").out.splitlines())
+    words = [e["args"]["event"] for e in kept if e["kind"] == "policy"]
+    u.ok(words == ["policy.changed", "policy.broken", "policy.changed"], "the audit has all three", words)
+    shutil.rmtree(top)
+
+
 def packages(u):
     if not os.path.exists("/usr/lib/python3/dist-packages/pandas/__init__.py"):
         tap.skip(f"{u.who}: packages", "no pandas")
@@ -516,6 +557,7 @@ for who in tapsys.users():
     session_ends(user)
     forks(user)
     repl(user)
+    changing_policy(user)
     packages(user)
     ends(user)
 tap.done()

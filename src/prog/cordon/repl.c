@@ -146,6 +146,11 @@ static bool run_block(struct repl_options *o, struct session_call *c, const stru
     (void)session_call(&o->house, c);
     if (c->over || (c->incomplete && !last))
         return c->over;
+    struct err err = ERR_INIT;
+    if (session_house_refresh(&o->house, &err) < 0) {
+        *ret_status = result_usage(WHO, &err);
+        return true;
+    }
     c->line = c->quiet = false;
     c->input = *input;
     *ret_status = session_call(&o->house, c);

@@ -32,6 +32,9 @@ void session_house_init(struct session_house *h, const char *who);
 ERR_MUST_USE int session_house_open(struct session_house *h, const struct option_list *tools,
                                     bool start, struct err *err);
 void session_house_close(struct session_house *h);
+/* Between two calls: a changed policy is taken up, a broken one is complained about and left alone. An error: it
+ * is in force, and no call can be planned by it. */
+ERR_MUST_USE int session_house_refresh(struct session_house *h, struct err *err);
 
 /* What was not said (UINT64_MAX) is the policy's. */
 void pool_numbers(const struct policy *policy, struct pool_set_numbers *set);

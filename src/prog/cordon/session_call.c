@@ -28,16 +28,26 @@ void session_house_init(struct session_house *h, const char *who)
 }
 
 /* A session has limits of its own in the policy: of a call, and of what it holds. */
-static void session_limits(struct session_house *h)
+static void session_limits(struct plan_options *o, const struct policy *p)
 {
-    const struct policy *p = h->flow.policy;
-    struct jail_limits *said = &h->plan.limits;
+    struct jail_limits *said = &o->limits;
     if (said->wall_ms == UINT64_MAX)
         said->wall_ms = p->sessions.timeout_ms;
     if (said->cpu_ms == UINT64_MAX)
         said->cpu_ms = p->sessions.timeout_ms;
     if (said->output == UINT64_MAX)
         said->output = p->sessions.output;
+}
+
+static int plan_calls(struct session_house *h, struct err *err)
+{
+    struct plan_options o = h->plan; /* what was not said stays unsaid: the policy may change */
+    session_limits(&o, h->flow.policy);
+    int r = plan_fill(&o, h->flow.policy, &h->spec, &h->by, &h->mem, err);
+    h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
+    h->spec.envc = h->plan.env.count;
+    h->spec.keep_files = true;
+    return r;
 }
 
 int session_house_open(struct session_house *h, const struct option_list *tools, bool start,
@@ -48,11 +58,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     int r = flow_house_open(&h->flow, h->plan.policy, err);
     if (r < 0)
         return r;
-    session_limits(h);
-    r = plan_fill(&h->plan, h->flow.policy, &h->spec, &h->by, &h->mem, err);
-    h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
-    h->spec.envc = h->plan.env.count;
-    h->spec.keep_files = true;
+    r = plan_calls(h, err);
     if (r == 0)
         r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
     if (r == 0 && start)
@@ -76,6 +82,26 @@ void session_house_close(struct session_house *h)
     output_rules_free(h->rules);
     flow_house_close(&h->flow);
     arena_done(&h->mem);
+}
+
+int session_house_refresh(struct session_house *h, struct err *err)
+{
+    struct err broken = ERR_INIT;
+    int r = flow_house_refresh(&h->flow, &broken);
+    if (r < 0) {
+        char text[sizeof broken.msg + 64];
+        snprintf(text, sizeof text, "%s; the policy of before stays in force", broken.msg);
+        result_complain(h->who, text);
+    }
+    if (r != 1)
+        return 0;
+    output_rules_free(h->rules);
+    h->rules = NULL;
+    h->staffed = false;
+    arena_done(&h->mem);
+    arena_init(&h->mem, 4 * MIB);
+    jail_spec_init(&h->spec);
+    return plan_calls(h, err);
 }
 
 /* ---- saying no ---- */

@@ -23,6 +23,11 @@ int py_channel_descriptor(void)
     return fd;
 }
 
+void py_channel_warm(void)
+{
+    in_room[0] = out_room[0] = 0;
+}
+
 int py_channel_next(struct wire_reader *r)
 {
     union {

@@ -17,6 +17,9 @@
 int py_channel_next(struct wire_reader *r);
 int py_channel_descriptor(void); /* that rode along with it, now the caller's; -1: none did */
 
+/* Touches what the next message will be written to: a forked worker gets its own copy before it waits. */
+void py_channel_warm(void);
+
 /* Begins a frame in the one buffer for sending; finish it with py_channel_send. */
 void py_channel_begin(struct wire_writer *w, enum wire_type type);
 int py_channel_send(

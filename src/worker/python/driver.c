@@ -1,7 +1,7 @@
 /* The states of a worker, and what it may be told in each:
  *
  *   waiting   RULES, TOOLS, ENVIRON, INPUT, JOB         -> collecting
- *   collecting SOURCE until complete    -> judged: FINDING*, REPORT
+ *   collecting SOURCE, what JOB itself did not bring      -> judged: FINDING*, REPORT
  *   judged    GO                        -> running, if the report was clean; JOB: another one
  *   running   ANSWER, to the guest's own calls (host.c)
  *   done      DONE said; a session waits again, a run ends the process
@@ -23,6 +23,7 @@
 #include "jail/template.h"
 #include "judge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -38,9 +39,13 @@ static struct {
     char name[256]; /* what the source is called in a traceback */
     char *source;   /* as it came */
     size_t have, want;
-    PyObject *tree;    /* what was judged; NULL unless the report was clean */
-    PyObject *globals; /* the program's namespace; a session keeps it */
-    bool spare;        /* the namespace is fresh: made ahead, for the first program */
+    PyObject *tree;     /* what was judged; NULL unless the report was clean */
+    PyObject *code;     /* made of it; NULL: nothing, or nothing yet */
+    PyObject *last;     /* its last expression, by itself */
+    PyObject *error[3]; /* why there is no code */
+    bool made;          /* code and last, or the error, are the tree's */
+    PyObject *globals;  /* the program's namespace; a session keeps it */
+    bool spare;         /* the namespace is fresh: made ahead, for the first program */
 } job;
 
 /* ---- judging ---- */
@@ -81,17 +86,71 @@ static int ask_for_more(void)
     return send_report(false, 0);
 }
 
+/* ---- running ---- */
+
+static void forget_program(void)
+{
+    Py_CLEAR(job.tree);
+    Py_CLEAR(job.code);
+    Py_CLEAR(job.last);
+    for (int i = 0; i < 3; i++)
+        Py_CLEAR(job.error[i]);
+    job.made = false;
+}
+
+/* Rewritten and compiled; nothing of it runs. On return a Python exception may be pending. */
+static void make_code(void)
+{
+    struct err err = ERR_INIT;
+    PyObject *last = NULL;
+    Py_ssize_t left = py_guard_split(job.tree, &last);
+    if (left >= 0 && (py_guard_rewrite(job.tree, job.rules, &err) < 0 ||
+                      (last && py_guard_rewrite(last, job.rules, &err) < 0))) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, err.msg);
+    } else if (left > 0) {
+        job.code = py_guard_compile(job.tree, job.name, "exec");
+    }
+    if (last && !PyErr_Occurred())
+        job.last = py_guard_compile(last, job.name, "eval");
+    Py_XDECREF(last);
+}
+
+static int fresh_globals(void);
+
+/* Between REPORT and GO the supervisor decides and writes its record, and we would wait. A program that is
+ * the first of its process is made ready meanwhile: there is no code of a guest yet that a compiler could
+ * be made to call. For a cell of a session there may be, so it waits for GO. */
+static int make_ready(void)
+{
+    if (!job.spare) {
+        if (fresh_globals() < 0)
+            return -1;
+        job.spare = true;
+    }
+    make_code();
+    PyErr_Fetch(&job.error[0], &job.error[1], &job.error[2]);
+    job.made = true;
+    return 0;
+}
+
+static bool is_first(void)
+{
+    return job.spare || !job.globals;
+}
+
 static int judge(void)
 {
     struct check_report report;
     struct err err = ERR_INIT;
-    Py_CLEAR(job.tree);
+    forget_program();
     job.source[job.have] = 0;
     if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_cell_incomplete(job.source))
         return ask_for_more();
     check_report_init(&report);
     /* what earlier cells left is bound: a variable called `input` is not the builtin */
     PyObject *left = job.kind == JOB_CELL || job.kind == JOB_LINE ? job.globals : NULL;
+    bool first = is_first();
     int r = py_judge_cell(job.rules, left, job.source, job.have, &report, &job.tree, &err);
     if (r == 0) {
         for (size_t i = 0; i < report.count; i++)
@@ -100,40 +159,11 @@ static int judge(void)
         if (!safe)
             Py_CLEAR(job.tree);
         r = send_report(safe, report.dropped);
+        if (r == 0 && safe && job.kind == JOB_RUN && first)
+            r = make_ready();
     }
     check_report_done(&report);
     return r; /* without a verdict our death is the refusal */
-}
-
-/* ---- running ---- */
-
-/* Takes the last statement off TREE if it is an expression, and gives it as a tree of its own. */
-static PyObject *take_last_expression(PyObject *tree)
-{
-    PyObject *ast = PyImport_ImportModule("_ast");
-    PyObject *body = PyObject_GetAttrString(tree, "body");
-    Py_ssize_t n = body && PyList_Check(body) ? PyList_Size(body) : 0;
-    PyObject *last = n ? PyList_GetItem(body, n - 1) : NULL; /* borrowed */
-    PyObject *kind = ast ? PyObject_GetAttrString(ast, "Expr") : NULL, *expression = NULL;
-    if (last && kind && PyObject_IsInstance(last, kind) == 1) {
-        PyObject *value = PyObject_GetAttrString(last, "value");
-        expression = value ? PyObject_CallMethod(ast, "Expression", "O", value) : NULL;
-        Py_XDECREF(value);
-        if (expression && PyList_SetSlice(body, n - 1, n, NULL) < 0)
-            Py_CLEAR(expression);
-    }
-    Py_XDECREF(ast);
-    Py_XDECREF(body);
-    Py_XDECREF(kind);
-    return expression;
-}
-
-static PyObject *evaluate(PyObject *tree, const char *mode)
-{
-    PyObject *code = py_guard_compile(tree, job.name, mode);
-    PyObject *value = code ? PyEval_EvalCode(code, job.globals, job.globals) : NULL;
-    Py_XDECREF(code);
-    return value;
 }
 
 static void send_value(PyObject *value)
@@ -151,27 +181,28 @@ static void send_value(PyObject *value)
     Py_XDECREF(bytes);
 }
 
-/* The whole program. On return a Python exception may be pending. */
-static void execute(PyObject *tree)
+static PyObject *evaluate(PyObject *code)
 {
-    struct err err = ERR_INIT;
-    PyObject *last = take_last_expression(tree);
+    return PyEval_EvalCode(code, job.globals, job.globals);
+}
+
+/* The whole program. On return a Python exception may be pending. */
+static void execute(void)
+{
+    if (!job.made)
+        make_code();
+    else if (job.error[0]) {
+        PyErr_Restore(job.error[0], job.error[1], job.error[2]);
+        job.error[0] = job.error[1] = job.error[2] = NULL;
+    }
     if (PyErr_Occurred())
         return;
-    if (py_guard_rewrite(tree, job.rules, &err) < 0 ||
-        (last && py_guard_rewrite(last, job.rules, &err) < 0)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_RuntimeError, err.msg);
-        Py_XDECREF(last);
-        return;
-    }
-    PyObject *done = evaluate(tree, "exec");
-    PyObject *value = done && last ? evaluate(last, "eval") : NULL;
+    PyObject *done = job.code ? evaluate(job.code) : Py_NewRef(Py_None);
+    PyObject *value = done && job.last ? evaluate(job.last) : NULL;
     if (value)
         send_value(value);
     Py_XDECREF(done);
     Py_XDECREF(value);
-    Py_XDECREF(last);
 }
 
 /* A namespace that no program has seen: one that was made while the worker warmed itself, or a new one. */
@@ -195,15 +226,12 @@ static void say_done(int status)
 
 static int run(void)
 {
-    PyObject *tree = job.tree;
-    job.tree = NULL;
     job.state = WAITING;
     bool fresh = job.kind == JOB_RUN || !job.globals || job.spare;
     if (fresh ? fresh_globals() < 0 : py_host_bind(job.globals) < 0)
         return -1; /* a later cell may have been given other functions of the host */
     py_hook_arm(job.rules, job.name, py_event, NULL);
-    execute(tree);
-    Py_DECREF(tree);
+    execute();
     bool guarded = check_ruleset_profile(job.rules)->guards;
     int status =
         PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
@@ -212,6 +240,7 @@ static int run(void)
     else
         py_interp_flush();
     say_done(status);
+    forget_program();
     return status;
 }
 
@@ -247,7 +276,8 @@ static int take_rules(struct wire_reader *r)
     if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
         return -1;
     job.rules = rules;
-    job.spare = false;     /* it was made by other rules */
+    forget_program();      /* it was judged by other rules, and */
+    job.spare = false;     /* this was made by them */
     py_guard_rules(rules); /* guards and hook let go of the old one */
     check_ruleset_free(before);
     return 0;
@@ -273,11 +303,22 @@ static int take_tools(struct wire_reader *r)
     return py_host_tools(list, count, &err);
 }
 
+static int take_piece(const void *bytes, size_t len)
+{
+    if (len > job.want - job.have)
+        return -1;
+    memcpy(job.source + job.have, bytes, len);
+    job.have += len;
+    return job.have == job.want ? judge() : 0;
+}
+
 static int take_job(struct wire_reader *r)
 {
     uint64_t kind = wire_get_uint(r), cpu_ms = wire_get_uint(r), memory = wire_get_uint(r);
     wire_get_text(r, job.name, sizeof job.name);
     uint64_t want = wire_get_uint(r);
+    size_t len;
+    const void *bytes = wire_get_bytes(r, &len);
     if (kind > JOB_LINE || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
         return -1;
     free(job.source);
@@ -286,20 +327,14 @@ static int take_job(struct wire_reader *r)
     job.want = (size_t)want;
     job.have = 0;
     job.state = COLLECTING;
-    if (!job.source)
-        return -1;
-    return want ? 0 : judge();
+    return job.source ? take_piece(bytes, len) : -1;
 }
 
 static int take_source(struct wire_reader *r)
 {
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (len > job.want - job.have)
-        return -1;
-    memcpy(job.source + job.have, bytes, len);
-    job.have += len;
-    return job.have == job.want ? judge() : 0;
+    return take_piece(bytes, len);
 }
 
 /* Asked to branch. What the branch is and has is the jail's business; here it only is an interpreter that
@@ -375,8 +410,9 @@ int py_driver_serve(void)
     return go_on < 0 ? 70 : status;
 }
 
-/* The same way that a program goes: judged, rewritten, compiled, run in a namespace that is then thrown
- * away. The hook sleeps, and nothing is said on the channel. */
+/* The same way that a program goes, from the channel's room to the last flush, in a namespace that is then
+ * thrown away: what a run writes to is so copied before there is one. Only nothing is said on the channel,
+ * and the hook has nobody to report to; it sleeps again afterwards. */
 int py_driver_warm(void)
 {
     static const char program[] = "x = 1\n"
@@ -390,20 +426,24 @@ int py_driver_warm(void)
                                   "print('', end='')\n";
     struct check_report report;
     struct err err = ERR_INIT;
-    PyObject *tree = NULL, *code = NULL, *done = NULL;
+    py_channel_warm();
     check_report_init(&report);
-    int r = py_judge(job.rules, program, sizeof program - 1, &report, &tree, &err);
-    if (r == 0 && tree && check_report_safe(&report) && fresh_globals() == 0 &&
-        py_guard_rewrite(tree, job.rules, &err) == 0)
-        code = py_guard_compile(tree, "<warm>", "exec");
-    done = code ? PyEval_EvalCode(code, job.globals, job.globals) : NULL;
-    r = done ? 0 : -1;
-    if (r < 0 && PyErr_Occurred())
-        PyErr_Print();
-    Py_XDECREF(done);
-    Py_XDECREF(code);
-    Py_XDECREF(tree);
+    int r = py_judge(job.rules, program, sizeof program - 1, &report, &job.tree, &err);
+    if (r == 0 && (!job.tree || !check_report_safe(&report) || fresh_globals() < 0))
+        r = -1;
     check_report_done(&report);
+    if (r == 0) {
+        snprintf(job.name, sizeof job.name, "<warm>");
+        py_hook_arm(job.rules, job.name, NULL, NULL);
+        execute();
+        py_interp_flush();
+        py_hook_arm(NULL, "", NULL, NULL);
+    }
+    forget_program();
+    if (PyErr_Occurred()) {
+        PyErr_Print();
+        r = -1;
+    }
     if (r == 0)
         r = fresh_globals();
     if (r == 0)

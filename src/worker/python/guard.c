@@ -147,12 +147,20 @@ static int make_marks(void)
     return 0;
 }
 
+static int take_compile(void)
+{
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    guard.compile = builtins ? PyObject_GetAttrString(builtins, "compile") : NULL;
+    Py_XDECREF(builtins);
+    return guard.compile ? 0 : -1;
+}
+
 int py_guard_init(struct err *err)
 {
     guard.security_error = PyErr_NewExceptionWithDoc(
         "cordon.SecurityError", "The program reached for something that its profile refuses.", NULL,
         NULL);
-    if (!guard.security_error || make_marks() < 0 || guard_ops_init() < 0 ||
+    if (!guard.security_error || take_compile() < 0 || make_marks() < 0 || guard_ops_init() < 0 ||
         guard_iter_init() < 0 || guard_class_init() < 0 || facade_init() < 0 || print_init() < 0) {
         PyErr_Clear();
         return err_set(err, ERR_MEMORY, "no memory for the guards");

@@ -38,6 +38,10 @@ void py_guard_rules(const struct check_ruleset *rules);
  * interpreter that has been guarded serves no other profile. */
 PyObject *py_guard_globals(const struct check_ruleset *rules);
 
+/* Takes the last statement off TREE, a Module, if it is an expression. *ret_last: that, as a tree of its own, or
+ * NULL. Returns how many statements are left, or -1 with a Python exception. */
+Py_ssize_t py_guard_split(PyObject *tree, PyObject **ret_last);
+
 /* Rewrites TREE (Module or Expression) in place; nothing to do where the profile has guards off.
  * Negative, with ERR filled and perhaps a Python exception set: it must not run. */
 ERR_MUST_USE int py_guard_rewrite(PyObject *tree, const struct check_ruleset *rules,

@@ -8,7 +8,7 @@
  * __dataclass_fields__). So the audit hook asks about what comes out of it: code that can reach no
  * global but these few, import nothing and use no special name but these, can do nothing that guest code
  * could not do itself. */
-#include "guard_inside.h"
+#include "guard_nodes.h"
 
 #include <opcode.h>
 
@@ -45,13 +45,34 @@ static int fill_marks(PyObject *code)
     return r;
 }
 
+Py_ssize_t py_guard_split(PyObject *tree, PyObject **ret_last)
+{
+    PyObject *body = node_get(tree, word.body);
+    if (!body || !PyList_Check(body)) {
+        PyErr_SetString(PyExc_TypeError, "a module without a body");
+        return -1;
+    }
+    Py_ssize_t n = PyList_GET_SIZE(body);
+    PyObject *last = n ? PyList_GET_ITEM(body, n - 1) : NULL; /* borrowed */
+    *ret_last = NULL;
+    if (!last || node_kind(last) != NODE_Expr)
+        return n;
+    PyObject *value = node_get(last, word.value);
+    PyObject *tree_of_it = value ? node_expression(value) : NULL;
+    if (!tree_of_it || PyList_SetSlice(body, n - 1, n, NULL) < 0) {
+        Py_XDECREF(tree_of_it);
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "an expression without a value");
+        return -1;
+    }
+    *ret_last = tree_of_it;
+    return n - 1;
+}
+
 PyObject *py_guard_compile(PyObject *tree, const char *file, const char *mode)
 {
-    PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *code = builtins ? PyObject_CallMethod(builtins, "compile", "Ossii", tree, file, mode,
-                                                    0, 1 /* inherit no flags of ours */)
-                              : NULL;
-    Py_XDECREF(builtins);
+    PyObject *code = PyObject_CallFunction(guard.compile, "Ossii", tree, file, mode, 0,
+                                           1 /* inherit no flags of ours */);
     if (code && guard.rules && (!PyCode_Check(code) || fill_marks(code) < 0))
         Py_CLEAR(code);
     return code;

@@ -53,6 +53,7 @@ struct guard_state {
     PyObject *globals;        /* the guest's namespace; borrowed from sys.modules['__main__'] */
     PyObject *builtins;       /* its builtins: a dict of ours */
     PyObject *security_error; /* what a refusal raises */
+    PyObject *compile;        /* Python's own, as it was before there was a guest */
     PyObject *ops[GUARD_OP_COUNT];   /* the functions */
     PyObject *marks[GUARD_OP_COUNT]; /* their placeholders: bytes that nobody can guess */
     PyTypeObject *field; /* dataclasses.Field, once it was seen: names that are read later */

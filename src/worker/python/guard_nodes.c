@@ -243,3 +243,8 @@ PyObject *node_expr(PyObject *value, PyObject *at)
 {
     return with(new_node(NODE_Expr, at), word.value, value, NULL, NULL);
 }
+
+PyObject *node_expression(PyObject *value)
+{
+    return with(bare(NODE_Expression), word.body, value, NULL, NULL);
+}

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define NODE_KINDS(X) \
     X(AnnAssign) X(Assign) X(AsyncFor) X(AsyncFunctionDef) X(AsyncWith) X(Attribute) \
-    X(AugAssign) X(BoolOp) X(Call) X(ClassDef) X(Constant) X(Del) X(Delete) X(Dict) X(Expr) \
+    X(AugAssign) X(BoolOp) X(Call) X(ClassDef) X(Constant) X(Del) X(Delete) X(Dict) X(Expr) X(Expression) \
     X(For) X(FunctionDef) X(ImportFrom) X(JoinedStr) X(Lambda) X(List) X(ListComp) X(Load) \
     X(Match) X(MatchClass) X(Name) X(Or) X(Slice) X(Starred) X(Store) X(Subscript) X(Tuple) \
     X(UnaryOp) X(With) X(arg) X(comprehension) X(withitem)
@@ -64,6 +64,7 @@ PyObject *node_guard(enum guard_op op, PyObject *first, PyObject *second, PyObje
 PyObject *node_assign(PyObject *target, PyObject *value, PyObject *at);
 PyObject *node_delete(PyObject *target, PyObject *at);
 PyObject *node_expr(PyObject *value, PyObject *at);
-void node_forget(void); /* what is kept between the nodes of one tree */
+PyObject *node_expression(PyObject *value); /* a tree of its own */
+void node_forget(void);                     /* what is kept between the nodes of one tree */
 
 #endif

@@ -273,7 +273,7 @@ static int add_argument(struct line *l, PyObject *x)
 
 static int add_word(struct line *l, PyObject *given, const char *usual)
 {
-    PyObject *text = given ? Py_NewRef(given) : PyUnicode_InternFromString(usual);
+    PyObject *text = given ? Py_NewRef(given) : PyUnicode_FromString(usual);
     int r = text ? add_piece(l, text) : -1;
     Py_XDECREF(text);
     return r;
