@@ -13,6 +13,9 @@
  *                       the way to further user namespaces
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
+ *
+ * A worker of ours is executed after 2 and closes its locks itself when 5 is done (early.c); the builder
+ * then makes the network itself.
  */
 #include "jail/inside.h"
 

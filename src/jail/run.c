@@ -177,16 +177,17 @@ static int open_input(struct jail_run *run, int from, int *ret_theirs, struct er
 }
 
 /* The worker, if it can be executed before its room is there; it then needs no place in it. -1: it cannot.
- * The maker of the network and a worker are one task too many for the tightest cgroup; a layer that a
- * test has turned off is looked at in the plain way; a masked /proc would lead back to what was mapped
- * before; and its listener is taken from it (Yama's strictest setting forbids that to everybody). */
+ * In a cgroup whose tasks are counted the helper that gave up root may still have its place; a layer that
+ * a test has turned off is looked at in the plain way; a masked /proc would lead back to what was mapped
+ * before; a library that the host puts into every program is not for ours; and its listener is taken from
+ * it, which Yama's strictest setting forbids to everybody. */
 static int open_early(struct jail_run *run)
 {
     struct jail_spec *spec = &run->spec;
     char yama[8];
     if (!spec->locks_itself || spec->kind != JAIL_KIND_PROGRAM || spec->mode != JAIL_FULL ||
         spec->proc || spec->switches || run->cgroup.version || spec->nbinds == 0 ||
-        !spec->binds[0].ours ||
+        !spec->binds[0].ours || access("/etc/ld.so.preload", F_OK) == 0 ||
         (fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", yama, sizeof yama) > 0 &&
          yama[0] == '3'))
         return -1;
