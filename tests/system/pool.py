@@ -186,15 +186,19 @@ def settled(u, template):
     shared = [m for m in maps if m[1].endswith("s")]
     u.ok(len(files) > 2 and not shared, "the template's memory is settled", maps)
     u.ok("cordon-template" not in "".join(os.readlink(f) for f in pathlib.Path(f"/proc/{template}/fd").iterdir()), "and it has no descriptor of it")
-    fd = os.open(f"/proc/{template}/map_files/{files[0]}", os.O_RDWR)
     want = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-    u.ok(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & want == want, "it is sealed", fcntl.fcntl(fd, fcntl.F_GET_SEALS))
-    try:
-        os.pwrite(fd, b"x", 0)
-        u.ok(False, "and cannot be written")
-    except PermissionError:
-        u.ok(True, "and cannot be written")
-    os.close(fd)
+    seals, written = set(), []
+    for where in files:
+        fd = os.open(f"/proc/{template}/map_files/{where}", os.O_RDWR)
+        seals.add(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & want)
+        try:
+            written.append(os.pwrite(fd, b"x", 0))
+        except PermissionError:
+            pass
+        os.close(fd)
+    u.ok(seals == {want}, "it is sealed", seals)
+    u.ok(not written, "and cannot be written", written)
+    u.ok(any(m[1] == "r-xp" and m[0] in files for m in maps), "so is the code that every child runs", maps)
 
 
 def strangers(u):

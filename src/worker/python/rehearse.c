@@ -1,5 +1,5 @@
 /* The driver itself serves the program, on a socket pair in place of the channel, so that a rehearsal is
- * what a run is. All three messages fit the socket's buffer, and so do the answers: nobody has to read them. */
+ * what a run is. Both messages fit the socket's buffer, and so do the answers: nobody has to read them. */
 #include "rehearse.h"
 
 #include "base/buf.h"
@@ -30,10 +30,6 @@ static int play_supervisor(int sock, const char *source, size_t len)
     wire_put_uint(&w, 0);
     wire_put_text(&w, "<rehearsal>");
     wire_put_uint(&w, len);
-    if (send_frame(sock, &w, &b) < 0)
-        return -1;
-    buf_reset(&b);
-    wire_begin(&w, &b, WIRE_SOURCE);
     wire_put_bytes(&w, source, len);
     if (send_frame(sock, &w, &b) < 0)
         return -1;

@@ -26,6 +26,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
@@ -39,6 +42,8 @@ enum {
     NEEDS = 1024,  /* ranges of pages that a child writes; windows that it reads */
     GAP = 1,       /* pages between two ranges that are then one: a call costs more than a page */
     WINDOW = 64 * 1024, /* what the kernel maps around a page of a file that is read */
+    HUGE_PAGE = 2 << 20,
+    MUCH = 12,          /* windows of one library's code, from which on it is settled, too */
     MAPS = 1024 * 1024, /* the longest text of /proc/self/maps */
 };
 
@@ -88,7 +93,8 @@ enum kind {
     DATA,  /* of a file, written: a library's, or what is settled */
     HEAP,  /* of the C library */
     OTHER, /* written, and of no file */
-    READ   /* code and constants */
+    CODE,  /* of a file */
+    READ   /* constants */
 };
 struct map {
     struct range r;
@@ -107,7 +113,9 @@ static bool parse_map(const char *line, struct map *ret)
         ret->kind = DATA;
     else if (written && strcmp(path, "[heap]") == 0)
         ret->kind = HEAP;
-    else if (file && rights[0] == 'r' && rights[1] == '-')
+    else if (file && strcmp(rights, "r-xp") == 0)
+        ret->kind = CODE;
+    else if (file && strcmp(rights, "r--p") == 0)
         ret->kind = READ;
     else
         return written && !path[0];
@@ -134,38 +142,6 @@ static size_t find_maps(int proc, struct map *maps)
 
 /* ---- the file ---- */
 
-/* 1: there is no more room in the file, or it may not be so long; what is not in it is copied as ever. */
-static int settle_range(int file, const struct range *r, off_t *end)
-{
-    for (size_t done = 0; done < r->len;) {
-        ssize_t n = pwrite(file, (const char *)r->at + done, r->len - done, *end + (off_t)done);
-        if (n <= 0)
-            return 1;
-        done += (size_t)n;
-    }
-    void *p =
-        mmap((void *)r->at, r->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, *end);
-    if (p == MAP_FAILED)
-        return -1;
-    *end += (off_t)r->len;
-    return 0;
-}
-
-/* From the copy of a range to its map nothing there may be written: there are only plain calls, on our stack. */
-static int settle_all(int file, const struct map *maps, size_t count)
-{
-    off_t end = 0;
-    int r = 0;
-    for (size_t i = 0; i < count && r == 0; i++)
-        if (maps[i].kind == DATA || maps[i].kind == HEAP)
-            r = settle_range(file, &maps[i].r, &end);
-    for (size_t i = 0; i < arenas.count && r == 0; i++)
-        r = settle_range(file, &arenas.at[i], &end);
-    if (r < 0)
-        return r;
-    return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-}
-
 static int make_file(void)
 {
     static const char name[] = "cordon-template";
@@ -173,6 +149,81 @@ static int make_file(void)
     if (file < 0 && errno == EINVAL) /* before Linux 6.3 */
         file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return file;
+}
+
+/* Where a range goes, if the file ends at END: a long one so that it can be mapped with few and large entries. */
+static off_t place(const struct range *r, off_t end)
+{
+    const uintptr_t unit = r->len >= 2 * HUGE_PAGE ? HUGE_PAGE : r->len >= 4 * WINDOW ? WINDOW : 1;
+    return end + (off_t)((r->at - (uintptr_t)end) % unit);
+}
+
+static bool copy_range(int file, const struct range *r, off_t to)
+{
+    for (size_t done = 0; done < r->len;) {
+        ssize_t n = pwrite(file, (const char *)r->at + done, r->len - done, to + (off_t)done);
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Pages that lie together are mapped, and let go, together: a child is born and dies the faster. */
+static void make_huge(int file, size_t len)
+{
+    char *p =
+        mmap(NULL, len + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return;
+    char *at = p + (-(uintptr_t)p) % HUGE_PAGE;
+    if (mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at)
+        for (size_t i = 0; i < len; i += HUGE_PAGE) /* which may not be had */
+            (void)madvise(at + i, HUGE_PAGE, MADV_COLLAPSE);
+    munmap(p, len + HUGE_PAGE);
+}
+
+static bool may_map(int file, int rights)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *p = mmap(NULL, page, rights, MAP_PRIVATE, file, 0);
+    return p != MAP_FAILED && munmap(p, page) == 0;
+}
+
+/* From the copies to the maps nothing may be written in the ranges: there are only plain calls, on our stack. What
+ * cannot be had leaves everything as it is. */
+static int settle(const struct range *ranges, size_t count, int rights)
+{
+    off_t to[2 * RANGES], end = 0;
+    FD_AUTO file = make_file();
+    bool good = file >= 0;
+    for (size_t i = 0; i < count && good; i++) {
+        to[i] = place(&ranges[i], end);
+        end = to[i] + (off_t)ranges[i].len;
+        good = copy_range(file, &ranges[i], to[i]);
+    }
+    const size_t len = ((size_t)end + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (!good || ftruncate(file, (off_t)len) < 0 || !may_map(file, rights))
+        return 0;
+    make_huge(file, len);
+    for (size_t i = 0; i < count; i++) {
+        void *at = (void *)ranges[i].at;
+        if (mmap(at, ranges[i].len, rights, MAP_PRIVATE | MAP_FIXED, file, to[i]) != at)
+            return -1;
+    }
+    return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+}
+
+static int settle_data(const struct map *maps, size_t count)
+{
+    struct range ranges[2 * RANGES];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (maps[i].kind == DATA || maps[i].kind == HEAP)
+            ranges[n++] = maps[i].r;
+    for (size_t i = 0; i < arenas.count; i++)
+        ranges[n++] = arenas.at[i];
+    return settle(ranges, n, PROT_READ | PROT_WRITE);
 }
 
 /* ---- the rehearsal ---- */
@@ -225,10 +276,14 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
                                 int (*rehearse)(const char *), const char *with)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
-    int r = pagemap < 0 ? -1 : rehearse(with);
+    if (rehearse(with) < 0)
+        _exit(1);
+    int r = pagemap < 0 ? -1 : 0;
     for (size_t i = 0; r == 0 && i < count; i++)
         r = look_at(pagemap, &maps[i].r);
-    _exit(r == 0 && write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
+    if (r < 0) /* such a kernel */
+        needs.writes = needs.reads = 0;
+    _exit(write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
 }
 
 static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *with)
@@ -250,18 +305,33 @@ static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *
     return have == sizeof needs && status == 0;
 }
 
+/* The code that every child runs: the interpreter's and the C library's. Other libraries' would cost more memory
+ * than it gains. */
+static int settle_code(int proc)
+{
+    struct map maps[RANGES];
+    struct range ranges[RANGES];
+    size_t count = find_maps(proc, maps), n = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t windows = 0;
+        for (size_t k = 0; k < needs.reads; k++)
+            windows += needs.read[k] - maps[i].r.at < maps[i].r.len;
+        if (maps[i].kind == CODE && windows >= MUCH)
+            ranges[n++] = maps[i].r;
+    }
+    return n ? settle(ranges, n, PROT_READ | PROT_EXEC) : 0;
+}
+
 int py_settle(int proc, int (*rehearse)(const char *), const char *with, struct err *err)
 {
     struct map maps[RANGES];
     arenas.watched = false;
-    size_t count = find_maps(proc, maps);
-    FD_AUTO file = count ? make_file() : -1;
-    if (file >= 0 && settle_all(file, maps, count) < 0)
+    if (settle_data(maps, find_maps(proc, maps)) < 0)
         return err_sys(err, "settle the template's memory");
     /* A profile may refuse what was loaded ahead for others. */
     if (!hold_rehearsal(proc, rehearse, with) && (!with || !hold_rehearsal(proc, rehearse, NULL)))
-        needs.writes = 0;
-    return 0;
+        needs.writes = needs.reads = 0;
+    return settle_code(proc) < 0 ? err_sys(err, "settle the template's code") : 0;
 }
 
 bool py_settle_fetch(void)

@@ -18,7 +18,7 @@ void py_settle_watch(void);
 
 /* In the template, at the very end. PROC: /proc. REHEARSE is called with WITH in a process of its own, or with NULL if that
  * went wrong, and gives 0 if it went as it should. From here on nothing of the interpreter may be touched in
- * the template. What cannot be had is left out; an error only where the memory is not whole any more. */
+ * the template. What the kernel cannot give is left out. */
 ERR_MUST_USE int py_settle(int proc, int (*rehearse)(const char *with), const char *with,
                            struct err *err);
 
