@@ -247,38 +247,6 @@ void py_interp_after_fork(void)
     reseed_numpy();
 }
 
-/* Calls MODULE.NAME() if MODULE is loaded. What it raises is the guest's affair and goes to stderr. */
-static void call_if_loaded(const char *module, const char *name)
-{
-    PyObject *m = PyDict_GetItemString(PyImport_GetModuleDict(), module);
-    PyObject *r = m ? PyObject_CallMethod(m, name, NULL) : NULL;
-    if (m && !r)
-        PyErr_WriteUnraisable(m);
-    Py_XDECREF(r);
-}
-
-static void flush(const char *name)
-{
-    PyObject *f = PySys_GetObject(name); /* borrowed; may be anything by now */
-    PyObject *r = f && f != Py_None ? PyObject_CallMethod(f, "flush", NULL) : NULL;
-    if (!r)
-        PyErr_Clear(); /* a closed stream has nothing left to give */
-    Py_XDECREF(r);
-}
-
-void py_interp_flush(void)
-{
-    flush("stdout");
-    flush("stderr");
-}
-
-void py_interp_finish(void)
-{
-    call_if_loaded("threading", "_shutdown");
-    call_if_loaded("atexit", "_run_exitfuncs");
-    py_interp_flush();
-}
-
 int py_interp_threads(void)
 {
     int count = 0;

@@ -35,6 +35,10 @@ ERR_MUST_USE int py_interp_import(const char *module, struct err *err);
 /* Before the first fork: what is loaded stays where it is, so that no child copies it to count it. */
 ERR_MUST_USE int py_interp_freeze(struct err *err);
 
+/* In a template, before it is frozen: of what its libraries registered for the end of the process only
+ * what a program could notice is left (finish.c). */
+ERR_MUST_USE int py_finish_prepare(struct err *err);
+
 /* In a forked child, before its first guest byte: Python's own after-fork work, fresh random numbers. */
 void py_interp_after_fork(void);
 
