@@ -7,10 +7,9 @@
 #include "base/limits.h"
 #include "sys/fd.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,25 +32,28 @@ static bool take_channel(void *ctx)
     return flow_worker_read(&f->worker);
 }
 
+/* `cordon stop`, and whoever started us: both end it from outside. */
+static int heed(struct flow *f, struct err *err)
+{
+    const struct gate *gate = f->req->house->gate;
+    int r = f->req->stop >= 0 ? jail_run_heed(f->run, f->req->stop, err) : 0;
+    return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
+}
+
 /* Steps until the worker has left STATE or the run is over; true while the run is alive. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
-    const struct gate *gate = f->req->house->gate;
-    struct pollfd p[3] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
-                          {.fd = f->req->stop, .events = POLLIN},
-                          {.fd = gate ? gate_stop_fd(gate) : -1, .events = POLLIN}};
     uint64_t until = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS;
-    while (!jail_run_step(f->run, 0)) {
+    bool over = false;
+    while (!over) {
         if (f->channel[0] >= 0 && f->worker.state != state)
             return true;
         uint64_t now = clock_now_ns();
-        int wait = timeout_ms < 0 ? -1
-                   : now >= until ? 0
-                                  : (int)((until - now) / CLOCK_NS_PER_MS) + 1;
-        int n = poll(p, 3, wait);
-        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents || p[2].revents ||
-            (f->req->live_gone && *f->req->live_gone))
+        if ((timeout_ms >= 0 && now >= until) || (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
+        over = jail_run_step(f->run, timeout_ms < 0 ? -1
+                                     : now >= until ? FD_PATIENCE_MS
+                                                    : (int)((until - now) / CLOCK_NS_PER_MS) + 1);
     }
     return false;
 }
@@ -108,7 +110,7 @@ static int start(struct flow *f, struct err *err)
     fd_close(f->channel[1]);
     f->channel[1] = -1;
     f->worker.run = f->run;
-    return r;
+    return r < 0 ? r : heed(f, err);
 }
 
 /* It ended before it could be told to go. */
@@ -153,7 +155,7 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     f->worker.run = f->run;
     f->worker.has_rules = true;
     f->worker.state = fresh ? FLOW_WORKER_STARTING : FLOW_WORKER_READY;
-    return 0;
+    return heed(f, err);
 }
 
 /* A hint, not a judgement: whichever template it comes from, a child can import what is installed. */
@@ -456,4 +458,32 @@ void flow_child_close(struct flow *f)
     flow_worker_done(&f->worker);
     pool_client_close(&f->pool); /* the leash */
     f->ordered = false;
+}
+
+struct flow_left {
+    struct jail_run *run;
+    int channel;
+    struct pool_client pool;
+};
+
+void flow_child_leave(struct flow *f)
+{
+    if (!in_session(f) && f->result->warm && f->run)
+        f->result->left = malloc(sizeof *f->result->left);
+    if (f->result->left) {
+        *f->result->left = (struct flow_left){f->run, f->worker.fd, f->pool};
+        f->run = NULL;
+        f->worker.fd = f->pool.sock = -1;
+    }
+    flow_child_close(f);
+}
+
+void flow_left_close(struct flow_left *left)
+{
+    if (!left)
+        return;
+    jail_run_free(left->run);
+    fd_close(left->channel);
+    pool_client_close(&left->pool);
+    free(left);
 }

@@ -60,6 +60,10 @@ int flow_child_open(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);
 void flow_child_close(struct flow *f);
+/* The same after a result is known: of a child of the pool, which is dead and whose end others clean up, only
+ * descriptors are left, and they are left to flow_result_done. */
+void flow_child_leave(struct flow *f);
+void flow_left_close(struct flow_left *left);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

@@ -399,7 +399,7 @@ static void on_timer(struct jail_run *run)
         jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
 }
 
-enum { EVENTS = CHANNEL + 2 }; /* the feed has two */
+enum { EVENTS = WORD + 3 }; /* the feed has two, and two may say stop */
 
 /* An adopted child is settled when there is nothing else to do: while its worker is at work, not before it can
  * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
@@ -451,6 +451,9 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 if (!run->sink.channel(run->sink.ctx))
                     epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->channel, NULL);
                 break;
+            case WORD:
+                jail_run_stop(run);
+                break;
             }
         }
     }
@@ -463,6 +466,13 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
         run->epoll = -1;
     }
     return true;
+}
+
+int jail_run_heed(struct jail_run *run, int fd, struct err *err)
+{
+    /* Once: nobody takes the word away, and it is said to others too. */
+    struct epoll_event e = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = WORD};
+    return epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? err_sys(err, "epoll") : 0;
 }
 
 int jail_run_fd(const struct jail_run *run)

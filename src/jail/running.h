@@ -11,7 +11,7 @@
 #include "jail/outside.h"
 
 /* What the run's epoll watches. The first ones are the run's own descriptors; the last two belong to the caller. */
-enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES, CHANNEL };
+enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES, CHANNEL, WORD };
 
 struct jail_run {
     struct jail_spec spec; /* the caller's strings; they outlive the run */

@@ -23,6 +23,12 @@ int py_channel_descriptor(void)
     return fd;
 }
 
+bool py_channel_waits(void)
+{
+    char byte;
+    return recv(PY_CHANNEL, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 void py_channel_warm(void)
 {
     in_room[0] = out_room[0] = 0;

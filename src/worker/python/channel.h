@@ -20,6 +20,8 @@ int py_channel_descriptor(void); /* that rode along with it, now the caller's; -
 /* Touches what the next message will be written to: a forked worker gets its own copy before it waits. */
 void py_channel_warm(void);
 
+bool py_channel_waits(void); /* a frame lies there, or the end of the channel does */
+
 /* Begins a frame in the one buffer for sending; finish it with py_channel_send. */
 void py_channel_begin(struct wire_writer *w, enum wire_type type);
 int py_channel_send(

@@ -390,11 +390,15 @@ const struct check_ruleset *py_driver_rules(void)
     return job.rules;
 }
 
+void py_driver_ready(void)
+{
+    py_channel_say(WIRE_READY);
+}
+
 int py_driver_serve(void)
 {
     struct wire_reader r;
     int status = 0, go_on = 1;
-    py_channel_say(WIRE_READY);
     while (go_on > 0) {
         int got = py_channel_next(&r);
         if (got <= 0)

@@ -19,6 +19,9 @@ const struct check_ruleset *py_driver_rules(void); /* NULL: none yet */
  * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
 int py_driver_warm(void);
 
+/* Tells the supervisor that it may speak. Said first of all: what it says then waits until it is served. */
+void py_driver_ready(void);
+
 /* Serves until the supervisor is gone or a job ended the process. Returns the exit status. */
 int py_driver_serve(void);
 

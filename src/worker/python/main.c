@@ -52,12 +52,15 @@ static int parse(int argc, char **argv, struct words *w)
 
 /* ---- template ---- */
 
+/* A child of the stock has time until a job comes; one that somebody waits for gets it at once, and then serves it rather
+ * than fetch what it may not need. */
 static int entry(void *ctx)
 {
     (void)ctx;
-    bool fetched = py_settle_fetch();
+    py_driver_ready();
+    bool fetched = py_settle_fetch(py_channel_waits);
     py_interp_after_fork();
-    return !fetched && py_driver_warm() < 0 ? 70 : py_driver_serve();
+    return !fetched && !py_channel_waits() && py_driver_warm() < 0 ? 70 : py_driver_serve();
 }
 
 /* The profile's own list of modules that its programs use: imported once, shared by every child. */
@@ -107,7 +110,9 @@ int main(int argc, char **argv)
     if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
         py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0))
         return complain(err.msg);
-    if (!w.template)
+    if (!w.template) {
+        py_driver_ready();
         _exit(py_driver_serve());
+    }
     return serve_template(w.start.preload, &err) < 0 ? complain(err.msg) : 0;
 }

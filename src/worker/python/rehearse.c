@@ -75,6 +75,7 @@ int py_rehearse(const char *imports)
     size_t len = write_program(imports, program, sizeof program);
     if (play_supervisor(sv[0], program, len) < 0)
         return -1;
+    py_driver_ready();
     py_interp_after_fork();
     return py_driver_serve() == 0 ? 0 : -1;
 }

@@ -40,6 +40,7 @@
 enum {
     RANGES = 1024, /* maps, and arenas; with pandas there are some 400 */
     NEEDS = 1024,  /* ranges of pages that a child writes; windows that it reads */
+    ASK = 8,       /* after so many calls */
     GAP = 1,       /* pages between two ranges that are then one: a call costs more than a page */
     WINDOW = 64 * 1024, /* what the kernel maps around a page of a file that is read */
     HUGE_PAGE = 2 << 20,
@@ -334,13 +335,22 @@ int py_settle(int proc, int (*rehearse)(const char *), const char *with, struct 
     return settle_code(proc) < 0 ? err_sys(err, "settle the template's code") : 0;
 }
 
-bool py_settle_fetch(void)
+/* A few calls take less than it takes somebody to notice. */
+static bool enough(size_t i, bool (*stop)(void))
+{
+    return i % ASK == 0 && stop();
+}
+
+bool py_settle_fetch(bool (*stop)(void))
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t i = 0; i < needs.writes; i++)
+    for (size_t i = 0; i < needs.writes; i++) {
+        if (enough(i, stop))
+            return true;
         if (madvise((void *)needs.write[i].at, needs.write[i].len, MADV_POPULATE_WRITE) < 0)
             return false; /* an older kernel */
-    for (size_t i = 0; i < needs.reads; i++)
+    }
+    for (size_t i = 0; i < needs.reads && !enough(i, stop); i++)
         (void)madvise((void *)needs.read[i], page, MADV_POPULATE_READ);
     return needs.writes > 0;
 }

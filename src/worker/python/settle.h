@@ -22,7 +22,8 @@ void py_settle_watch(void);
 ERR_MUST_USE int py_settle(int proc, int (*rehearse)(const char *with), const char *with,
                            struct err *err);
 
-/* In a child. False: nothing is known about what it will touch (it then finds out by itself). */
-bool py_settle_fetch(void);
+/* In a child; until STOP says that there is better to do. False: nothing is known about what it will touch (it then
+ * finds out by itself). */
+bool py_settle_fetch(bool (*stop)(void));
 
 #endif
