@@ -73,6 +73,12 @@ struct audit_arg {
 
 enum audit_validation { AUDIT_NOT_VALIDATED, AUDIT_PASSED, AUDIT_BLOCKED };
 
+/* A step on the way, and what it took. */
+struct audit_span {
+    const char *name;
+    uint64_t us;
+};
+
 /* How something ended. */
 struct audit_outcome {
     const char *status;         /* ok, error, blocked, denied, ... (the result's `status`) */
@@ -86,7 +92,9 @@ struct audit_outcome {
     uint64_t memory_bytes, output_bytes;
     const char *const *violations; /* one line each */
     size_t nviolations;
-    uint64_t violations_total; /* where more were counted than kept; 0: nviolations */
+    uint64_t violations_total;      /* where more were counted than kept; 0: nviolations */
+    const struct audit_span *steps; /* in their order; the last of those that may end it, did */
+    size_t nsteps;
 };
 
 struct audit_facts {

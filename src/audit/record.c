@@ -179,6 +179,14 @@ static void how_it_ended(struct sheet *s, const struct audit_outcome *o)
     label(s, "error_type", o->error_type);
 }
 
+static void steps(struct sheet *s, const struct audit_outcome *o)
+{
+    jsonw_open(&s->j, "steps", '{');
+    for (size_t i = 0; o && i < o->nsteps; i++)
+        jsonw_int(&s->j, o->steps[i].name, (int64_t)o->steps[i].us);
+    jsonw_close(&s->j, '}');
+}
+
 static void success(struct sheet *s, const char *status)
 {
     if (status)
@@ -207,6 +215,7 @@ static void write_body(struct sheet *s, enum audit_kind kind, const struct audit
     label(s, "language", f->language);
     label(s, "profile", f->profile);
     violations(s, o);
+    steps(s, o);
     arguments(s, f);
     writer(s, w);
 }
@@ -278,6 +287,7 @@ int audit_body_late(struct buf *out, const char *line, size_t len, uint64_t begi
     jsonw_open(&s.j, "security_violations", '[');
     jsonw_close(&s.j, ']');
     jsonw_int(&s.j, "violations_total", (int64_t)late->violations);
+    steps(&s, NULL);
     jsonw_open(&s.j, "args", '{');
     jsonw_int(&s.j, "began_by", late->writer.pid);
     if (late->ended_ms)

@@ -56,8 +56,8 @@ static void members(void)
         /* of the other seed */
         "ts", "tool", "args", "duration", "success", "workerId",
         /* ours */
-        "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal", "begin_seq",
-        "session", "language", "profile", "violations_total", "writer"};
+        "steps", "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal",
+        "begin_seq", "session", "language", "profile", "violations_total", "writer"};
     struct audit *a = place_open(&place, NULL);
     struct audit_ticket t;
     struct err err = ERR_INIT;
@@ -91,7 +91,10 @@ static void members(void)
                                     .memory_bytes = 5 << 20,
                                     .output_bytes = 99,
                                     .violations = violations,
-                                    .nviolations = 2};
+                                    .nviolations = 2,
+                                    .steps =
+                                        (const struct audit_span[]){{"admit", 12}, {"run", 34}},
+                                    .nsteps = 2};
     const struct audit_facts e = {.outcome = &o};
     tap_ok(audit_end_run(a, &t, &e, &err) == 0, "and ends: %s", err.msg);
     tap_eq_int(audit_end_run(a, &t, &e, &err), ERR_STATE, "only once");
@@ -141,6 +144,8 @@ static void members(void)
     tap_ok(json_is_false(json_object_get(end, "success")), "success");
     tap_eq_int((long long)json_array_size(json_object_get(end, "security_violations")), 2,
                "violations");
+    tap_eq_int(json_integer_value(json_object_get(json_object_get(end, "steps"), "run")), 34,
+               "a step and its time");
     tap_eq_str(text(end, "prev"), text(b, "hash"), "and the chain");
     json_decref(b);
     json_decref(end);

@@ -54,7 +54,10 @@ int flow_prepare(struct flow *f, struct err *err)
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
     struct jsonw j = {.out = &f->arguments};
+    char *at;
     buf_init(&f->arguments, MIB);
+    if (buf_room(&f->arguments, 1024, &at) < 0) /* most fit */
+        return err_set(err, ERR_MEMORY, "no memory");
     int safe = flow_house_safe(req->house, s, err);
     if (safe < 0)
         return safe;
@@ -253,6 +256,8 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
         .violations = lines,
         .nviolations = n,
         .violations_total = r->violations_total,
+        .steps = r->steps,
+        .nsteps = r->nsteps,
     };
 }
 

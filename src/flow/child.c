@@ -7,10 +7,9 @@
 #include "base/limits.h"
 #include "sys/fd.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,54 +32,65 @@ static bool take_channel(void *ctx)
     return flow_worker_read(&f->worker);
 }
 
+/* `cordon stop`, and whoever started us: both end it from outside. */
+static int heed(struct flow *f, struct err *err)
+{
+    const struct gate *gate = f->req->house->gate;
+    int r = f->req->stop >= 0 ? jail_run_heed(f->run, f->req->stop, err) : 0;
+    return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
+}
+
 /* Steps until the worker has left STATE or the run is over; true while the run is alive. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
-    const struct gate *gate = f->req->house->gate;
-    struct pollfd p[3] = {{.fd = jail_run_fd(f->run), .events = POLLIN},
-                          {.fd = f->req->stop, .events = POLLIN},
-                          {.fd = gate ? gate_stop_fd(gate) : -1, .events = POLLIN}};
     uint64_t until = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS;
-    while (!jail_run_step(f->run, 0)) {
+    bool over = false;
+    while (!over) {
         if (f->channel[0] >= 0 && f->worker.state != state)
             return true;
         uint64_t now = clock_now_ns();
-        int wait = timeout_ms < 0 ? -1
-                   : now >= until ? 0
-                                  : (int)((until - now) / CLOCK_NS_PER_MS) + 1;
-        int n = poll(p, 3, wait);
-        if ((n < 0 && errno != EINTR) || (n == 0 && wait == 0) || p[1].revents || p[2].revents ||
-            (f->req->live_gone && *f->req->live_gone))
+        if ((timeout_ms >= 0 && now >= until) || (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
+        over = jail_run_step(f->run, timeout_ms < 0 ? -1
+                                     : now >= until ? FD_PATIENCE_MS
+                                                    : (int)((until - now) / CLOCK_NS_PER_MS) + 1);
     }
     return false;
 }
 
-static int add_bind(struct flow *f, const char *source, const char *dest, struct err *err)
+static int add_bind(struct flow *f, const char *source, const char *dest, bool ours,
+                    struct err *err)
 {
     if (f->spec.nbinds == LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
-    f->binds[f->spec.nbinds++] = (struct jail_bind){.source = source, .dest = dest, .moved = true};
+    f->binds[f->spec.nbinds++] =
+        (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
     return 0;
 }
 
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
 static int plan_worker(struct flow *f, struct err *err)
 {
+    const struct jail_spec *asked = &f->req->spec;
     size_t n = 0;
-    memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
     f->spec.binds = f->binds;
-    int r = add_bind(f, f->req->python, "/cordon-python", err);
+    f->spec.nbinds = 0;
+    int r =
+        add_bind(f, f->req->python, JAIL_PYTHON, true, err); /* the first: the jail may take it */
+    if (r == 0 && asked->nbinds >= LIMIT_BINDS)
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
+    memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
+    f->spec.nbinds += asked->nbinds;
     struct jail_bind settings[POOL_SETTINGS];
     size_t count = f->req->profile->guards ? 0 : pool_settings(settings);
     for (size_t i = 0; i < count && r == 0; i++)
-        r = add_bind(f, settings[i].source, settings[i].dest, err);
+        r = add_bind(f, settings[i].source, settings[i].dest, false, err);
     if (r < 0)
         return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
     f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
-    f->spec.program = "/cordon-python";
+    f->spec.program = JAIL_PYTHON;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (!f->req->profile->guards)
@@ -92,6 +102,14 @@ static int plan_worker(struct flow *f, struct err *err)
     }
     f->spec.argv = f->worker_argv;
     f->spec.argc = n;
+    /* A caller's variable could steer the loader of a program that is not locked yet: they are sent, as to
+     * every child that was made before its run. */
+    f->spec.locks_itself = f->spec.mode == JAIL_FULL;
+    if (f->spec.locks_itself) {
+        memcpy(f->worker_env, pool_env, sizeof f->worker_env);
+        f->spec.env = f->worker_env;
+        f->spec.envc = POOL_ENV;
+    }
     return 0;
 }
 
@@ -108,7 +126,7 @@ static int start(struct flow *f, struct err *err)
     fd_close(f->channel[1]);
     f->channel[1] = -1;
     f->worker.run = f->run;
-    return r;
+    return r < 0 ? r : heed(f, err);
 }
 
 /* It ended before it could be told to go. */
@@ -153,7 +171,7 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     f->worker.run = f->run;
     f->worker.has_rules = true;
     f->worker.state = fresh ? FLOW_WORKER_STARTING : FLOW_WORKER_READY;
-    return 0;
+    return heed(f, err);
 }
 
 /* A hint, not a judgement: whichever template it comes from, a child can import what is installed. */
@@ -224,7 +242,9 @@ static int build_one(struct flow *f, struct err *err)
         return err_sys(err, "socketpair");
     flow_worker_init(&f->worker, f->channel[0], f->result);
     int r = plan_worker(f, err);
-    return r < 0 ? r : start(f, err);
+    if (r == 0)
+        r = start(f, err);
+    return r < 0 || !f->spec.locks_itself ? r : send_environ(f, err);
 }
 
 static bool becomes_ready(struct flow *f)
@@ -456,4 +476,32 @@ void flow_child_close(struct flow *f)
     flow_worker_done(&f->worker);
     pool_client_close(&f->pool); /* the leash */
     f->ordered = false;
+}
+
+struct flow_left {
+    struct jail_run *run;
+    int channel;
+    struct pool_client pool;
+};
+
+void flow_child_leave(struct flow *f)
+{
+    if (!in_session(f) && f->result->warm && f->run)
+        f->result->left = malloc(sizeof *f->result->left);
+    if (f->result->left) {
+        *f->result->left = (struct flow_left){f->run, f->worker.fd, f->pool};
+        f->run = NULL;
+        f->worker.fd = f->pool.sock = -1;
+    }
+    flow_child_close(f);
+}
+
+void flow_left_close(struct flow_left *left)
+{
+    if (!left)
+        return;
+    jail_run_free(left->run);
+    fd_close(left->channel);
+    pool_client_close(&left->pool);
+    free(left);
 }

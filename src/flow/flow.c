@@ -2,6 +2,7 @@
  * a word in the result; what was opened is closed in any case. */
 #include "flow/steps.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "gate/escalate.h"
 
@@ -45,6 +46,8 @@ static const struct {
     /* clang-format on */
 };
 
+_Static_assert(sizeof steps / sizeof *steps <= FLOW_STEPS_MAX, "a result has room for every step");
+
 int flow_run(const struct flow_request *req, struct flow_result *result, struct err *err)
 {
     struct flow f = {.req = req, .result = result, .spec = req->spec, .channel = {-1, -1}};
@@ -60,13 +63,16 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (r != FLOW_GO_ON && !steps[i].always)
             continue;
+        uint64_t began = clock_now_ns();
         int now = steps[i].run(&f, err);
+        result->steps[result->nsteps++] =
+            (struct audit_span){steps[i].name, (clock_now_ns() - began) / 1000};
         if (now != FLOW_GO_ON)
             r = now;
         if (now < 0)
             f.failed = now;
     }
-    flow_child_close(&f);
+    flow_child_leave(&f);
     buf_done(&f.arguments);
     for (int i = 0; i < 2 && f.cleaning; i++)
         output_clean_done(&f.clean[i]);

@@ -1,5 +1,5 @@
 /* One table from how it ended to what is said about it. */
-#include "flow/result.h"
+#include "flow/steps.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -43,6 +43,7 @@ void flow_result_done(struct flow_result *r)
         free(r->files[i].path);
     free(r->files);
     free(r->violations);
+    flow_left_close(r->left);
 }
 
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v)

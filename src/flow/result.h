@@ -8,6 +8,7 @@
 #ifndef FLOW_RESULT_H
 #define FLOW_RESULT_H
 
+#include "audit/audit.h"
 #include "base/buf.h"
 #include "jail/run.h"
 #include "output/clean.h"
@@ -39,6 +40,8 @@ struct flow_file {
     bool changed; /* it was there before */
 };
 
+#define FLOW_STEPS_MAX 12
+
 struct flow_result {
     char id[40];
     enum flow_status status;
@@ -63,7 +66,9 @@ struct flow_result {
     struct buf value, final;
     struct flow_file *files;
     size_t file_count;
-    uint64_t host_calls; /* that it made */
+    uint64_t host_calls;                     /* that it made */
+    struct audit_span steps[FLOW_STEPS_MAX]; /* that it went through, and the time of each */
+    size_t nsteps;
     char session[64];
 
     bool ran;                       /* the program was started */
@@ -72,6 +77,8 @@ struct flow_result {
     bool files_cut; /* there were more */
     bool alive;     /* the session goes on */
     bool warm;      /* a child of the pool ran it */
+
+    struct flow_left *left; /* descriptors of a child that is dead: closed when the result has been read */
 };
 
 void flow_result_init(struct flow_result *r); /* a new id, status ok */

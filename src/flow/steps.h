@@ -29,6 +29,7 @@ struct flow {
     struct gate_plan *plan;
     struct audit_ticket begun;
     const char *worker_argv[10];
+    const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;
     int channel[2];          /* ours, the worker's */
@@ -60,6 +61,10 @@ int flow_child_open(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);
 void flow_child_close(struct flow *f);
+/* The same after a result is known: of a child of the pool, which is dead and whose end others clean up, only
+ * descriptors are left, and they are left to flow_result_done. */
+void flow_child_leave(struct flow *f);
+void flow_left_close(struct flow_left *left);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

@@ -26,21 +26,6 @@
 
 /* ---- the launcher ---- */
 
-static int say_locked(const struct jail_stage *st)
-{
-    char room[4096];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct wire_writer w;
-    wire_begin(&w, &b, WIRE_LOCKED);
-    wire_put_int(&w, st->err.code);
-    wire_put_text(&w, st->err.layer);
-    wire_put_text(&w, st->err.msg);
-    jail_layers_write(&w, &st->layers);
-    if (wire_end(&w) < 0)
-        return -1;
-    return write(JAIL_BIRTH_READY, b.data, b.len) == (ssize_t)b.len ? 0 : -1;
-}
-
 static int lock(struct jail_stage *st)
 {
     struct jail_proof proof;
@@ -85,7 +70,7 @@ static int launch(void *p)
     if (r && st.err.code == 0)
         err_set(&st.err, ERR_MISSING, "the child died while it was locked");
     /* The template takes the listener before it answers. */
-    if (say_locked(&st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
+    if (jail_apply_say(JAIL_BIRTH_READY, &st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
         close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
         return 1; /* an exit that is notified, where nobody listens: the builder ends it */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

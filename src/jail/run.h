@@ -87,9 +87,11 @@ int jail_run_fd(const struct jail_run *run); /* readable when a step has work: f
 /* Handles what is there, waiting at most TIMEOUT_MS (-1: no bound). True when the run is over. */
 bool jail_run_step(struct jail_run *run, int timeout_ms);
 void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome says so */
+/* Whenever FD, which stays the caller's, becomes readable, the step that sees it stops the run. */
+ERR_MUST_USE int jail_run_heed(struct jail_run *run, int fd, struct err *err);
 
 /* The worker said that it is done with this exit code: that is how the run ends. What was written is
- * taken, everything is killed; the next step returns true. */
+ * taken, everything is killed; the next step returns true. jail_run_free returns when all of it is gone. */
 void jail_run_end_now(struct jail_run *run, int exit_code);
 
 /* Adds what the worker itself saw and refused. LINE 0: not known. */

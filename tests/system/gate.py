@@ -281,9 +281,12 @@ def on_record(who):
         os.chmod(program, 0o644)
         before = len(s.audit())
         r = s.run("run", "--json", "--no-wait", *(["--policy", s.policy("approval:\n  mode: HITL\n")] if hitl else []), str(program))
-        new = [(e["kind"], e.get("status")) for e in s.audit()[before:] if e["kind"] in ("begin", "end", "refusal")]
-        tap.ok(r["status"] == status and [k for k, _ in new] == ["begin", "end"] and new[1][1] == status,
+        new = [e for e in s.audit()[before:] if e["kind"] in ("begin", "end", "refusal")]
+        tap.ok(r["status"] == status and [e["kind"] for e in new] == ["begin", "end"] and new[1]["status"] == status,
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
+        went = ["prepare", "admit", "child", "record", "check", "decide", "run", "collect"]
+        went = went[:{"blocked": 5, "denied": 6}.get(status)] + ["clean"]
+        tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: and which steps it went through")
 
 
 def arena(who):
