@@ -1,7 +1,7 @@
 /* A child of a template from its first instruction to the guest's first byte. Two processes, as for a
  * program (build.c, apply.c), and the same locks in the same order; what differs is why:
  *
- *   template --clone, shared memory--> builder, pid 1    id map, its own file system on /live/own
+ *   template --clone, shared memory--> builder, pid 1    id map; with an order its own files on /live/own
  *     builder --clone, memory copied--> launcher, pid 2    locks, proof, then `entry` instead of execve
  *
  * The room is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
@@ -92,6 +92,16 @@ static int own_files(const struct jail_birth *b, struct err *err)
     return 0;
 }
 
+/* Until there is an order the template is awake: plain calls, and no errno. */
+static bool hear_order(void)
+{
+    static const char made = JAIL_BIRTH_MADE;
+    char word = 0;
+    raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&made, 1, 0, 0);
+    return raw_syscall(SYS_read, JAIL_BIRTH_READY, (long)&word, 1, 0, 0) == 1 &&
+           word == JAIL_BIRTH_ORDER;
+}
+
 int jail_birth_build(void *p)
 {
     struct jail_birth *b = p;
@@ -107,6 +117,8 @@ int jail_birth_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
+    if (!b->spec && !hear_order())
+        return 1; /* the template is gone, or has no use for us */
     if (own_files(b, &b->err) < 0) {
         err_layer(&b->err, "filesystem");
         return 1;

@@ -440,7 +440,9 @@ static int wait_for_events(struct jail_run *run, struct epoll_event *events, int
     int n = epoll_wait(run->epoll, events, EVENTS, 0);
     if (n > 0 && run->steps++ == 0)
         return n;
-    jail_run_settle(run);
+    if (n == 0 && sched_yield() == 0) /* on one processor the worker goes first */
+        n = epoll_wait(run->epoll, events, EVENTS, 0);
+    jail_run_settle(run, n <= 0);
     return n > 0 || run->ended ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
 }
 

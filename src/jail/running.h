@@ -59,7 +59,8 @@ void jail_run_set_timer(struct jail_run *run, uint64_t now,
 
 /* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
 pid_t jail_pid_behind(int pidfd);
-void jail_run_settle(struct jail_run *run); /* the rest of an adoption; ends the run if it fails */
+/* The rest of an adoption; ends the run if it fails. TIME: there is some, for what the end will ask. */
+void jail_run_settle(struct jail_run *run, bool time);
 
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
