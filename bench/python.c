@@ -23,7 +23,20 @@
 
 extern char **environ;
 
-enum { BARE, BWRAP, ONESHOT, WARM, WARM_NEW, FLOW, WARM_PANDAS, ON_DEMAND, FORK, CASES };
+enum {
+    BARE,
+    BWRAP,
+    START,
+    EXEC,
+    ONESHOT,
+    WARM,
+    WARM_NEW,
+    FLOW,
+    WARM_PANDAS,
+    ON_DEMAND,
+    FORK,
+    CASES
+};
 static struct row {
     const char *name, *note;
     double goal; /* of bare; 0: none */
@@ -33,9 +46,12 @@ static struct row {
 } rows[CASES] = {
     [BARE] = {"bare python3 -I -S -c pass"},
     [BWRAP] = {"bubblewrap + python3"},
+    [START] = {"libpython to its first tree",
+               "no jail, no judge: the floor under the next but one"},
+    [EXEC] = {"cordon exec -- /bin/true", "the jail, gate and audit alone"},
     [ONESHOT] = {"cordon run, no holder",
                  "a process of its own: all layers, judge, audit without fsync", 1.25},
-    [WARM] = {"warm run", "judge, all layers, result; a client that keeps its connection",
+    [WARM] = {"warm run", "judge, all layers, result; a client that stays: its next child waits",
               1.0 / 20},
     [WARM_NEW] = {"warm run, new connection", "as `cordon run` does it"},
     [FLOW] = {"the same with gate, output, audit",
@@ -103,11 +119,19 @@ static int wait_for(struct talk *t, struct jail_run *run, enum flow_worker_state
     return t->worker.state == state ? 0 : -1;
 }
 
+/* How a client comes to its child: it stays, and its next child is there; it stays, and asks when it needs one;
+ * it is new each time. */
+enum way { STAYS, ASKS, ANEW };
+
 static double warm_once(const char *profile, bool packages, const char *source, uint64_t patience,
-                        bool anew, struct err *err)
+                        enum way way, struct err *err)
 {
-    static struct pool_client client = {.sock = -1};
-    static pid_t opened_by;
+    static struct {
+        struct pool_client client;
+        pid_t opened_by;
+    } kept[ANEW + 1][2];
+    struct pool_client *client = &kept[way][packages].client;
+    const bool anew = way == ANEW, mine = kept[way][packages].opened_by == getpid();
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct flow_result result;
@@ -118,18 +142,16 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     jail_spec_init(&spec);
     if (!policy_profile_find(profile)->threads)
         spec.limits.threads = 0;
-    if (anew && client.sock >= 0 && opened_by == getpid())
-        pool_client_close(&client);
     before = now_ms();
-    if (client.sock < 0 || opened_by != getpid()) {
-        if (pool_client_open(&client, NULL, err) < 0)
+    if (!mine || client->sock < 0) {
+        if (pool_client_open(client, NULL, err) < 0)
             return -1;
-        opened_by = getpid();
+        kept[way][packages].opened_by = getpid();
         if (!anew)
             before = now_ms(); /* a client that stays has its connection */
     }
-    if (pool_client_lease(&client, profile, packages, &spec.limits, patience, &child, &answer,
-                          err) < 0 ||
+    if (pool_client_lease(client, profile, packages, &spec.limits, patience, &child, &answer, err) <
+            0 ||
         answer.declined) {
         if (err->code == 0)
             err_set(err, ERR_STATE, "no child: %s", answer.reply.reason);
@@ -165,8 +187,10 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     flow_result_done(&result);
     struct pool_use_numbers use = {0};
     struct err ignored = ERR_INIT;
-    if (anew || pool_client_back(&client, false, "", &use, NULL, 0, &answer, &ignored) < 0)
-        pool_client_close(&client);
+    const struct pool_lease next = {profile, packages, spec.limits, patience};
+    if (anew || pool_client_back(client, false, "", &use, NULL, 0, &answer, &ignored) < 0 ||
+        (way == STAYS && pool_client_ahead(client, &next, &ignored) < 0))
+        pool_client_close(client);
     return took;
 }
 
@@ -249,7 +273,7 @@ static int by_value(const void *a, const void *b)
 
 static double once(int i, struct flow_house *house, struct err *err)
 {
-    static char cordon[4096], program[128];
+    static char cordon[4096], program[4096];
     const char *words[PEER_WORDS];
     switch (i) {
     case BARE:
@@ -263,21 +287,27 @@ static double once(int i, struct flow_house *house, struct err *err)
         memcpy(words + n, python, sizeof python);
         return spawn_once(words);
     }
+    case START:
+        snprintf(program, sizeof program, "%s/bench/python_start", build);
+        return spawn_once((const char *[]){program, NULL});
+    case EXEC:
+        snprintf(cordon, sizeof cordon, "%s/cordon", build);
+        return spawn_once((const char *[]){cordon, "exec", "--", "/bin/true", NULL});
     case ONESHOT:
         snprintf(cordon, sizeof cordon, "%s/cordon", build);
         snprintf(program, sizeof program, "%s/pass.py", dir);
         return spawn_once(
             (const char *[]){cordon, "run", "--policy", "no-pool.yaml", program, NULL});
     case WARM:
-        return warm_once("strict", false, "print(1)\n", 2000, false, err);
+        return warm_once("strict", false, "print(1)\n", 2000, STAYS, err);
     case WARM_NEW:
-        return warm_once("strict", false, "print(1)\n", 2000, true, err);
+        return warm_once("strict", false, "print(1)\n", 2000, ANEW, err);
     case WARM_PANDAS:
-        return warm_once("standard", true, "import pandas\nprint(1)\n", 20000, false, err);
+        return warm_once("standard", true, "import pandas\nprint(1)\n", 20000, STAYS, err);
     case FLOW:
         return flow_once(house, err);
     case ON_DEMAND:
-        return warm_once("open", false, "print(1)\n", 2000, false, err);
+        return warm_once("open", false, "print(1)\n", 2000, ASKS, err);
     default:
         return fork_once("bench", err);
     }
@@ -327,7 +357,7 @@ static double throughput(void)
         if (pids[k] == 0) {
             struct err err = ERR_INIT;
             while (now_ms() < until)
-                done[k] += warm_once("strict", false, "print(1)\n", 2000, false, &err) > 0;
+                done[k] += warm_once("strict", false, "print(1)\n", 2000, STAYS, &err) > 0;
             _exit(0);
         }
     }

@@ -52,7 +52,7 @@ static void tighten(struct jail_limits *locked, const struct jail_limits *wish)
 void jail_run_clock(struct jail_run *run)
 {
     if (run->unsettled)
-        jail_run_settle(run);
+        jail_run_settle(run, false);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = 0;
     run->cpu_built_us = jail_run_cpu_us(run);
@@ -81,7 +81,7 @@ static void look_ahead(struct jail_run *run)
     }
 }
 
-void jail_run_settle(struct jail_run *run)
+void jail_run_settle(struct jail_run *run, bool time)
 {
     struct err err = ERR_INIT;
     struct stat owner;
@@ -97,7 +97,8 @@ void jail_run_settle(struct jail_run *run)
     /* As root we may become whoever the guest is outside: the owner of its file system. */
     if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
         run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
-    look_ahead(run);
+    if (time)
+        look_ahead(run);
     for (int i = 0; i < 2; i++)
         fd_close(fd_take(&run->late[i]));
 }

@@ -28,6 +28,7 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     int files;   /* what the guest may write, if the plan keeps it; -1 */
+    int body;    /* pidfd of a guest of our own; -1 */
     int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
     int channel; /* the caller's; -1: none */
     int late
@@ -43,6 +44,7 @@ struct jail_run {
     bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
     bool exited;           /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
+    bool dying;           /* killed, and not waited for yet: jail_run_free does */
     bool unsettled;       /* adopted, and only its channel is watched yet */
     bool over;            /* judged and drained; what is left are descriptors */
     enum jail_end forced; /* why we killed it */
@@ -57,7 +59,8 @@ void jail_run_set_timer(struct jail_run *run, uint64_t now,
 
 /* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
 pid_t jail_pid_behind(int pidfd);
-void jail_run_settle(struct jail_run *run); /* the rest of an adoption; ends the run if it fails */
+/* The rest of an adoption; ends the run if it fails. TIME: there is some, for what the end will ask. */
+void jail_run_settle(struct jail_run *run, bool time);
 
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */

@@ -27,6 +27,7 @@ int pool_client_open(struct pool_client *ret, const struct pool_environment *e, 
 void pool_client_close(struct pool_client *c)
 {
     fd_close(fd_take(&c->sock));
+    c->ahead = false;
 }
 
 /* True when there is something to read. */
@@ -87,6 +88,8 @@ static void nobody_there(struct pool_answer *ret)
                                           .reason = "there is no holder; cordon pool start"}};
 }
 
+static int drop_ahead(struct pool_client *c, struct err *err);
+
 /* *fd: rides along (-1: nothing), and then what rode back. */
 static int ask(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms, int *fd,
                struct pool_answer *ret, struct err *err)
@@ -96,7 +99,9 @@ static int ask(struct pool_client *c, const struct pool_request *q, uint64_t pat
         nobody_there(ret);
         return 0;
     }
-    int r = send_request(c, q, *fd, err);
+    int r = c->ahead ? drop_ahead(c, err) : 0;
+    if (r == 0)
+        r = send_request(c, q, *fd, err);
     return r < 0 ? r : take_reply(c, patience_ms, fd, ret, err);
 }
 
@@ -135,8 +140,31 @@ static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t 
         nobody_there(ret);
         return 0;
     }
-    int r = send_request(c, q, -1, err);
+    int r = c->ahead ? drop_ahead(c, err) : 0;
+    if (r == 0)
+        r = send_request(c, q, -1, err);
     return r < 0 ? r : take_loan(c, patience_ms, ret_child, ret, err);
+}
+
+/* A child that nobody will use. It was lent all the same. */
+static int give_back(struct pool_client *c, struct jail_child *child, struct err *err)
+{
+    const struct pool_request q = {.type = WIRE_BACK};
+    struct pool_answer answer;
+    int none = -1;
+    jail_child_close(child);
+    int r = ask(c, &q, 0, &none, &answer, err);
+    fd_close(none);
+    return r;
+}
+
+static int drop_ahead(struct pool_client *c, struct err *err)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer answer;
+    c->ahead = false;
+    int r = take_loan(c, c->asked.number, &child, &answer, err);
+    return r < 0 || answer.declined ? r : give_back(c, &child, err);
 }
 
 static void set_text(char *field, size_t size, const char *text)
@@ -154,23 +182,55 @@ static int set_name(struct pool_request *q, const char *name, struct err *err)
     return 0;
 }
 
-int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+static struct pool_request lease_request(const struct pool_lease *lease)
 {
     struct pool_request q = {.type = WIRE_LEASE,
                              .packages = lease->packages,
                              .limits = lease->limits,
                              .number = lease->patience_ms};
     set_text(q.profile, sizeof q.profile, lease->profile);
-    return c->sock < 0 ? 0 : send_request(c, &q, -1, err);
+    return q;
+}
+
+int pool_client_ahead(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+{
+    if (c->sock < 0 || c->ahead)
+        return 0;
+    c->asked = lease_request(lease);
+    int r = send_request(c, &c->asked, -1, err);
+    c->ahead = r == 0;
+    return r;
+}
+
+int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+{
+    const struct pool_request q = lease_request(lease);
+    if (c->sock < 0)
+        return 0;
+    if (c->ahead && c->asked.packages == q.packages && strcmp(c->asked.profile, q.profile) == 0 &&
+        memcmp(&c->asked.limits, &q.limits, sizeof q.limits) == 0)
+        return 0; /* it is on its way */
+    int r = c->ahead ? drop_ahead(c, err) : 0;
+    return r < 0 ? r : send_request(c, &q, -1, err);
 }
 
 int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
                      struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
-    if (c->sock >= 0)
-        return take_loan(c, lease->patience_ms, ret_child, ret, err);
-    nobody_there(ret);
-    return 0;
+    if (c->sock < 0) {
+        nobody_there(ret);
+        return 0;
+    }
+    bool ahead = c->ahead;
+    c->ahead = false;
+    int r = take_loan(c, ahead ? c->asked.number : lease->patience_ms, ret_child, ret, err);
+    if (r < 0 || !ahead || (!ret->declined && jail_child_alive(ret_child)))
+        return r;
+    /* That was then: there may be one now, or another patience; and a template may have died since. */
+    r = ret->declined ? 0 : give_back(c, ret_child, err);
+    if (r == 0)
+        r = pool_client_order(c, lease, err);
+    return r < 0 ? r : take_loan(c, lease->patience_ms, ret_child, ret, err);
 }
 
 int pool_client_lease(struct pool_client *c, const char *profile, bool packages,

@@ -15,7 +15,9 @@
 
 /* One connection: one loan at a time, one after the other. It is the leash of what is lent over it. */
 struct pool_client {
-    int sock; /* -1: there is no holder */
+    int sock;   /* -1: there is no holder */
+    bool ahead; /* the next child was asked for, and its answer waits in the socket */
+    struct pool_request asked; /* as this */
 };
 
 /* What a holder said to a request. `declined` is no error: it tells what to do instead. */
@@ -57,6 +59,12 @@ ERR_MUST_USE int pool_client_order(struct pool_client *c, const struct pool_leas
 ERR_MUST_USE int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
                                   struct jail_child *ret_child, struct pool_answer *ret,
                                   struct err *err);
+
+/* For a client that stays: asks for the next child when there is time, after the last one went back. The next lease
+ * of the same kind finds it in the socket and makes no round trip; any other request gives it back first. It is lent to
+ * this connection from now on: it counts as such, and dies with it. */
+ERR_MUST_USE int pool_client_ahead(struct pool_client *c, const struct pool_lease *lease,
+                                   struct err *err);
 
 /* ---- sessions ---- */
 

@@ -236,6 +236,22 @@ static void leases(void)
     tap_ok(set(3) && settled(), "three again");
 }
 
+static void ahead(void)
+{
+    struct pool_client a = client();
+    struct jail_child x;
+    struct pool_lease l = {"strict", false, limits(), 5000};
+    struct pool_answer said;
+    struct err err = ERR_INIT;
+    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1, "ahead: lent");
+    tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent, "else it goes back");
+    tap_ok(pool_client_ahead(&a, &l, &err) == 0 && lease(&a, 0, &x, NULL) && ask(&x, "get") == 1 &&
+               look(NULL).lent == 1,
+           "a lease finds it");
+    jail_child_close(&x);
+    pool_client_close(&a);
+}
+
 /* Many clients at once, more than there are children: each gets one, nobody is left out. */
 static void crowd(void)
 {
@@ -668,6 +684,7 @@ int main(int argc, char **argv)
         return 1;
     if (tap_ok(start_holder(), "the holder starts")) {
         leases();
+        ahead();
         crowd();
         template_dies();
         life();
