@@ -165,9 +165,11 @@ static int gone(struct jail_stage *st)
     if (st->err.code)
         return st->err.code;
     if (WIFEXITED(status) && WEXITSTATUS(status) > 0)
-        return err_set(&st->err, ERR_MISSING, "the worker ended before it was locked: %s (%d)",
-                       strerror(WEXITSTATUS(status)), WEXITSTATUS(status));
-    return err_set(&st->err, ERR_MISSING, "the worker died before it was locked");
+        err_set(&st->err, ERR_MISSING, "the worker ended before it was locked: %s (%d)",
+                strerror(WEXITSTATUS(status)), WEXITSTATUS(status));
+    else
+        err_set(&st->err, ERR_MISSING, "the worker died before it was locked; try `cordon doctor`");
+    return err_layer(&st->err, "process");
 }
 
 int jail_early_finish(struct jail_stage *st, int (*close_doors)(const struct jail_stage *st),
