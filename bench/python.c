@@ -23,7 +23,20 @@
 
 extern char **environ;
 
-enum { BARE, BWRAP, ONESHOT, WARM, WARM_NEW, FLOW, WARM_PANDAS, ON_DEMAND, FORK, CASES };
+enum {
+    BARE,
+    BWRAP,
+    START,
+    EXEC,
+    ONESHOT,
+    WARM,
+    WARM_NEW,
+    FLOW,
+    WARM_PANDAS,
+    ON_DEMAND,
+    FORK,
+    CASES
+};
 static struct row {
     const char *name, *note;
     double goal; /* of bare; 0: none */
@@ -33,6 +46,9 @@ static struct row {
 } rows[CASES] = {
     [BARE] = {"bare python3 -I -S -c pass"},
     [BWRAP] = {"bubblewrap + python3"},
+    [START] = {"libpython to its first tree",
+               "no jail, no judge: the floor under the next but one"},
+    [EXEC] = {"cordon exec -- /bin/true", "the jail, gate and audit alone"},
     [ONESHOT] = {"cordon run, no holder",
                  "a process of its own: all layers, judge, audit without fsync", 1.25},
     [WARM] = {"warm run", "judge, all layers, result; a client that stays: its next child waits",
@@ -257,7 +273,7 @@ static int by_value(const void *a, const void *b)
 
 static double once(int i, struct flow_house *house, struct err *err)
 {
-    static char cordon[4096], program[128];
+    static char cordon[4096], program[4096];
     const char *words[PEER_WORDS];
     switch (i) {
     case BARE:
@@ -271,6 +287,12 @@ static double once(int i, struct flow_house *house, struct err *err)
         memcpy(words + n, python, sizeof python);
         return spawn_once(words);
     }
+    case START:
+        snprintf(program, sizeof program, "%s/bench/python_start", build);
+        return spawn_once((const char *[]){program, NULL});
+    case EXEC:
+        snprintf(cordon, sizeof cordon, "%s/cordon", build);
+        return spawn_once((const char *[]){cordon, "exec", "--", "/bin/true", NULL});
     case ONESHOT:
         snprintf(cordon, sizeof cordon, "%s/cordon", build);
         snprintf(program, sizeof program, "%s/pass.py", dir);

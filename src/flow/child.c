@@ -58,31 +58,39 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
     return false;
 }
 
-static int add_bind(struct flow *f, const char *source, const char *dest, struct err *err)
+static int add_bind(struct flow *f, const char *source, const char *dest, bool ours,
+                    struct err *err)
 {
     if (f->spec.nbinds == LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
-    f->binds[f->spec.nbinds++] = (struct jail_bind){.source = source, .dest = dest, .moved = true};
+    f->binds[f->spec.nbinds++] =
+        (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
     return 0;
 }
 
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
 static int plan_worker(struct flow *f, struct err *err)
 {
+    const struct jail_spec *asked = &f->req->spec;
     size_t n = 0;
-    memcpy(f->binds, f->spec.binds, f->spec.nbinds * sizeof *f->binds);
     f->spec.binds = f->binds;
-    int r = add_bind(f, f->req->python, "/cordon-python", err);
+    f->spec.nbinds = 0;
+    int r =
+        add_bind(f, f->req->python, JAIL_PYTHON, true, err); /* the first: the jail may take it */
+    if (r == 0 && asked->nbinds >= LIMIT_BINDS)
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
+    memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
+    f->spec.nbinds += asked->nbinds;
     struct jail_bind settings[POOL_SETTINGS];
     size_t count = f->req->profile->guards ? 0 : pool_settings(settings);
     for (size_t i = 0; i < count && r == 0; i++)
-        r = add_bind(f, settings[i].source, settings[i].dest, err);
+        r = add_bind(f, settings[i].source, settings[i].dest, false, err);
     if (r < 0)
         return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
     f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
-    f->spec.program = "/cordon-python";
+    f->spec.program = JAIL_PYTHON;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (!f->req->profile->guards)
@@ -94,6 +102,14 @@ static int plan_worker(struct flow *f, struct err *err)
     }
     f->spec.argv = f->worker_argv;
     f->spec.argc = n;
+    /* A caller's variable could steer the loader of a program that is not locked yet: they are sent, as to
+     * every child that was made before its run. */
+    f->spec.locks_itself = f->spec.mode == JAIL_FULL;
+    if (f->spec.locks_itself) {
+        memcpy(f->worker_env, pool_env, sizeof f->worker_env);
+        f->spec.env = f->worker_env;
+        f->spec.envc = POOL_ENV;
+    }
     return 0;
 }
 
@@ -226,7 +242,9 @@ static int build_one(struct flow *f, struct err *err)
         return err_sys(err, "socketpair");
     flow_worker_init(&f->worker, f->channel[0], f->result);
     int r = plan_worker(f, err);
-    return r < 0 ? r : start(f, err);
+    if (r == 0)
+        r = start(f, err);
+    return r < 0 || !f->spec.locks_itself ? r : send_environ(f, err);
 }
 
 static bool becomes_ready(struct flow *f)

@@ -29,6 +29,7 @@ struct flow {
     struct gate_plan *plan;
     struct audit_ticket begun;
     const char *worker_argv[10];
+    const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;
     int channel[2];          /* ours, the worker's */

@@ -1,5 +1,7 @@
 /* The order of the locks, and why it is this order. The launcher is a child of the builder, in the
- * supervisor's memory while both sleep, and nothing of the guest exists before its last line.
+ * supervisor's memory while both sleep, and nothing of the guest exists before its last line. A worker
+ * that was executed early (early.c) does the same itself, in the same order, before it starts its
+ * interpreter: it enters its network and makes 1, and closes at 9 what an exec would have closed.
  *
  *   1  inner user namespace    from the clone; its map needs /proc, so it is written first
  *   2  session, keys, signals  no terminal, none of the caller's keys, default signals; inherited from
@@ -99,7 +101,7 @@ static int lock_calls(struct jail_stage *st, struct err *err)
 }
 
 /* The message's sender is how the supervisor learns our pid: the kernel's word, not ours. */
-static int tell_started(int control, const struct jail_proof *proof)
+int jail_apply_tell(int control, const struct jail_proof *proof)
 {
     char room[1536];
     struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
@@ -108,6 +110,19 @@ static int tell_started(int control, const struct jail_proof *proof)
     wire_put_int(&w, (int64_t)proof->pid);
     wire_put_text(&w, proof->status);
     return wire_end(&w) < 0 || write(control, b.data, b.len) != (ssize_t)b.len ? -1 : 0;
+}
+
+int jail_apply_say(int to, const struct jail_stage *st)
+{
+    char room[4096];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &b, WIRE_LOCKED);
+    wire_put_int(&w, st->err.code);
+    wire_put_text(&w, st->err.layer);
+    wire_put_text(&w, st->err.msg);
+    jail_layers_write(&w, &st->layers);
+    return wire_end(&w) < 0 || write(to, b.data, b.len) != (ssize_t)b.len ? -1 : 0;
 }
 
 static int fail(struct jail_stage *st, const char *layer)
@@ -128,7 +143,7 @@ int jail_apply_identity(struct jail_stage *st, struct jail_proof *proof, int *re
         err_sys(&st->err, "open the own status in /proc");
         return fail(st, "process");
     }
-    if (spec->kind == JAIL_KIND_CHILD && chdir(spec->cwd) < 0) {
+    if ((spec->kind == JAIL_KIND_CHILD || spec->locks_itself) && chdir(spec->cwd) < 0) {
         err_sys(&st->err, "enter %s", spec->cwd);
         return fail(st, "filesystem");
     }
@@ -193,7 +208,7 @@ int jail_launch(void *p)
     fd_close(leftover);
     if (jail_apply_last(st, &proof))
         return 1;
-    if (tell_started(control, &proof) < 0 || write(ready, "R", 1) != 1)
+    if (jail_apply_tell(control, &proof) < 0 || write(ready, "R", 1) != 1)
         return 1; /* nobody is there any more */
     /* Where the table notifies exec, this one waits for the builder's word, and is the only one. */
     execve(spec->program, (char *const *)spec->argv, (char *const *)spec->env);

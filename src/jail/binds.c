@@ -123,6 +123,8 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
         open_tree(source, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
     if (mount < 0 || fstat(source, &st) < 0)
         return err_sys(err, "open_tree %s", b->source);
+    if (b->ours && S_ISREG(st.st_mode) && (~st.st_mode & (S_IROTH | S_IXOTH)) == 0)
+        return fd_take(&mount); /* it is nobody's to write, and everybody's to run, as it is */
     FD_AUTO ns = mapping(st.st_uid, st.st_gid, id, err);
     if (ns < 0)
         return ns;

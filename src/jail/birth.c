@@ -1,7 +1,7 @@
 /* A child of a template from its first instruction to the guest's first byte. Two processes, as for a
  * program (build.c, apply.c), and the same locks in the same order; what differs is why:
  *
- *   template --clone, shared memory--> builder, pid 1    id map, its own file system on /live/own
+ *   template --clone, shared memory--> builder, pid 1    id map; with an order its own files on /live/own
  *     builder --clone, memory copied--> launcher, pid 2    locks, proof, then `entry` instead of execve
  *
  * The room is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
@@ -25,21 +25,6 @@
 #include <unistd.h>
 
 /* ---- the launcher ---- */
-
-static int say_locked(const struct jail_stage *st)
-{
-    char room[4096];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct wire_writer w;
-    wire_begin(&w, &b, WIRE_LOCKED);
-    wire_put_int(&w, st->err.code);
-    wire_put_text(&w, st->err.layer);
-    wire_put_text(&w, st->err.msg);
-    jail_layers_write(&w, &st->layers);
-    if (wire_end(&w) < 0)
-        return -1;
-    return write(JAIL_BIRTH_READY, b.data, b.len) == (ssize_t)b.len ? 0 : -1;
-}
 
 static int lock(struct jail_stage *st)
 {
@@ -85,7 +70,7 @@ static int launch(void *p)
     if (r && st.err.code == 0)
         err_set(&st.err, ERR_MISSING, "the child died while it was locked");
     /* The template takes the listener before it answers. */
-    if (say_locked(&st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
+    if (jail_apply_say(JAIL_BIRTH_READY, &st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
         close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
         return 1; /* an exit that is notified, where nobody listens: the builder ends it */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -107,6 +92,16 @@ static int own_files(const struct jail_birth *b, struct err *err)
     return 0;
 }
 
+/* Until there is an order the template is awake: plain calls, and no errno. */
+static bool hear_order(void)
+{
+    static const char made = JAIL_BIRTH_MADE;
+    char word = 0;
+    raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&made, 1, 0, 0);
+    return raw_syscall(SYS_read, JAIL_BIRTH_READY, (long)&word, 1, 0, 0) == 1 &&
+           word == JAIL_BIRTH_ORDER;
+}
+
 int jail_birth_build(void *p)
 {
     struct jail_birth *b = p;
@@ -122,6 +117,8 @@ int jail_birth_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
+    if (!b->spec && !hear_order())
+        return 1; /* the template is gone, or has no use for us */
     if (own_files(b, &b->err) < 0) {
         err_layer(&b->err, "filesystem");
         return 1;

@@ -13,6 +13,9 @@
  *                       the way to further user namespaces
  *   7  exec let pass    on registers alone, before any guest byte
  *   8  cordon-nest
+ *
+ * A worker of ours is executed after 2 and closes its locks itself when 5 is done (early.c); the builder
+ * then makes the network itself.
  */
 #include "jail/inside.h"
 
@@ -55,7 +58,7 @@ static int build_room(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
-    int r = jail_net_start(st, err);
+    int r = st->worker < 0 ? jail_net_start(st, err) : 0;
     if (r < 0) {
         err_layer(err, "network");
         return r;
@@ -69,14 +72,16 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "process");
         return r;
     }
+    if (st->worker >= 0 && (r = jail_early_start(st)) < 0)
+        return r;
     r = jail_root_build(spec, st->cell, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
 }
 
-/* What the launcher finds ready, and last what is waited for. */
-static int furnish(struct jail_stage *st)
+/* What is the launcher's by inheritance; a worker that locks itself has it since it was cloned. */
+static int equip(struct jail_stage *st)
 {
     struct err *err = &st->err;
     if (pipe2(st->ready, O_CLOEXEC) < 0)
@@ -99,6 +104,16 @@ static int furnish(struct jail_stage *st)
             return r;
         }
     }
+    return 0;
+}
+
+/* What the launcher finds ready, and last what is waited for. */
+static int furnish(struct jail_stage *st)
+{
+    struct err *err = &st->err;
+    int r = st->worker < 0 ? equip(st) : 0;
+    if (r < 0)
+        return r;
     if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
         r = jail_landlock_make(st->spec, &st->ruleset, err);
         if (r < 0) {
@@ -107,7 +122,7 @@ static int furnish(struct jail_stage *st)
         }
     }
     if (st->spec->mode == JAIL_FULL) {
-        r = jail_net_enter(st, err);
+        r = st->worker < 0 ? jail_net_enter(st, err) : jail_net_here(st, err);
         if (r < 0)
             err_layer(err, "network");
     }
@@ -161,6 +176,8 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
 {
     struct err *err = &st->err;
     int r = 0;
+    if (st->worker >= 0)
+        return jail_early_finish(st, close_doors, ret_pid);
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
     int left = waits ? 0 : close_doors(st); /* nobody holds its exec: before it is there */
     pid_t pid = clone_launcher(st);

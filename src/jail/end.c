@@ -121,12 +121,20 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
         jail_notify_last_look(&run->watch, run->guest);
 }
 
+/* It takes the kernel a while to take a process and its room apart, and it can do so beside what the
+ * caller still has to do with the outcome. Not where we take a part of it away ourselves. */
 void jail_run_end_now(struct jail_run *run, int exit_code)
 {
     if (run->ended)
         return;
     jail_run_note_end(run, exit_code);
-    jail_run_reap(run);
+    run->dying = run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0;
+    if (run->dying) { /* the guest would die of its init's death: sooner, it is what takes long */
+        if (run->body >= 0)
+            syscall(SYS_pidfd_send_signal, run->body, SIGKILL, NULL, 0);
+        kill(run->nest, SIGKILL); /* ours to wait for: the number is nobody else's */
+    } else
+        jail_run_reap(run);
     run->ended = true;
 }
 
@@ -234,8 +242,9 @@ void jail_run_finish(struct jail_run *run)
     jail_feed_stop(&run->feed);
     if (!run->end_ns)
         run->end_ns = clock_now_ns();
-    /* After EXITED only cordon-nest is left, and dies while we do what has to be done anyway. */
-    if (!run->exited)
+    /* After EXITED only cordon-nest is left, and dies while we do what has to be done anyway. After the
+     * worker's word all that it wrote is in the pipes. */
+    if (!run->exited && !run->dying)
         jail_run_reap(run);
     drain(run);
     if (run->adopted >= 0)
@@ -244,6 +253,7 @@ void jail_run_finish(struct jail_run *run)
     judge_end(run);
     for (enum source s = CONTROL; s < SOURCES && run->adopted < 0; s++)
         jail_run_forget(run, s);
-    jail_run_reap(run);
+    if (!run->dying)
+        jail_run_reap(run);
     jail_run_clean_up(run);
 }

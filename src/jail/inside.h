@@ -38,6 +38,9 @@ struct jail_stage {
     pid_t net_maker;           /* 0 when it was waited for */
     int stdio[3];              /* the guest's streams */
     int channel;               /* and what it finds as descriptor 3; -1: none */
+    int worker;                /* what locks itself, to be executed early; -1: nothing does */
+    int orders[2];             /* builder's end, worker's end */
+    pid_t early;               /* the worker, while its room is built */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
     int ruleset;               /* the Landlock rules, made ahead; a template's makes them itself */
@@ -72,6 +75,7 @@ int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_u
 /* net.c: the network namespace, made by a process of its own beside other work. */
 ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);
 ERR_MUST_USE int jail_net_enter(struct jail_stage *st, struct err *err);
+ERR_MUST_USE int jail_net_here(struct jail_stage *st, struct err *err); /* by the builder itself */
 void jail_net_done(struct jail_stage *st); /* its maker is waited for; touches nothing of libc */
 
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
@@ -112,6 +116,12 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec);
 /* apply.c: what a guest inherits: keys, session, umask, signals. */
 void jail_apply_session(const struct jail_spec *spec);
 
+/* early.c, the builder's side: the worker is executed before there is a room, and closes its locks when
+ * there is one; meanwhile CLOSE_DOORS is called, once nothing looks up a path in the old root any more. */
+ERR_MUST_USE int jail_early_start(struct jail_stage *st);
+ERR_MUST_USE int jail_early_finish(struct jail_stage *st,
+                                   int (*close_doors)(const struct jail_stage *st), pid_t *ret_pid);
+
 int jail_build(void *stage);  /* build.c: the builder's body; returns only when it failed */
 int jail_launch(void *stage); /* apply.c: the launcher's body; returns only when it failed */
 
@@ -121,5 +131,7 @@ ERR_MUST_USE int jail_apply_identity(struct jail_stage *st, struct jail_proof *p
                                      int *ret_status);
 ERR_MUST_USE int jail_apply_locks(struct jail_stage *st, struct jail_proof *proof);
 ERR_MUST_USE int jail_apply_last(struct jail_stage *st, struct jail_proof *proof);
+ERR_MUST_USE int jail_apply_tell(int control, const struct jail_proof *proof); /* STARTED */
+ERR_MUST_USE int jail_apply_say(int to, const struct jail_stage *st); /* LOCKED, or why not */
 
 #endif

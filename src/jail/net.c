@@ -1,7 +1,8 @@
 /* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no
- * errno, and one descriptor that it leaves to us. */
+ * errno, and one descriptor that it leaves to us. Not where a worker was executed early: then the other
+ * processor is the worker's, and the builder has time until that is loaded. */
 #include "jail/inside.h"
 
 #include "sys/clone.h"
@@ -79,6 +80,14 @@ int jail_net_enter(struct jail_stage *st, struct err *err)
     if (fd < 0)
         return err_set(err, ERR_MISSING, "no empty network namespace can be made");
     return setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, "enter the network namespace") : 0;
+}
+
+int jail_net_here(struct jail_stage *st, struct err *err)
+{
+    if (unshare(CLONE_NEWNET) < 0 ||
+        (st->net = openat(st->proc, "self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+        return err_sys(err, "an empty network namespace");
+    return 0;
 }
 
 void jail_net_done(struct jail_stage *st)

@@ -1,5 +1,5 @@
 /* The template's side of a birth: descriptors, the builder's stack, and the wait until the launcher is
- * cloned. While a builder works, the template sleeps, since both use the same memory and the same errno.
+ * cloned. The next child's builder is there before its order is: its namespaces are a fifth of the way. While a builder works, the template sleeps, since both use the same memory and the same errno.
  * A launcher has memory of its own: while it locks itself, the next birth can begin. The stacks lie in one map that children do not inherit, so a child neither sees nor
  * pays for its siblings. */
 #include "jail/nursery.h"
@@ -42,7 +42,10 @@ int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *
                       struct err *err)
 {
     *n = (struct jail_nursery){
-        .hooks = hooks, .proc = JAIL_FD_TEMPLATE_PROC, .ruleset = JAIL_FD_TEMPLATE_RULESET};
+        .hooks = hooks,
+        .proc = JAIL_FD_TEMPLATE_PROC,
+        .ruleset = JAIL_FD_TEMPLATE_RULESET,
+        .next = {.init = -1, .ends = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}}};
     jail_attest_before(&n->own, n->proc, JAIL_KIND_TEMPLATE);
     /* An object of our IPC namespace: a child that finds it has none of its own. */
     n->own.queue = msgget(IPC_PRIVATE, 0600) + 1;
@@ -89,14 +92,10 @@ void jail_nursery_reap(struct jail_nursery *n)
 
 enum { OURS, THEIRS };
 
-struct ends {
-    int channel[2], control[2], ready[2], in[2], out[2], err[2];
-};
-
-static int make_ends(struct ends *e, struct err *err)
+static int make_ends(struct jail_ends *e, struct err *err)
 {
     int on = 1;
-    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    *e = (struct jail_ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->channel) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->control) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ready) < 0 ||
@@ -111,7 +110,7 @@ static int make_ends(struct ends *e, struct err *err)
     return 0;
 }
 
-static void close_ends(struct ends *e, int side)
+static void close_ends(struct jail_ends *e, int side)
 {
     int *all[] = {e->channel, e->control, e->ready, e->in, e->out, e->err};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -122,20 +121,21 @@ static void close_ends(struct ends *e, int side)
 
 /* ---- one birth ---- */
 
-/* Until the builder has cloned the launcher, or is dead: only then the memory is ours again. The launcher may
- * even speak first; what it says is for jail_nursery_finish. */
-static int wait_cloned(const struct jail_birth *b, int ready, int init, struct err *err)
+/* Until the builder has said WORD, or is dead: only then the memory is ours again. The launcher may even
+ * speak before it has said the last one; what it says is for jail_nursery_finish. */
+static int wait_word(struct jail_nursery *n, char want, struct err *err)
 {
+    const int ready = n->next.ends.ready[OURS];
     char word = 0;
-    struct pollfd p[2] = {{.fd = ready, .events = POLLIN}, {.fd = init, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = ready, .events = POLLIN}, {.fd = n->next.init, .events = POLLIN}};
     if (poll(p, 2, FD_PATIENCE_MS) <= 0)
         return err_set(err, ERR_MISSING, "a child was not built within 10 seconds");
     if (recv(ready, &word, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
-        if (word == JAIL_BIRTH_CLONED && recv(ready, &word, 1, MSG_DONTWAIT) != 1)
+        if (word == want && recv(ready, &word, 1, MSG_DONTWAIT) != 1)
             return err_sys(err, "listen to a builder");
         return 0;
     }
-    *err = b->err; /* it is dead, and what it wrote in our memory is all there is */
+    *err = n->birth.err; /* it is dead, and what it wrote in our memory is all there is */
     return err->code ? err->code : err_set(err, ERR_MISSING, "the builder of a child died");
 }
 
@@ -144,93 +144,134 @@ static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *s
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_CHILD;
     spec->memory_by_rlimit = true;
+    if (!plan)
+        return;
     spec->branches = plan->session;
     spec->filter = plan->filter;
     spec->limits = plan->limits;
 }
 
 /* The builder is cloned with every signal blocked, and stays so. */
-static int clone_builder(struct jail_nursery *n, struct jail_birth *b, size_t slot, int *ret_pidfd,
-                         struct err *err)
+static int clone_builder(struct jail_nursery *n, struct err *err)
 {
-    char *top = n->stacks + (slot + 1) * STACK;
+    struct jail_spec spec;
+    char *top = n->stacks + (n->next.slot + 1) * STACK;
+    plan_to_spec(NULL, &spec); /* no order changes them */
     /* the network is the template's, and empty: nothing is gained by making some later */
     int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
-                (int)(jail_ns_outer_flags(b->spec) | jail_ns_later_flags(b->spec));
-    pid_t pid = clone(jail_birth_build, top, flags, b, ret_pidfd);
+                (int)(jail_ns_outer_flags(&spec) | jail_ns_later_flags(&spec));
+    pid_t pid = clone(jail_birth_build, top, flags, &n->birth, &n->next.init);
     if (pid < 0) {
         err_sys(err, "create the namespaces of a child");
         return err_layer(err, "process");
     }
-    n->builders[slot] = pid;
+    n->builders[n->next.slot] = n->next.pid = pid;
+    close_ends(&n->next.ends, THEIRS);
     return 0;
 }
 
-static int spawn(struct jail_nursery *n, const struct jail_spec *spec, size_t slot, struct ends *e,
-                 struct jail_child *c, struct err *err)
+/* Nothing may run on in memory that is about to be used again. */
+static void drop_next(struct jail_nursery *n)
 {
-    struct jail_birth b = {
-        .nursery = n,
-        .spec = spec,
-        .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS], e->channel[THEIRS], e->ready[THEIRS],
-                e->control[THEIRS], n->proc, n->ruleset},
-        .stack = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER};
-    /* the root and the two folders are ours */
-    snprintf(b.options, sizeof b.options, "mode=0755,size=%llu,nr_inodes=%llu",
-             (unsigned long long)spec->limits.disk, (unsigned long long)spec->limits.inodes + 3);
-    int r = clone_builder(n, &b, slot, &c->init, err);
-    close_ends(e, THEIRS);
-    if (r == 0)
-        r = wait_cloned(&b, e->ready[OURS], c->init, err);
-    if (r < 0 && c->init >= 0) { /* nothing may run on in memory that is about to be used again */
-        syscall(SYS_pidfd_send_signal, c->init, SIGKILL, NULL, 0);
-        while (waitpid(n->builders[slot], NULL, 0) < 0 && errno == EINTR)
-            ;
-        n->builders[slot] = 0;
+    if (n->next.pid) {
+        syscall(SYS_pidfd_send_signal, n->next.init, SIGKILL, NULL, 0);
+        if (n->builders[n->next.slot] == n->next.pid) { /* not reaped yet */
+            while (waitpid(n->next.pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+            n->builders[n->next.slot] = 0;
+        }
+        fd_close(fd_take(&n->next.init));
     }
+    n->next.pid = 0;
+    close_ends(&n->next.ends, OURS);
+    close_ends(&n->next.ends, THEIRS);
+}
+
+/* Everything but the builder. */
+static int open_next(struct jail_nursery *n, struct err *err)
+{
+    struct jail_ends *e = &n->next.ends;
+    drop_next(n); /* it died */
+    n->next.slot = free_slot(n);
+    if (n->next.slot == JAIL_CHILDREN)
+        return err_set(err, ERR_LIMIT, "this template has %d children", JAIL_CHILDREN);
+    int r = make_ends(e, err);
+    n->birth = (struct jail_birth){.nursery = n,
+                                   .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS],
+                                           e->channel[THEIRS], e->ready[THEIRS], e->control[THEIRS],
+                                           n->proc, n->ruleset}};
     return r;
+}
+
+static bool next_waits(const struct jail_nursery *n)
+{
+    return n->next.pid && n->builders[n->next.slot] == n->next.pid;
+}
+
+void jail_nursery_prepare(struct jail_nursery *n)
+{
+    struct err ignored = ERR_INIT;
+    if (!next_waits(n) && (open_next(n, &ignored) < 0 || clone_builder(n, &ignored) < 0 ||
+                           wait_word(n, JAIL_BIRTH_MADE, &ignored) < 0))
+        drop_next(n);
+}
+
+static int spawn(struct jail_nursery *n, const struct jail_spec *spec, struct err *err)
+{
+    static const char order = JAIL_BIRTH_ORDER;
+    struct jail_birth *b = &n->birth;
+    b->spec = spec;
+    b->stack = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER;
+    /* the root and the two folders are ours */
+    snprintf(b->options, sizeof b->options, "mode=0755,size=%llu,nr_inodes=%llu",
+             (unsigned long long)spec->limits.disk, (unsigned long long)spec->limits.inodes + 3);
+    if (!n->next.pid) {
+        if (clone_builder(n, err) < 0)
+            return err->code;
+    } else if (send(n->next.ends.ready[OURS], &order, 1, MSG_NOSIGNAL) != 1) {
+        return err_sys(err, "wake the builder of a child");
+    }
+    return wait_word(n, JAIL_BIRTH_CLONED, err);
 }
 
 int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *plan,
                        struct jail_expected *ret, struct err *err)
 {
     struct jail_spec spec;
-    struct ends e;
-    struct jail_child c = JAIL_CHILD_NONE;
-    size_t slot = free_slot(n);
+    struct jail_ends *e = &n->next.ends;
     plan_to_spec(plan, &spec);
     int r = jail_spec_check(&spec, err);
-    if (r == 0 && slot == JAIL_CHILDREN)
-        r = err_set(err, ERR_LIMIT, "this template has %d children", JAIL_CHILDREN);
     if (r == 0 && !one_thread(n))
         r = err_set(err, ERR_STATE, "the template has more than one thread");
-    if (r < 0)
-        return r;
-    r = make_ends(&e, err);
+    if (r == 0 && !next_waits(n))
+        r = open_next(n, err);
     if (r == 0) {
         if (n->hooks->before_fork)
             n->hooks->before_fork(n->hooks->ctx);
-        r = spawn(n, &spec, slot, &e, &c, err);
+        r = spawn(n, &spec, err);
         if (n->hooks->after_fork)
             n->hooks->after_fork(n->hooks->ctx);
+        if (r < 0)
+            drop_next(n);
     }
-    if (r == 0) {
-        c.channel = fd_take(&e.channel[OURS]);
-        c.control = fd_take(&e.control[OURS]);
-        c.in = fd_take(&e.in[OURS]);
-        c.out = fd_take(&e.out[OURS]);
-        c.err = fd_take(&e.err[OURS]);
-        c.tag = plan->tag;
-        c.session = plan->session;
-        c.limits = plan->limits;
-        snprintf(c.filter, sizeof c.filter, "%s", plan->filter);
-        *ret = (struct jail_expected){.child = c, .ready = fd_take(&e.ready[OURS])};
-    } else {
-        jail_child_close(&c);
-    }
-    close_ends(&e, OURS);
-    close_ends(&e, THEIRS);
-    return r;
+    if (r < 0)
+        return r;
+    struct jail_child c = {.channel = fd_take(&e->channel[OURS]),
+                           .control = fd_take(&e->control[OURS]),
+                           .in = fd_take(&e->in[OURS]),
+                           .out = fd_take(&e->out[OURS]),
+                           .err = fd_take(&e->err[OURS]),
+                           .init = fd_take(&n->next.init),
+                           .listener = -1,
+                           .guest = -1,
+                           .files = -1,
+                           .tag = plan->tag,
+                           .session = plan->session,
+                           .limits = plan->limits};
+    snprintf(c.filter, sizeof c.filter, "%s", plan->filter);
+    *ret = (struct jail_expected){.child = c, .ready = fd_take(&e->ready[OURS])};
+    n->next.pid = 0;
+    return 0;
 }
 
 /* ---- its end: the child is locked ---- */

@@ -17,6 +17,24 @@
 
 #define JAIL_CHILDREN 4096 /* of one template, alive at the same time */
 
+/* birth.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
+ * It makes the namespaces and waits for an order; what it needs of that is read before the launcher speaks;
+ * what it fails with is in ERR. */
+struct jail_nursery;
+struct jail_birth {
+    const struct jail_nursery *nursery;
+    const struct jail_spec *spec; /* of the order, as the rest below */
+    int fds[8];                   /* onto JAIL_BIRTH_* */
+    char options[96];             /* of its file system */
+    char *stack;                  /* of the launcher: the template's own, further down */
+    struct err err;
+};
+
+/* Both ends of what connects a child; [0] is ours. */
+struct jail_ends {
+    int channel[2], control[2], ready[2], in[2], out[2], err[2];
+};
+
 struct jail_nursery {
     const struct jail_template_hooks *hooks;
     int proc, ruleset;
@@ -25,6 +43,14 @@ struct jail_nursery {
     char *stacks;          /* one small stack for the builder of each child */
     pid_t builders[JAIL_CHILDREN];
     size_t used; /* no slot from here on was ever taken */
+    /* The next child's builder, which waits for its order with everything that no order changes. */
+    struct {
+        pid_t pid; /* 0: there is none */
+        size_t slot;
+        int init; /* pidfd */
+        struct jail_ends ends;
+    } next;
+    struct jail_birth birth; /* of one at a time */
 };
 
 ERR_MUST_USE int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
@@ -39,18 +65,10 @@ ERR_MUST_USE int jail_nursery_begin(struct jail_nursery *n, const struct jail_ch
                                     struct jail_expected *ret, struct err *err);
 ERR_MUST_USE int jail_nursery_finish(struct jail_expected *e, struct jail_child *ret_child,
                                      struct err *err); /* E is used up */
-void jail_nursery_reap(struct jail_nursery *n);        /* those that have died, without waiting */
+/* Makes ready what can be made before there is an order. Failing is the next order's business. */
+void jail_nursery_prepare(struct jail_nursery *n);
+void jail_nursery_reap(struct jail_nursery *n); /* those that have died, without waiting */
 
-/* birth.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
- * What it needs is read before the launcher speaks; what it fails with is in ERR. */
-struct jail_birth {
-    const struct jail_nursery *nursery;
-    const struct jail_spec *spec;
-    int fds[8];       /* onto JAIL_BIRTH_* */
-    char options[96]; /* of its file system */
-    char *stack;      /* of the launcher: the template's own, further down */
-    struct err err;
-};
 enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 2, the channel, then */
        JAIL_BIRTH_READY = JAIL_FD_CHANNEL + 1,
        JAIL_BIRTH_CONTROL,
@@ -59,7 +77,9 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
        JAIL_BIRTH_FILES,
        JAIL_BIRTH_LISTENER = JAIL_BIRTH_CONTROL, /* a launcher's, at its end */
 };
-#define JAIL_BIRTH_CLONED 'C' /* the builder's word; a message of the table begins otherwise */
+#define JAIL_BIRTH_CLONED 'C' /* the builder's words; a message of the table begins otherwise */
+#define JAIL_BIRTH_MADE   'M' /* its namespaces */
+#define JAIL_BIRTH_ORDER  'O' /* the template's: go on */
 int jail_birth_build(void *birth);
 
 /* warden.c: the builder's life after the launcher was cloned: init of the child and of its branches. */

@@ -87,6 +87,7 @@ struct jail_spawn {
     int control[2];                   /* ours, theirs */
     int stdio[3];
     int channel; /* -1: none */
+    int worker;  /* what locks itself, executable; -1: the program is executed locked */
     const int *binds;
 };
 ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,

@@ -52,7 +52,7 @@ static int attach(int mount, int dir, const char *path, struct err *err)
 }
 
 /* The cell serves where the host has what it has: a merged /usr, and no place of the caller's own
- * outside /workspace and /tmp. */
+ * outside /workspace and /tmp but the worker's. */
 static bool cell_serves(const struct jail_spec *spec)
 {
     static const char *const links[] = {"/bin", "/lib", "/sbin",
@@ -64,7 +64,8 @@ static bool cell_serves(const struct jail_spec *spec)
     if (spec->proc || spec->kind != JAIL_KIND_PROGRAM)
         return false;
     for (size_t i = 0; i < spec->nbinds; i++)
-        if (strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
+        if (strcmp(spec->binds[i].dest, JAIL_PYTHON) != 0 &&
+            strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
             strncmp(spec->binds[i].dest, "/tmp/", 5) != 0 &&
             strcmp(spec->binds[i].dest, "/workspace") != 0 &&
             strcmp(spec->binds[i].dest, "/tmp") != 0)

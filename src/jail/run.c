@@ -51,6 +51,7 @@ void jail_run_empty(struct jail_run *run)
                           .feed.to = -1,
                           .epoll = -1,
                           .files = -1,
+                          .body = -1,
                           .adopted = -1,
                           .channel = -1,
                           .late = {-1, -1},
@@ -175,6 +176,31 @@ static int open_input(struct jail_run *run, int from, int *ret_theirs, struct er
     return r < 0 ? r : jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
 }
 
+/* The worker, if it can be executed before its room is there; it then needs no place in it. -1: it cannot.
+ * In a cgroup whose tasks are counted the helper that gave up root may still have its place; a layer that
+ * a test has turned off is looked at in the plain way; a masked /proc would lead back to what was mapped
+ * before; a library that the host puts into every program is not for ours; and its listener is taken from
+ * it, which Yama's strictest setting forbids to everybody. */
+static int open_early(struct jail_run *run)
+{
+    struct jail_spec *spec = &run->spec;
+    char yama[8];
+    if (!spec->locks_itself || spec->kind != JAIL_KIND_PROGRAM || spec->mode != JAIL_FULL ||
+        spec->proc || spec->switches || run->cgroup.version || spec->nbinds == 0 ||
+        !spec->binds[0].ours || access("/etc/ld.so.preload", F_OK) == 0 ||
+        (fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", yama, sizeof yama) > 0 &&
+         yama[0] == '3'))
+        return -1;
+    struct stat st;
+    FD_AUTO fd = open(spec->binds[0].source, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        (~st.st_mode & (S_IROTH | S_IXOTH)) != 0)
+        return -1; /* the guest's id may not run it as it is; the mount for it is mapped */
+    spec->binds++;
+    spec->nbinds--;
+    return fd_take(&fd);
+}
+
 static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
 {
     int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
@@ -195,6 +221,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
         r = use_scratch(run, err);
+    FD_AUTO worker = r == 0 ? open_early(run) : -1;
     if (r == 0)
         r = jail_binds_open(&run->spec, &run->id, fds + 3, err);
     if (r < 0)
@@ -222,6 +249,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .channel = start->channel,
+                                   .worker = worker,
                                    .binds = fds + 3};
         r = jail_spawn(&spawn, &run->nest, &run->out.layers, &run->spawn_memory, err);
         if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
@@ -280,6 +308,7 @@ void jail_run_free(struct jail_run *run)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
     fd_close(run->files);
+    fd_close(run->body);
     fd_close(run->adopted);
     fd_close(run->late[0]);
     fd_close(run->late[1]);
@@ -345,6 +374,7 @@ static void on_control(struct jail_run *run)
      */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
+        run->body = (int)syscall(SYS_pidfd_open, run->guest, 0);
         jail_notify_expect(run->guest);
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {
         if (fd >= 0)

@@ -91,7 +91,7 @@ void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome s
 ERR_MUST_USE int jail_run_heed(struct jail_run *run, int fd, struct err *err);
 
 /* The worker said that it is done with this exit code: that is how the run ends. What was written is
- * taken, everything is killed; the next step returns true. */
+ * taken, everything is killed; the next step returns true. jail_run_free returns when all of it is gone. */
 void jail_run_end_now(struct jail_run *run, int exit_code);
 
 /* Adds what the worker itself saw and refused. LINE 0: not known. */

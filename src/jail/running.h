@@ -28,6 +28,7 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     int files;   /* what the guest may write, if the plan keeps it; -1 */
+    int body;    /* pidfd of a guest of our own; -1 */
     int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
     int channel; /* the caller's; -1: none */
     int late
@@ -43,6 +44,7 @@ struct jail_run {
     bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
     bool exited;           /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
+    bool dying;           /* killed, and not waited for yet: jail_run_free does */
     bool unsettled;       /* adopted, and only its channel is watched yet */
     bool over;            /* judged and drained; what is left are descriptors */
     enum jail_end forced; /* why we killed it */

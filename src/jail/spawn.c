@@ -153,6 +153,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
                                    .control = {s->control[0], s->control[1]},
                                    .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
                                    .channel = s->channel,
+                                   .worker = s->worker,
                                    .binds = s->binds,
                                    .quota = -1,
                                    .ruleset = -1,

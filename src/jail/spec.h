@@ -32,6 +32,7 @@ struct jail_bind {
     const char *source, *dest;
     bool writable;
     bool moved; /* DEST was named */
+    bool ours;  /* a program of ours, which everybody may read: nobody's files are in it */
 };
 
 #define JAIL_LIMITS(X)                                                                             \
@@ -62,8 +63,9 @@ enum jail_switch {
         JAIL_SWITCH_COUNT
 };
 
-#define JAIL_OWN         "/live/own" /* where what the guest may write is mounted */
-#define JAIL_BRANCH_ROOM 32          /* branches of a session that live at the same time */
+#define JAIL_OWN         "/live/own"      /* where what the guest may write is mounted */
+#define JAIL_PYTHON      "/cordon-python" /* where a guest's worker is mounted; the cell has the place */
+#define JAIL_BRANCH_ROOM 32               /* branches of a session that live at the same time */
 
 struct jail_spec {
     enum jail_kind kind;
@@ -74,6 +76,7 @@ struct jail_spec {
     bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     bool branches;         /* a child that may be forked while it lives */
+    bool locks_itself;     /* ours: executed while its room is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
     const char *filter;    /* name of the system call table */

@@ -103,6 +103,8 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
             {.fd = queue.count < EXPECTED ? JAIL_FD_CHANNEL : -1, .events = POLLIN},
             {.fd = queue.count ? queue.births[queue.first].ready : -1, .events = POLLIN},
             {.fd = signals, .events = POLLIN}};
+        if (queue.count == 0 && poll(p, 1, 0) == 0) /* nobody waits: the time to prepare */
+            jail_nursery_prepare(&nursery);
         int ready = poll(p, 3, queue.count ? FD_PATIENCE_MS : -1);
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "poll");

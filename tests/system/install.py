@@ -56,6 +56,18 @@ try:
         words = [*cmd[:-3], "run", "-"]
         run = subprocess.run(words, env=tapsys.clean_env(who=who), cwd="/", timeout=60, input=b"print(6 * 7)\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         tap.eq((run.returncode, run.stdout), (0, b"42\n"), f"{who}: the installed cordon judges and runs Python")
+    (prefix / "libexec/cordon/cordon-python").chmod(0o700)  # not early any more: the guest's id may not execute it as it is
+    run = subprocess.run([str(prefix / "bin/cordon"), "run", "-"], env=tapsys.clean_env(), cwd="/", timeout=60, input=b"print(6 * 7)\n",
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    tap.eq((run.returncode, run.stdout), (0, b"42\n"), "a worker that only its owner may execute is locked before it is executed, and runs Python")
+    for what, text in (("ends at once", pathlib.Path("/bin/true").read_bytes()), ("is none", b"\x7fELF and no more")):
+        worker = prefix / "libexec/cordon/cordon-python"
+        worker.write_bytes(text)
+        worker.chmod(0o755)
+        run = subprocess.run([str(prefix / "bin/cordon"), "run", "--json", "-"], env=tapsys.clean_env(), cwd="/", timeout=60, input=b"print(6 * 7)\n",
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        tap.ok(run.returncode == 5 and b'"status": "refused", "layer": "process"' in run.stdout and b"the worker" in run.stdout,
+               f"a worker that {what} is a refusal that names it", f"exit {run.returncode}: {run.stdout!r}")
     os.rename(prefix / "libexec/cordon/cordon-nest", dest / "elsewhere")
     run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60, env=tapsys.clean_env(),
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -399,6 +399,12 @@ int py_driver_serve(void)
 {
     struct wire_reader r;
     int status = 0, go_on = 1;
+    /* the supervisor is only waking up: time for what the first program will need */
+    if (job.rules && !job.globals) {
+        if (fresh_globals() < 0)
+            return 70;
+        job.spare = true;
+    }
     while (go_on > 0) {
         int got = py_channel_next(&r);
         if (got <= 0)

@@ -1,5 +1,7 @@
 /* PyConfig is the one part of the start that is not in the stable ABI; it is confined to this file.
  * Paths are given, not searched: the search costs a third of the start and looks at the environment.
+ * What every start imports from the standard library is in the program (freeze.py); the collector sleeps
+ * until the start is over, since nothing of it becomes garbage.
  * Output is not buffered, as the seed's `-u`: what was printed before a kill has left the process. */
 #include "interp.h"
 
@@ -11,6 +13,10 @@
 #if PY_VERSION_HEX < 0x03090000
 #error "Cordon needs CPython 3.9 or newer"
 #endif
+
+#define FROZEN (PY_VERSION_HEX >= 0x030b0000)
+/* The start in two steps, between which the interpreter is there: provisional, but in all of these. */
+#define TWO_STEPS (PY_VERSION_HEX >= 0x030a0000 && PY_VERSION_HEX < 0x030e0000)
 
 static PyStatus add_path(PyConfig *c, const char *path)
 {
@@ -36,6 +42,9 @@ static PyStatus configure(PyConfig *c, const struct py_start *start)
         s = PyConfig_SetString(c, &c->base_prefix, L"/usr");
     if (!PyStatus_Exception(s))
         s = PyConfig_SetString(c, &c->base_exec_prefix, L"/usr");
+#if FROZEN
+    PyImport_FrozenModules = py_interp_frozen;
+#endif
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !PyStatus_Exception(s); i++)
         s = add_path(c, paths[i]);
     if (!PyStatus_Exception(s) && start->packages)
@@ -46,7 +55,57 @@ static PyStatus configure(PyConfig *c, const struct py_start *start)
     c->buffered_stdio = 0;
     c->install_signal_handlers = 0;
     c->parse_argv = 0;
+#if TWO_STEPS
+    c->_init_main = 0;
+#endif
     return s;
+}
+
+static PyStatus initialize(const PyConfig *config)
+{
+    PyStatus s = Py_InitializeFromConfig(config);
+#if TWO_STEPS
+    if (!PyStatus_Exception(s)) {
+        PyGC_Disable();
+        s = _Py_InitializeMain();
+    }
+#endif
+    return s;
+}
+
+/* A frozen package has no folder. This one needs its own: all other encodings are there. */
+static int tell_folder(void)
+{
+    static const char folder[] = CORDON_PYTHON_STDLIB "/encodings";
+    int r = 0;
+#if FROZEN
+    PyObject *m = PyImport_ImportModule("encodings");
+    PyObject *path = m ? PyObject_GetAttrString(m, "__path__") : NULL;
+    PyObject *name = PyUnicode_FromString(folder);
+    PyObject *file = PyUnicode_FromFormat("%s/__init__.py", folder);
+    r = path && PyList_Check(path) && name && file && PyList_Append(path, name) == 0 &&
+                PyObject_SetAttrString(m, "__file__", file) == 0
+            ? 0
+            : -1;
+    Py_XDECREF(m);
+    Py_XDECREF(path);
+    Py_XDECREF(name);
+    Py_XDECREF(file);
+#endif
+    (void)folder;
+    return r;
+}
+
+int py_interp_started(struct err *err)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *a = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+    PyObject *b = a ? PyObject_CallMethod(gc, "enable", NULL) : NULL;
+    int r = b ? 0 : err_set(err, ERR_MISSING, "the garbage collector cannot be started");
+    Py_XDECREF(gc);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return r;
 }
 
 /* `exit` and `quit` come from site, which is not loaded; programs use them. */
@@ -157,12 +216,14 @@ int py_interp_start(const struct py_start *start, struct err *err)
     if (!PyStatus_Exception(s))
         s = configure(&config, start);
     if (!PyStatus_Exception(s))
-        s = Py_InitializeFromConfig(&config);
+        s = initialize(&config);
     PyConfig_Clear(&config);
     if (PyStatus_Exception(s))
         return err_set(err, ERR_MISSING, "libpython does not start: %.160s",
                        s.err_msg ? s.err_msg : "unknown reason");
     signal(SIGPIPE, SIG_IGN); /* as python3 does: a closed stream is an exception, not a death */
+    if (tell_folder() < 0)
+        return err_set(err, ERR_MISSING, "the encodings cannot be found");
     if (add_quitters() < 0)
         return err_set(err, ERR_MISSING, "_sitebuiltins is missing from the standard library");
     return preload(start->preload, err);

@@ -22,7 +22,14 @@ struct py_start {
     const char *preload; /* modules to import now, separated by commas; NULL: none */
 };
 
+/* The collector is off until the second call, for which everything of ours is made by then: it does not
+ * look at that again. */
 ERR_MUST_USE int py_interp_start(const struct py_start *start, struct err *err);
+ERR_MUST_USE int py_interp_started(struct err *err);
+
+#if PY_VERSION_HEX >= 0x030b0000
+extern const struct _frozen py_interp_frozen[]; /* made by freeze.py */
+#endif
 
 ERR_MUST_USE int py_interp_import(const char *module, struct err *err);
 /* Before the first fork: what is loaded stays where it is, so that no child copies it to count it. */

@@ -1,4 +1,5 @@
-/* cordon-python: an interpreter that lives in a jail. --child: one worker, started behind all its locks.
+/* cordon-python: an interpreter that lives in a jail. --child: one worker, behind all its locks before it
+ * starts its interpreter.
  * --template: a pristine interpreter that forks locked workers until its holder is gone. It is never
  * started by hand; what it needs comes by descriptor. */
 #include "interp.h"
@@ -7,6 +8,7 @@
 #include "driver.h"
 #include "guard.h"
 #include "hook.h"
+#include "jail/enter.h"
 #include "jail/template.h"
 #include "judge.h"
 #include "rehearse.h"
@@ -107,8 +109,11 @@ int main(int argc, char **argv)
         return complain("started by cordon, not by hand; see `cordon run --help`");
     if (w.template)
         py_settle_watch();
+    else if (jail_enter(&err) < 0)
+        _exit(70); /* who started it says why */
     if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
-        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0))
+        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0) ||
+        py_interp_started(&err) < 0 || (!w.template && jail_entered(&err) < 0))
         return complain(err.msg);
     if (!w.template) {
         py_driver_ready();

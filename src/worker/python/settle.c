@@ -179,8 +179,9 @@ static void make_huge(int file, size_t len)
         return;
     char *at = p + (-(uintptr_t)p) % HUGE_PAGE;
     if (mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at)
-        for (size_t i = 0; i < len; i += HUGE_PAGE) /* which may not be had */
-            (void)madvise(at + i, HUGE_PAGE, MADV_COLLAPSE);
+        for (size_t i = 0; i < len; i += HUGE_PAGE)
+            if (madvise(at + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
+                break; /* not to be had, and asking is dear */
     munmap(p, len + HUGE_PAGE);
 }
 
