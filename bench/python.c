@@ -26,8 +26,8 @@ extern char **environ;
 enum {
     BARE,
     BWRAP,
-    START,
     EXEC,
+    START,
     ONESHOT,
     WARM,
     WARM_NEW,
@@ -46,9 +46,8 @@ static struct row {
 } rows[CASES] = {
     [BARE] = {"bare python3 -I -S -c pass"},
     [BWRAP] = {"bubblewrap + python3"},
-    [START] = {"libpython to its first tree",
-               "no jail, no judge: the floor under the next but one"},
     [EXEC] = {"cordon exec -- /bin/true", "the jail, gate and audit alone"},
+    [START] = {"libpython to its first tree", "no jail, no judge: the floor under the next row"},
     [ONESHOT] = {"cordon run, no holder",
                  "a process of its own: all layers, judge, audit without fsync", 1.25},
     [WARM] = {"warm run", "judge, all layers, result; a client that stays: its next child waits",

@@ -107,23 +107,31 @@ static int take_child(struct wire_reader *r, int *ride, size_t count, struct jai
     return 0;
 }
 
+_Static_assert(FDS <= JAIL_CHILD_RIDE, "all of a child's descriptors ride in one packet");
+
 /* One packet: a child, or why there is none; or a negative error. */
 enum { GOT_CHILD = 1, GOT_REFUSAL = 2, GOT_NOTHING = 3, GOT_END = 4 };
+
+static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *err);
 
 static int next_packet(int sock, struct jail_child *ret, struct err *err)
 {
     char frame[2048];
     int ride[FDS];
     struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = ride, .nfds = FDS};
-    struct wire_reader r;
     int got = fd_receive(sock, &p);
     if (got < 0)
         return errno == EAGAIN ? GOT_NOTHING : err_sys(err, "receive a child");
-    if (got == 0)
-        return GOT_END;
-    int result = wire_open(&r, frame, p.len, err);
+    return got == 0 ? GOT_END : read_packet(&p, ret, err);
+}
+
+/* What of its descriptors is no child's is closed. */
+static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *err)
+{
+    struct wire_reader r;
+    int result = wire_open(&r, p->data, p->len, err);
     if (result == 0 && r.type == WIRE_CHILD) {
-        result = take_child(&r, ride, p.nfds, ret, err);
+        result = take_child(&r, p->fds, p->nfds, ret, err);
         if (result == 0)
             return GOT_CHILD;
     } else if (result == 0 && r.type == WIRE_NOCHILD) {
@@ -137,9 +145,15 @@ static int next_packet(int sock, struct jail_child *ret, struct err *err)
     } else if (result == 0) {
         result = err_set(err, ERR_FORMAT, "%s where a child was due", wire_name(r.type));
     }
-    while (p.nfds)
-        fd_close(ride[--p.nfds]);
+    while (p->nfds)
+        fd_close(p->fds[--p->nfds]);
     return result;
+}
+
+int jail_child_read(struct fd_packet *p, struct jail_child *ret_child, struct err *err)
+{
+    int got = read_packet(p, ret_child, err);
+    return got == GOT_CHILD ? 0 : got < 0 ? got : err_set(err, ERR_STATE, "no child came");
 }
 
 int jail_child_receive(int sock, struct jail_child *ret_child, struct err *err)

@@ -13,6 +13,7 @@
 #include "jail/attest.h"
 #include "jail/run.h"
 #include "jail/spec.h"
+#include "sys/fd.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,12 @@ bool jail_child_alive(const struct jail_child *c);
  * trusts the sender: check who it is (SO_PEERCRED) first. */
 ERR_MUST_USE int jail_child_send(int sock, const struct jail_child *c, struct err *err);
 ERR_MUST_USE int jail_child_receive(int sock, struct jail_child *ret_child, struct err *err);
+
+/* The same of a packet that was received by somebody who did not know what comes: room for JAIL_CHILD_RIDE
+ * descriptors. They are the child's then, or closed. */
+#define JAIL_CHILD_RIDE 9
+ERR_MUST_USE int jail_child_read(struct fd_packet *p, struct jail_child *ret_child,
+                                 struct err *err);
 
 /* ---- templates, in the holder ---- */
 

@@ -45,9 +45,10 @@ static bool hand_over(struct pool_holder *h, struct pool_seat *seat, const struc
 void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
                      struct jail_child *child)
 {
-    struct pool_reply p = {.type = WIRE_LENT};
-    snprintf(p.profile, sizeof p.profile, "%s", w->profile);
-    if (hand_over(h, seat, &p, child)) {
+    struct err err = ERR_INIT;
+    if (jail_child_send(seat->sock, child, &err) < 0) { /* the child alone is the whole answer */
+        pool_seat_close(h, seat);
+    } else {
         pool_seat_state(h, seat, POOL_SEAT_LEASE);
         seat->from = w;
         seat->init = fd_take(&child->init);

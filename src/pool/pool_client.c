@@ -1,4 +1,4 @@
-/* One request, one reply; a loan is the reply and the child's packet behind it. The holder is trusted, but
+/* One request, one reply; a session comes as the reply and its child's packet behind it, a child for one run by itself. The holder is trusted, but
  * may be stopped or stuck: every wait here has an end. */
 #include "pool/pool_client.h"
 
@@ -60,6 +60,21 @@ static int send_request(const struct pool_client *c, const struct pool_request *
     return 0;
 }
 
+/* One packet; on an error nothing rode along. */
+static int receive(const struct pool_client *c, uint64_t patience_ms, struct fd_packet *in,
+                   struct err *err)
+{
+    if (!wait_for(c->sock, patience_ms + FD_PATIENCE_MS)) {
+        in->nfds = 0;
+        return err_set(err, ERR_STATE, "the holder does not answer");
+    }
+    int got = fd_receive(c->sock, in);
+    if (got > 0)
+        return 0;
+    in->nfds = 0;
+    return got == 0 || errno == ECONNRESET ? lost(err) : err_sys(err, "the holder's answer");
+}
+
 /* *ret_fd: what rode along, or -1. */
 static int take_reply(const struct pool_client *c, uint64_t patience_ms, int *ret_fd,
                       struct pool_answer *ret, struct err *err)
@@ -67,15 +82,13 @@ static int take_reply(const struct pool_client *c, uint64_t patience_ms, int *re
     char frame[4096];
     int back[2] = {-1, -1};
     struct fd_packet in = {.data = frame, .len = sizeof frame, .fds = back, .nfds = 2};
-    if (!wait_for(c->sock, patience_ms + FD_PATIENCE_MS))
-        return err_set(err, ERR_STATE, "the holder does not answer");
-    int got = fd_receive(c->sock, &in);
-    if (got <= 0)
-        return got == 0 || errno == ECONNRESET ? lost(err) : err_sys(err, "the holder's answer");
+    int r = receive(c, patience_ms, &in, err);
+    if (r < 0)
+        return r;
     *ret_fd = in.nfds == 1 ? fd_take(&back[0]) : -1;
     fd_close(back[0]);
     fd_close(back[1]);
-    int r = pool_reply_read(frame, in.len, &ret->reply, err);
+    r = pool_reply_read(frame, in.len, &ret->reply, err);
     ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
     return r;
 }
@@ -120,10 +133,22 @@ static int ask_for(struct pool_client *c, const struct pool_request *q, enum wir
 static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_child *ret_child,
                      struct pool_answer *ret, struct err *err)
 {
-    int fd = -1;
+    char frame[4096];
+    int ride[JAIL_CHILD_RIDE];
+    struct fd_packet in = {
+        .data = frame, .len = sizeof frame, .fds = ride, .nfds = JAIL_CHILD_RIDE};
+    struct wire_reader type;
     *ret = (struct pool_answer){0};
-    int r = take_reply(c, patience_ms, &fd, ret, err);
-    fd_close(fd);
+    int r = receive(c, patience_ms, &in, err);
+    if (r == 0)
+        r = wire_open(&type, frame, in.len, err);
+    if (r == 0 && type.type == WIRE_CHILD)
+        return jail_child_read(&in, ret_child, err);
+    while (in.nfds)
+        fd_close(ride[--in.nfds]);
+    if (r == 0)
+        r = pool_reply_read(frame, in.len, &ret->reply, err);
+    ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
     if (r < 0 || ret->declined)
         return r;
     if (ret->reply.type != WIRE_LENT)

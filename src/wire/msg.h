@@ -49,7 +49,7 @@
     X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
     X(LENT, "tttU",                                                                                \
-      "holder -> session or nothing, its profile, role, numbers; next packet: child")              \
+      "holder -> session, its profile, role, numbers; next packet: child. To LEASE: CHILD alone")  \
     X(DECLINED, "tt", "holder -> no: one word for programs, a sentence for people")                \
     X(AGREED, "t", "holder -> done; the name of what was made")                                    \
     X(SESSION_IS, "tttttU", "holder -> name, profile, role, state, reason, numbers")               \

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 struct py_start {
+    bool alone;          /* it never forks: its first objects may share one large page */
     bool packages;       /* Debian's packages (numpy, pandas, ...) */
     const char *env;     /* a virtual environment's site-packages folder, before them; NULL: none */
     const char *preload; /* modules to import now, separated by commas; NULL: none */

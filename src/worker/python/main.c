@@ -37,6 +37,7 @@ static int parse(int argc, char **argv, struct words *w)
     if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
         return -1;
     w->template = strcmp(argv[1], "--template") == 0;
+    w->start.alone = !w->template;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--packages") == 0)
             w->start.packages = true;

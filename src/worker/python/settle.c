@@ -44,6 +44,7 @@ enum {
     GAP = 1,       /* pages between two ranges that are then one: a call costs more than a page */
     WINDOW = 64 * 1024, /* what the kernel maps around a page of a file that is read */
     HUGE_PAGE = 2 << 20,
+    LONGEST = 1 << 30,
     MUCH = 12,          /* windows of one library's code, from which on it is settled, too */
     MAPS = 1024 * 1024, /* the longest text of /proc/self/maps */
 };
@@ -106,7 +107,8 @@ static bool parse_map(const char *line, struct map *ret)
 {
     unsigned long from, to;
     char rights[5], path[8] = "";
-    if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %7s", &from, &to, rights, path) < 3)
+    if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %7s", &from, &to, rights, path) < 3 ||
+        to - from > LONGEST) /* a sanitizer's shadow: nobody could look through it */
         return false;
     const bool file = path[0] == '/', written = strcmp(rights, "rw-p") == 0;
     *ret = (struct map){{from, to - from}, OTHER};
@@ -179,8 +181,9 @@ static void make_huge(int file, size_t len)
         return;
     char *at = p + (-(uintptr_t)p) % HUGE_PAGE;
     if (mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at)
-        for (size_t i = 0; i < len; i += HUGE_PAGE) /* which may not be had */
-            (void)madvise(at + i, HUGE_PAGE, MADV_COLLAPSE);
+        for (size_t i = 0; i < len; i += HUGE_PAGE)
+            if (madvise(at + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
+                break; /* not to be had, and asking is dear */
     munmap(p, len + HUGE_PAGE);
 }
 
