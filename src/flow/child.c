@@ -62,7 +62,7 @@ static int add_bind(struct flow *f, const char *source, const char *dest, bool o
                     struct err *err)
 {
     if (f->spec.nbinds == LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 4);
     f->binds[f->spec.nbinds++] =
         (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
     return 0;
@@ -78,11 +78,13 @@ static int plan_worker(struct flow *f, struct err *err)
     int r =
         add_bind(f, f->req->python, JAIL_PYTHON, true, err); /* the first: the jail may take it */
     if (r == 0 && asked->nbinds >= LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 3);
+        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 4);
     memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
     f->spec.nbinds += asked->nbinds;
-    struct jail_bind settings[POOL_SETTINGS];
-    size_t count = f->req->profile->guards ? 0 : pool_settings(settings);
+    struct jail_bind settings[1 + POOL_SETTINGS];
+    const bool installed = !f->req->profile->guards;
+    size_t count = installed ? pool_environment_bind(&f->environment, settings) : 0;
+    count += installed ? pool_settings(settings + count) : 0;
     for (size_t i = 0; i < count && r == 0; i++)
         r = add_bind(f, settings[i].source, settings[i].dest, false, err);
     if (r < 0)
@@ -93,8 +95,8 @@ static int plan_worker(struct flow *f, struct err *err)
     f->spec.program = JAIL_PYTHON;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
-    if (!f->req->profile->guards)
-        f->worker_argv[n++] = "--packages";
+    if (installed)
+        n += pool_environment_argv(&f->environment, false, NULL, 0, f->worker_argv + n);
     if (policy_profile_find(f->req->profile->name) == f->req->profile) {
         f->worker_argv[n++] = "--profile"; /* it has the table itself: nothing to send */
         f->worker_argv[n++] = f->req->profile->name;
@@ -174,16 +176,6 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     return heed(f, err);
 }
 
-/* A hint, not a judgement: whichever template it comes from, a child can import what is installed. */
-static bool names_packages(const struct flow_request *req)
-{
-    static const char *const names[] = {"numpy", "pandas", "matplotlib"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !req->profile->guards; i++)
-        if (memmem(req->source, req->source_len, names[i], strlen(names[i])))
-            return true;
-    return false;
-}
-
 /* A child that was made long ago has the variables that every program has; others are sent. */
 static int send_environ(struct flow *f, struct err *err)
 {
@@ -203,12 +195,15 @@ static bool order(struct flow *f)
                  req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
     if (!req->pool || !plain || policy_profile_find(req->profile->name) != req->profile)
         return false; /* children of the pool are all alike */
-    if (pool_client_open(&f->pool, &why) < 0 || f->pool.sock < 0)
+    if (pool_client_open(&f->pool, &f->environment, &why) < 0 || f->pool.sock < 0)
         return false;
     if (!req->profile->threads)
         f->spec.limits.threads = 0;
-    f->lease = (struct pool_lease){req->profile->name, names_packages(req), f->spec.limits,
-                                   LEASE_PATIENCE_MS};
+    const bool packages =
+        !req->profile
+             ->guards && /* whichever template it comes from, it can import what is installed */
+        pool_environment_named(&f->environment, req->source, req->source_len);
+    f->lease = (struct pool_lease){req->profile->name, packages, f->spec.limits, LEASE_PATIENCE_MS};
     if (pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
     pool_client_close(&f->pool);
@@ -288,6 +283,9 @@ int flow_child_open(struct flow *f, struct err *err)
     f->spec = f->req->spec;
     if (in_session(f))
         return enter_session(f, err);
+    int r = pool_environment_open(&f->environment, f->req->house->policy, err);
+    if (r < 0)
+        return r;
     if (f->req->source_too_long) { /* no child is given it */
         flow_worker_init(&f->worker, -1, f->result);
         return FLOW_GO_ON;

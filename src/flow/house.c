@@ -32,6 +32,13 @@ int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, st
         r = state_path(state, sizeof state, err);
     if (r == 0 && count)
         r = state_apart(state, writable, count, err);
+    const char *packages = h->policy->python.environment; /* what others will load */
+    if (r == 0 && count && packages && *packages &&
+        (r = state_apart(packages, writable, count, err)) == ERR_USAGE)
+        err_set(err, ERR_USAGE,
+                "the program could write %.160s, whose packages others load (python.environment): "
+                "show a folder that does not hold it",
+                packages);
     const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
     if (r == 0 && count && runtime && *runtime == '/' &&
         snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)

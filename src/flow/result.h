@@ -78,7 +78,8 @@ struct flow_result {
     bool alive;     /* the session goes on */
     bool warm;      /* a child of the pool ran it */
 
-    struct flow_left *left; /* descriptors of a child that is dead: closed when the result has been read */
+    struct flow_left
+        *left; /* descriptors of a child that is dead: closed when the result has been read */
 };
 
 void flow_result_init(struct flow_result *r); /* a new id, status ok */

@@ -28,11 +28,12 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
-    const char *worker_argv[10];
+    const char *worker_argv[6 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;
-    int channel[2];          /* ours, the worker's */
+    int channel[2]; /* ours, the worker's */
+    struct pool_environment environment;
     struct pool_client pool; /* the leash of a warm child */
     struct pool_lease lease; /* what was asked of the holder */
     bool ordered;            /* and not answered yet */

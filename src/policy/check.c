@@ -129,6 +129,19 @@ static void check_arena(const struct checker *c)
         say(c, true, "arena.enabled", "one judge has nobody to disagree with");
 }
 
+static void check_modules(const struct checker *c)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    const struct policy_words *w = &c->p->python.preload;
+    for (size_t i = 0; i < w->count; i++)
+        if (!w->items[i][0] || w->items[i][strspn(w->items[i], letters)] || w->items[i][0] == '.') {
+            char text[POLICY_WORD_MAX + 40];
+            snprintf(text, sizeof text, "'%.200s' is no name of a module", w->items[i]);
+            say(c, false, "python.preload", text);
+        }
+}
+
 void policy_box_check(const struct policy_box *box, struct policy_problems *problems)
 {
     const struct policy *p = &box->p;
@@ -136,6 +149,7 @@ void policy_box_check(const struct policy_box *box, struct policy_problems *prob
     check_names(c);
     check_ceilings(c);
     check_arena(c);
+    check_modules(c);
     check_absolute(c, "arena.paths", &p->arena.paths, p->arena.paths.count);
     check_absolute(c, "output.scrub_paths", &p->output.scrub_paths, p->output.scrub_paths.count);
     check_absolute(c, "audit.alert_command", &p->audit.alert_command, 1);

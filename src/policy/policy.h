@@ -90,6 +90,10 @@ struct policy {
         uint64_t idle_ms;
     } sessions;
     struct {
+        const char *environment; /* a virtual environment; empty: Debian's packages */
+        struct policy_words preload;
+    } python;
+    struct {
         bool enabled;
         uint64_t warm;    /* children kept ready, each template */
         uint64_t idle_ms; /* the holder ends when nobody asked for this long */

@@ -164,7 +164,8 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     h->memory.budget = POOL_BUDGET;
     h->warm_usual = POOL_WARM_DEFAULT;
     pool_registry_init(&h->sessions);
-    int r = pool_place_listen(start->dir, &lock, &h->sock, err);
+    int r = pool_place_listen(start->dir, pool_environment_mark(start->environment), &lock,
+                              &h->sock, err);
     if (r == 0 && h->sock < 0) {
         tell(start->ready, "L");
         free(h);
@@ -179,7 +180,7 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
         loop(h);
     }
     if (lock >= 0)
-        pool_place_hide(start->dir);
+        pool_place_hide(start->dir, pool_environment_mark(h->start->environment));
     end_all(h);
     free(h);
     return r; /* the lock goes with the process */

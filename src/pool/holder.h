@@ -9,6 +9,7 @@
 #define POOL_HOLDER_H
 
 #include "base/err.h"
+#include "pool/environment.h"
 
 struct pool_holder_start {
     int dir;   /* the folder of the socket and the lock */
@@ -16,6 +17,7 @@ struct pool_holder_start {
                   there; -1: nobody wants to know */
     const char *nest, *python; /* paths of cordon-nest and cordon-python */
     const char *version;
+    const struct pool_environment *environment; /* NULL: Debian's packages */
 };
 
 /* Returns when the holder is done: 0 also when there is another one. */

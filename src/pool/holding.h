@@ -132,12 +132,13 @@ void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
 
 /* interpreter.c: the words of a template's plan. */
 struct pool_interpreter {
-    const char *argv[8], *env[POOL_ENV + 1];
-    struct jail_bind binds[1 + POOL_SETTINGS];
-    char preload[160];
+    const char *argv[4 + POOL_ENVIRONMENT_WORDS], *env[POOL_ENV + 1];
+    struct jail_bind binds[2 + POOL_SETTINGS];
+    char modules[160];
 };
 void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
-                           bool packages, const char *python, struct jail_spec *spec);
+                           bool packages, const struct pool_holder_start *start,
+                           struct jail_spec *spec);
 
 /* templates.c */
 struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages);

@@ -4,34 +4,16 @@
 
 #include "policy/profile.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#define PACKAGES "/usr/lib/python3/dist-packages"
-
-/* Loaded ahead where they are installed. */
-static const char *const ahead[][2] = {
-    {"numpy", "numpy"}, {"pandas", "pandas"}, {"matplotlib", "matplotlib,matplotlib.pyplot"}};
-
-static void list_packages(struct pool_interpreter *t)
-{
-    char path[128];
-    for (size_t i = 0; i < sizeof ahead / sizeof *ahead; i++) {
-        size_t at = strlen(t->preload);
-        snprintf(path, sizeof path, "%s/%s/__init__.py", PACKAGES, ahead[i][0]);
-        if (access(path, R_OK) == 0)
-            snprintf(t->preload + at, sizeof t->preload - at, "%s%s", at ? "," : "", ahead[i][1]);
-    }
-}
 
 void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
-                           bool packages, const char *python, struct jail_spec *spec)
+                           bool packages, const struct pool_holder_start *start,
+                           struct jail_spec *spec)
 {
     const bool installed = packages || !profile->guards;
     size_t n = 0;
     *t = (struct pool_interpreter){
-        .binds = {{.source = python, .dest = "/cordon-python", .moved = true}}};
+        .binds = {{.source = start->python, .dest = "/cordon-python", .moved = true}}};
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";
@@ -41,13 +23,8 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     t->argv[n++] = "--profile";
     t->argv[n++] = profile->name;
     if (installed)
-        t->argv[n++] = "--packages";
-    if (packages)
-        list_packages(t);
-    if (t->preload[0]) {
-        t->argv[n++] = "--preload";
-        t->argv[n++] = t->preload;
-    }
+        n += pool_environment_argv(start->environment, packages, t->modules, sizeof t->modules,
+                                   t->argv + n);
     spec->argv = t->argv;
     spec->argc = n;
     memcpy(t->env, pool_env, sizeof t->env);
@@ -56,7 +33,9 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     spec->binds = t->binds;
     spec->nbinds = 1;
     if (installed)
-        spec->nbinds += pool_settings(t->binds + 1);
+        spec->nbinds += pool_environment_bind(start->environment, t->binds + spec->nbinds);
+    if (installed)
+        spec->nbinds += pool_settings(t->binds + spec->nbinds);
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec->limits.flood = MIB;               /* it has nothing to say */
 }

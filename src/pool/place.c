@@ -1,6 +1,7 @@
 /* The folder is opened once and everything after works on that descriptor, so that a path that changes
  * under us leads nowhere. The socket's name carries the fingerprint of the message table: a client and
- * a holder of two versions do not meet, instead of talking past each other.
+ * a holder of two versions do not meet, instead of talking past each other; nor do those of two
+ * environments of packages.
  *
  * The lock is a record lock of fcntl: it belongs to the process, so no child can keep it alive, and
  * the kernel tells who has it. Byte 0 says that a holder lives, byte 1 that it does not listen yet:
@@ -23,9 +24,12 @@
 
 enum { ALIVE = 0, STARTING = 1, BACKLOG = 128 };
 
-static void socket_name(char *out, size_t size, const char *suffix)
+static void socket_name(char *out, size_t size, uint32_t mark, const char *suffix)
 {
-    snprintf(out, size, "holder-%08x.%s", wire_fingerprint(), suffix);
+    if (mark)
+        snprintf(out, size, "holder-%08x-%08x.%s", wire_fingerprint(), mark, suffix);
+    else
+        snprintf(out, size, "holder-%08x.%s", wire_fingerprint(), suffix);
 }
 
 static int folder_name(char *out, size_t size, struct err *err)
@@ -110,19 +114,19 @@ static int set_lock(int fd, short type, off_t first, off_t count, int how)
 }
 
 /* By the folder's descriptor: the name fits whatever the path's length. */
-static struct sockaddr_un address(int dir)
+static struct sockaddr_un address(int dir, uint32_t mark)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    char name[32];
-    socket_name(name, sizeof name, "sock");
+    char name[48];
+    socket_name(name, sizeof name, mark, "sock");
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir, name);
     return a;
 }
 
-int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err)
+int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, struct err *err)
 {
-    char name[32];
-    socket_name(name, sizeof name, "lock");
+    char name[48];
+    socket_name(name, sizeof name, mark, "lock");
     FD_AUTO lock = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0)
         return err_sys(err, "the holder's lock file");
@@ -132,9 +136,9 @@ int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err)
         *ret_lock = *ret_sock = -1;
         return 0;
     }
-    socket_name(name, sizeof name, "sock");
+    socket_name(name, sizeof name, mark, "sock");
     FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_un a = address(dir);
+    struct sockaddr_un a = address(dir, mark);
     mode_t before = umask(0177);
     bool good = sock >= 0 && (unlinkat(dir, name, 0) == 0 || errno == ENOENT) &&
                 bind(sock, (struct sockaddr *)&a, sizeof a) == 0 && listen(sock, BACKLOG) == 0;
@@ -151,10 +155,10 @@ void pool_place_listening(int lock)
     (void)set_lock(lock, F_UNLCK, STARTING, 1, F_SETLK);
 }
 
-void pool_place_hide(int dir)
+void pool_place_hide(int dir, uint32_t mark)
 {
-    char name[32];
-    socket_name(name, sizeof name, "sock");
+    char name[48];
+    socket_name(name, sizeof name, mark, "sock");
     (void)unlinkat(dir, name, 0); /* while the lock is still ours: it can be nobody else's socket */
 }
 
@@ -175,7 +179,7 @@ int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *er
     if (p->dir < 0)
         return 0;
     FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    struct sockaddr_un a = address(p->dir);
+    struct sockaddr_un a = address(p->dir, p->mark);
     struct timeval patience = {.tv_sec =
                                    FD_PATIENCE_MS / 1000}; /* a full queue is no place to sleep */
     if (sock < 0)
@@ -194,8 +198,8 @@ int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *er
 /* Closing the file again lets go of what was waited for. */
 static void wait_for(const struct pool_place *p, off_t byte)
 {
-    char name[32];
-    socket_name(name, sizeof name, "lock");
+    char name[48];
+    socket_name(name, sizeof name, p->mark, "lock");
     FD_AUTO lock = openat(p->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock >= 0)
         (void)set_lock(lock, F_RDLCK, byte, 1, F_SETLKW);

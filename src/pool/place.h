@@ -12,10 +12,12 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct pool_place {
-    int dir; /* the folder, open; -1: it is not there */
+    int dir;       /* the folder, open; -1: it is not there */
+    uint32_t mark; /* of the environment whose holder is meant; 0 unless the caller sets it */
     char path[512];
 };
 
@@ -28,9 +30,11 @@ void pool_place_done(struct pool_place *p);
 
 /* The holder's side. Takes the lock; the socket that a dead holder left is removed. *ret_sock is -1
  * when another holder has the lock: that is no error. */
-ERR_MUST_USE int pool_place_listen(int dir, int *ret_lock, int *ret_sock, struct err *err);
+ERR_MUST_USE int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock,
+                                   struct err *err);
 void pool_place_listening(int lock); /* from now on a connection is answered */
-void pool_place_hide(int dir);       /* before the end: no new client; the lock goes last */
+void pool_place_hide(int dir,
+                     uint32_t mark); /* before the end: no new client; the lock goes last */
 
 /* The client's side. *ret_sock is -1 when no holder is there: that is no error. */
 ERR_MUST_USE int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err);

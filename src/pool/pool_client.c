@@ -12,11 +12,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int pool_client_open(struct pool_client *ret, struct err *err)
+int pool_client_open(struct pool_client *ret, const struct pool_environment *e, struct err *err)
 {
     struct pool_place place = {.dir = -1};
     *ret = (struct pool_client){.sock = -1};
     int r = pool_place_open(&place, false, err);
+    place.mark = pool_environment_mark(e);
     if (r == 0)
         r = pool_place_connect(&place, &ret->sock, err);
     pool_place_done(&place);

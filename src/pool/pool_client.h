@@ -9,6 +9,7 @@
 #define POOL_POOL_CLIENT_H
 
 #include "jail/child.h"
+#include "pool/environment.h"
 #include "pool/place.h"
 #include "pool/proto.h"
 
@@ -25,12 +26,14 @@ struct pool_answer {
     struct pool_reply reply; /* DECLINED: state is the word, reason the sentence */
 };
 
-/* Finds the holder. No holder is no error: then sock is -1, and every request is declined as `cold`. */
-ERR_MUST_USE int pool_client_open(struct pool_client *ret, struct err *err);
+/* Finds the holder of this environment (NULL: Debian's packages). No holder is no error: then sock is -1, and every
+ * request is declined as `cold`. */
+ERR_MUST_USE int pool_client_open(struct pool_client *ret, const struct pool_environment *e,
+                                  struct err *err);
 /* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. *ret_fresh: it was us who
  * started it, and it has none but built-in numbers; may be NULL. */
-ERR_MUST_USE int pool_client_start(struct pool_client *ret, const char *holder, bool *ret_fresh,
-                                   struct err *err);
+ERR_MUST_USE int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
+                                   const char *holder, bool *ret_fresh, struct err *err);
 void pool_client_close(struct pool_client *c);
 
 /* ---- one run ---- */

@@ -21,10 +21,11 @@
 enum { HOLDER_DIR = 3, HOLDER_READY = 4 }; /* see prog/holder/main.c */
 
 /* Where cgroups may be made is the user's to say, and the one thing of the environment that a jail asks for. */
-static void become_holder(const char *holder, int dir, int ready)
+static void become_holder(const char *holder, const struct pool_environment *e, int dir, int ready)
 {
-    static char name[] = "cordon-holder", word[] = "--from-cordon";
-    static char *const argv[] = {name, word, NULL};
+    static char name[] = "cordon-holder", word[] = "--from-cordon", yes[] = "1", no[] = "0";
+    struct pool_environment own = e ? *e : (struct pool_environment){0};
+    char *const argv[] = {name, word, own.site, own.preload, own.system ? yes : no, NULL};
     char cgroup[1024] = "", *env[] = {NULL, NULL};
     const char *group = getenv("CORDON_CGROUP");
     sigset_t none;
@@ -50,7 +51,8 @@ static void become_holder(const char *holder, int dir, int ready)
 }
 
 /* *ret_ours: it is the one that listens. */
-static int spawn(const char *holder, int dir, bool *ret_ours, struct err *err)
+static int spawn(const char *holder, const struct pool_environment *e, int dir, bool *ret_ours,
+                 struct err *err)
 {
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -60,7 +62,7 @@ static int spawn(const char *holder, int dir, bool *ret_ours, struct err *err)
         setsid();
         pid_t second = fork(); /* no leader of a session: it can never get a terminal */
         if (second == 0)
-            become_holder(holder, dir, pipes[1]);
+            become_holder(holder, e, dir, pipes[1]);
         _exit(second < 0);
     }
     FD_AUTO said = pipes[0];
@@ -79,7 +81,8 @@ static int spawn(const char *holder, int dir, bool *ret_ours, struct err *err)
     return word[0] == 'E' ? err_set(err, ERR_MISSING, "the holder: %s", word + 1) : 0;
 }
 
-int pool_client_start(struct pool_client *ret, const char *holder, bool *ret_fresh, struct err *err)
+int pool_client_start(struct pool_client *ret, const struct pool_environment *e, const char *holder,
+                      bool *ret_fresh, struct err *err)
 {
     struct pool_place place = {.dir = -1};
     char path[PATH_MAX]; /* whole: it is executed in another folder */
@@ -88,11 +91,12 @@ int pool_client_start(struct pool_client *ret, const char *holder, bool *ret_fre
     if (!realpath(holder, path))
         return err_sys(err, "%.160s", holder);
     int r = pool_place_open(&place, true, err);
+    place.mark = pool_environment_mark(e);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
         r = pool_place_connect(&place, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
-        r = spawn(path, place.dir, &ours, err);
+        r = spawn(path, e, place.dir, &ours, err);
         if (r < 0)
             break;
         pool_place_wait(&place);

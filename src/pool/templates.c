@@ -94,7 +94,7 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     struct jail_sink sink = {.ctx = w, .bytes = take_said};
     if (w->template || w->backoff.retry_ns > h->now)
         return w->template;
-    pool_interpreter_plan(&plan, w->rules, w->packages, h->start->python, &spec);
+    pool_interpreter_plan(&plan, w->rules, w->packages, h->start, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
     w->up = false;

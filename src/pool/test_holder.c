@@ -87,7 +87,7 @@ static struct pool_client client(void)
 {
     struct pool_client c;
     struct err err = ERR_INIT;
-    if (pool_client_open(&c, &err) < 0 || c.sock < 0)
+    if (pool_client_open(&c, NULL, &err) < 0 || c.sock < 0)
         tap_ok(false, "a client connects: %s", err.msg);
     return c;
 }
@@ -658,7 +658,7 @@ static void stops(void)
     int status = 1;
     tap_ok(waitpid(holder, &status, 0) == holder && status == 0, "and does");
     pool_client_close(&c);
-    tap_ok(pool_client_open(&c, &err) == 0 && c.sock < 0, "its socket is gone");
+    tap_ok(pool_client_open(&c, NULL, &err) == 0 && c.sock < 0, "its socket is gone");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)

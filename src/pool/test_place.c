@@ -91,7 +91,7 @@ static pid_t holder(const struct pool_place *p, bool listens, char *ret_said)
     if (pid == 0) {
         int lock = -1, sock = -1;
         struct err err = ERR_INIT;
-        int r = pool_place_listen(p->dir, &lock, &sock, &err);
+        int r = pool_place_listen(p->dir, p->mark, &lock, &sock, &err);
         if (r == 0 && sock >= 0 && listens)
             pool_place_listening(lock);
         (void)!write(pipes[1], r < 0 ? "E" : sock < 0 ? "L" : "H", 1);

@@ -467,6 +467,59 @@ def repl(u):
     u.ok(not u.sessions(), "nothing is left of them", u.sessions())
 
 
+def environment(u):
+    """Packages of a virtual environment that the policy names, cold and warm, one of them compiled."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cordon-env-", dir="/var/tmp"))
+    top.chmod(0o755)
+    version = subprocess.run(["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    site = top / f"venv/lib/python{version}/site-packages"
+    site.mkdir(parents=True)
+    (top / "venv/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+    (site / "ours.py").write_text("answer = 42\n")
+    compiled = sorted(pathlib.Path(f"/usr/lib/python{version}/lib-dynload").glob("[a-z_]*.so"), key=lambda f: f.stat().st_size)[0]
+    (site / "built").mkdir()
+    (site / "built/__init__.py").write_text("")
+    shutil.copy(compiled, site / "built")
+    module = "built." + compiled.name.split(".")[0]
+    policy = top / "config/cordon/policy.yaml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text(tapsys.POLICY + f"python: {{environment: {top}/venv, preload: [ours]}}\n")
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(policy, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    env = {"XDG_CONFIG_HOME": str(top / "config")}
+    program = f"import ours, sys, {module}\nprint(ours.answer, 'pandas' in sys.modules, ours.__file__, {module}.__file__)\ntry:\n  import numpy\nexcept ImportError:\n  print('no other')\n"
+    wanted = f"42 False /cordon-packages/ours.py /cordon-packages/built/{compiled.name}\nno other\n"
+
+    def run(profile="standard"):
+        return u("run", "--json", "--profile", profile, "-", text=program, env=env)
+
+    def escaped(r):
+        return (r.json or {}).get("stdout", "")
+
+    r = run()
+    u.ok(r["status"] == "ok" and escaped(r) == wanted, "packages of an environment, without a pool", r)
+    r = run("strict")
+    u.ok(r["status"] == "blocked", "strict has none of them", r)
+    u("pool", "start", "--profile", "standard", "--packages", "--size", "1", env=env)
+    ready = lambda: (lambda t: t if t and t[0].get("ready") else None)((u("pool", "status", "--json", env=env).json or {}).get("templates"))
+    u.ok(until(ready, 60), "a holder of its own", u("pool", "status", env=env))
+    s = u("session", "new", "--profile", "standard", "--packages", env=env).out.strip()
+    r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
+    u.ok(r["value"] == "(True, 42)", "loaded ahead", r)
+    r = run()
+    u.ok(r["status"] == "ok" and escaped(r) == wanted, "the same from the pool", r)
+    r = u("run", "--rw", str(site), "-", text="print(1)\n", env=env)
+    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write there", r)
+    u.ok(u("pool", "stop", "--force", env=env).code == 0, "ended")
+    policy.write_text(tapsys.POLICY + f"python: {{environment: {top}}}\n")
+    r = run()
+    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is none is named", r)
+    policy.write_text("python: {preload: [\"a b\"]}\n")
+    r = run()
+    u.ok(r.code == 2 and "'a b' is no name of a module" in r.err, "so is a module that cannot be", r)
+    shutil.rmtree(top)
+
+
 def changing_policy(u):
     """Who lives on between runs takes up a changed policy by himself; a broken one changes nothing."""
     top = pathlib.Path(tempfile.mkdtemp(prefix="cordon-policy-", dir="/var/tmp"))
@@ -562,6 +615,7 @@ for who in tapsys.users():
     forks(user)
     repl(user)
     changing_policy(user)
+    environment(user)
     packages(user)
     ends(user)
 tap.done()

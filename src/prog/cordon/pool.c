@@ -80,15 +80,28 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set)
         set->idle_exit_ms = policy->pool.idle_ms;
 }
 
-static int by_policy(struct pool_set_numbers *set, struct err *err)
+static int by_policy(struct pool_set_numbers *set, struct pool_environment *ret, struct err *err)
 {
     struct flow_house house = {0};
     int r = flow_house_open(&house, NULL, err);
-    if (r < 0)
-        return r;
-    pool_numbers(house.policy, set);
+    if (r == 0)
+        r = pool_environment_open(ret, house.policy, err);
+    if (r == 0)
+        pool_numbers(house.policy, set);
     flow_house_close(&house);
-    return 0;
+    return r;
+}
+
+/* The holder of the policy's environment. Who looks or ends something is not kept from it by a broken policy. */
+static int find_holder(struct pool_client *ret, struct pool_environment *e, struct err *err)
+{
+    struct pool_set_numbers unused = {0};
+    struct err broken = ERR_INIT;
+    if (by_policy(&unused, e, &broken) < 0) {
+        result_complain(WHO, broken.msg);
+        *e = (struct pool_environment){0};
+    }
+    return pool_client_open(ret, e, err);
 }
 
 static int start(const struct pool_options *o, struct err *err)
@@ -100,6 +113,7 @@ static int start(const struct pool_options *o, struct err *err)
     const char *const *names = o->profiles.count ? o->profiles.items : &strict;
     const size_t count = o->profiles.count ? o->profiles.count : 1;
     struct pool_set_numbers set = o->set;
+    struct pool_environment environment;
     int r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (o->set.warm != UINT64_MAX && o->set.warm > POOL_WARM)
         return err_set(err, ERR_USAGE, "--size: at most %d", POOL_WARM);
@@ -108,9 +122,9 @@ static int start(const struct pool_options *o, struct err *err)
             return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: strict, standard, open",
                            names[i]);
     if (r == 0)
-        r = by_policy(&set, err);
+        r = by_policy(&set, &environment, err);
     if (r == 0)
-        r = pool_client_start(&c, holder, NULL, err);
+        r = pool_client_start(&c, &environment, holder, NULL, err);
     for (size_t i = 0; i < count && r == 0; i++) {
         r = pool_client_set(&c, names[i], o->packages, &set, &a, err);
         if (r == 0 && a.declined)
@@ -229,14 +243,16 @@ static int status_text(struct pool_client *c, struct err *err)
                (unsigned long long)n->crashes, a.reply.reason[0] ? "; last: " : "", a.reply.reason);
     }
     for (size_t i = 0; i < more; i++)
-        printf("holder of another version, pid %d (cordon pool stop ends it too)\n", (int)pids[i]);
+        printf("holder of another version or environment, pid %d (cordon pool stop ends it too)\n",
+               (int)pids[i]);
     return r;
 }
 
 static int status(const struct pool_options *o, struct err *err)
 {
     struct pool_client c;
-    int r = pool_client_open(&c, err);
+    struct pool_environment e;
+    int r = find_holder(&c, &e, err);
     if (r == 0)
         r = o->json ? status_json(&c, err) : status_text(&c, err);
     if (r == 0 && c.sock < 0)
@@ -248,7 +264,7 @@ static int status(const struct pool_options *o, struct err *err)
 /* ---- stop ---- */
 
 /* The lock says that they are holders, and the folder that they are ours. */
-static void signal_all(int sock, int sig, bool also_ours)
+static void signal_all(int sock, const struct pool_environment *e, int sig, bool also_ours)
 {
     struct pool_place place = {.dir = -1};
     struct err err = ERR_INIT;
@@ -258,6 +274,7 @@ static void signal_all(int sock, int sig, bool also_ours)
         count = pool_place_holders(&place, pids, 16);
     for (size_t i = 0; i < count; i++)
         (void)kill(pids[i], sig);
+    place.mark = pool_environment_mark(e);
     if (also_ours && place.dir >= 0)
         pool_place_gone(&place);
     pool_place_done(&place);
@@ -268,18 +285,20 @@ static int stop(const struct pool_options *o, struct err *err)
     struct pool_client c;
     struct pool_answer a = {0};
     struct pool_place place = {.dir = -1};
-    int r = pool_client_open(&c, err);
+    struct pool_environment e;
+    int r = find_holder(&c, &e, err);
     if (r < 0)
         return r;
-    signal_all(c.sock, SIGTERM, false); /* those of other versions cannot be asked */
+    signal_all(c.sock, &e, SIGTERM, false); /* those of other versions cannot be asked */
     if (c.sock >= 0) {
         r = pool_client_stop(&c, o->force, &a, err);
         if (r == 0 && a.declined)
             r = declined(&a);
-        else if (r == 0 && pool_place_open(&place, false, err) == 0 && place.dir >= 0)
-            pool_place_gone(&place);  /* then all that it held is gone */
-        else if (r < 0 && o->force) { /* it does not answer: what it holds dies with it */
-            signal_all(c.sock, SIGKILL, true);
+        else if (r == 0 && pool_place_open(&place, false, err) == 0 && place.dir >= 0) {
+            place.mark = pool_environment_mark(&e);
+            pool_place_gone(&place);    /* then all that it held is gone */
+        } else if (r < 0 && o->force) { /* it does not answer: what it holds dies with it */
+            signal_all(c.sock, &e, SIGKILL, true);
             r = 0;
         }
     }

@@ -54,6 +54,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
                        struct err *err)
 {
     char holder[4096];
+    struct pool_environment environment;
     bool fresh = false;
     int r = flow_house_open(&h->flow, h->plan.policy, err);
     if (r < 0)
@@ -64,8 +65,10 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     if (r == 0 && start)
         r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (r == 0)
-        r = start ? pool_client_start(&h->holder, holder, &fresh, err)
-                  : pool_client_open(&h->holder, err);
+        r = pool_environment_open(&environment, h->flow.policy, err);
+    if (r == 0)
+        r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
+                  : pool_client_open(&h->holder, &environment, err);
     if (r == 0 && fresh) {
         struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
         struct pool_answer a;

@@ -17,14 +17,21 @@ int main(int argc, char **argv)
     static const char usage[] = "cordon-holder: started by cordon only; see cordon-pool(1)\n";
     char nest[4096], python[4096];
     struct stat dir, ready;
+    struct pool_environment environment;
     struct err err = ERR_INIT;
-    if (argc != 2 || strcmp(argv[1], "--from-cordon") != 0 || fstat(DIR, &dir) < 0 ||
+    if (argc != 5 || strcmp(argv[1], "--from-cordon") != 0 || fstat(DIR, &dir) < 0 ||
         !S_ISDIR(dir.st_mode) || fstat(READY, &ready) < 0 || !S_ISFIFO(ready.st_mode))
         return write(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? 3 : 2;
     signal(SIGPIPE, SIG_IGN); /* whoever started us may be gone already */
-    struct pool_holder_start start = {
-        .dir = DIR, .ready = READY, .nest = nest, .python = python, .version = CORDON_VERSION};
-    int r = programs_find("cordon-nest", nest, sizeof nest, &err);
+    struct pool_holder_start start = {.dir = DIR,
+                                      .ready = READY,
+                                      .nest = nest,
+                                      .python = python,
+                                      .version = CORDON_VERSION,
+                                      .environment = &environment};
+    int r = pool_environment_words(&environment, argv[2], argv[3], argv[4], &err);
+    if (r == 0)
+        r = programs_find("cordon-nest", nest, sizeof nest, &err);
     if (r == 0)
         r = programs_find("cordon-python", python, sizeof python, &err);
     if (r == 0)

@@ -48,8 +48,10 @@ static PyStatus configure(PyConfig *c, const struct py_start *start)
 #endif
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !PyStatus_Exception(s); i++)
         s = add_path(c, paths[i]);
+    if (!PyStatus_Exception(s) && start->env)
+        s = add_path(c, start->env);
     if (!PyStatus_Exception(s) && start->packages)
-        s = add_path(c, start->env ? start->env : "/usr/lib/python3/dist-packages");
+        s = add_path(c, "/usr/lib/python3/dist-packages");
     c->module_search_paths_set = 1;
     c->site_import = 0;
     c->write_bytecode = 0;

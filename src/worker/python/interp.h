@@ -17,9 +17,9 @@
 #include <stdbool.h>
 
 struct py_start {
-    bool alone;      /* it never forks: its first objects may share one large page */
-    bool packages;   /* Debian's packages (numpy, pandas, ...) or those of the environment below */
-    const char *env; /* a virtual environment's site-packages folder; NULL: Debian's */
+    bool alone;          /* it never forks: its first objects may share one large page */
+    bool packages;       /* Debian's packages (numpy, pandas, ...) */
+    const char *env;     /* a virtual environment's site-packages folder, before them; NULL: none */
     const char *preload; /* modules to import now, separated by commas; NULL: none */
 };
 
