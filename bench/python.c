@@ -61,7 +61,10 @@ static struct row {
     [FORK] = {"fork of a live session", "variables and files", 1.0 / 4},
 };
 static char dir[] = "/tmp/cordon-bench-XXXXXX", build[3584];
-static unsigned rounds = 100;
+/* A round has each case a few times in a row: then it, too, and not only the peer that came before, has the caches to
+ * itself; and the cases still share the machine's good and bad minutes. */
+enum { IN_A_ROW = 5, UNCOUNTED = 3 };
+static unsigned rounds = 40;
 static double *own; /* of each round, the steps of gate, output and audit, in microseconds */
 
 static double now_ms(void)
@@ -312,37 +315,61 @@ static double once(int i, struct flow_house *house, struct err *err)
     }
 }
 
+/* The first rounds are not counted: the pool fills. */
+static void measure_case(int i, unsigned round, struct flow_house *house)
+{
+    for (unsigned k = 0; k < IN_A_ROW; k++) {
+        struct err err = ERR_INIT;
+        double ms = once(i, house, &err);
+        if (ms < 0 && round >= UNCOUNTED) {
+            snprintf(rows[i].why, sizeof rows[i].why, "%s", err.code ? err.msg : "it failed");
+            rows[i].off = rows[i].why;
+            return;
+        }
+        if (round >= UNCOUNTED) {
+            unsigned at = (round - UNCOUNTED) * IN_A_ROW + k;
+            rows[i].ms[at] = ms;
+            if (i == FLOW)
+                own[at] = own_us;
+        }
+        nanosleep(&(struct timespec){0, 12000000}, NULL); /* refilling is not the next one's bill */
+    }
+}
+
 static void measure(struct flow_house *house)
 {
-    for (unsigned r = 0; r < rounds + 3; r++)
-        for (int i = 0; i < CASES; i++) {
-            struct err err = ERR_INIT;
-            if (rows[i].off)
-                continue;
-            double ms = once(i, house, &err);
-            if (ms < 0 && r < 3)
-                continue; /* the pool fills; what never works shows below */
-            if (ms < 0) {
-                snprintf(rows[i].why, sizeof rows[i].why, "%s", err.code ? err.msg : "it failed");
-                rows[i].off = rows[i].why;
-                continue;
-            }
-            if (r >= 3)
-                rows[i].ms[r - 3] = ms;
-            if (r >= 3 && i == FLOW)
-                own[r - 3] = own_us;
-            nanosleep(&(struct timespec){0, 12000000},
-                      NULL); /* refilling is not the next one's bill */
-        }
-    qsort(own, rounds, sizeof(double), by_value);
+    const unsigned count = rounds * IN_A_ROW;
+    for (unsigned r = 0; r < rounds + UNCOUNTED; r++)
+        for (int i = 0; i < CASES; i++)
+            if (!rows[i].off)
+                measure_case(i, r, house);
+    qsort(own, count, sizeof(double), by_value);
     for (int i = 0; i < CASES; i++) {
         if (rows[i].off)
             continue;
-        qsort(rows[i].ms, rounds, sizeof(double), by_value);
-        rows[i].p50 = rows[i].ms[rounds / 2];
-        rows[i].p95 = rows[i].ms[(rounds - 1) * 95 / 100];
-        rows[i].p99 = rows[i].ms[(rounds - 1) * 99 / 100];
+        qsort(rows[i].ms, count, sizeof(double), by_value);
+        rows[i].p50 = rows[i].ms[count / 2];
+        rows[i].p95 = rows[i].ms[(count - 1) * 95 / 100];
+        rows[i].p99 = rows[i].ms[(count - 1) * 99 / 100];
     }
+}
+
+/* One client that never pauses, with gate, output and audit and without, by turns: mean ms of each. */
+static void busy(struct flow_house *house, double ret[2])
+{
+    enum { TURNS = 20, EACH = 20 };
+    const int cases[2] = {WARM_NEW, FLOW};
+    for (int k = 0; k < 2; k++)
+        ret[k] = 0;
+    for (int t = 0; t < TURNS; t++)
+        for (int k = 0; k < 2; k++) {
+            double began = now_ms();
+            for (int i = 0; i < EACH; i++) {
+                struct err err = ERR_INIT; /* none in time: it has cost its time all the same */
+                (void)once(cases[k], house, &err);
+            }
+            ret[k] += (now_ms() - began) / (TURNS * EACH);
+        }
 }
 
 /* Two clients at once for a few seconds. */
@@ -406,7 +433,7 @@ static double idle_mb(void)
     return (double)(before - after) / 60 / 1024;
 }
 
-static int report(double rate, double idle)
+static int report(double rate, double idle, const double mean[2])
 {
     int missed = 0;
     printf("%-36s %8s %8s %8s %8s  goal\n", "", "p50 ms", "p95 ms", "p99 ms", "/bare");
@@ -436,8 +463,10 @@ static int report(double rate, double idle)
     if (!rows[FLOW].off)
         printf("%-36s %8.3f ms  %.3f of that warm run; a part of it while the holder looks for a "
                "child\n",
-               "gate, output, audit: their own steps", own[rounds / 2] / 1000,
-               own[rounds / 2] / 1000 / rows[WARM_NEW].p50);
+               "gate, output, audit: their own steps", own[rounds * IN_A_ROW / 2] / 1000,
+               own[rounds * IN_A_ROW / 2] / 1000 / rows[WARM_NEW].p50);
+    printf("%-36s %8.3f ms  %.3f of %.3f without them\n", "the same, one client without a pause",
+           mean[1], mean[1] / mean[0], mean[0]);
     printf("%-36s %8.0f a second  800 %s\n", "warm runs, two clients", rate,
            rate >= 800 ? "met" : "missed");
     printf("%-36s %8.2f MB  1.1 %s\n", "idle warm child, kernel included", idle,
@@ -515,18 +544,20 @@ int main(int argc, char **argv)
     setenv("XDG_CONFIG_HOME", dir, 1);
     snprintf(path, sizeof path, "%s/state", dir);
     setenv("CORDON_STATE", path, 1);
-    own = calloc(rounds, sizeof(double));
+    own = calloc(rounds * IN_A_ROW, sizeof(double));
     for (int i = 0; i < CASES; i++)
-        rows[i].ms = calloc(rounds, sizeof(double));
-    printf("One run of Python: %u rounds, every case once a round\n", rounds);
+        rows[i].ms = calloc(rounds * IN_A_ROW, sizeof(double));
+    printf("One run of Python: %u rounds, each case %d times in a row\n", rounds, IN_A_ROW);
     if (prepare(&house, &err) < 0) {
         fprintf(stderr, "bench: %s\n", err.msg);
         return 2;
     }
+    double mean[2];
     measure(&house);
+    busy(&house, mean);
     double rate = throughput(), idle = idle_mb();
     flow_house_close(&house);
-    int missed = report(rate, idle);
+    int missed = report(rate, idle, mean);
     if (pool_client_open(&c, NULL, &err) == 0)
         (void)!pool_client_stop(&c, true, &answer, &err);
     pool_client_close(&c);

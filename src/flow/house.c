@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
 {
@@ -169,11 +170,41 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
 
 /* ---- audit ---- */
 
+/* A secret of the caller's environment that somebody put into a command line. The audit knows secrets by their names
+ * and forms; these it cannot know. */
+static int take_secrets(void *ctx, const char *text, size_t len, struct buf *out)
+{
+    const struct flow_house *h = ctx;
+    for (size_t at = 0;;) {
+        const struct output_known *found = NULL;
+        size_t where = len;
+        for (size_t i = 0; i < h->nsecrets; i++) {
+            const struct output_known *k = &h->secrets[i];
+            const char *hit = memmem(text + at, len - at, k->text, k->len);
+            if (hit && (size_t)(hit - text) < where) {
+                where = (size_t)(hit - text);
+                found = k;
+            }
+        }
+        int r = buf_add(out, text + at, where - at);
+        if (r < 0 || !found)
+            return r;
+        if ((r = buf_str(out, found->label)) < 0)
+            return r;
+        at = where + found->len;
+    }
+}
+
 static int open_audit(struct flow_house *h, struct err *err)
 {
     struct audit_config c;
     audit_config_init(&c);
     audit_config_apply(&c, h->policy);
+    h->nsecrets = output_env_secrets((const char *const *)environ, h->secrets, FLOW_SECRETS);
+    if (h->nsecrets) {
+        c.redact = take_secrets;
+        c.redact_ctx = h;
+    }
     return audit_open(&c, &h->audit, err);
 }
 

@@ -11,7 +11,10 @@
 #include "audit/audit.h"
 #include "gate/gate.h"
 #include "jail/spec.h"
+#include "output/clean.h"
 #include "policy/policy.h"
+
+#define FLOW_SECRETS 32
 
 struct flow_house {
     struct policy_store *store;
@@ -25,6 +28,9 @@ struct flow_house {
     char approvals[4096]; /* path of cordon-approvals */
     int audit_failed;     /* an event of the gate could not be recorded: the error */
     void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
+    struct output_known
+        secrets[FLOW_SECRETS]; /* values of our environment that no record may hold */
+    size_t nsecrets;
     bool changed; /* a new policy was taken up, and the audit has not heard of it */
 };
 

@@ -289,6 +289,16 @@ def on_record(who):
         tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: and which steps it went through")
 
 
+def no_secret_on_record(who):
+    """A secret of the caller's environment that somebody put into a command line is in no record."""
+    s = State(who)
+    secret = "plain-words-without-a-form"
+    r = cordon(programs, ["exec", "--json", "--", "/bin/echo", f"x{secret}y{secret}"], who, env={**s.env, "SERVICE_TOKEN": secret})
+    records = json.dumps(s.audit())
+    tap.ok(r["status"] == "ok" and secret not in records and records.count("x[REDACTED:environment]y[REDACTED:environment]") == 2,
+           f"{who}: a secret in the arguments is in neither of the two records", records)
+
+
 def arena(who):
     s = State(who)
     for name, verdict in (("yes", "approve"), ("no", "reject")):
@@ -360,6 +370,7 @@ for who in users():
     breakers(who)
     approvals(who)
     on_record(who)
+    no_secret_on_record(who)
     arena(who)
     roles(who)
     state_folder(who)
