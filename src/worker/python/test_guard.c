@@ -1,6 +1,7 @@
 /* The guards' parts one by one, from C. What programs can do under them is in tests/python/guards.py. */
 #include "base/tap.h"
 #include "hook_inside.h"
+#include "test_start.h"
 
 #include <string.h>
 
@@ -223,12 +224,7 @@ static void nothing_is_left_behind(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
-    PyStatus status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (PyStatus_Exception(status) || py_guard_init(&err) < 0 || py_hook_install(&err) < 0 ||
+    if (test_python(&err) < 0 || py_guard_init(&err) < 0 || py_hook_install(&err) < 0 ||
         check_ruleset_new(policy_profile_find("strict"), &strict, &err) < 0) {
         printf("Bail out! %s\n", err.msg[0] ? err.msg : "Python does not start");
         return 1;

@@ -1,7 +1,7 @@
 /* An interpreter for tests: isolated, without site, without a jail. Nothing that a test judges is run.
  *
  * Takes:   nothing.
- * Gives:   a started CPython with the judge's tables; a word to the leak sanitizer.
+ * Gives:   a started CPython, with the judge's tables or without; a word to the leak sanitizer.
  * Never:   is part of a program that people start.
  * Runs in: tests only.
  */
@@ -18,7 +18,7 @@ const char *__lsan_default_suppressions(void)
     return "leak:libpython\n";
 }
 
-ERR_MUST_USE static inline int test_start(struct err *err)
+ERR_MUST_USE static inline int test_python(struct err *err)
 {
     PyConfig config;
     PyConfig_InitIsolatedConfig(&config);
@@ -27,7 +27,13 @@ ERR_MUST_USE static inline int test_start(struct err *err)
     PyConfig_Clear(&config);
     if (PyStatus_Exception(status))
         return err_set(err, ERR_MISSING, "Python does not start");
-    return py_judge_init(err);
+    return 0;
+}
+
+ERR_MUST_USE static inline int test_start(struct err *err)
+{
+    int r = test_python(err);
+    return r < 0 ? r : py_judge_init(err);
 }
 
 #endif
