@@ -332,7 +332,7 @@ static void measure_case(int i, unsigned round, struct flow_house *house)
             if (i == FLOW)
                 own[at] = own_us;
         }
-        nanosleep(&(struct timespec){0, 12000000}, NULL); /* refilling is not the next one's bill */
+        nanosleep(&(struct timespec){0, 6000000}, NULL); /* refilling is not the next one's bill */
     }
 }
 
@@ -357,7 +357,7 @@ static void measure(struct flow_house *house)
 /* One client that never pauses, with gate, output and audit and without, by turns: mean ms of each. */
 static void busy(struct flow_house *house, double ret[2])
 {
-    enum { TURNS = 20, EACH = 20 };
+    enum { TURNS = 60, EACH = 20 };
     const int cases[2] = {WARM_NEW, FLOW};
     for (int k = 0; k < 2; k++)
         ret[k] = 0;
