@@ -273,10 +273,12 @@ bool jail_cgroup_oom_killed(const struct jail_cgroup *cg)
            0;
 }
 
-bool jail_cgroup_pids_hit(const struct jail_cgroup *cg)
+uint64_t jail_cgroup_refused(const struct jail_cgroup *cg)
 {
-    return number_in(cg->dir[cg->version == 2 ? JAIL_CGROUP_MEMORY : JAIL_CGROUP_PIDS],
-                     "pids.events", "max") > 0;
+    return cg->version == 0
+               ? 0
+               : number_in(cg->dir[cg->version == 2 ? JAIL_CGROUP_MEMORY : JAIL_CGROUP_PIDS],
+                           "pids.events", "max");
 }
 
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg)

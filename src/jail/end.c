@@ -188,7 +188,7 @@ static void judge_end(struct jail_run *run)
     if (run->cgroup.version) {
         uint64_t peak = jail_cgroup_peak(&run->cgroup);
         o->memory = peak > o->memory ? peak : o->memory;
-        bool refused = jail_cgroup_pids_hit(&run->cgroup);
+        bool refused = jail_cgroup_refused(&run->cgroup) > run->refused_built;
         if (refused && run->spec.limits.processes)
             jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
         else if (refused)

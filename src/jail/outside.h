@@ -53,8 +53,8 @@ void jail_cgroup_remove(int parent, const char *name); /* ends what is in it */
 ERR_MUST_USE int jail_cgroup_move_in(const struct jail_cgroup *cg, pid_t pid,
                                      struct err *err); /* 0: us */
 bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
-bool jail_cgroup_pids_hit(const struct jail_cgroup *cg);
-uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg); /* 0 if not counted */
+uint64_t jail_cgroup_refused(const struct jail_cgroup *cg); /* new tasks, so far */
+uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg);  /* 0 if not counted */
 uint64_t jail_cgroup_peak(const struct jail_cgroup *cg);
 void jail_cgroup_close(struct jail_cgroup *cg); /* lets go of it; the janitor removes it */
 

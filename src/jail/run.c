@@ -374,6 +374,7 @@ static void on_control(struct jail_run *run)
      */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
+        run->refused_built = jail_cgroup_refused(&run->cgroup);
         run->body = (int)syscall(SYS_pidfd_open, run->guest, 0);
         jail_notify_expect(run->guest);
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {

@@ -40,9 +40,11 @@ struct jail_run {
     uint64_t go_ns, end_ns;
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
                               process: not this program's time */
-    bool ended;            /* EXITED came, or cordon-nest is dead */
-    bool cpu_by_group;     /* CPU time of all processes is counted by the cgroup */
-    bool exited;           /* EXITED came: cordon-nest has waited for the guest */
+    uint64_t
+        refused_built; /* tasks that the cgroup had no room for while the jail was built: ours */
+    bool ended;        /* EXITED came, or cordon-nest is dead */
+    bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
+    bool exited;       /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
     bool dying;           /* killed, and not waited for yet: jail_run_free does */
     bool unsettled;       /* adopted, and only its channel is watched yet */

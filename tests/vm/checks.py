@@ -29,7 +29,8 @@ def world():
     return {"cgroups": sorted(str(p) for p in GROUPS.rglob("*") if p.is_dir()),
             "mounts": sorted(line.split(" ", 3)[3] for line in open("/proc/self/mountinfo")),
             "processes": [p for p in os.listdir("/proc") if p.isdigit() and user_process(p)],
-            "/tmp": sorted(os.listdir("/tmp")), "/dev/shm": sorted(os.listdir("/dev/shm")), "/run": sorted(os.listdir("/run"))}
+            "/tmp": sorted(f for f in os.listdir("/tmp") if not f.startswith("cordon-house-")),  # the test's own
+            "/dev/shm": sorted(os.listdir("/dev/shm")), "/run": sorted(os.listdir("/run"))}
 
 
 def user_process(pid):
@@ -148,7 +149,7 @@ for p in (home, home / "cgroup.procs", home / "cgroup.subtree_control", session,
 def as_delegate(options, *argv):
     cmd = programs.command(["exec", "--json", *options, "--", *argv], "user", accept=False)
     p = subprocess.run(["/bin/sh", "-c", f'echo $$ > {session}/cgroup.procs; exec "$@"', "sh", *cmd], stdin=subprocess.DEVNULL,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=tapsys.clean_env(), timeout=60)
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=tapsys.clean_env({}, "user"), timeout=60)
     return tapsys.Run(p.returncode, p.stdout, p.stderr, 0)
 
 
