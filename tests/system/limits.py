@@ -96,8 +96,11 @@ for who in tapsys.users():
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
     tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: the same, by a program that copes", run.story())
-    run = tapsys.exec_json(programs, ["--memory", "3g", "--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
-    tap.ok(run["status"] == "ok" and not run.rules(), f"{who}: twin: 2 GB of 3", run.story())
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
+        run = tapsys.exec_json(programs, ["--memory", "3g", "--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
+        tap.ok(run["status"] == "ok" and not run.rules(), f"{who}: twin: 2 GB of 3", run.story())
+    else:
+        tap.skip(f"{who}: twin: 2 GB of 3", "the machine has less")
     run = probe("memory-children", "--memory", "64m", "--processes", "8", who=who)
     if "cgroup" in by:  # the children end by memory; whether the run does is for the parent to say
         tap.ok(run["status"] == "memory" or run.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", run.story())
