@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEBIAN "/usr/lib/python3/dist-packages"
@@ -44,6 +45,22 @@ static int list(struct pool_environment *e, const struct policy_words *modules, 
     return 0;
 }
 
+/* What is loaded ahead runs in the template: whoever can write there would be in it. */
+static int trusted(const char *site, struct err *err)
+{
+    struct stat st;
+    if (stat(site, &st) < 0)
+        return err_sys(err, "python.environment: %.160s", site);
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        return err_set(
+            err, ERR_USAGE,
+            "python.environment: %.160s belongs to somebody else: root or you must own it", site);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(err, ERR_USAGE,
+                       "python.environment: %.160s is writable for others: chmod go-w", site);
+    return 0;
+}
+
 int pool_environment_open(struct pool_environment *ret, const struct policy *policy,
                           struct err *err)
 {
@@ -61,7 +78,7 @@ int pool_environment_open(struct pool_environment *ret, const struct policy *pol
                        "read: it is no environment of this Python",
                        folder, CORDON_PYTHON);
     ret->system = wants_system(folder);
-    return 0;
+    return trusted(ret->site, err);
 }
 
 int pool_environment_words(struct pool_environment *ret, const char *site, const char *preload,
