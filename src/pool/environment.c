@@ -3,7 +3,6 @@
  * code of the operator's choice and runs in the template, before any guest. */
 #include "pool/environment.h"
 
-#include "policy/schema.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>

@@ -419,15 +419,7 @@ int py_driver_serve(void)
  * and the hook has nobody to report to; it sleeps again afterwards. */
 int py_driver_warm(void)
 {
-    static const char program[] = "x = 1\n"
-                                  "class A:\n"
-                                  "    def f(self):\n"
-                                  "        return [str(i) for i in range(3)]\n"
-                                  "a = A().f()\n"
-                                  "d = {'k': a[0]}\n"
-                                  "for n in a:\n"
-                                  "    x += int(n)\n"
-                                  "print('', end='')\n";
+    static const char program[] = PY_DRIVER_PROGRAM "print('', end='')\n";
     struct check_report report;
     struct err err = ERR_INIT;
     py_channel_warm();

@@ -18,6 +18,17 @@ const struct check_ruleset *py_driver_rules(void); /* NULL: none yet */
 /* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
  * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
 int py_driver_warm(void);
+/* What stands for a program before there is one: it touches what most programs touch. Its last line, which prints, is
+ * its user's. */
+#define PY_DRIVER_PROGRAM                                                                          \
+    "x = 1\n"                                                                                      \
+    "class A:\n"                                                                                   \
+    "    def f(self):\n"                                                                           \
+    "        return [str(i) for i in range(3)]\n"                                                  \
+    "a = A().f()\n"                                                                                \
+    "d = {'k': a[0]}\n"                                                                            \
+    "for n in a:\n"                                                                                \
+    "    x += int(n)\n"
 
 /* Tells the supervisor that it may speak. Said first of all: what it says then waits until it is served. */
 void py_driver_ready(void);

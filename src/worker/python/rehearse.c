@@ -40,15 +40,7 @@ static int play_supervisor(int sock, const char *source, size_t len)
 
 static size_t write_program(const char *imports, char *to, size_t room)
 {
-    static const char body[] = "x = 1\n"
-                               "class A:\n"
-                               "    def f(self):\n"
-                               "        return [str(i) for i in range(3)]\n"
-                               "a = A().f()\n"
-                               "d = {'k': a[0]}\n"
-                               "for n in a:\n"
-                               "    x += int(n)\n"
-                               "print(x)\n";
+    static const char body[] = PY_DRIVER_PROGRAM "print(x)\n";
     size_t len = 0;
     while (imports && *imports) {
         size_t n = strcspn(imports, ",");
