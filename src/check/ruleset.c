@@ -3,6 +3,7 @@
  * tried one by one, after their first byte. */
 #include "check/ruleset.h"
 
+#include "base/hash.h"
 #include "check/ruleset_inside.h"
 
 #include <stdlib.h>
@@ -13,17 +14,9 @@ static const struct policy_rule unlisted = {
     POLICY_CONSTRUCT_DENY, "unlisted-import", "py.form.unlisted-import",
     "only listed modules may be imported", "use a module that the profile lists"};
 
-static uint32_t hash(const char *s, size_t len)
-{
-    uint32_t h = 2166136261U;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619U;
-    return h;
-}
-
 static struct check_slot *slot_for(const struct check_ruleset *set, const char *name, size_t len)
 {
-    uint32_t h = hash(name, len), i = h & set->slot_mask;
+    uint32_t h = hash_bytes(HASH_START, name, len), i = h & set->slot_mask;
     for (; set->slots[i].name; i = (i + 1) & set->slot_mask)
         if (set->slots[i].hash == h && set->slots[i].len == len &&
             memcmp(set->slots[i].name, name, len) == 0)
@@ -44,7 +37,7 @@ static bool link_to(struct check_ruleset *set, const char *name, size_t len, uns
     if (check_at(set, s->row, column))
         return false;
     if (!s->name)
-        *s = (struct check_slot){name, (uint32_t)len, hash(name, len), 0};
+        *s = (struct check_slot){name, (uint32_t)len, hash_bytes(HASH_START, name, len), 0};
     set->links[set->link_count++] =
         (struct check_link){(uint16_t)(rule - set->profile.rules), s->row, (uint16_t)column};
     s->row = (check_row)set->link_count;

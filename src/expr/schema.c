@@ -3,15 +3,14 @@
  * only the operator's own names are stored in it, and probing is bounded by the table. */
 #include "expr/schema.h"
 
+#include "base/hash.h"
 #include "expr/ops.h"
 
 #include <string.h>
 
 uint32_t expr_schema_hash(const char *s, size_t len)
 {
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619u;
+    uint32_t h = hash_bytes(HASH_START, s, len);
     return h ^ h >> 15;
 }
 

@@ -3,6 +3,7 @@
  * code of the operator's choice and runs in the template, before any guest. */
 #include "pool/environment.h"
 
+#include "base/hash.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
@@ -94,14 +95,9 @@ uint32_t pool_environment_mark(const struct pool_environment *e)
 {
     if (!e || (!e->site[0] && !e->preload[0]))
         return 0;
-    uint32_t h = e->system ? 2166136261U : 84696351U; /* FNV-1a */
-    const char *const texts[] = {e->site, e->preload};
-    for (size_t i = 0; i < 2; i++)
-        for (const char *c = texts[i];; c++) {
-            h = (h ^ (unsigned char)*c) * 16777619U;
-            if (!*c)
-                break;
-        }
+    uint32_t h = hash_bytes(HASH_START, e->system ? "1" : "0", 1);
+    h = hash_bytes(h, e->site, strlen(e->site) + 1);
+    h = hash_bytes(h, e->preload, strlen(e->preload));
     return h ? h : 1;
 }
 

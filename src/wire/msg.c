@@ -2,6 +2,7 @@
  * signature that the writer asserts: a handler never sees a frame that is not of the table. */
 #include "wire/msg.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -21,13 +22,11 @@ const char *wire_name(enum wire_type type)
 
 uint32_t wire_fingerprint(void)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
+    uint32_t h = HASH_START;
     for (int type = WIRE_NONE + 1; type < WIRE_TYPES; type++)
         for (int part = 0; part < 2; part++) {
             const char *s = part ? table[type].signature : table[type].name;
-            do
-                h = (h ^ (unsigned char)*s) * 16777619u;
-            while (*s++);
+            h = hash_bytes(h, s, strlen(s) + 1);
         }
     return h;
 }
