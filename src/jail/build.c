@@ -36,6 +36,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A namespaced switch that stands behind another layer. A container that hides it lacks a second
@@ -78,6 +79,20 @@ static int build_room(struct jail_stage *st)
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
+}
+
+pid_t jail_build_clone(struct jail_stage *st, struct sys_clone_args *args, pid_t number,
+                       int (*run)(void *))
+{
+    /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
+     * gave up root is one of them: its place is free in a moment. */
+    for (int tries = 0;; tries++) {
+        pid_t pid = sys_clone_numbered(args, number, run, st);
+        if (pid != -EAGAIN || tries == 1000)
+            return pid;
+        st->refused++; /* ours, not the guest's: the kernel counts both */
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
 }
 
 /* What is the launcher's by inheritance; a worker that locks itself has it since it was cloned. */

@@ -89,7 +89,7 @@ int jail_early_start(struct jail_stage *st)
     }
     if (r < 0)
         return r;
-    st->early = sys_clone_numbered(&args, 2, execute, st);
+    st->early = jail_build_clone(st, &args, 2, execute);
     if (st->early < 0) {
         errno = -st->early;
         err_sys(err, "the worker");

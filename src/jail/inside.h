@@ -36,6 +36,7 @@ struct jail_stage {
     int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int net_busy;              /* not 0 while its maker is in our memory */
     pid_t net_maker;           /* 0 when it was waited for */
+    uint64_t refused;          /* times that the cgroup had no room yet for a process of ours */
     int stdio[3];              /* the guest's streams */
     int channel;               /* and what it finds as descriptor 3; -1: none */
     int worker;                /* what locks itself, to be executed early; -1: nothing does */
@@ -71,6 +72,11 @@ int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned lo
                 unsigned long inside_gid, unsigned long outside_gid);
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
+
+/* build.c: a process beside the builder, with this number if there is one to give. A negative errno. */
+struct sys_clone_args;
+pid_t jail_build_clone(struct jail_stage *st, struct sys_clone_args *args, pid_t number,
+                       int (*run)(void *));
 
 /* net.c: the network namespace, made by a process of its own beside other work. */
 ERR_MUST_USE int jail_net_start(struct jail_stage *st, struct err *err);

@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A socket knows its namespace; its maker's folder in /proc would have to be built first. */
@@ -51,16 +50,7 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return 0;
     st->net = -1;
     st->net_busy = 1;
-    /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
-     * gave up root is one of them: its place is free in a moment. */
-    pid_t pid = -1;
-    for (int tries = 0; tries < 1000 && pid < 0; tries++) {
-        pid = sys_clone_numbered(&args, 3, make_net, st); /* 2 is the guest's */
-        if (pid == -EAGAIN)
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-        else if (pid < 0)
-            break;
-    }
+    pid_t pid = jail_build_clone(st, &args, 3, make_net); /* 2 is the guest's */
     if (pid < 0) {
         errno = -pid;
         return err_sys(err, "a process that makes the network");

@@ -90,8 +90,14 @@ struct jail_spawn {
     int worker;  /* what locks itself, executable; -1: the program is executed locked */
     const int *binds;
 };
-ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid,
-                            struct jail_layers *ret_layers, void **ret_memory, struct err *err);
+/* What the builder left: all of it stands only if it did its work. */
+struct jail_spawned {
+    pid_t nest;
+    struct jail_layers layers;
+    uint64_t refused; /* tasks that the cgroup had no room for while the jail was built */
+    void *memory;     /* the builder's, for jail_spawn_done */
+};
+ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err *err);
 /* The builder stood in this memory. For when the init above the guest has been waited for; takes NULL. */
 void jail_spawn_done(void *memory);
 

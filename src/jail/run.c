@@ -251,7 +251,14 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .channel = start->channel,
                                    .worker = worker,
                                    .binds = fds + 3};
-        r = jail_spawn(&spawn, &run->nest, &run->out.layers, &run->spawn_memory, err);
+        struct jail_spawned spawned = {0};
+        r = jail_spawn(&spawn, &spawned, err);
+        if (r == 0) {
+            run->nest = spawned.nest;
+            run->out.layers = spawned.layers;
+            run->refused_built = spawned.refused;
+            run->spawn_memory = spawned.memory;
+        }
         if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
             run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -374,7 +381,6 @@ static void on_control(struct jail_run *run)
      */
     if (good && r.type == WIRE_STARTED && run->guest == 0) {
         run->guest = p.sender;
-        run->refused_built = jail_cgroup_refused(&run->cgroup);
         run->body = (int)syscall(SYS_pidfd_open, run->guest, 0);
         jail_notify_expect(run->guest);
     } else if (good && r.type == WIRE_LISTENER && run->fd[LISTENER] < 0) {

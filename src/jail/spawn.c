@@ -127,8 +127,7 @@ void jail_spawn_done(void *memory)
     free(memory);
 }
 
-int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *ret_layers,
-               void **ret_memory, struct err *err)
+int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err *err)
 {
     FD_AUTO proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
@@ -165,8 +164,7 @@ int jail_spawn(const struct jail_spawn *s, pid_t *ret_pid, struct jail_layers *r
         jail_spawn_done(h);
         return r;
     }
-    *ret_pid = h->builder;
-    *ret_layers = h->stage.layers;
-    *ret_memory = h;
+    *ret = (struct jail_spawned){
+        .nest = h->builder, .layers = h->stage.layers, .refused = h->stage.refused, .memory = h};
     return 0;
 }
