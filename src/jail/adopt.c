@@ -60,6 +60,23 @@ void jail_run_clock(struct jail_run *run)
         jail_run_set_timer(run, run->go_ns, 0);
 }
 
+/* A process that has run after run has the other processors busy as it is: its next child is being made there.
+ * When one of its runs last came to us: */
+static uint64_t last_ns;
+
+void jail_run_hand_over(struct jail_run *run)
+{
+    enum { PAUSE = 4 * CLOCK_NS_PER_MS };
+    uint64_t now = clock_now_ns(), last = __atomic_exchange_n(&last_ns, now, __ATOMIC_RELAXED);
+    if (run->guest > 0 && now - last > PAUSE)
+        sys_apart_begin(&run->apart, run->guest);
+}
+
+void jail_run_handed_over(struct jail_run *run)
+{
+    sys_apart_begun(&run->apart, run->guest);
+}
+
 static int watch_all(struct jail_run *run, struct err *err)
 {
     run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -87,7 +104,6 @@ void jail_run_settle(struct jail_run *run, bool time)
     struct stat owner;
     bool session = run->late[0] < 0; /* then what is killed at the end is the guest itself */
     run->unsettled = false;
-    run->guest = jail_pid_behind(session ? run->adopted : run->late[0]);
     run->watch.only = session ? run->guest : 0;
     if (watch_all(run, &err) < 0) { /* nothing runs that is not watched */
         jail_run_force(run, JAIL_END_LOST);
@@ -151,6 +167,7 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
         run->late[1] = child->in;
     }
     child->in = -1;
+    run->guest = jail_pid_behind(child->session ? run->adopted : run->late[0]);
     run->go_ns = clock_now_ns();
     run->unsettled = true;
     *ret_run = run;

@@ -5,6 +5,7 @@
  * processor is the worker's, and the builder has time until that is loaded. */
 #include "jail/inside.h"
 
+#include "sys/apart.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -56,7 +57,7 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return err_sys(err, "a process that makes the network");
     }
     st->net_maker = pid;
-    sys_clone_elsewhere(pid);
+    sys_apart_move(pid);
     return 0;
 }
 

@@ -55,19 +55,3 @@ pid_t sys_clone_numbered(struct sys_clone_args *args, pid_t number, int (*run)(v
     /* before Linux 5.5, or the number is taken: then it is whichever comes next */
     return pid < 0 && pid != -EAGAIN ? sys_clone(args, run, ctx) : pid;
 }
-
-void sys_clone_elsewhere(pid_t pid)
-{
-    cpu_set_t all, others;
-    unsigned here = 0;
-    CPU_ZERO(&all); /* the kernel fills in what it has */
-    if (raw_syscall(SYS_sched_getaffinity, 0, sizeof all, (long)&all, 0, 0) < 0 ||
-        raw_syscall(SYS_getcpu, (long)&here, 0, 0, 0, 0) < 0)
-        return;
-    others = all;
-    CPU_CLR(here, &others);
-    if (CPU_COUNT(&others) > 0 &&
-        raw_syscall(SYS_sched_setaffinity, pid, sizeof others, (long)&others, 0, 0) == 0)
-        raw_syscall(SYS_sched_setaffinity, pid, sizeof all, (long)&all, 0,
-                    0); /* moved, not bound */
-}

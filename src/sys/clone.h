@@ -17,8 +17,4 @@ pid_t sys_clone(const struct sys_clone_args *args, int (*run)(void *), void *ctx
 /* The same with pid NUMBER in its own namespace, if the kernel and the namespace have it to give. */
 pid_t sys_clone_numbered(struct sys_clone_args *args, pid_t number, int (*run)(void *), void *ctx);
 
-/* A new process starts on the processor of its parent, and waits there until that one sleeps. Moved to
- * another one it runs at once. A hint: where there is no other nothing is lost. */
-void sys_clone_elsewhere(pid_t pid);
-
 #endif

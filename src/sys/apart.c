@@ -1,0 +1,56 @@
+/* Three system calls of the scheduler. What a process may use is asked of the kernel each time: it is the caller's,
+ * who may change it, and a set that does not fit ours (more than a thousand processors) turns all of this off. */
+#include "sys/apart.h"
+
+#include "sys/raw.h"
+
+static bool set(pid_t pid, const cpu_set_t *where)
+{
+    return raw_syscall(SYS_sched_setaffinity, pid, sizeof *where, (long)where, 0, 0) == 0;
+}
+
+static bool look(struct sys_apart *a)
+{
+    CPU_ZERO(&a->all); /* the kernel fills in what it has */
+    return raw_syscall(SYS_sched_getaffinity, 0, sizeof a->all, (long)&a->all, 0, 0) >= 0 &&
+           raw_syscall(SYS_getcpu, (long)&a->here, 0, 0, 0, 0) >= 0;
+}
+
+void sys_apart_begin(struct sys_apart *a, pid_t other)
+{
+    a->on = false;
+    if (!look(a))
+        return;
+    cpu_set_t others = a->all;
+    CPU_CLR(a->here, &others);
+    a->on = CPU_COUNT(&others) > 0 && set(other, &others);
+}
+
+void sys_apart_begun(const struct sys_apart *a, pid_t other)
+{
+    if (a->on)
+        set(other, &a->all);
+}
+
+void sys_apart_stay(struct sys_apart *a)
+{
+    cpu_set_t one;
+    if (!a->on)
+        return;
+    CPU_ZERO(&one);
+    CPU_SET(a->here, &one);
+    a->on = set(0, &one);
+}
+
+void sys_apart_stayed(const struct sys_apart *a)
+{
+    if (a->on)
+        set(0, &a->all);
+}
+
+void sys_apart_move(pid_t pid)
+{
+    struct sys_apart a;
+    sys_apart_begin(&a, pid);
+    sys_apart_begun(&a, pid);
+}
