@@ -186,16 +186,39 @@ static int send_environ(struct flow *f, struct err *err)
     return usual ? 0 : flow_worker_environ(&f->worker, s->env, s->envc, err);
 }
 
+static bool in_session(const struct flow *f)
+{
+    return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
+}
+
+/* Children of the pool are all alike. */
+static bool fits_pool(const struct flow_request *req)
+{
+    bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
+                 req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
+    return req->pool && plain && !req->source_too_long &&
+           policy_profile_find(req->profile->name) == req->profile;
+}
+
+/* Nothing is asked for: the holder comes to the door while we are at the gate. */
+int flow_child_knock(struct flow *f, struct err *err)
+{
+    struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
+    (void)err;
+    if (f->req->kind == FLOW_EXEC || in_session(f) || !fits_pool(f->req))
+        return FLOW_GO_ON;
+    if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0 &&
+        pool_client_open(&f->pool, &f->environment, &why) == 0)
+        pool_client_part(&f->pool);
+    return FLOW_GO_ON;
+}
+
 /* Asks the holder for a warm one, if it has one that fits; the answer is awaited later. */
 static bool order(struct flow *f)
 {
     const struct flow_request *req = f->req;
     struct err why = ERR_INIT;
-    bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
-                 req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
-    if (!req->pool || !plain || policy_profile_find(req->profile->name) != req->profile)
-        return false; /* children of the pool are all alike */
-    if (pool_client_open(&f->pool, &f->environment, &why) < 0 || f->pool.sock < 0)
+    if (f->pool.sock < 0)
         return false;
     if (!req->profile->threads)
         f->spec.limits.threads = 0;
@@ -242,15 +265,20 @@ static int build_one(struct flow *f, struct err *err)
     return r < 0 || !f->spec.locks_itself ? r : send_environ(f, err);
 }
 
-static bool becomes_ready(struct flow *f)
+/* 1: it has its job, and is at work on it. 0: it died before it was ready, and has seen nothing of it. */
+static int give_job(struct flow *f, struct err *err)
 {
-    return f->worker.state == FLOW_WORKER_READY ||
-           (carry(f, FLOW_WORKER_STARTING, JUDGE_MS) && f->worker.state == FLOW_WORKER_READY);
-}
-
-static bool in_session(const struct flow *f)
-{
-    return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
+    struct err why = ERR_INIT; /* of one that is dead; its end tells more */
+    f->job.limits = f->result->warm ? &f->spec.limits : NULL;
+    if (flow_worker_early(&f->worker, &f->job))
+        (void)!flow_worker_give(&f->worker, &f->job, &why);
+    if (f->worker.state == FLOW_WORKER_STARTING && !carry(f, FLOW_WORKER_STARTING, JUDGE_MS))
+        return 0;
+    if (f->worker.state == FLOW_WORKER_READY) {
+        int r = flow_worker_give(&f->worker, &f->job, err);
+        return r < 0 ? r : 1;
+    }
+    return f->worker.state == FLOW_WORKER_JUDGING || f->worker.state == FLOW_WORKER_JUDGED;
 }
 
 /* A session's process began long ago: input and variables of this call come to it by the channel. */
@@ -283,7 +311,9 @@ int flow_child_open(struct flow *f, struct err *err)
     f->spec = f->req->spec;
     if (in_session(f))
         return enter_session(f, err);
-    int r = pool_environment_open(&f->environment, f->req->house->policy, err);
+    int r = f->pool.sock >= 0 /* it was opened with the connection */
+                ? 0
+                : pool_environment_open(&f->environment, f->req->house->policy, err);
     if (r < 0)
         return r;
     if (f->req->source_too_long) { /* no child is given it */
@@ -294,21 +324,21 @@ int flow_child_open(struct flow *f, struct err *err)
     return f->ordered ? FLOW_GO_ON : build_one(f, err);
 }
 
-static int child_ready(struct flow *f, struct err *err)
+static int put_to_work(struct flow *f, struct err *err)
 {
     bool ordered = f->ordered;
     int r = ordered ? receive(f, err) : 1;
-    if (r == 1 && becomes_ready(f))
-        return 0;
-    if (r >= 0 && ordered) { /* none, or its template was killed, or it was: nothing is lost yet */
+    if (r == 1)
+        r = give_job(f, err);
+    if (r == 0 && ordered) { /* none, or its template was killed, or it was: nothing is lost yet */
         flow_child_close(f);
         f->result->warm = false;
         r = build_one(f, err);
-        if (r == 0 && becomes_ready(f))
-            return 0;
+        if (r == 0)
+            r = give_job(f, err);
     }
-    if (r < 0)
-        return r;
+    if (r != 0)
+        return r < 0 ? r : 0;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
     err_layer(err, "process");
@@ -388,11 +418,7 @@ int flow_check(struct flow *f, struct err *err)
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;
-    int r = child_ready(f, err);
-    if (r == 0) {
-        f->job.limits = f->result->warm ? &f->spec.limits : NULL;
-        r = flow_worker_give(&f->worker, &f->job, err);
-    }
+    int r = put_to_work(f, err);
     if (r < 0)
         return r;
     if (!carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) || f->worker.state != FLOW_WORKER_JUDGED) {

@@ -33,16 +33,17 @@ static const struct {
     bool always; /* also when an earlier step ended the run */
 } steps[] = {
     /* clang-format off */
-    {"prepare", flow_prepare,    false}, /* the request as data: what is asked, shown and recorded */
-    {"admit",   flow_admit,      false}, /* stop flag, role, breaker, rate, place: cheap */
-    {"child",   flow_child_open, false}, /* a locked child is asked for, or started */
-    {"record",  flow_record,     false}, /* durable before the first byte of the code meets its parser */
-    {"check",   flow_check,      false}, /* the child judges what it would run */
-    {"decide",  flow_decide,     false}, /* people and arena; the plan */
-    {"run",     flow_execute,    false}, /* the first guest byte, and the last */
-    {"collect", flow_collect,    false}, /* files */
-    {"clean",   clean_streams,   true},  /* output */
-    {"settle",  flow_settle,     true},  /* the record of the end; the place is free */
+    {"knock",   flow_child_knock, false}, /* the holder of warm children comes to the door, while we are asked ourselves */
+    {"prepare", flow_prepare,     false}, /* the request as data: what is asked, shown and recorded */
+    {"admit",   flow_admit,       false}, /* stop flag, role, breaker, rate, place: cheap */
+    {"child",   flow_child_open,  false}, /* a locked child is asked for, or started */
+    {"record",  flow_record,      false}, /* durable before the first byte of the code meets its parser */
+    {"check",   flow_check,       false}, /* the child judges what it would run */
+    {"decide",  flow_decide,      false}, /* people and arena; the plan */
+    {"run",     flow_execute,     false}, /* the first guest byte, and the last */
+    {"collect", flow_collect,     false}, /* files */
+    {"clean",   clean_streams,    true},  /* output */
+    {"settle",  flow_settle,      true},  /* the record of the end; the place is free */
     /* clang-format on */
 };
 

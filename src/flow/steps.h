@@ -58,6 +58,7 @@ bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t
                struct buf *answer);
 
 /* child.c: a locked child that waits, and everything about its life. */
+int flow_child_knock(struct flow *f, struct err *err);
 int flow_child_open(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);

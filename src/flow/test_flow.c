@@ -32,7 +32,7 @@ static void begin(enum flow_worker_state state)
     flow_result_init(&result);
     flow_worker_init(&w, sv[0], &result);
     w.state = state;
-    w.job = &job;
+    w.job = state == FLOW_WORKER_STARTING ? NULL : &job;
 }
 
 static void end(void)
@@ -98,6 +98,42 @@ static void table(void)
             end();
         }
     }
+}
+
+/* A job that lies in the socket before the worker is ready. */
+static void early(void)
+{
+    static char source[70000];
+    struct flow_job small = {.kind = FLOW_JOB_RUN, .name = "x", .source = "pass", .len = 4};
+    struct flow_job large = {
+        .kind = FLOW_JOB_RUN, .name = "x", .source = source, .len = sizeof source};
+    struct err err = ERR_INIT;
+    char got[256];
+    begin(FLOW_WORKER_STARTING);
+    tap_ok(!flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) < 0,
+           "not for one that has no rules yet");
+    w.has_rules = true;
+    tap_ok(!flow_worker_early(&w, &large), "not what the socket may not hold");
+    err = (struct err)ERR_INIT;
+    tap_ok(flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) == 0 &&
+               w.state == FLOW_WORKER_STARTING && recv(theirs, got, sizeof got, 0) > 4,
+           "a small one is there before READY");
+    tap_ok(!flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) < 0, "once");
+    say(WIRE_READY);
+    flow_worker_read(&w);
+    tap_ok(w.state == FLOW_WORKER_JUDGING, "READY then means that it is at work");
+    say(WIRE_READY);
+    flow_worker_read(&w);
+    tap_ok(w.state == FLOW_WORKER_BROKEN, "and is said once");
+    end();
+    begin(FLOW_WORKER_STARTING);
+    w.has_rules = true;
+    close(theirs);
+    theirs = dup(w.fd);
+    err = (struct err)ERR_INIT;
+    tap_ok(flow_worker_give(&w, &small, &err) < 0 && w.state == FLOW_WORKER_STARTING && !w.job,
+           "one that is dead has not got it");
+    end();
 }
 
 static void garbage(void)
@@ -220,6 +256,7 @@ static void words(void)
 int main(void)
 {
     table();
+    early();
     garbage();
     names();
     calls();

@@ -128,16 +128,22 @@ int flow_worker_input(struct flow_worker *w, int fd, struct err *err)
     return r < 0 || fd_send(w->fd, &p) < 0 ? err_sys(err, "send to the worker") : 0;
 }
 
+bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job)
+{
+    return w->state == FLOW_WORKER_STARTING && w->has_rules && !w->job && job->len <= PIECE;
+}
+
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
 {
     struct timeval patience = {.tv_sec = 5};
     struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
     struct wire_writer m;
-    if (w->state != FLOW_WORKER_READY || job->len > LIMIT_SOURCE)
+    if ((w->state != FLOW_WORKER_READY && !flow_worker_early(w, job)) || job->len > LIMIT_SOURCE)
         return err_set(err, ERR_STATE, "the worker is not ready for this job");
     setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     w->job = job;
-    w->state = FLOW_WORKER_JUDGING;
+    if (w->state == FLOW_WORKER_READY)
+        w->state = FLOW_WORKER_JUDGING;
     int r = w->has_rules ? 0 : give_rules(w, &b, err);
     if (r == 0)
         r = give_tools(w, &b, err);
@@ -158,6 +164,8 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     r = send_frame(w, &m, 0, err);
     if (w->run)
         jail_run_handed_over(w->run);
+    if (r < 0 && w->state == FLOW_WORKER_STARTING)
+        w->job = NULL; /* it has not got it */
     return r < 0 ? r : give_source(w, &b, first, err);
 }
 
@@ -177,7 +185,7 @@ int flow_worker_go(struct flow_worker *w, struct err *err)
 static bool take_ready(struct flow_worker *w, struct wire_reader *r)
 {
     (void)r;
-    w->state = FLOW_WORKER_READY;
+    w->state = w->job ? FLOW_WORKER_JUDGING : FLOW_WORKER_READY;
     return true;
 }
 

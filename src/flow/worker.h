@@ -70,9 +70,12 @@ ERR_MUST_USE int flow_worker_environ(struct flow_worker *w, const char *const *e
                                      struct err *err);
 ERR_MUST_USE int flow_worker_input(struct flow_worker *w, int fd, struct err *err);
 
-/* Gives it the job; it must be READY. Sleeps at most a few seconds if it does not read. */
+/* Gives it the job; it must be READY, or may have it early. Sleeps at most a few seconds if it does not read. */
 ERR_MUST_USE int flow_worker_give(struct flow_worker *w, const struct flow_job *job,
                                   struct err *err);
+/* A job that fits what the kernel holds for it is best there when the worker starts: it says READY, and need not wait
+ * for what comes back. */
+bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job);
 ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
 
 /* Handles what is there; for jail_sink.channel. False: nothing more will come. */

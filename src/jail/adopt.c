@@ -60,15 +60,9 @@ void jail_run_clock(struct jail_run *run)
         jail_run_set_timer(run, run->go_ns, 0);
 }
 
-/* A process that has run after run has the other processors busy as it is: its next child is being made there.
- * When one of its runs last came to us: */
-static uint64_t last_ns;
-
 void jail_run_hand_over(struct jail_run *run)
 {
-    enum { PAUSE = 4 * CLOCK_NS_PER_MS };
-    uint64_t now = clock_now_ns(), last = __atomic_exchange_n(&last_ns, now, __ATOMIC_RELAXED);
-    if (run->guest > 0 && now - last > PAUSE)
+    if (run->guest > 0 && sys_apart_worth())
         sys_apart_begin(&run->apart, run->guest);
 }
 

@@ -79,9 +79,11 @@ static int launch(void *p)
 
 /* ---- the builder ---- */
 
+#define OWN_FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
 static int own_files(const struct jail_birth *b, struct err *err)
 {
-    if (mount("cordon", JAIL_OWN, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, b->options) < 0)
+    if (mount("cordon", JAIL_OWN, "tmpfs", OWN_FLAGS, b->mounted) < 0)
         return err_sys(err, "mount the child's file system");
     int dir = open(JAIL_OWN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir != JAIL_BIRTH_FILES) /* the lowest that is free */
@@ -117,9 +119,15 @@ int jail_birth_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
+    if (own_files(b, &b->err) < 0) {
+        err_layer(&b->err, "filesystem");
+        return 1;
+    }
     if (!b->spec && !hear_order())
         return 1; /* the template is gone, or has no use for us */
-    if (own_files(b, &b->err) < 0) {
+    if (strcmp(b->mounted, b->options) != 0 &&
+        mount("cordon", JAIL_OWN, "tmpfs", MS_REMOUNT | OWN_FLAGS, b->options) < 0) {
+        err_sys(&b->err, "change the size of the child's file system");
         err_layer(&b->err, "filesystem");
         return 1;
     }

@@ -38,6 +38,14 @@ static int clear_own(struct err *err)
     return 0;
 }
 
+static void file_system(const struct jail_limits *l, char ret_options[JAIL_BIRTH_OPTIONS])
+{
+    memset(ret_options, 0, JAIL_BIRTH_OPTIONS);
+    /* the root and the two folders are ours */
+    snprintf(ret_options, JAIL_BIRTH_OPTIONS, "mode=0755,size=%llu,nr_inodes=%llu",
+             (unsigned long long)l->disk, (unsigned long long)l->inodes + 3);
+}
+
 int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
                       struct err *err)
 {
@@ -56,6 +64,9 @@ int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *
         return err_set(
             err, ERR_MISSING,
             "templates need a kernel with CONFIG_CHECKPOINT_RESTORE (PR_GET_TID_ADDRESS)");
+    struct jail_spec spec;
+    jail_spec_init(&spec);
+    file_system(&spec.limits, n->usual);
     size_t size = (size_t)STACK * JAIL_CHILDREN;
     n->stacks = mmap(NULL, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -187,11 +198,13 @@ static void drop_next(struct jail_nursery *n)
     close_ends(&n->next.ends, THEIRS);
 }
 
-/* Everything but the builder. */
+/* Everything but the builder. Nothing of the interpreter runs from here to the order. */
 static int open_next(struct jail_nursery *n, struct err *err)
 {
     struct jail_ends *e = &n->next.ends;
     drop_next(n); /* it died */
+    if (!one_thread(n))
+        return err_set(err, ERR_STATE, "the template has more than one thread");
     n->next.slot = free_slot(n);
     if (n->next.slot == JAIL_CHILDREN)
         return err_set(err, ERR_LIMIT, "this template has %d children", JAIL_CHILDREN);
@@ -200,6 +213,7 @@ static int open_next(struct jail_nursery *n, struct err *err)
                                    .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS],
                                            e->channel[THEIRS], e->ready[THEIRS], e->control[THEIRS],
                                            n->proc, n->ruleset}};
+    memcpy(n->birth.mounted, n->usual, sizeof n->usual);
     return r;
 }
 
@@ -222,10 +236,10 @@ static int spawn(struct jail_nursery *n, const struct jail_spec *spec, struct er
     struct jail_birth *b = &n->birth;
     b->spec = spec;
     b->stack = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER;
-    /* the root and the two folders are ours */
-    snprintf(b->options, sizeof b->options, "mode=0755,size=%llu,nr_inodes=%llu",
-             (unsigned long long)spec->limits.disk, (unsigned long long)spec->limits.inodes + 3);
+    file_system(&spec->limits, b->options);
+    memcpy(n->usual, b->options, sizeof n->usual);
     if (!n->next.pid) {
+        memcpy(b->mounted, b->options, sizeof b->mounted);
         if (clone_builder(n, err) < 0)
             return err->code;
     } else if (send(n->next.ends.ready[OURS], &order, 1, MSG_NOSIGNAL) != 1) {
@@ -241,8 +255,6 @@ int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *pla
     struct jail_ends *e = &n->next.ends;
     plan_to_spec(plan, &spec);
     int r = jail_spec_check(&spec, err);
-    if (r == 0 && !one_thread(n))
-        r = err_set(err, ERR_STATE, "the template has more than one thread");
     if (r == 0 && !next_waits(n))
         r = open_next(n, err);
     if (r == 0) {

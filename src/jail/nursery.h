@@ -18,15 +18,17 @@
 #define JAIL_CHILDREN 4096 /* of one template, alive at the same time */
 
 /* birth.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
- * It makes the namespaces and waits for an order; what it needs of that is read before the launcher speaks;
- * what it fails with is in ERR. */
+ * It makes the namespaces and a file system like the last one's, and waits for an order; what it needs of that is
+ * read before the launcher speaks; what it fails with is in ERR. */
 struct jail_nursery;
+#define JAIL_BIRTH_OPTIONS 96
 struct jail_birth {
     const struct jail_nursery *nursery;
-    const struct jail_spec *spec; /* of the order, as the rest below */
-    int fds[8];                   /* onto JAIL_BIRTH_* */
-    char options[96];             /* of its file system */
-    char *stack;                  /* of the launcher: the template's own, further down */
+    int fds[8];                       /* onto JAIL_BIRTH_* */
+    char mounted[JAIL_BIRTH_OPTIONS]; /* options of its file system as it is */
+    const struct jail_spec *spec;     /* of the order, as the rest below */
+    char options[JAIL_BIRTH_OPTIONS]; /* of its file system */
+    char *stack;                      /* of the launcher: the template's own, further down */
     struct err err;
 };
 
@@ -42,8 +44,9 @@ struct jail_nursery {
     int *tid;              /* where the C library keeps the number of its one thread */
     char *stacks;          /* one small stack for the builder of each child */
     pid_t builders[JAIL_CHILDREN];
-    size_t used; /* no slot from here on was ever taken */
-    /* The next child's builder, which waits for its order with everything that no order changes. */
+    size_t used;                    /* no slot from here on was ever taken */
+    char usual[JAIL_BIRTH_OPTIONS]; /* what the last child's file system was made with */
+    /* The next child's builder, which waits for its order with everything that most orders do not change. */
     struct {
         pid_t pid; /* 0: there is none */
         size_t slot;

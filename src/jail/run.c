@@ -309,6 +309,7 @@ void jail_run_free(struct jail_run *run)
 {
     if (!run)
         return;
+    sys_apart_note_end();
     jail_run_reap(run);
     jail_feed_stop(&run->feed);
     for (int s = 0; s < SOURCES; s++)

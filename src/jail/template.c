@@ -89,6 +89,8 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
 {
     static struct jail_nursery nursery;
     static struct queue queue;
+    enum { IDLE_MS = 2 };
+    bool idle = false;
     sigset_t all, child;
     sigfillset(&all);
     sigemptyset(&child);
@@ -103,11 +105,14 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
             {.fd = queue.count < EXPECTED ? JAIL_FD_CHANNEL : -1, .events = POLLIN},
             {.fd = queue.count ? queue.births[queue.first].ready : -1, .events = POLLIN},
             {.fd = signals, .events = POLLIN}};
-        if (queue.count == 0 && poll(p, 1, 0) == 0) /* nobody waits: the time to prepare */
-            jail_nursery_prepare(&nursery);
-        int ready = poll(p, 3, queue.count ? FD_PATIENCE_MS : -1);
+        int ready = poll(p, 3, queue.count ? FD_PATIENCE_MS : idle ? -1 : IDLE_MS);
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "poll");
+        idle = ready == 0 && !queue.count;
+        if (idle) { /* nobody waits, and the last child is on its way: the time to prepare */
+            jail_nursery_prepare(&nursery);
+            continue;
+        }
         if (ready == 0) { /* it hangs: its end is an answer, too */
             jail_child_kill(&queue.births[queue.first].child);
             p[1].revents = POLLIN;

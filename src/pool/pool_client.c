@@ -2,6 +2,8 @@
  * may be stopped or stuck: every wait here has an end. */
 #include "pool/pool_client.h"
 
+#include "pool/place.h"
+#include "sys/apart.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -227,7 +229,7 @@ int pool_client_ahead(struct pool_client *c, const struct pool_lease *lease, str
     return r;
 }
 
-int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+static int order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
 {
     const struct pool_request q = lease_request(lease);
     if (c->sock < 0)
@@ -237,6 +239,31 @@ int pool_client_order(struct pool_client *c, const struct pool_lease *lease, str
         return 0; /* it is on its way */
     int r = c->ahead ? drop_ahead(c, err) : 0;
     return r < 0 ? r : send_request(c, &q, -1, err);
+}
+
+static pid_t place_holder(const struct pool_client *c, struct sys_apart *ret)
+{
+    pid_t holder = 0;
+    ret->on = false;
+    if (c->sock >= 0 && sys_apart_worth() && pool_place_peer_is_us(c->sock, &holder) && holder > 0)
+        sys_apart_begin(ret, holder);
+    return holder;
+}
+
+void pool_client_part(const struct pool_client *c)
+{
+    struct sys_apart apart;
+    pid_t holder = place_holder(c, &apart);
+    sys_apart_begun(&apart, holder);
+}
+
+int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+{
+    struct sys_apart apart;
+    pid_t holder = place_holder(c, &apart);
+    int r = order(c, lease, err);
+    sys_apart_begun(&apart, holder);
+    return r;
 }
 
 int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
@@ -254,7 +281,7 @@ int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
     /* That was then: there may be one now, or another patience; and a template may have died since. */
     r = ret->declined ? 0 : give_back(c, ret_child, err);
     if (r == 0)
-        r = pool_client_order(c, lease, err);
+        r = order(c, lease, err);
     return r < 0 ? r : take_loan(c, lease->patience_ms, ret_child, ret, err);
 }
 
@@ -263,7 +290,7 @@ int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
                       struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
     const struct pool_lease lease = {profile, packages, *limits, patience_ms};
-    int r = pool_client_order(c, &lease, err);
+    int r = order(c, &lease, err);
     return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
 

@@ -54,6 +54,9 @@ struct pool_lease {
     struct jail_limits limits;
     uint64_t patience_ms;
 };
+/* The caller has work of its own before it asks, and while it waits: the holder does its part on another processor. A
+ * hint, and pool_client_order gives it, too. */
+void pool_client_part(const struct pool_client *c);
 ERR_MUST_USE int pool_client_order(struct pool_client *c, const struct pool_lease *lease,
                                    struct err *err);
 ERR_MUST_USE int pool_client_take(struct pool_client *c, const struct pool_lease *lease,

@@ -2,7 +2,23 @@
  * who may change it, and a set that does not fit ours (more than a thousand processors) turns all of this off. */
 #include "sys/apart.h"
 
+#include "base/clock.h"
 #include "sys/raw.h"
+
+#include <stdint.h>
+
+static uint64_t end_ns;
+
+void sys_apart_note_end(void)
+{
+    __atomic_store_n(&end_ns, clock_now_ns(), __ATOMIC_RELAXED);
+}
+
+bool sys_apart_worth(void)
+{
+    enum { PAUSE = 4 * CLOCK_NS_PER_MS };
+    return clock_now_ns() - __atomic_load_n(&end_ns, __ATOMIC_RELAXED) > PAUSE;
+}
 
 static bool set(pid_t pid, const cpu_set_t *where)
 {

@@ -18,6 +18,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* A process that has run after run has the other processors busy as it is: what it will need next is being made
+ * there. Whether it is worth while: it noted no end of a run for a few milliseconds. */
+void sys_apart_note_end(void);
+bool sys_apart_worth(void);
+
 struct sys_apart {
     bool on;       /* there are two processors for us, and the other one is ours to place */
     unsigned here; /* where we were */
@@ -28,9 +33,8 @@ struct sys_apart {
 void sys_apart_begin(struct sys_apart *a, pid_t other);
 void sys_apart_begun(const struct sys_apart *a, pid_t other);
 
-/* We are about to sleep until the other one has something for us. Between the two we are bound to this processor,
- * for it is not where we would best wait. Nothing else may happen there: a thread or a process made between them
- * would be bound for good. */
+/* We are about to sleep until the other one has something for us. Between the two we are bound to this processor.
+ * Nothing else may happen there: a thread or a process made between them would be bound for good. */
 void sys_apart_stay(struct sys_apart *a);
 void sys_apart_stayed(const struct sys_apart *a);
 

@@ -43,6 +43,15 @@ def ours():
     return found
 
 
+def at_rest():
+    """The same when nothing comes or goes any more: a template prepares its next child a little later."""
+    def still():
+        before = ours()
+        time.sleep(0.2)
+        return before if before == ours() else None
+    return until(still) or {}
+
+
 def proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_text()
@@ -165,7 +174,7 @@ def pool(u):
 
     # a client that is killed in the middle of a run
     u.full("strict")
-    quiet = ours()
+    quiet = at_rest()
     client = subprocess.Popen(programs.command(["run", "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, cwd="/",
                               stdout=subprocess.DEVNULL)
     client.stdin.write(b"while True: pass\n")
