@@ -394,13 +394,22 @@ static double throughput(void)
     return rate;
 }
 
-static long available_kb(void)
+/* Memory that processes take, the kernel's own for them included. Not what is free: that has the kernel's lists of
+ * pages for each processor in it, which are larger than sixty children. */
+static long taken_kb(void)
 {
+    static const char *const kinds[] = {
+        "AnonPages:",    "Shmem:",      "PageTables:", "KernelStack:",
+        "SReclaimable:", "SUnreclaim:", "Percpu:"};
     char text[4096];
-    const char *at = fd_read_file(AT_FDCWD, "/proc/meminfo", text, sizeof text) > 0
-                         ? strstr(text, "MemAvailable:")
-                         : NULL;
-    return at ? strtol(at + 13, NULL, 10) : -1;
+    long sum = 0;
+    if (fd_read_file(AT_FDCWD, "/proc/meminfo", text, sizeof text) <= 0)
+        return 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *at = strstr(text, kinds[i]);
+        sum += at ? strtol(at + strlen(kinds[i]), NULL, 10) : 0;
+    }
+    return sum;
 }
 
 static int set_warm(const char *profile, uint64_t warm, struct err *err)
@@ -421,18 +430,18 @@ static int set_warm(const char *profile, uint64_t warm, struct err *err)
  * take and give memory meanwhile. */
 static double idle_mb(void)
 {
-    enum { LOOKS = 5 };
+    enum { LOOKS = 3 };
     struct err err = ERR_INIT;
     double each[LOOKS];
     for (int i = 0; i < LOOKS; i++) {
         if (set_warm("strict", 4, &err) < 0)
             return INFINITY; /* no child, no figure */
-        sleep(1);
-        long before = available_kb();
+        sleep(2);
+        long before = taken_kb();
         if (set_warm("strict", 64, &err) < 0)
             return INFINITY; /* no child, no figure */
-        sleep(1);
-        each[i] = (double)(before - available_kb()) / 60 / 1024;
+        sleep(3);
+        each[i] = (double)(taken_kb() - before) / 60 / 1024;
     }
     (void)!set_warm("strict", 8, &err);
     qsort(each, LOOKS, sizeof *each, by_value);
@@ -479,7 +488,7 @@ static int report(double rate, double idle, const double mean[2])
     printf("%-36s %8.0f a second  800 %s\n", "warm runs, two clients", rate,
            rate >= 800 ? "met" : "missed");
     printf("%-36s %8.2f MB  1.1 %s\n", "idle warm child, kernel included", idle,
-           idle <= 1.1 ? "met" : "missed");
+           idle > 0 && idle <= 1.1 ? "met" : "missed");
     puts("The ratios are of p50. Absolute times prove nothing: they are this machine's in this "
          "minute.");
     return missed || rate < 800 || idle > 1.1;
