@@ -229,6 +229,11 @@ static bool order(struct flow *f)
     f->lease = (struct pool_lease){req->profile->name, packages, f->spec.limits, LEASE_PATIENCE_MS};
     if (pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
+    /* A holder with many clients lets those go that say nothing, and we may have stood in line for long. */
+    pool_client_close(&f->pool);
+    if (pool_client_open(&f->pool, &f->environment, &why) == 0 && f->pool.sock >= 0 &&
+        pool_client_order(&f->pool, &f->lease, &why) == 0)
+        return true;
     pool_client_close(&f->pool);
     return false;
 }

@@ -236,6 +236,43 @@ def strangers(u):
 
 # --- sessions ---------------------------------------------------------------------------------------
 
+def in_line(u):
+    """Who stands in line at the gate has knocked already, and said nothing: others may have taken its seat when its turn comes."""
+    if u.who == "user" and os.geteuid() == 0:
+        return  # the holder does not listen to us
+    path = next(pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"], "run").glob("holder-*.sock"))
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cordon-policy-", dir="/var/tmp"))
+    (top / "narrow.yaml").write_text("rates: {concurrent: 1}\n")
+    u.full("strict")
+    clients, leases = u.status()["clients"], u.status()["leases"]
+
+    def start(source):
+        p = subprocess.Popen(programs.command(["run", "--json", "--timeout", "20s", "--policy", str(top / "narrow.yaml"), "-"], u.who),
+                             env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+        p.stdin.write(source)
+        p.stdin.close()
+        return p
+
+    first = start(b"while True: pass\n")
+    u.ok(until(lambda: u.template("strict").get("lent") == 1), "one runs, and there is no second place")
+    second = start(b"print(1)\n")
+    u.ok(until(lambda: u.status()["clients"] >= clients + 2), "the next has knocked, and stands in line", u.status())
+    crowd = []
+    for _ in range(256):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.connect(str(path))
+        crowd.append(s)
+    first.send_signal(signal.SIGTERM)
+    first.wait()
+    for s in crowd:
+        s.close()
+    out = second.stdout.read()
+    second.wait()
+    r = json.loads(out or "{}")
+    u.ok(r.get("stdout") == "1\n" and u.status()["leases"] == leases + 2, "its seat was lost to a crowd: it knocks again, and has a warm child", r, u.status())
+    shutil.rmtree(top)
+
+
 def sessions(u):
     s = u.new("--profile", "standard", "--env", "ONE=1")
     u.ok(re.fullmatch(r"s-[0-9a-f]{8}", s), "a session is made", s)
@@ -623,6 +660,7 @@ for who in tapsys.users():
     atexit.register(user, "pool", "stop", "--force")  # also when the test itself breaks
     pool(user)
     strangers(user)
+    in_line(user)
     sessions(user)
     session_ends(user)
     forks(user)
