@@ -110,11 +110,29 @@ def finish(p):
         return p.returncode, {}, err.decode() + out.decode()
 
 
+def sleeping(seconds):
+    """How many programs are at it: who has a place may not have started its program yet, and is refused by a stop, not ended."""
+    def is_one(p):
+        try:
+            return (p / "cmdline").read_bytes().startswith(f"/bin/sleep\0{seconds}\0".encode())
+        except OSError:
+            return False
+    return sum(is_one(p) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit())
+
+
+def all_sleep(count, seconds):
+    for _ in range(600):
+        if sleeping(seconds) == count:
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def stop_and_resume(who):
     s = State(who)
     mark = 9000000 + os.getpid()  # seconds that no other test sleeps
     runs = [s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark), *["0"] * i) for i in range(5)]
-    tap.ok(s.wait_for(5), f"{who}: five programs run", s.listed())
+    tap.ok(s.wait_for(5) and all_sleep(5, mark), f"{who}: five programs run", s.listed(), sleeping(mark))
     r = s.run("stop", "--json", "--why", "a\x1b[31mtest\nof it")
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
