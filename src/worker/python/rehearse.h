@@ -8,7 +8,10 @@
 #ifndef WORKER_PYTHON_REHEARSE_H
 #define WORKER_PYTHON_REHEARSE_H
 
-/* IMPORTS: modules that were loaded ahead, separated by commas; NULL: none. 0: it went as it should. */
-int py_rehearse(const char *imports);
+#include <stdbool.h>
+
+/* IMPORTS: modules that were loaded ahead, separated by commas; NULL: none. Or a program that does no more than
+ * print. 0: it went as it should. */
+int py_rehearse(const char *imports, bool only_print);
 
 #endif

@@ -5,7 +5,8 @@
  *
  * Which pages a child will touch is seen in a rehearsal: a fork of the template serves one small program and then
  * looks at its own page table. Children fetch them with one call a range, which is cheaper by half than one
- * fault a page, and need not run such a program themselves.
+ * fault a page, and need not run such a program themselves. There are two: what a program writes that only prints,
+ * every program will write, and that is fetched also when somebody waits already; the rest while nobody does.
  *
  * Only what the C library never moves is settled: its main heap, data of libraries, the interpreter's
  * arenas. A block that it got by mmap could be grown by mremap, and behind the file's end there is nothing.
@@ -233,10 +234,11 @@ static int settle_data(const struct map *maps, size_t count)
 /* ---- the rehearsal ---- */
 
 /* What a child will need. */
-static struct {
+static struct needs {
     struct range write[NEEDS];
     uintptr_t read[NEEDS]; /* a page of each window */
     size_t writes, reads;
+    size_t always; /* of the writes, how many at their beginning are every program's */
 } needs;
 
 #define PAGE_PRESENT   (1ULL << 63)
@@ -277,10 +279,10 @@ static int look_at(int pagemap, const struct range *r)
 
 /* In a fork: does what a child will do, and tells which pages that took. */
 static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size_t count,
-                                int (*rehearse)(const char *), const char *with)
+                                py_settle_rehearse *rehearse, const char *with, bool only_print)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (rehearse(with) < 0)
+    if (rehearse(with, only_print) < 0)
         _exit(1);
     int r = pagemap < 0 ? -1 : 0;
     for (size_t i = 0; r == 0 && i < count; i++)
@@ -290,7 +292,8 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
     _exit(write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
 }
 
-static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *with)
+static bool hold_rehearsal(int proc, py_settle_rehearse *rehearse, const char *with,
+                           bool only_print)
 {
     struct map maps[RANGES];
     int tell[2], status = -1;
@@ -299,7 +302,7 @@ static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *
         return false;
     pid_t pid = fork();
     if (pid == 0)
-        rehearsal(proc, tell[1], maps, count, rehearse, with);
+        rehearsal(proc, tell[1], maps, count, rehearse, with, only_print);
     close(tell[1]);
     for (ssize_t n = pid; n > 0 && have<sizeof needs; have += n> 0 ? (size_t)n : 0)
         n = read(tell[0], (char *)&needs + have, sizeof needs - have);
@@ -307,6 +310,52 @@ static bool hold_rehearsal(int proc, int (*rehearse)(const char *), const char *
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return have == sizeof needs && status == 0;
+}
+
+static void add_write(struct needs *to, uintptr_t at, uintptr_t end)
+{
+    if (at < end && to->writes < NEEDS)
+        to->write[to->writes++] = (struct range){at, end - at};
+}
+
+/* Those of LEAST to the beginning, and none of them twice. Both lists are in the order of addresses. */
+static void put_first(struct needs *least, const struct needs *usual)
+{
+    const size_t count = least->always = least->writes;
+    for (size_t i = 0; i < usual->writes; i++) {
+        uintptr_t at = usual->write[i].at, end = at + usual->write[i].len;
+        for (size_t k = 0; k < count; k++) {
+            const struct range *had = &least->write[k];
+            if (had->at + had->len <= at || had->at >= end)
+                continue;
+            add_write(least, at, had->at);
+            at = had->at + had->len;
+        }
+        add_write(least, at, end);
+    }
+    memcpy(least->read, usual->read, sizeof least->read);
+    least->reads = usual->reads;
+}
+
+/* A profile may refuse what was loaded ahead for others, and a kernel may not tell. What is written down on the way is
+ * in memory that goes again: every fork would copy it. */
+static void find_needs(int proc, py_settle_rehearse *rehearse, const char *with)
+{
+    struct needs *least =
+        mmap(NULL, sizeof *least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool known = least != MAP_FAILED && hold_rehearsal(proc, rehearse, NULL, true);
+    if (known)
+        *least = needs;
+    memset(&needs, 0, sizeof needs);
+    if (!hold_rehearsal(proc, rehearse, with, false) &&
+        (!with || !hold_rehearsal(proc, rehearse, NULL, false)))
+        memset(&needs, 0, sizeof needs);
+    if (known && needs.writes) {
+        put_first(least, &needs);
+        needs = *least;
+    }
+    if (least != MAP_FAILED)
+        munmap(least, sizeof *least);
 }
 
 /* The code that every child runs: the interpreter's and the C library's. Other libraries' would cost more memory
@@ -326,15 +375,13 @@ static int settle_code(int proc)
     return n ? settle(ranges, n, PROT_READ | PROT_EXEC) : 0;
 }
 
-int py_settle(int proc, int (*rehearse)(const char *), const char *with, struct err *err)
+int py_settle(int proc, py_settle_rehearse *rehearse, const char *with, struct err *err)
 {
     struct map maps[RANGES];
     arenas.watched = false;
     if (settle_data(maps, find_maps(proc, maps)) < 0)
         return err_sys(err, "settle the template's memory");
-    /* A profile may refuse what was loaded ahead for others. */
-    if (!hold_rehearsal(proc, rehearse, with) && (!with || !hold_rehearsal(proc, rehearse, NULL)))
-        needs.writes = needs.reads = 0;
+    find_needs(proc, rehearse, with);
     return settle_code(proc) < 0 ? err_sys(err, "settle the template's code") : 0;
 }
 
@@ -348,7 +395,7 @@ bool py_settle_fetch(bool (*stop)(void))
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < needs.writes; i++) {
-        if (enough(i, stop))
+        if (i >= needs.always && enough(i - needs.always, stop))
             return true;
         if (madvise((void *)needs.write[i].at, needs.write[i].len, MADV_POPULATE_WRITE) < 0)
             return false; /* an older kernel */

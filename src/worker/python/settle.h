@@ -16,13 +16,16 @@
 /* Before the interpreter is started: from then on it is known where its objects lie. */
 void py_settle_watch(void);
 
+/* What a run does, with WITH or a NULL, or no more than a run that only prints. 0: it went as it should. */
+typedef int py_settle_rehearse(const char *with, bool only_print);
+
 /* In the template, at the very end. PROC: /proc. REHEARSE is called with WITH in a process of its own, or with NULL if that
- * went wrong, and gives 0 if it went as it should. From here on nothing of the interpreter may be touched in
- * the template. What the kernel cannot give is left out. */
-ERR_MUST_USE int py_settle(int proc, int (*rehearse)(const char *with), const char *with,
+ * went wrong. From here on nothing of the interpreter may be touched in the template. What the kernel cannot give is
+ * left out. */
+ERR_MUST_USE int py_settle(int proc, py_settle_rehearse *rehearse, const char *with,
                            struct err *err);
 
-/* In a child; until STOP says that there is better to do. False: nothing is known about what it will touch (it then
+/* In a child: what every program writes, and more until STOP says that there is better to do. False: nothing is known about what it will touch (it then
  * finds out by itself). */
 bool py_settle_fetch(bool (*stop)(void));
 
