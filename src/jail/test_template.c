@@ -257,11 +257,24 @@ static unsigned long rss_kb(const char *path)
     return at ? strtoul(at + 6, NULL, 10) : 0;
 }
 
+/* When it was started, in ticks since the boot; 0: it is gone. A pid tells nothing: they come around again. */
+static unsigned long long birthday(long pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
 /* Ours: every process that this very program is, besides us. The oldest one is the template. */
 static struct count look(void)
 {
     struct count c = {.fds = fd_count_names("/proc/self/fd"), .rss = rss_kb("/proc/self/status")};
     long oldest = 0;
+    unsigned long long first = 0;
     char name[32];
     snprintf(name, sizeof name, TEST_GUEST_NAME "\n", (int)getpid());
     DIR *d = opendir("/proc");
@@ -273,7 +286,11 @@ static struct count look(void)
             strcmp(comm, name) != 0)
             continue;
         c.processes++;
-        oldest = !oldest || pid < oldest ? pid : oldest;
+        unsigned long long born = birthday(pid);
+        if (born && (!first || born < first)) {
+            first = born;
+            oldest = pid;
+        }
     }
     if (d)
         closedir(d);
@@ -299,15 +316,17 @@ static bool one_of_many(struct jail_template *tpl)
     return good;
 }
 
-/* Twice the same in a row: nobody dies, and nobody is made. */
+/* The same for a while: nobody dies any more, and nobody is made. */
 static void settle(struct count *c, unsigned want)
 {
     struct count last = look();
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0, same = 0; i < 500 && same < 5; i++) {
         usleep(10000);
         *c = look();
-        if (c->processes == want && last.processes == want && c->template_fds == last.template_fds)
-            return;
+        same =
+            c->processes == want && last.processes == want && c->template_fds == last.template_fds
+                ? same + 1
+                : 0;
         last = *c;
     }
 }
