@@ -61,7 +61,7 @@ static struct row {
                    1.0 / 5},
     [FORK] = {"fork of a live session", "variables and files", 1.0 / 4},
 };
-static char dir[] = "/tmp/cordon-bench-XXXXXX", build[3584];
+static char dir[] = "/tmp/cordon-bench-XXXXXX", bin[64];
 /* A round has each case a few times in a row: then it, too, and not only the peer that came before, has the caches to
  * itself; and the cases still share the machine's good and bad minutes. */
 enum { IN_A_ROW = 5, UNCOUNTED = 3 };
@@ -216,8 +216,8 @@ static double flow_once(struct flow_house *house, struct err *err)
                                .python = python,
                                .stop = -1,
                                .pool = true};
-    snprintf(nest, sizeof nest, "%s/cordon-nest", build);
-    snprintf(python, sizeof python, "%s/cordon-python", build);
+    snprintf(nest, sizeof nest, "%s/cordon-nest", bin);
+    snprintf(python, sizeof python, "%s/cordon-python", bin);
     jail_spec_init(&req.spec);
     req.spec.env = env;
     req.spec.envc = 4;
@@ -290,13 +290,13 @@ static double once(int i, struct flow_house *house, struct err *err)
         return spawn_once(words);
     }
     case START:
-        snprintf(program, sizeof program, "%s/bench/python_start", build);
+        snprintf(program, sizeof program, "%s/python_start", bin);
         return spawn_once((const char *[]){program, NULL});
     case EXEC:
-        snprintf(cordon, sizeof cordon, "%s/cordon", build);
+        snprintf(cordon, sizeof cordon, "%s/cordon", bin);
         return spawn_once((const char *[]){cordon, "exec", "--", "/bin/true", NULL});
     case ONESHOT:
-        snprintf(cordon, sizeof cordon, "%s/cordon", build);
+        snprintf(cordon, sizeof cordon, "%s/cordon", bin);
         snprintf(program, sizeof program, "%s/pass.py", dir);
         return spawn_once(
             (const char *[]){cordon, "run", "--policy", "no-pool.yaml", program, NULL});
@@ -474,16 +474,17 @@ static int report(double rate, double idle, const double mean[2])
         missed = missed || p95 > 1.0 / 9;
     }
     if (!rows[FLOW].off) {
-        const double own_ms = own[rounds * IN_A_ROW / 2] / 1000, busy_ratio = mean[1] / mean[0];
+        const double own_ms = own[rounds * IN_A_ROW / 2] / 1000, busy_ratio = mean[1] / mean[0],
+                     cold_ratio = rows[FLOW].p50 / rows[WARM_NEW].p50;
         puts("gate, output and audit");
         printf("  %-34s %8.3f ms   a part of it while the holder looks for a child\n",
                "their own steps, after a pause", own_ms);
-        printf("  %-34s %8.3f of the run without them\n", "after a pause, caches cold",
-               rows[FLOW].p50 / rows[WARM_NEW].p50);
+        printf("  %-34s %8.3f of the run without them  1.100 %s\n", "after a pause, caches cold",
+               cold_ratio, cold_ratio <= 1.1 ? "met" : "missed");
         printf("  %-34s %8.3f of the run without them (%.3f ms)  1.100 %s\n",
                "one run after the other", busy_ratio, mean[0],
                busy_ratio <= 1.1 ? "met" : "missed");
-        missed = missed || busy_ratio > 1.1;
+        missed = missed || busy_ratio > 1.1 || cold_ratio > 1.1;
     }
     printf("%-36s %8.0f a second  800 %s\n", "warm runs, two clients", rate,
            rate >= 800 ? "met" : "missed");
@@ -507,7 +508,7 @@ static int prepare(struct flow_house *house, struct err *err)
     jail_spec_init(&spec);
     plan.limits = spec.limits;
     plan.limits.threads = 0;
-    snprintf(path, sizeof path, "%s/cordon-holder", build);
+    snprintf(path, sizeof path, "%s/cordon-holder", bin);
     int r = pool_client_start(&c, NULL, path, NULL, err);
     if (r == 0)
         r = pool_client_new(&c, &plan, &child, &answer, err);
@@ -535,6 +536,24 @@ static bool write_file(const char *name, const char *text)
     return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
+/* Copies, as if installed: they were written at once, like the peers', so that the page cache holds them in large
+ * pieces; the linker writes here and there. */
+static bool copy_programs(const char *build)
+{
+    static const char *const names[] = {"cordon",        "cordon-nest",   "cordon-cell",
+                                        "cordon-python", "cordon-holder", "bench/python_start"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char paths[NAMES][4096];
+    const char *cp[NAMES + 4] = {"/bin/cp", "-a"};
+    snprintf(bin, sizeof bin, "%s/bin", dir);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%s", build, names[i]);
+        cp[2 + i] = paths[i];
+    }
+    cp[2 + NAMES] = bin;
+    return mkdir(bin, 0755) == 0 && spawn_once(cp) >= 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char policy[] =
@@ -551,8 +570,9 @@ int main(int argc, char **argv)
         fputs("usage: python_bench BUILD [--rounds N]\n", stderr);
         return 2;
     }
-    snprintf(build, sizeof build, "%s", argv[1]);
     if (!mkdtemp(dir) || chmod(dir, 0700) < 0 || chdir(dir) < 0)
+        return 2;
+    if (!copy_programs(argv[1]))
         return 2;
     snprintf(path, sizeof path, "%s/cordon", dir);
     if (mkdir(path, 0700) < 0 || !write_file("cordon/policy.yaml", policy) ||
