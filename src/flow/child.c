@@ -207,9 +207,8 @@ int flow_child_knock(struct flow *f, struct err *err)
     (void)err;
     if (f->req->kind == FLOW_EXEC || in_session(f) || !fits_pool(f->req))
         return FLOW_GO_ON;
-    if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0 &&
-        pool_client_open(&f->pool, &f->environment, &why) == 0)
-        pool_client_part(&f->pool);
+    if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0)
+        (void)!pool_client_knock(&f->pool, &f->environment, &why);
     return FLOW_GO_ON;
 }
 

@@ -250,11 +250,22 @@ static pid_t place_holder(const struct pool_client *c, struct sys_apart *ret)
     return holder;
 }
 
-void pool_client_part(const struct pool_client *c)
+int pool_client_knock(struct pool_client *ret, const struct pool_environment *e, struct err *err)
 {
-    struct sys_apart apart;
-    pid_t holder = place_holder(c, &apart);
-    sys_apart_begun(&apart, holder);
+    static pid_t last; /* a hint, for it wakes as soon as we are connected */
+    struct sys_apart apart = {0};
+    const pid_t guess = __atomic_load_n(&last, __ATOMIC_RELAXED);
+    pid_t holder = 0;
+    if (guess && sys_apart_worth())
+        sys_apart_begin(&apart, guess);
+    int r = pool_client_open(ret, e, err);
+    sys_apart_begun(&apart, guess);
+    if (r < 0 || ret->sock < 0 || !pool_place_peer_is_us(ret->sock, &holder) || holder == guess)
+        return r;
+    __atomic_store_n(&last, holder, __ATOMIC_RELAXED);
+    if (holder > 0 && sys_apart_worth())
+        sys_apart_move(holder);
+    return r;
 }
 
 int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)

@@ -54,9 +54,10 @@ struct pool_lease {
     struct jail_limits limits;
     uint64_t patience_ms;
 };
-/* The caller has work of its own before it asks, and while it waits: the holder does its part on another processor. A
- * hint, and pool_client_order gives it, too. */
-void pool_client_part(const struct pool_client *c);
+/* As pool_client_open, for a caller who has work of its own before it asks: the holder does its part on another
+ * processor. So it does after pool_client_order. */
+ERR_MUST_USE int pool_client_knock(struct pool_client *ret, const struct pool_environment *e,
+                                   struct err *err);
 ERR_MUST_USE int pool_client_order(struct pool_client *c, const struct pool_lease *lease,
                                    struct err *err);
 ERR_MUST_USE int pool_client_take(struct pool_client *c, const struct pool_lease *lease,

@@ -1,5 +1,5 @@
-/* Three system calls of the scheduler. What a process may use is asked of the kernel each time: it is the caller's,
- * who may change it, and a set that does not fit ours (more than a thousand processors) turns all of this off. */
+/* Three system calls of the scheduler. What a process may use is asked of the kernel each time: it is its owner's, who
+ * may change it, and a set that does not fit ours (more than a thousand processors) turns all of this off. */
 #include "sys/apart.h"
 
 #include "base/clock.h"
@@ -25,19 +25,19 @@ static bool set(pid_t pid, const cpu_set_t *where)
     return raw_syscall(SYS_sched_setaffinity, pid, sizeof *where, (long)where, 0, 0) == 0;
 }
 
-static bool look(struct sys_apart *a)
+static bool ask(pid_t pid, cpu_set_t *ret)
 {
-    CPU_ZERO(&a->all); /* the kernel fills in what it has */
-    return raw_syscall(SYS_sched_getaffinity, 0, sizeof a->all, (long)&a->all, 0, 0) >= 0 &&
-           raw_syscall(SYS_getcpu, (long)&a->here, 0, 0, 0, 0) >= 0;
+    CPU_ZERO(ret); /* the kernel fills in what it has */
+    return raw_syscall(SYS_sched_getaffinity, pid, sizeof *ret, (long)ret, 0, 0) >= 0;
 }
 
+/* What it may use is the other one's own and is given back as it was, whoever that is by now. */
 void sys_apart_begin(struct sys_apart *a, pid_t other)
 {
-    a->on = false;
-    if (!look(a))
+    a->on = a->asked = false;
+    if (raw_syscall(SYS_getcpu, (long)&a->here, 0, 0, 0, 0) < 0 || !ask(other, &a->theirs))
         return;
-    cpu_set_t others = a->all;
+    cpu_set_t others = a->theirs;
     CPU_CLR(a->here, &others);
     a->on = CPU_COUNT(&others) > 0 && set(other, &others);
 }
@@ -45,7 +45,7 @@ void sys_apart_begin(struct sys_apart *a, pid_t other)
 void sys_apart_begun(const struct sys_apart *a, pid_t other)
 {
     if (a->on)
-        set(other, &a->all);
+        set(other, &a->theirs);
 }
 
 void sys_apart_stay(struct sys_apart *a)
@@ -53,15 +53,16 @@ void sys_apart_stay(struct sys_apart *a)
     cpu_set_t one;
     if (!a->on)
         return;
+    a->asked = a->asked || ask(0, &a->ours);
     CPU_ZERO(&one);
     CPU_SET(a->here, &one);
-    a->on = set(0, &one);
+    a->on = a->asked && set(0, &one);
 }
 
 void sys_apart_stayed(const struct sys_apart *a)
 {
     if (a->on)
-        set(0, &a->all);
+        set(0, &a->ours);
 }
 
 void sys_apart_move(pid_t pid)

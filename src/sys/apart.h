@@ -24,9 +24,10 @@ void sys_apart_note_end(void);
 bool sys_apart_worth(void);
 
 struct sys_apart {
-    bool on;       /* there are two processors for us, and the other one is ours to place */
+    bool on;       /* there is another processor, and the other one is ours to place */
+    bool asked;    /* what we may use ourselves */
     unsigned here; /* where we were */
-    cpu_set_t all;
+    cpu_set_t theirs, ours;
 };
 
 /* The other one sleeps. Between the two it is kept off this processor: for the call that wakes it. */
