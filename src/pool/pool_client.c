@@ -241,15 +241,6 @@ static int order(struct pool_client *c, const struct pool_lease *lease, struct e
     return r < 0 ? r : send_request(c, &q, -1, err);
 }
 
-static pid_t place_holder(const struct pool_client *c, struct sys_apart *ret)
-{
-    pid_t holder = 0;
-    ret->on = false;
-    if (c->sock >= 0 && sys_apart_worth() && pool_place_peer_is_us(c->sock, &holder) && holder > 0)
-        sys_apart_begin(ret, holder);
-    return holder;
-}
-
 int pool_client_knock(struct pool_client *ret, const struct pool_environment *e, struct err *err)
 {
     static pid_t last; /* a hint, for it wakes as soon as we are connected */
@@ -270,8 +261,10 @@ int pool_client_knock(struct pool_client *ret, const struct pool_environment *e,
 
 int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
 {
-    struct sys_apart apart;
-    pid_t holder = place_holder(c, &apart);
+    struct sys_apart apart = {0};
+    pid_t holder = 0;
+    if (c->sock >= 0 && sys_apart_worth() && pool_place_peer_is_us(c->sock, &holder) && holder > 0)
+        sys_apart_begin(&apart, holder);
     int r = order(c, lease, err);
     sys_apart_begun(&apart, holder);
     return r;

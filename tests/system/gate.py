@@ -158,12 +158,7 @@ def stop_and_resume(who):
     r = s.run("stop", "--json", "--patience", "500ms")
     tap.ok(r["count"] == 1 and r["runs"][0]["end"] == "killed", f"{who}: a supervisor that does not answer is killed", r.story())
     tap.eq(finish(p)[0], -signal.SIGKILL, f"{who}: for good")
-    for _ in range(100):
-        left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout
-        if not left:
-            break
-        time.sleep(0.05)
-    tap.eq(left, b"", f"{who}: and its program with it")
+    tap.ok(all_sleep(0, mark), f"{who}: and its program with it", sleeping(mark))
     s.run("resume")
     # what is broken does not keep anybody from stopping
     (s.dir / "audit").rename(s.dir / "away")

@@ -123,10 +123,12 @@ for who in tapsys.users():
                f"{who}: {name} is in violations, layer resources", run["violations"])
     # a supervisor that gets no processor when the program starts still tells its refusals from its own
     spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
-    seen = sum("limit.processes" in probe("zombies", "--processes", "8", who=who).rules() for _ in range(20))
-    for spinner in spinners:
-        spinner.kill()
-        spinner.wait()
+    try:
+        seen = sum("limit.processes" in probe("zombies", "--processes", "8", who=who).rules() for _ in range(20))
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
     tap.ok(seen == 20, f"{who}: zombies on a busy machine are in violations each time", f"{seen} of 20")
     run = probe("descriptors", "--descriptors", "32", who=who)
     tap.ok("28 descriptors" in run.last_line() or "29 descriptors" in run.last_line(), f"{who}: 32 descriptors are 32, stdio included", run.last_line())

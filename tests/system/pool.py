@@ -234,8 +234,6 @@ def strangers(u):
     u.ok(u("run", "--json", "-", text="print(1)\n")["stdout"] == "1\n", "and it serves its own user")
 
 
-# --- sessions ---------------------------------------------------------------------------------------
-
 def in_line(u):
     """Who stands in line at the gate has knocked already, and said nothing: others may have taken its seat when its turn comes."""
     if u.who == "user" and os.geteuid() == 0:
@@ -272,6 +270,8 @@ def in_line(u):
     u.ok(r.get("stdout") == "1\n" and u.status()["leases"] == leases + 2, "its seat was lost to a crowd: it knocks again, and has a warm child", r, u.status())
     shutil.rmtree(top)
 
+
+# --- sessions ---------------------------------------------------------------------------------------
 
 def sessions(u):
     s = u.new("--profile", "standard", "--env", "ONE=1")
