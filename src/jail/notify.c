@@ -1,8 +1,9 @@
 /* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
  * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
  * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
- * where we take a last look at what the process holds, and a signal of the caller to itself. One notification is handled per
- * call, so a guest that floods us waits its turn behind its own output and our timers. */
+ * where we take a last look at what the process holds, a signal of the caller to itself, and a file lock (locks.c counts
+ * them). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
+ * timers. */
 #include "jail/outside.h"
 
 #include "jail/decode.h"
@@ -39,6 +40,11 @@ static const struct {
     {"process_vm_readv", "no process may look into another; print what is to be seen"},
     {"process_vm_writev", "no process may look into another; print what is to be seen"},
     {"memfd_create", "memory that no limit counts; use a file in /tmp"},
+    {"timer_create", "use alarm or setitimer (signal.setitimer in Python)"},
+    {"landlock_create_ruleset", "the program is confined already"},
+    {"landlock_add_rule", "the program is confined already"},
+    {"landlock_restrict_self", "the program is confined already"},
+    {"getsockopt", "no handle of another process is given out"},
     {"kill", "a program may signal itself only"},
     {"tgkill", "a program may signal itself only"},
     {"tkill", "a program may signal itself only"},
@@ -265,23 +271,40 @@ static void record_memory(struct jail_watch *w, uint64_t bytes)
                        "work on smaller pieces, or ask for --memory N", 0);
 }
 
+static bool takes_lock(const struct seccomp_notif *n)
+{
+    int command = (int)n->data.args[1];
+    return n->data.nr == SYS_fcntl && (command == F_SETLK || command == F_SETLKW);
+}
+
+/* Records what the notified call is; 0 lets it go on, an errno is its answer. */
+static int judge(struct jail_watch *w, const struct seccomp_notif *n)
+{
+    pid_t pid = (pid_t)n->pid;
+    if (n->data.nr == SYS_exit_group) {
+        if (is_ours(w, n))
+            jail_notify_last_look(w, pid);
+        return 0;
+    }
+    if (takes_lock(n))
+        return jail_locks_may_take(w, pid) ? 0 : ENOLCK;
+    if (n->data.nr == SYS_mmap) {
+        record_memory(w, n->data.args[1]);
+        return ENOMEM;
+    }
+    if (signals_itself(w, n))
+        return 0;
+    record(w, n);
+    return EPERM;
+}
+
 void jail_notify_handle(struct jail_watch *w)
 {
     union sys_notice in;
     if (sys_listener_receive(w->listener, &in) < 0)
         return; /* the caller was killed meanwhile */
-    bool ends = in.notif.data.nr == SYS_exit_group;
-    if (ends && is_ours(w, &in.notif))
-        jail_notify_last_look(w, (pid_t)in.notif.pid);
-    bool goes_on = ends || signals_itself(w, &in.notif), asks = in.notif.data.nr == SYS_mmap;
-    if (asks)
-        record_memory(w, in.notif.data.args[1]);
-    else if (!goes_on)
-        record(w, &in.notif);
+    int error = judge(w, &in.notif);
     /* ENOENT: killed while it waited, and there is nobody to answer */
-    (void)sys_listener_answer(w->listener, in.notif.id,
-                              goes_on ? 0
-                              : asks  ? ENOMEM
-                                      : EPERM,
-                              goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0);
+    (void)sys_listener_answer(w->listener, in.notif.id, error,
+                              error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }

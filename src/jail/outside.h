@@ -131,6 +131,8 @@ void jail_notify_handle(struct jail_watch *w); /* one pending notification, if t
 void jail_notify_expect(pid_t pid);
 /* What a process that ends holds at its end. */
 void jail_notify_last_look(struct jail_watch *w, pid_t pid);
+/* locks.c: whether the process PID, which asks for a POSIX lock, may take one more; records it if not. */
+bool jail_locks_may_take(struct jail_watch *w, pid_t pid);
 #define JAIL_RULE_MEMORY "limit.memory"
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line);
