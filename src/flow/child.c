@@ -63,8 +63,8 @@ static int add_bind(struct flow *f, const char *source, const char *dest, bool o
 {
     if (f->spec.nbinds == LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 4);
-    f->binds[f->spec.nbinds++] =
-        (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
+    f->binds[f->spec.nbinds++] = (struct jail_bind){
+        .source = source, .dest = dest, .moved = true, .ours = ours, .links = true};
     return 0;
 }
 

@@ -20,33 +20,6 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
     return 0;
 }
 
-int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
-{
-    const char *writable[LIMIT_BINDS] = {NULL};
-    size_t count = 0;
-    for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
-        if (spec->binds[i].writable)
-            writable[count++] = spec->binds[i].source;
-    char state[STATE_PATH_MAX];
-    int r = policy_paths_safe(h->store, writable, count, err);
-    if (r == 0 && count)
-        r = state_path(state, sizeof state, err);
-    if (r == 0 && count)
-        r = state_apart(state, writable, count, err);
-    const char *packages = h->policy->python.environment; /* what others will load */
-    if (r == 0 && count && packages && *packages &&
-        (r = state_apart(packages, writable, count, err)) == ERR_USAGE)
-        err_set(err, ERR_USAGE,
-                "the program could write %.160s, whose packages others load (python.environment): "
-                "show a folder that does not hold it",
-                packages);
-    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
-    if (r == 0 && count && runtime && *runtime == '/' &&
-        snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)
-        r = state_apart(state, writable, count, err);
-    return r;
-}
-
 /* ---- gate ---- */
 
 static void gate_happened(void *ctx, const struct gate_event *e)

@@ -1,7 +1,6 @@
 /* The files: which are taken and which are not, in which order, when they change, and where a guest could write
  * them. All of it in a folder of its own. */
 #include "base/tap.h"
-#include "policy/files.h"
 #include "policy/policy.h"
 
 #include <errno.h>

@@ -28,9 +28,4 @@ ERR_MUST_USE int state_open(const char *path, bool make, int *ret_fd, struct err
 ERR_MUST_USE int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err);
 ERR_MUST_USE int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err);
 
-/* ERR_USAGE when one of PATHS (what a guest may write) is the folder STATE, lies in it, or has it below.
- * What is not there is no danger. */
-ERR_MUST_USE int state_apart(const char *state, const char *const *paths, size_t count,
-                             struct err *err);
-
 #endif
