@@ -228,17 +228,36 @@ int flow_record(struct flow *f, struct err *err)
     return FLOW_GO_ON;
 }
 
-#define LINES 32 /* violations that a record quotes; all are counted */
+#define LINES LIMIT_VIOLATIONS /* that a record quotes; all are counted */
+
+static bool first_of_rule(const struct flow_result *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(r->violations[k].rule, r->violations[i].rule) == 0)
+            return false;
+    return true;
+}
+
+/* The first by each rule, then the others: what is cut is what says least. */
+static size_t quote_violations(const struct flow_result *r, char text[LINES][420],
+                               const char **lines)
+{
+    size_t n = 0;
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; i < r->violation_count && n < LINES; i++)
+            if (first_of_rule(r, i) == !others) {
+                snprintf(text[n], 420, "%s: %s", r->violations[i].rule, r->violations[i].detail);
+                lines[n] = text[n];
+                n++;
+            }
+    return n;
+}
 
 static void outcome(const struct flow *f, char text[LINES][420], const char **lines,
                     struct audit_outcome *ret)
 {
     const struct flow_result *r = f->result;
-    size_t n = r->violation_count < LINES ? r->violation_count : LINES;
-    for (size_t i = 0; i < n; i++) {
-        snprintf(text[i], 420, "%s: %s", r->violations[i].rule, r->violations[i].detail);
-        lines[i] = text[i];
-    }
+    size_t n = quote_violations(r, text, lines);
     *ret = (struct audit_outcome){
         .status = flow_status_name(r->status),
         .layer = r->layer,

@@ -49,10 +49,11 @@ void flow_result_done(struct flow_result *r)
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v)
 {
     r->violations_total += v->times ? v->times : 1;
+    if (r->violation_count == 2 * LIMIT_VIOLATIONS) /* those of the jail and of the judge */
+        return;
     if (r->violation_count == r->violation_room) {
         size_t room = r->violation_room ? r->violation_room * 2 : 8;
-        struct flow_violation *more =
-            room > 2 * LIMIT_VIOLATIONS ? NULL : realloc(r->violations, room * sizeof *more);
+        struct flow_violation *more = realloc(r->violations, room * sizeof *more);
         if (!more)
             return;
         r->violations = more;

@@ -85,7 +85,7 @@ struct flow_result {
 void flow_result_init(struct flow_result *r); /* a new id, status ok */
 void flow_result_done(struct flow_result *r);
 
-/* Past LIMIT_VIOLATIONS they are counted, not kept. */
+/* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
 
 /* From how the jail saw it end. */

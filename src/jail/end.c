@@ -141,7 +141,7 @@ void jail_run_end_now(struct jail_run *run, int exit_code)
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line)
 {
-    jail_violation_add(&run->out, layer, rule, detail, hint, line);
+    jail_violation_told(&run->out, layer, rule, detail, hint, line);
 }
 
 bool jail_run_output(struct jail_run *run, enum source s)
@@ -193,7 +193,7 @@ static void judge_end(struct jail_run *run)
             jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
         else if (refused)
             jail_violation_add(o, "resources", "limit.threads", "a new thread was refused (EAGAIN)",
-                               "start fewer at once, or ask for --threads N", 0);
+                               "start fewer at once, or ask for --threads N");
     }
     /* Version 2 kills the whole group at once, cordon-nest with it. */
     if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))

@@ -74,6 +74,6 @@ bool jail_locks_may_take(struct jail_watch *w, pid_t pid)
     else
         snprintf(detail, sizeof detail, "%d file locks held (ENOLCK)", held);
     jail_violation_add(w->out, "resources", "limit.locks", detail,
-                       "release locks that are no longer needed, or lock whole files", 0);
+                       "release locks that are no longer needed, or lock whole files");
     return false;
 }

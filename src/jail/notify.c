@@ -58,61 +58,6 @@ static const char *hint_for(const char *layer)
     return "";
 }
 
-void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
-                        const char *detail, const char *hint, uint64_t line)
-{
-    out->violations_total++;
-    for (size_t i = 0; i < out->violation_count; i++)
-        if (strcmp(out->violations[i].rule, rule) == 0 &&
-            strcmp(out->violations[i].detail, detail) == 0 && out->violations[i].line == line) {
-            out->violations[i].times++;
-            return;
-        }
-    if (out->violation_count == LIMIT_VIOLATIONS)
-        return;
-    if (!out->violations)
-        out->violations = calloc(LIMIT_VIOLATIONS, sizeof *out->violations);
-    if (!out->violations)
-        return; /* counted all the same */
-    struct jail_violation *v = &out->violations[out->violation_count++];
-    snprintf(v->layer, sizeof v->layer, "%s", layer);
-    snprintf(v->rule, sizeof v->rule, "%s", rule);
-    snprintf(v->detail, sizeof v->detail, "%s", detail);
-    snprintf(v->hint, sizeof v->hint, "%s", hint);
-    v->line = line;
-    v->times = 1;
-}
-
-void jail_violation_quota(struct jail_outcome *out, const struct jail_limits *limits, bool bytes,
-                          bool inodes)
-{
-    char detail[96];
-    if (bytes) {
-        snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
-                 (unsigned long long)limits->disk);
-        jail_violation_add(out, "resources", "limit.disk", detail,
-                           "write less, delete what is done with, or ask for --disk N", 0);
-    }
-    if (inodes) {
-        snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
-                 (unsigned long long)limits->inodes);
-        jail_violation_add(out, "resources", "limit.inodes", detail,
-                           "make fewer files, or ask for --inodes N", 0);
-    }
-}
-
-void jail_violation_processes(struct jail_outcome *out, uint64_t used, uint64_t most)
-{
-    char detail[80];
-    for (size_t i = 0; i < out->violation_count; i++)
-        if (strcmp(out->violations[i].rule, "limit.processes") == 0)
-            return; /* once is enough */
-    snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
-             (unsigned long long)used, (unsigned long long)most);
-    jail_violation_add(out, "resources", "limit.processes", detail,
-                       "start fewer at once, or ask for --processes N", 0);
-}
-
 struct guest_memory {
     pid_t pid;
     int listener;
@@ -175,7 +120,7 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
         snprintf(detail, sizeof detail, "%u of %llu descriptors in use at its end", held,
                  (unsigned long long)w->limits->descriptors);
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
-                           "close what is no longer used, or ask for --descriptors N", 0);
+                           "close what is no longer used, or ask for --descriptors N");
     }
     unsigned long children = w->limits->processes && !w->group_counts ? count_children(pid) : 0;
     if (children && children >= w->limits->processes)
@@ -185,7 +130,7 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
         char detail[80];
         snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
         jail_violation_add(w->out, "resources", "limit.threads", detail,
-                           "start fewer at once, or ask for --threads N", 0);
+                           "start fewer at once, or ask for --threads N");
     }
 }
 
@@ -217,19 +162,20 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
 {
     char rule[48], detail[320];
     const struct jail_call *call = jail_filter_call(w->filter, n->data.nr);
-    if (w->out->violations_total >= 10 * LIMIT_VIOLATIONS) {
-        w->out->violations_total++; /* a flood is counted, not read */
-        return;
-    }
     if (!call) {
         snprintf(rule, sizeof rule, "seccomp.%d", n->data.nr);
-        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"), 0);
+        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"));
         return;
     }
     struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
     const char *name = jail_call_name(w->filter, call), *layer = jail_call_layer(w->filter, call);
     snprintf(rule, sizeof rule, "seccomp.%s", name);
+    if (w->out->violations_total >= 10 * LIMIT_VIOLATIONS &&
+        jail_violation_known(w->out, rule)) { /* a flood is counted, not read */
+        w->out->violations_total++;
+        return;
+    }
     jail_decode(&n->data, name, &reader, detail, sizeof detail);
     if (jail_decode_routine(detail))
         return;
@@ -241,7 +187,7 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
         hint = "there are no threads here; do one thing after another";
     if (!is_ours(w, n))
         hint = "it was another branch of this session that tried";
-    jail_violation_add(w->out, layer, rule, detail, hint, 0);
+    jail_violation_add(w->out, layer, rule, detail, hint);
 }
 
 /* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
@@ -268,7 +214,7 @@ static void record_memory(struct jail_watch *w, uint64_t bytes)
     snprintf(detail, sizeof detail, "%llu bytes at once, of %llu in all (ENOMEM)",
              (unsigned long long)bytes, (unsigned long long)w->limits->memory);
     jail_violation_add(w->out, "resources", JAIL_RULE_MEMORY, detail,
-                       "work on smaller pieces, or ask for --memory N", 0);
+                       "work on smaller pieces, or ask for --memory N");
 }
 
 static bool takes_lock(const struct seccomp_notif *n)
