@@ -173,7 +173,8 @@ static int open_audit(struct flow_house *h, struct err *err)
     struct audit_config c;
     audit_config_init(&c);
     audit_config_apply(&c, h->policy);
-    h->nsecrets = output_env_secrets((const char *const *)environ, h->secrets, FLOW_SECRETS);
+    h->nsecrets =
+        output_env_secrets((const char *const *)environ, SIZE_MAX, h->secrets, FLOW_SECRETS);
     if (h->nsecrets) {
         c.redact = take_secrets;
         c.redact_ctx = h;

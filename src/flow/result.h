@@ -58,6 +58,7 @@ struct flow_result {
 
     /* where it ran: */
     uint64_t wall_us, cpu_us, memory;
+    uint64_t mapped; /* as in jail_outcome */
     const char *memory_by;
     int exit_code, signal;
     struct jail_layers layers;

@@ -119,6 +119,8 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
     run->out.cpu_us = jail_run_cpu_us(run);
     if (run->guest > 0)
         jail_notify_last_look(&run->watch, run->guest);
+    if (run->guest > 0 && exit_code)
+        jail_notify_look_at_memory(&run->watch, run->guest);
 }
 
 /* It takes the kernel a while to take a process and its room apart, and it can do so beside what the

@@ -111,6 +111,24 @@ static unsigned long count_children(pid_t pid)
     return n;
 }
 
+/* What /proc/PID/status says behind KEY, which stands there in kB; 0 if it cannot be read. */
+static uint64_t status_bytes(pid_t pid, const char *key)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at = fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, key) : NULL;
+    return at ? strtoull(at + strlen(key), NULL, 10) * KIB : 0;
+}
+
+/* A request that the filter let pass was at most half of the limit, so whoever was refused one by RLIMIT_AS had more
+ * than half of it already. That is the evidence that a MemoryError was the limit's. */
+void jail_notify_look_at_memory(struct jail_watch *w, pid_t pid)
+{
+    uint64_t peak = status_bytes(pid, "\nVmPeak:");
+    if (peak > w->out->mapped)
+        w->out->mapped = peak;
+}
+
 /* EMFILE and EAGAIN leave no trace in the kernel; a process that ends at its limit has met it. */
 void jail_notify_last_look(struct jail_watch *w, pid_t pid)
 {
@@ -201,7 +219,12 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
     return pid > 0 && (int)n->data.args[0] == pid && sys_listener_holds(w->listener, n->id);
 }
 
-/* The answer is the one that the limit itself would give: here it is seen. */
+/* A large mapping: the limit itself decides, and here it is seen. The length is a register. */
+static bool asks_too_much(const struct jail_watch *w, pid_t pid, uint64_t bytes)
+{
+    return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > w->limits->memory - bytes;
+}
+
 static void record_memory(struct jail_watch *w, uint64_t bytes)
 {
     char detail[112];
@@ -228,13 +251,18 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
 {
     pid_t pid = (pid_t)n->pid;
     if (n->data.nr == SYS_exit_group) {
-        if (is_ours(w, n))
+        if (is_ours(w, n)) {
             jail_notify_last_look(w, pid);
+            if (n->data.args[0])
+                jail_notify_look_at_memory(w, pid);
+        }
         return 0;
     }
     if (takes_lock(n))
         return jail_locks_may_take(w, pid) ? 0 : ENOLCK;
     if (n->data.nr == SYS_mmap) {
+        if (!asks_too_much(w, pid, n->data.args[1]))
+            return 0;
         record_memory(w, n->data.args[1]);
         return ENOMEM;
     }

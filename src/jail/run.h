@@ -62,6 +62,7 @@ struct jail_outcome {
     enum jail_end end;
     int exit_code, signal;
     uint64_t wall_us, cpu_us, memory;
+    uint64_t mapped; /* the most address space that a process which failed had; 0: not looked at */
     uint64_t bytes[2]; /* by stream, all that was written */
     const char *memory_enforced_by;
     struct jail_layers layers;

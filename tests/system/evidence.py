@@ -41,7 +41,36 @@ def crowd(who, way):
     tap.ok(not missing, f"{who}, {way}: the record names each of the four as well", missing, shown.story())
 
 
+MARKUP = """
+import os
+open("/workspace/<img src=x>.txt", "w").close()
+class E(Exception): pass
+E.__name__ = E.__qualname__ = "<script>alert(1)</script>"
+raise E(os.environ.get("MY_API_TOKEN", "no token"))
+"""
+
+
+def cleaned(who):
+    """Whatever comes from the guest is cleaned: types, hints, names of files, and secrets that it was given."""
+    policy = programs.dir / f"{who}-html.yaml"
+    policy.write_text("output: {escape: html}\n")
+    policy.chmod(0o644)
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", "--policy", policy, "--env",
+                                 "MY_API_TOKEN=tok-1234567890", "-"], who, text=MARKUP)
+    error = r["error"] or {}
+    tap.ok("&lt;script&gt;" in error.get("type", "") and "<" not in error.get("type", "<"),
+           f"{who}: markup in an exception's type is escaped", r.story())
+    tap.eq([f["path"] for f in r["files"] or ()], ["/workspace/&lt;img src=x&gt;.txt"],
+           f"{who}: markup in a file's name is escaped")
+    tap.ok("tok-1234567890" not in r.out and "[REDACTED:environment]" in error.get("message", ""),
+           f"{who}: a secret that --env gave to the guest is redacted in its output", r.story())
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "strict", "-"], who,
+                      text="class E(Exception): pass\nE.__name__ = '<b>'\nraise E('x')\n")
+    tap.ok("<b>" not in r.out, f"{who}: markup in an exception's type is escaped in strict", r.story())
+
+
 for who in users():
     for way in WAYS:
         crowd(who, way)
+    cleaned(who)
 tap.done()
