@@ -17,7 +17,13 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
     if (r < 0)
         return r;
     h->policy = policy_now(h->store);
-    return 0;
+    return flow_pin_state(h->policy, err);
+}
+
+int flow_pin_state(const struct policy *policy, struct err *err)
+{
+    const char *folder = policy->state.folder;
+    return folder && *folder ? state_pin(folder, policy_is_final(policy, "state.folder"), err) : 0;
 }
 
 /* ---- gate ---- */

@@ -98,6 +98,8 @@ static int read_source(struct source *s, struct policy_box **box, struct policy_
     s->read = sum_of(&text);
     if (r == 0 && !*box && !(*box = policy_box_new()))
         r = err_set(err, ERR_MEMORY, "no memory for the policy");
+    if (r == 0)
+        (*box)->later = s->kind != OF_SYSTEM;
     if (r == 0 &&
         policy_box_load(*box, s->path, text.data ? text.data : "", text.len, problems) < 0)
         r = err_set(err, ERR_MEMORY, "no memory for the policy");

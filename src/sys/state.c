@@ -14,8 +14,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct {
+    char folder[STATE_PATH_MAX]; /* empty: none */
+    bool final;
+} pinned;
+
+int state_pin(const char *folder, bool final, struct err *err)
+{
+    const char *mark = strstr(folder, "{uid}");
+    int before = mark ? (int)(mark - folder) : (int)strlen(folder);
+    char number[16] = "";
+    if (mark)
+        snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+    int n = snprintf(pinned.folder, sizeof pinned.folder, "%.*s%s%s", before, folder, number,
+                     mark ? mark + 5 : "");
+    if (n < 0 || n >= (int)sizeof pinned.folder) {
+        pinned.folder[0] = 0;
+        return err_set(err, ERR_USAGE, "state.folder of the machine's policy is too long");
+    }
+    pinned.final = final;
+    return 0;
+}
+
+/* 1: OUT is the pinned folder. 0: there is none, or the environment may name another and does. */
+static int pinned_path(char *out, size_t size, struct err *err)
+{
+    const char *asked = secure_getenv("CORDON_STATE");
+    bool other = asked && *asked && strcmp(asked, pinned.folder) != 0;
+    if (!pinned.folder[0] || (other && !pinned.final))
+        return 0;
+    if (other)
+        return err_set(err, ERR_USAGE,
+                       "CORDON_STATE is '%.80s', and the machine's policy pins the state folder to "
+                       "%.120s: unset it",
+                       asked, pinned.folder);
+    int n = snprintf(out, size, "%s", pinned.folder);
+    return n >= 0 && (size_t)n < size ? 1 : err_set(err, ERR_USAGE, "state.folder is too long");
+}
+
 int state_path(char *out, size_t size, struct err *err)
 {
+    int r = pinned_path(out, size, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
     static const struct {
         const char *variable, *below;
     } places[] = {

@@ -15,8 +15,13 @@
 
 #define STATE_PATH_MAX 4096
 
-/* $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
- * ~/.local/state/cordon. Only the name: nothing is made. */
+/* The machine's policy names the folder for this process, {uid} in it being the caller's number. FINAL: the
+ * environment cannot name another; otherwise CORDON_STATE still can. */
+ERR_MUST_USE int state_pin(const char *folder, bool final, struct err *err);
+
+/* What was pinned; else $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
+ * ~/.local/state/cordon. ERR_USAGE: it is pinned for good, and CORDON_STATE names another. Only the name: nothing is
+ * made. */
 ERR_MUST_USE int state_path(char *out, size_t size, struct err *err);
 
 /* Opens the folder PATH, with MAKE makes it and what is above it. It must be ours, and nobody else may

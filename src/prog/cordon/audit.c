@@ -2,6 +2,7 @@
  * is not a record of ours is named on stderr and never printed among the records. */
 #include "audit_common.h"
 #include "commands.h"
+#include "office.h"
 #include "options.h"
 #include "result.h"
 
@@ -351,6 +352,7 @@ int cmd_audit(int argc, char **argv)
     };
     if (options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err) < 0)
         return complain(err.msg);
+    office_pin_state();
     if (o.help) {
         puts("usage: cordon audit tail|show ID|verify|export|anomalies [OPTIONS]\n\n"
              "What ran, what was refused, and whether anybody changed the log.\n\n"
