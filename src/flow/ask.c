@@ -47,57 +47,15 @@ static int fail_closed(struct flow *f, const char *layer, const struct err *err)
     return FLOW_STOP;
 }
 
-/* One text of all that decides what happens besides the code: limits, profile, folders, environment. The
- * same request gives the same text. */
 int flow_prepare(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
-    struct jsonw j = {.out = &f->arguments};
-    char *at;
-    buf_init(&f->arguments, MIB);
-    if (buf_room(&f->arguments, 1024, &at) < 0) /* most fit */
-        return err_set(err, ERR_MEMORY, "no memory");
-    int safe = flow_house_safe(req->house, s, err);
-    if (safe < 0)
-        return safe;
-    jsonw_open(&j, NULL, '{');
-    jsonw_string(&j, "tool", flow_tool_name(f));
-    jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
-    jsonw_string(&j, "mode", s->mode == JAIL_FULL ? "full" : "landlock");
-    jsonw_bool(&j, "proc", s->proc);
-    jsonw_bool(&j, "exec_files", s->run_written);
-    jsonw_open(&j, "calls", '[');
-    for (size_t i = 0; req->tools && req->tools[i]; i++)
-        jsonw_string(&j, NULL, req->tools[i]->name);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "argv", '[');
-    for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
-        jsonw_string(&j, NULL, s->argv[i]);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "binds", '[');
-    for (size_t i = 0; i < s->nbinds; i++) {
-        jsonw_open(&j, NULL, '{');
-        jsonw_string(&j, "source", s->binds[i].source);
-        jsonw_string(&j, "dest", s->binds[i].dest);
-        jsonw_bool(&j, "writable", s->binds[i].writable);
-        jsonw_close(&j, '}');
-        if (s->binds[i].writable)
-            f->writes[f->nwrites++] = s->binds[i].dest;
-    }
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "env", '[');
-    for (size_t i = 0; i < s->envc; i++)
-        jsonw_string(&j, NULL, s->env[i]);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "limits", '{');
-#define X(name) jsonw_int(&j, #name, (int64_t)s->limits.name);
-    JAIL_LIMITS(X)
-#undef X
-    jsonw_close(&j, '}');
-    jsonw_close(&j, '}');
-    if (j.bad < 0)
-        return err_set(err, ERR_USAGE, "the request is too long to be shown to anybody");
+    int r = flow_house_safe(req->house, s, err);
+    if (r == 0)
+        r = flow_bind(f, err);
+    if (r < 0)
+        return r;
     if (req->kind == FLOW_EXEC)
         f->args[f->nargs++] = (struct audit_arg){
             .name = "argv", .kind = AUDIT_ARG_LIST, .list = s->argv, .count = s->argc};
