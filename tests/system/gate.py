@@ -15,7 +15,7 @@ import time
 
 import gatetest
 from gatetest import apart
-from tapsys import Programs, Tap, clean_env, cordon, users
+from tapsys import ROOTLESS, Programs, Tap, clean_env, cordon, users
 
 tap = Tap()
 programs = Programs(sys.argv[1])
