@@ -40,7 +40,7 @@ static int open_folders(struct audit *a, struct err *err)
         r = state_file(a->seal, "window", O_RDWR | O_CREAT, &a->window_fd, err);
     if (r == 0) {
         void *map;
-        r = audit_map(a->head_fd, a->head_fd, AUDIT_HEAD_FILE, "head", &map, err);
+        r = audit_map(a->head_fd, a, AUDIT_HEAD_FILE, "head", &map, err);
         if (r == 0)
             a->head_map = map;
     }
@@ -68,10 +68,9 @@ static int get_key(struct audit *a, struct err *err)
     int r = audit_key_load(a->seal, false, &a->key, err);
     if (r != ERR_SYS || err->sys_errno != ENOENT)
         return r;
-    struct flock f = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    while (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
-        if (errno != EINTR)
-            return err_sys(err, "lock the audit");
+    r = audit_lock_bytes(a, err);
+    if (r < 0)
+        return r;
     r = audit_key_load(a->seal, false, &a->key, err); /* another may have been quicker */
     if (r == ERR_SYS && err->sys_errno == ENOENT) {
         if (any_record(a, err))
@@ -82,9 +81,7 @@ static int get_key(struct audit *a, struct err *err)
         else
             r = audit_key_load(a->seal, true, &a->key, err);
     }
-    f.l_type = F_UNLCK;
-    if (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
-        r = err_sys(err, "unlock the audit");
+    audit_unlock_bytes(a);
     return r;
 }
 

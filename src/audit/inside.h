@@ -113,9 +113,26 @@ enum { AUDIT_HEAD_NOW, AUDIT_HEAD_DISK, AUDIT_HEAD_SETS };
 #define AUDIT_HEAD_ALL  (AUDIT_HEAD_SETS * AUDIT_HEAD_SET)
 #define AUDIT_HEAD_FILE 4096
 
+/* Bytes of the head file that are locked. Only the first is needed by anybody but for a moment. */
+enum {
+    AUDIT_LOCK_APPEND, /* log, head, tables */
+    AUDIT_LOCK_SYNC,   /* held by whoever syncs for others; nobody depends on it: sync.c */
+    AUDIT_LOCK_DISK,   /* the set AUDIT_HEAD_DISK: a few stores */
+};
+
+/* Behind the sets in the same page: advice from one process to the next, not signed. What it says wrongly costs time
+ * and nothing else. */
+struct audit_advice {
+    uint32_t sync_bell;  /* futex: changes when a sync is over */
+    uint32_t index_day;  /* index.c: of which day's index .. */
+    uint64_t newest_ms;  /* .. the newest time is known */
+    uint64_t sync_since; /* monotonic ns: when the sync that is under way began; 0: none is */
+};
+
 /* ---- map.c: the small files, in memory ---- */
-/* LOCK_FD: the head file, whose lock is taken where the file must grow; -1: it is held. */
-ERR_MUST_USE int audit_map(int fd, int lock_fd, size_t size, const char *name, void **ret,
+/* LOCK: whose lock is taken where the file must grow; NULL: it is held. */
+struct audit;
+ERR_MUST_USE int audit_map(int fd, struct audit *lock, size_t size, const char *name, void **ret,
                            struct err *err);
 void audit_unmap(void *map, size_t size); /* NULL is nothing */
 
@@ -192,6 +209,8 @@ struct audit {
     uint64_t last_seq, now;
     int slot_hint;
     bool locked, parked;
+    bool seen_any; /* `seen` was read from the file once */
+    bool late;     /* the last wait for the lock was in vain */
     bool terminal; /* we have one, and it may stop us */
     bool broken;   /* fsync failed once: what it says afterwards means nothing */
     sigset_t signals;
@@ -204,6 +223,12 @@ uint64_t audit_now(const struct audit *a);
 ERR_MUST_USE int audit_lock(struct audit *a,
                             struct err *err); /* afterwards the head is right and the log whole */
 void audit_unlock(struct audit *a);
+/* The lock alone: for what is done before there is a head. */
+ERR_MUST_USE int audit_lock_bytes(struct audit *a, struct err *err);
+void audit_unlock_bytes(struct audit *a);
+/* A process that is stopped from its terminal while it holds a lock would keep everybody out. */
+void audit_no_job_control(struct audit *a);
+void audit_job_control(struct audit *a);
 void audit_head_store(struct audit *a, int set);
 /* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
 ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
@@ -222,10 +247,13 @@ struct audit_append {
     void *ctx;
 };
 ERR_MUST_USE int audit_append(struct audit *a, const struct audit_append *w, struct err *err);
-ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
 /* One record of our own, under the lock. */
 ERR_MUST_USE int audit_append_own(struct audit *a, enum audit_kind kind,
                                   const struct audit_facts *f, struct err *err);
+
+/* ---- sync.c ---- */
+/* Not under the lock. The records up to SEQ are on disk when it returns 0. */
+ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
 
 /* ---- recover.c ---- */
 ERR_MUST_USE int audit_recover(struct audit *a, struct err *err);

@@ -293,6 +293,7 @@ int audit_recover(struct audit *a, struct err *err)
     a->head = h;
     audit_head_store(a, AUDIT_HEAD_NOW);
     memcpy(a->seen, a->head_map, sizeof a->seen); /* its other slot is what it is */
+    a->seen_any = true;
     if (r == 0 && h.sweep)
         r = audit_runs_after_boot(a, err);
     if (r == 0 && f.what != NOTHING)

@@ -3,7 +3,9 @@
  * together; afterwards the files only grow beyond what was seen. */
 #include "audit/walk.h"
 
+#include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/lock.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -33,15 +35,6 @@ static int open_all(struct audit_walk *w, const char *state, struct err *err)
     return r == 0 ? audit_key_load(w->seal, false, &w->key, err) : r;
 }
 
-static int lock(struct audit_walk *w, short how, struct err *err)
-{
-    struct flock f = {.l_type = how, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    while (fcntl(w->head_fd, F_OFD_SETLKW, &f) < 0)
-        if (errno != EINTR)
-            return err_sys(err, "lock the audit");
-    return 0;
-}
-
 static int look(struct audit_walk *w, struct audit_files *files, struct err *err)
 {
     memset(w->sets, 0, sizeof w->sets);
@@ -56,13 +49,12 @@ static int look(struct audit_walk *w, struct audit_files *files, struct err *err
 
 static int moment(struct audit_walk *w, struct audit_files *files, struct err *err)
 {
-    struct err later = ERR_INIT;
-    int r = lock(w, F_RDLCK, err);
+    int r = lock_within(w->head_fd, F_RDLCK, AUDIT_LOCK_APPEND, LIMIT_LOCK_MS, "the audit's lock",
+                        err);
     if (r < 0)
         return r;
     r = look(w, files, err);
-    if (lock(w, F_UNLCK, &later) < 0 && r == 0)
-        r = err_set(err, later.code, "%s", later.msg);
+    lock_release(w->head_fd, AUDIT_LOCK_APPEND);
     return r;
 }
 
