@@ -156,6 +156,7 @@ int result_staff(struct flow_house *house, bool json, struct err *err)
 void result_ask(struct flow_request *req, const struct plan_options *o)
 {
     req->role = o->role;
+    req->house->brief = o->no_wait;
     req->wait_ms = o->no_wait ? 0 : PLACE_WAIT_MS;
     req->approval_wait_ms = o->no_wait ? 0 : req->house->policy->approval.expiry_ms;
 }
