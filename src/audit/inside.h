@@ -187,6 +187,33 @@ void audit_lines_done(struct audit_lines *l);
  * at -1 *ret_len is what is left of the file. -2 with errno: it cannot be read. */
 int audit_lines_next(struct audit_lines *l, const char **ret, size_t *ret_len, uint64_t *ret_at);
 
+/* ---- index.c: where each record stands ---- */
+struct audit;
+void audit_index_name(uint32_t day, char out[AUDIT_NAME_MAX]);
+/* Under the lock: LINE, which is or will be at OFFSET, gets an entry with the next audit_index_write. */
+void audit_index_note(struct audit *a, uint64_t seq, uint64_t ms, uint64_t offset, const char *line,
+                      size_t len);
+void audit_index_write(struct audit *a, uint32_t day);
+
+/* Where the first record of the file of MS or later begins, or a little before it; the file's size: there is none. 0 also
+ * where nobody knows. */
+uint64_t audit_index_since(int seal, const struct audit_file *f, uint64_t ms);
+
+/* Parts of the log, in the order of their records. */
+#define AUDIT_PARTS_MAX (1 << 20)
+struct audit_part {
+    const struct audit_file *file; /* borrowed */
+    uint64_t from, stop;
+};
+struct audit_parts {
+    struct audit_part *items;
+    size_t count;
+};
+/* All that may hold records of the execution ID; others may be among them. False: read everything. */
+bool audit_index_find(int seal, const struct audit_files *files, const char *id,
+                      struct audit_parts *ret);
+void audit_parts_done(struct audit_parts *p);
+
 /* ---- log.c: the handle, the lock, append ---- */
 #define AUDIT_ALERTS_MAX 4
 
@@ -197,6 +224,8 @@ struct audit {
     int state, dir, seal, head_fd, runs_fd, window_fd;
     int log_fd; /* of log_day */
     uint32_t log_day;
+    int index_fd; /* of index_day; 0: none that can be used */
+    uint32_t index_day;
     dev_t log_dev;
     ino_t log_ino;
     uint8_t *head_map;       /* of AUDIT_HEAD_FILE bytes */
@@ -205,6 +234,7 @@ struct audit {
     struct audit_head head; /* right as long as `seen` is what the file says */
     uint8_t seen[AUDIT_HEAD_SET];
     struct buf body, own, out; /* the caller's record, one of ours in between, finished lines */
+    struct buf index;          /* entries of records that were just written */
     struct buf line, clean;    /* record.c: one record, and one text of it */
     uint64_t last_seq, now;
     int slot_hint;

@@ -273,6 +273,7 @@ static int put_lines(struct audit *a, struct audit_head *h, const struct audit_a
         h->last.day = h->day;
         h->last.offset = h->end + before;
         h->last.len = (uint32_t)(a->out.len - before);
+        audit_index_note(a, h->seq, a->now, h->last.offset, a->out.data + before, h->last.len);
         if (w->before)
             r = w->before(a, w->ctx, &h->last, h->seq, err);
         if (r == 0 && (i + 1 == w->count || a->out.len >= FLUSH))
@@ -305,9 +306,11 @@ int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
     struct audit_head h = a->head;
     r = put_lines(a, &h, w, err);
     if (r < 0) {
+        buf_reset(&a->index);
         take_back(a);
         return r;
     }
+    audit_index_write(a, h.day);
     if (w->open_runs > 0 && h.open_runs++ == 0)
         h.oldest = h.last;
     if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)

@@ -104,8 +104,10 @@ static int read_on(struct audit *a, struct audit_head *h, struct finding *f, str
     while ((r = audit_lines_next(&lines, &line, &len, &at)) == 1 &&
            continues(a, h, line, len, &l)) {
         adopt(h, &l, at, len);
+        audit_index_note(a, l.seq, l.ts, at, line, len);
         f->adopted++;
     }
+    audit_index_write(a, h->day);
     if (r == -2)
         err_sys(err, "read the day's log");
     audit_lines_done(&lines);

@@ -71,6 +71,8 @@ static int remove_files(struct audit *a, const struct audit_files *files, size_t
         audit_day_name(files->items[i].day, name);
         if (unlinkat(a->dir, name, 0) < 0)
             return err_sys(err, "remove %s", name);
+        audit_index_name(files->items[i].day, name);
+        unlinkat(a->seal, name, 0); /* says nothing without its day */
     }
     return fsync(a->dir) < 0 ? err_sys(err, "remove old days") : 0;
 }

@@ -118,6 +118,7 @@ void audit_walk_free(struct audit_walk *w)
     if (!w)
         return;
     audit_lines_done(&w->lines);
+    audit_parts_done(&w->parts);
     audit_files_done(&w->files);
     fd_close(w->head_fd);
     fd_close(w->seal);
@@ -151,10 +152,27 @@ static struct audit_file *oldest_left(struct audit_walk *w, uint64_t least)
 void audit_walk_since(struct audit_walk *w, uint64_t ms)
 {
     /* a run of a week may write its end where it wrote its begin */
-    struct audit_file *first = oldest_left(w, audit_day_minus(audit_day_of(ms), 8));
-    struct audit_file *very_first = oldest_left(w, 0);
-    if (first && first != very_first)
-        begin_at(w, first, 0);
+    uint32_t least = audit_day_minus(audit_day_of(ms), 8);
+    struct audit_file *file, *old = NULL, *very_first = oldest_left(w, 0);
+    while ((file = oldest_left(w, least))) {
+        uint64_t from = audit_index_since(w->seal, file, ms);
+        if (from < file->size) {
+            if (from || file != very_first)
+                begin_at(w, file, from);
+            return;
+        }
+        file->done = true;
+        old = file;
+    }
+    if (old) { /* nothing is that young; what is appended later follows on the end */
+        old->done = false;
+        begin_at(w, old, old->size);
+    }
+}
+
+void audit_walk_find(struct audit_walk *w, const char *id)
+{
+    w->by_parts = audit_index_find(w->seal, &w->files, id, &w->parts);
 }
 
 /* The offset behind the newline that has COUNT lines after it; lowers COUNT by what it found. */
@@ -181,10 +199,11 @@ static uint64_t from_the_end(const struct audit_file *f, uint64_t *count)
     return 0;
 }
 
-void audit_walk_last(struct audit_walk *w, uint64_t count)
+bool audit_walk_last(struct audit_walk *w, uint64_t count)
 {
     uint64_t before = UINT64_MAX;
-    while (count) { /* file by file, backwards */
+    bool none = count == 0;
+    while (count || none) { /* file by file, backwards */
         struct audit_file *last = NULL;
         for (size_t i = 0; i < w->files.count; i++) {
             struct audit_file *f = &w->files.items[i];
@@ -192,17 +211,23 @@ void audit_walk_last(struct audit_walk *w, uint64_t count)
                 last = f;
         }
         if (!last)
-            return; /* all of it */
+            return true; /* all of it */
+        if (none) {
+            begin_at(w, last, last->size);
+            return false;
+        }
         before = last->first;
         w->from = from_the_end(last, &count);
         if (count == 0) {
             uint64_t offset = w->from;
             w->from = 0;
-            if (offset || oldest_left(w, 0) != last)
+            bool all = offset == 0 && oldest_left(w, 0) == last;
+            if (!all)
                 begin_at(w, last, offset);
-            return;
+            return all;
         }
     }
+    return true;
 }
 
 static const char *judge(struct audit_walk *w, const struct audit_step *s,
@@ -226,8 +251,27 @@ static const char *judge(struct audit_walk *w, const struct audit_step *s,
     return NULL;
 }
 
+/* What lies between two parts was not looked at: each begins anew. */
+static int next_part(struct audit_walk *w)
+{
+    audit_lines_done(&w->lines);
+    if (w->part == w->parts.count)
+        return 0;
+    const struct audit_part *p = &w->parts.items[w->part++];
+    for (size_t i = 0; i < w->files.count; i++)
+        if (&w->files.items[i] == p->file)
+            w->file = &w->files.items[i];
+    audit_lines_init(&w->lines, w->file->fd, p->from, p->stop);
+    w->line = p->from ? 0 : 1;
+    w->loose = true;
+    w->nfiles++;
+    return 1;
+}
+
 static int next_file(struct audit_walk *w)
 {
+    if (w->by_parts)
+        return next_part(w);
     audit_lines_done(&w->lines);
     w->file = audit_files_take(&w->files, w->seq);
     if (!w->file)
