@@ -309,7 +309,8 @@ bool audit_index_find(int seal, const struct audit_files *files, const char *id,
     *ret = (struct audit_parts){0};
     jsonw_string(&j, NULL, id); /* as a record has it */
     good = good && !j.bad && text.len >= 2;
-    for (size_t i = 0; good && i < files->count; i++) /* a file that does not begin with a record: read it all */
+    for (size_t i = 0; good && i < files->count;
+         i++) /* a file that does not begin with a record: read it all */
         good = files->items[i].first != 0 || files->items[i].size == 0;
     const struct audit_file *f = good ? file_after(files, 0) : NULL;
     for (; good && f; f = file_after(files, f->first)) {

@@ -12,7 +12,10 @@
  * runs and still takes the records of those that run.
  *
  * Waits: fdatasync in turn_the_page; the disk, once a day; none (the kernel's own); others are refused by name
- *        fsync in audit_day_open; the disk, once a day; none (the kernel's own); others are refused by name */
+ *        fsync in audit_day_open; the disk, once a day; none (the kernel's own); others are refused by name
+ *        lock_within in audit_lock_bytes; another writer or reader; LIMIT_LOCK_MS, brief after a wait in
+ *          vain; refused by name
+ *        write in write_out; the disk's cache; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"
@@ -147,8 +150,9 @@ int audit_lock(struct audit *a, struct err *err)
     a->now = audit_now(a);
     if (fstat(a->head_fd, &st) == 0 && st.st_nlink == 0) { /* its lock keeps nobody out any more */
         audit_unlock(a);
-        return err_set(err, ERR_STATE,
-                       "seal/head was removed while this process wrote; it writes no more: start anew");
+        return err_set(
+            err, ERR_STATE,
+            "seal/head was removed while this process wrote; it writes no more: start anew");
     }
     /* a head of zeros is what a new handle remembers, and what somebody may have made of the file */
     bool known = a->seen_any && memcmp(a->head_map, a->seen, sizeof a->seen) == 0;

@@ -29,7 +29,8 @@ static int fill(int fd, size_t size, const char *name, struct err *err)
     return r;
 }
 
-int audit_map(int fd, struct audit *lock, size_t size, const char *name, void **ret, struct err *err)
+int audit_map(int fd, struct audit *lock, size_t size, const char *name, void **ret,
+              struct err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)

@@ -9,7 +9,9 @@
  * The log is behind: records are missing that the head has signed. After kill -9 the kernel still has
  * every byte, so somebody took them. After a restart of the machine the head may have reached the disk
  * before the log did: then the state as of the last fsync counts, and what came after it and was not
- * acknowledged is not missed. */
+ * acknowledged is not missed.
+ *
+ * Waits: write in go_on_behind; the disk's cache; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"

@@ -3,7 +3,9 @@
  * A crash between anchor and removal leaves files that the anchor says are gone; they go the next time.
  *
  * A clock that jumps ahead must not empty the log: after a gap that is longer than the retention itself,
- * nothing is removed on the first day that sees it. */
+ * nothing is removed on the first day that sees it.
+ *
+ * Waits: fsync in remove_files; the disk, once a day; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"

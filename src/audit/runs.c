@@ -3,7 +3,10 @@
  * crash between the two the log itself answers whether the record is there.
  *
  * The table is not synced. After a restart of the machine it means nothing, and the log is read from
- * the oldest run on that may have been open. */
+ * the oldest run on that may have been open.
+ *
+ * Waits: fdatasync in audit_runs_park; the disk, where a record could not be written; none (the kernel's
+ *          own); holds no lock but in put_begin */
 #include "audit/inside.h"
 
 #include "base/limits.h"

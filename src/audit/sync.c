@@ -11,7 +11,8 @@
  * read a little earlier.
  *
  * Waits: SYS_futex in share; the process that syncs; LIMIT_SYNC_SHARE_MS; syncs for itself
- *        fdatasync in audit_sync_to; the disk; none (the kernel's own); holds nothing that others need */
+ *        fdatasync in audit_sync_to; the disk; none (the kernel's own); holds nothing that others need
+ *        lock_within in note; another's few stores; LIMIT_SYNC_NOTE_MS; leaves the note out */
 #include "audit/inside.h"
 
 #include "base/clock.h"

@@ -188,13 +188,15 @@ static void zero_middle(int fd, off_t size)
 {
     static const char zeros[64 * 32];
     off_t at = size / 2 / 32 * 32;
-    (void)!pwrite(fd, zeros, (size_t)(size - at) < sizeof zeros ? (size_t)(size - at) : sizeof zeros, at);
+    (void)!pwrite(fd, zeros,
+                  (size_t)(size - at) < sizeof zeros ? (size_t)(size - at) : sizeof zeros, at);
 }
 
 static void double_some(int fd, off_t size)
 {
     char entries[8 * 32];
-    if (size >= (off_t)sizeof entries && pread(fd, entries, sizeof entries, size - (off_t)sizeof entries) > 0)
+    if (size >= (off_t)sizeof entries &&
+        pread(fd, entries, sizeof entries, size - (off_t)sizeof entries) > 0)
         (void)!pwrite(fd, entries, sizeof entries, size);
 }
 
@@ -225,8 +227,8 @@ static void test_cost(void)
     uint64_t moment = place.now;
     struct audit *a = place_open(&place, NULL);
     for (int i = 0; i < 3; i++)
-        tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.execution_id = "rare"}, &err), 0,
-                   "one more record");
+        tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.execution_id = "rare"}, &err),
+                   0, "one more record");
     audit_close(a);
     before = bytes_read();
     tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "since the last moment");
@@ -236,8 +238,9 @@ static void test_cost(void)
         seen++;
     audit_walk_free(w);
     uint64_t since = bytes_read() - before;
-    tap_ok(seen == 3 && since < whole / 20, "three records of %zu are found by reading %llu of %llu bytes",
-           count, (unsigned long long)since, (unsigned long long)whole);
+    tap_ok(seen == 3 && since < whole / 20,
+           "three records of %zu are found by reading %llu of %llu bytes", count,
+           (unsigned long long)since, (unsigned long long)whole);
     before = bytes_read();
     tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "of one execution");
     audit_walk_find(w, "rare");
@@ -251,7 +254,8 @@ static void test_cost(void)
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place) && make_log(RECORDS / 2) && read_all(), "a log of half the records"))
+    if (!tap_ok(place_make(&place) && make_log(RECORDS / 2) && read_all(),
+                "a log of half the records"))
         return tap_done();
     try_all("the index is whole");
     tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
@@ -275,7 +279,8 @@ int main(void)
     try_all("no index");
     tap_ok(make_log(100) && read_all(), "writers begin it anew");
     try_all("an index of the last records only");
-    tap_ok(place_remove(&place) && place_make(&place) && make_log(RECORDS) && read_all(), "a new log");
+    tap_ok(place_remove(&place) && place_make(&place) && make_log(RECORDS) && read_all(),
+           "a new log");
     test_cost();
     struct audit_verdict v;
     struct err err = ERR_INIT;

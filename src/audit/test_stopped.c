@@ -168,10 +168,11 @@ static void at_each(enum call call, bool after)
         ended += waitpid(pid, &status, 0) == pid && status == 0;
         verifies += verified();
     }
-    tap_ok(stops > 0 && status == 0, "a writer is stopped %s %s, at each of %d", after ? "after" : "before",
-           call_names[call], stops);
+    tap_ok(stops > 0 && status == 0, "a writer is stopped %s %s, at each of %d",
+           after ? "after" : "before", call_names[call], stops);
     tap_ok(t.wrote + t.refused == stops && t.unnamed == 0,
-           "the next one writes (%d) or is refused by the name of the stopped one (%d); slowest %llu ms",
+           "the next one writes (%d) or is refused by the name of the stopped one (%d); slowest "
+           "%llu ms",
            t.wrote, t.refused, (unsigned long long)t.slowest_ms);
     tap_eq_int(ended, stops, "each stopped writer ends well after SIGCONT");
     tap_eq_int(verifies, stops, "and verify passes each time");

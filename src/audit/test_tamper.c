@@ -392,7 +392,8 @@ static void lost_heads(void)
             tap_eq_int(audit_event(a, AUDIT_TOOL, &f, &err), 0, "record %d", i + 1);
         tap_ok(change_head(&own, how), "the head is %s", hows[how]);
         if (how == 1)
-            tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == ERR_STATE && strstr(err.msg, "seal/head"),
+            tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == ERR_STATE &&
+                       strstr(err.msg, "seal/head"),
                    "who had it open writes no more: %s", err.msg);
         audit_close(a);
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good &&

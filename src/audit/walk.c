@@ -1,6 +1,8 @@
 /* The log as it stands at one moment, record after record. The moment is taken under the writers' lock
  * (shared: readers do not keep each other out), so that the head, the files and their lengths belong
- * together; afterwards the files only grow beyond what was seen. */
+ * together; afterwards the files only grow beyond what was seen.
+ *
+ * Waits: lock_within in moment; a writer; LIMIT_LOCK_MS; an error that names it */
 #include "audit/walk.h"
 
 #include "base/limits.h"
@@ -55,7 +57,8 @@ static int open_all(struct audit_walk *w, const char *state, struct err *err)
     if (r == 0)
         r = state_file(w->seal, "head", O_RDONLY, &w->head_fd, err);
     /* without a head the records can be read, and verify says what is gone */
-    return r == ERR_SYS && err->sys_errno == ENOENT && w->dir >= 0 && w->seal >= 0 && any_day(w->dir)
+    return r == ERR_SYS && err->sys_errno == ENOENT && w->dir >= 0 && w->seal >= 0 &&
+                   any_day(w->dir)
                ? 0
                : r;
 }
@@ -76,8 +79,8 @@ static int moment(struct audit_walk *w, struct audit_files *files, struct err *e
 {
     if (w->head_fd < 0) /* no head, no lock: and no writer that could be waited for */
         return look(w, files, err);
-    int r = lock_within(w->head_fd, F_RDLCK, AUDIT_LOCK_APPEND, LIMIT_LOCK_MS, "the audit's lock",
-                        err);
+    int r =
+        lock_within(w->head_fd, F_RDLCK, AUDIT_LOCK_APPEND, LIMIT_LOCK_MS, "the audit's lock", err);
     if (r < 0)
         return r;
     r = look(w, files, err);

@@ -32,7 +32,7 @@ struct flow_house {
     struct output_known
         secrets[FLOW_SECRETS]; /* values of our environment that no record may hold */
     size_t nsecrets;
-    bool brief;   /* set between open and staff: nobody waits, so locks are tried for a moment only */
+    bool brief; /* set between open and staff: nobody waits, so locks are tried for a moment only */
     bool changed; /* a new policy was taken up, and the audit has not heard of it */
 };
 

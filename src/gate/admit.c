@@ -1,5 +1,8 @@
 /* Admission: the cheap questions, before anything is judged. All of them are answered under one lock:
- * the stop flag, the breakers, the rate, a place. Who gets no place stands in line. */
+ * the stop flag, the breakers, the rate, a place. Who gets no place stands in line.
+ *
+ * Waits: gate_bell_sleep in gate_admit_poll; a place; the request's wait_ms, by steps of 100 ms; refused:
+ *          gate.busy */
 #include "gate/inside.h"
 
 #include "base/clock.h"

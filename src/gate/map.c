@@ -18,7 +18,9 @@
  *        fsync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
  *        msync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
  *        fsync in gate_stop_file_remove; the disk; none (the kernel's own); only `cordon resume` waits
- *        write in gate_stop_keep; a small file; none (the kernel's own); the flag stands already */
+ *        write in gate_stop_keep; a small file; none (the kernel's own); the flag stands already
+ *        lock_within in gate_map_lock_within; another cordon; LIMIT_LOCK_MS, brief after a wait in vain;
+ *          refused by name */
 #include "gate/map.h"
 
 #include "base/clock.h"
@@ -98,7 +100,8 @@ int gate_map_lock_within(struct gate_map *m, uint64_t ms, struct err *err)
     base_assert(!m->locked);
     if (m->readonly)
         return err_set(err, ERR_STATE, "the state folder is read-only");
-    int r = lock_within(m->fd, F_WRLCK, 0, ms, "the lock of " FILE_NAME " in the state folder", err);
+    int r =
+        lock_within(m->fd, F_WRLCK, 0, ms, "the lock of " FILE_NAME " in the state folder", err);
     m->locked = r == 0;
     m->late = r == ERR_STATE;
     return r;
@@ -340,9 +343,8 @@ int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms, 
             r = err_sys(err, "make %s in the state folder", FILE_NAME);
     }
     if (r == 0) {
-        void *at =
-            mmap(NULL, sizeof(struct gate_shared), readonly ? PROT_READ : PROT_READ | PROT_WRITE,
-                 MAP_SHARED, m->fd, 0);
+        void *at = mmap(NULL, sizeof(struct gate_shared),
+                        readonly ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
         if (at == MAP_FAILED)
             r = err_sys(err, "map %s of the state folder", FILE_NAME);
         else

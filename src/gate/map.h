@@ -104,7 +104,7 @@ struct gate_map {
     bool late;        /* the last wait for the lock was in vain: the next is brief */
     bool readonly;    /* the folder is: what runs can be seen and told, nothing can be written */
     uint64_t lock_ms; /* how long to wait for the lock */
-    uint64_t space; /* our pid namespace */
+    uint64_t space;   /* our pid namespace */
     uint8_t mine[GATE_ROWS];
 };
 

@@ -1,6 +1,9 @@
 /* The gate's side of the approval queue. The database is reached through cordon-approvals, one
  * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
- * changes: nobody polls the database. */
+ * changes: nobody polls the database.
+ *
+ * Waits: gate_bell_sleep in gate_people_ask; a person; the request's approval_wait_ms and the question's
+ *          expiry; refused: gate.approval */
 #include "gate/approval.h"
 
 #include "gate/child.h"
@@ -17,7 +20,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
 
 /* One request to the keeper of the approvals. On 0 REPLY holds a valid record; the caller frees it
  * always. */

@@ -9,7 +9,9 @@
  * the same: what runs is ended, and gate_stop_read says that new ones are not refused.
  *
  * Waits: write in ring; nobody: the pipe is non-blocking; at once; EAGAIN is as good as written
- *        read in gate_resume; nobody: the pipe is non-blocking; at once; the pipe is empty */
+ *        read in gate_resume; nobody: the pipe is non-blocking; at once; the pipe is empty
+ *        gate_bell_sleep in wait_for; the end of a run; --patience, by steps of 20 ms; its supervisor is
+ *          killed */
 #include "gate/inside.h"
 
 #include "base/clock.h"

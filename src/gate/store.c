@@ -10,8 +10,8 @@
  * that names the state it moves from; whoever comes second changes no row. A question whose time is over
  * is shown as expired before anybody has written that down.
  *
- * Waits: sqlite3_step and sqlite3_exec, everywhere; another cordon-approvals; LIMIT_APPROVALS_BUSY_MS;
- *        refused, and the holder of the database's lock is named */
+ * Waits: sqlite3_step in *; another cordon-approvals; LIMIT_APPROVALS_BUSY_MS; refused, and the holder is named
+ *        sqlite3_exec in run_sql; another cordon-approvals; LIMIT_APPROVALS_BUSY_MS; refused, and the holder is named */
 #include "gate/store.h"
 
 #include "base/limits.h"

@@ -182,11 +182,13 @@ void lock_describe(pid_t pid, char *out, size_t size)
     char name[32] = "";
     char state = pid > 0 ? look_at(pid, name, sizeof name) : 0;
     if (!state)
-        snprintf(out, size, "%s",
-                 "a process that cannot be seen from here (it has just ended, or belongs to another "
-                 "user or container)");
+        snprintf(
+            out, size, "%s",
+            "a process that cannot be seen from here (it has just ended, or belongs to another "
+            "user or container)");
     else if (state == 'T' || state == 't')
-        snprintf(out, size, "pid %d (%s, stopped): `kill -CONT %d` lets it go on, `kill -KILL %d` ends it",
+        snprintf(out, size,
+                 "pid %d (%s, stopped): `kill -CONT %d` lets it go on, `kill -KILL %d` ends it",
                  (int)pid, name, (int)pid, (int)pid);
     else
         snprintf(out, size, "pid %d (%s%s): wait, or end it with `kill %d`", (int)pid, name,

@@ -1,5 +1,8 @@
 /* `cordon audit`: the log for people. Every line is checked on the way, also where only a few are shown: what
- * is not a record of ours is named on stderr and never printed among the records. */
+ * is not a record of ours is named on stderr and never printed among the records.
+ *
+ * Waits: poll in follow; a change of the folder; 1 s; looks again
+ *        read in follow; nobody: inotify is non-blocking; at once; looks again */
 #include "audit_common.h"
 #include "commands.h"
 #include "options.h"

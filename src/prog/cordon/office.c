@@ -128,5 +128,7 @@ int office_close(struct office *o, struct err *err)
     free(o->events);
     o->events = NULL;
     o->gate = NULL;
-    return lost ? err_set(err, ERR_STATE, "done, but it is not recorded, or not all of it: %.190s", why) : 0;
+    return lost ? err_set(err, ERR_STATE, "done, but it is not recorded, or not all of it: %.190s",
+                          why)
+                : 0;
 }

@@ -1,4 +1,7 @@
-/* The one way from a request to what is printed, for every command that runs something. */
+/* The one way from a request to what is printed, for every command that runs something.
+ *
+ * Waits: write in write_all; the caller to read the result; none (NO DEADLINE YET: the run is over and
+ *          recorded by then); EPIPE ends it */
 #include "result.h"
 
 #include "base/limits.h"
