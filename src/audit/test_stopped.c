@@ -88,6 +88,7 @@ static int one_run(struct audit *a, const char *id, struct err *err)
 /* Whether it was stopped; a status if it came through. */
 static pid_t stopped_writer(enum call call, int n, bool after, int *ret_status)
 {
+    fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         struct err err = ERR_INIT;

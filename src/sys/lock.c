@@ -28,7 +28,8 @@
 
 #define PAUSE_FIRST_NS 10000L
 #define PAUSE_MOST_NS  1000000L
-#define SEARCH_MS      200 /* for the holder: a message without its name is better than none */
+#define SEARCH_MS                                                                                  \
+    1000 /* for the holder, on a busy machine; a message without its name is better than none */
 
 static int set(int fd, short type, off_t byte)
 {
@@ -150,29 +151,35 @@ static bool process_holds(int process, const struct stat *file, off_t byte)
     return holds;
 }
 
+/* One of those that are stopped, or of all others. */
+static pid_t search(DIR *proc, bool stopped, const struct stat *file, off_t byte, uint64_t until)
+{
+    rewinddir(proc);
+    for (struct dirent *e; clock_now_ns() < until && (e = readdir(proc));) {
+        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+        char state = pid > 0 ? lock_process_state(pid) : 0;
+        if (!state || (state == 'T' || state == 't') != stopped)
+            continue;
+        FD_AUTO process =
+            openat(dirfd(proc), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (process >= 0 && process_holds(process, file, byte))
+            return pid;
+    }
+    return 0;
+}
+
 pid_t lock_holder(int fd, off_t byte)
 {
     struct stat file;
-    pid_t found = 0;
     uint64_t until = clock_now_ns() + SEARCH_MS * CLOCK_NS_PER_MS;
     DIR *proc = fstat(fd, &file) < 0 ? NULL : opendir("/proc");
     if (!proc)
         return 0;
-    for (struct dirent *e; clock_now_ns() < until && (e = readdir(proc));) {
-        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-        if (pid <= 0)
-            continue;
-        FD_AUTO process =
-            openat(dirfd(proc), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (process < 0 || !process_holds(process, &file, byte))
-            continue;
-        char state = lock_process_state(pid);
-        bool stopped = state == 'T' || state == 't';
-        if (!found || stopped) /* one that was forked since shows the same lock */
-            found = pid;
-        if (stopped)
-            break;
-    }
+    /* Stopped ones first: they are few, they are what is looked for, and a process that was forked from one shows the
+     * same lock. */
+    pid_t found = search(proc, true, &file, byte, until);
+    if (!found)
+        found = search(proc, false, &file, byte, until);
     closedir(proc);
     return found;
 }
