@@ -2,7 +2,10 @@
  * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
  * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
  * where we take a last look at what the process holds, and a signal of the caller to itself. One notification is handled per
- * call, so a guest that floods us waits its turn behind its own output and our timers. */
+ * call, so a guest that floods us waits its turn behind its own output and our timers.
+ *
+ * Waits: sys_listener_receive in jail_notify_handle; nobody: epoll said that a call is there; at once;
+ *          ENOENT, its caller was killed */
 #include "jail/outside.h"
 
 #include "jail/decode.h"

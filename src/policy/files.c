@@ -1,6 +1,8 @@
 /* The path is walked by hand, a component at a time, and links are resolved by hand: whoever could change any
  * folder on that way, or any link, could change the policy. By device and inode, because
- * a folder has many names. */
+ * a folder has many names.
+ *
+ * Waits: read in policy_file_read; a regular file; none (the kernel's own); an error */
 #include "policy/files.h"
 
 #include "policy/policy.h"
