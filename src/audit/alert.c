@@ -1,6 +1,15 @@
 /* An alert is a record first; then it is told to whoever the policy names. The command gets no shell, no
  * descriptor of ours, no environment but a PATH, and a time to live; nobody waits for it. What it could
- * not be told is a record too. */
+ * not be told is a record too.
+ *
+ * Waits: write in to_file; the alert file: opened non-blocking; at once; a record says that it was not
+ *          delivered
+ *        fdatasync in to_file; the disk; none (the kernel's own); holds no lock
+ *        write in become; a pipe that has room; at once; the command did not start
+ *        write in to_command; memory; at once; the alert is not delivered, on record
+ *        waitpid in to_command; a child that forks and ends; none (it runs nothing of anybody's); holds no
+ *          lock
+ *        read in to_command; execve of the command; COMMAND_SECONDS, its alarm; the pipe ends with it */
 #include "audit/inside.h"
 
 #include "sys/fd.h"

@@ -32,8 +32,7 @@ struct client {
 
 int audit_window_open(struct audit *a, struct err *err)
 {
-    return audit_map(a->window_fd, a->head_fd, CLIENTS * sizeof(struct client), "window",
-                     &a->window, err);
+    return audit_map(a->window_fd, a, CLIENTS * sizeof(struct client), "window", &a->window, err);
 }
 
 void audit_window_close(struct audit *a)

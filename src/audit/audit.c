@@ -40,7 +40,7 @@ static int open_folders(struct audit *a, struct err *err)
         r = state_file(a->seal, "window", O_RDWR | O_CREAT, &a->window_fd, err);
     if (r == 0) {
         void *map;
-        r = audit_map(a->head_fd, a->head_fd, AUDIT_HEAD_FILE, "head", &map, err);
+        r = audit_map(a->head_fd, a, AUDIT_HEAD_FILE, "head", &map, err);
         if (r == 0)
             a->head_map = map;
     }
@@ -68,10 +68,9 @@ static int get_key(struct audit *a, struct err *err)
     int r = audit_key_load(a->seal, false, &a->key, err);
     if (r != ERR_SYS || err->sys_errno != ENOENT)
         return r;
-    struct flock f = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    while (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
-        if (errno != EINTR)
-            return err_sys(err, "lock the audit");
+    r = audit_lock_bytes(a, err);
+    if (r < 0)
+        return r;
     r = audit_key_load(a->seal, false, &a->key, err); /* another may have been quicker */
     if (r == ERR_SYS && err->sys_errno == ENOENT) {
         if (any_record(a, err))
@@ -82,9 +81,7 @@ static int get_key(struct audit *a, struct err *err)
         else
             r = audit_key_load(a->seal, true, &a->key, err);
     }
-    f.l_type = F_UNLCK;
-    if (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
-        r = err_sys(err, "unlock the audit");
+    audit_unlock_bytes(a);
     return r;
 }
 
@@ -94,10 +91,12 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
     if (!a)
         return err_set(err, ERR_MEMORY, "no memory for the audit");
     a->config = *config;
-    a->state = a->dir = a->seal = a->head_fd = a->runs_fd = a->window_fd = a->log_fd = -1;
+    a->state = a->dir = a->seal = a->head_fd = a->runs_fd = a->window_fd = a->log_fd = a->index_fd =
+        -1;
     buf_init(&a->body, BATCH_MAX);
     buf_init(&a->own, AUDIT_RECORD_MAX);
     buf_init(&a->out, 4 * MIB);
+    buf_init(&a->index, 8 * MIB);
     buf_init(&a->line, AUDIT_RECORD_MAX - 1024);
     buf_init(&a->clean, 16 * MIB);
     int r = audit_writer_self(&a->self, &a->terminal, err);
@@ -120,12 +119,14 @@ void audit_close(struct audit *a)
     if (!a)
         return;
     base_assert(!a->locked);
-    const int fds[] = {a->log_fd, a->window_fd, a->runs_fd, a->head_fd, a->seal, a->dir, a->state};
+    const int fds[] = {a->log_fd,  a->index_fd, a->window_fd, a->runs_fd,
+                       a->head_fd, a->seal,     a->dir,       a->state};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         fd_close(fds[i]);
     buf_done(&a->body);
     buf_done(&a->own);
     buf_done(&a->out);
+    buf_done(&a->index);
     buf_done(&a->line);
     buf_done(&a->clean);
     audit_unmap(a->head_map, AUDIT_HEAD_FILE);

@@ -44,6 +44,8 @@ struct audit_config {
     const char *const *alert_command;
     size_t nalert_command; /* words */
 
+    uint64_t lock_ms; /* how long to wait for another writer; LIMIT_LOCK_MS */
+
     const char *state; /* the state folder; NULL: sys/state.h says where */
 
     /* Takes secrets out of a text of `args`, reasons and violations; the room's own rules come on top. May be NULL.

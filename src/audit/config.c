@@ -2,12 +2,14 @@
  * configuration is what this room works with, and a test fills it without a policy. */
 #include "audit/audit.h"
 
+#include "base/limits.h"
 #include "policy/policy.h"
 
 void audit_config_init(struct audit_config *c)
 {
     *c = (struct audit_config){
         .sync = AUDIT_SYNC_ON,
+        .lock_ms = LIMIT_LOCK_MS,
         .retention_days = 90,
         .window_ms = 3600000,
         .max_failures = 10,

@@ -113,9 +113,26 @@ enum { AUDIT_HEAD_NOW, AUDIT_HEAD_DISK, AUDIT_HEAD_SETS };
 #define AUDIT_HEAD_ALL  (AUDIT_HEAD_SETS * AUDIT_HEAD_SET)
 #define AUDIT_HEAD_FILE 4096
 
+/* Bytes of the head file that are locked. Only the first is needed by anybody but for a moment. */
+enum {
+    AUDIT_LOCK_APPEND, /* log, head, tables */
+    AUDIT_LOCK_SYNC,   /* held by whoever syncs for others; nobody depends on it: sync.c */
+    AUDIT_LOCK_DISK,   /* the set AUDIT_HEAD_DISK: a few stores */
+};
+
+/* Behind the sets in the same page: advice from one process to the next, not signed. What it says wrongly costs time
+ * and nothing else. */
+struct audit_advice {
+    uint32_t sync_bell;  /* futex: changes when a sync is over */
+    uint32_t index_day;  /* index.c: of which day's index .. */
+    uint64_t newest_ms;  /* .. the newest time is known */
+    uint64_t sync_since; /* monotonic ns: when the sync that is under way began; 0: none is */
+};
+
 /* ---- map.c: the small files, in memory ---- */
-/* LOCK_FD: the head file, whose lock is taken where the file must grow; -1: it is held. */
-ERR_MUST_USE int audit_map(int fd, int lock_fd, size_t size, const char *name, void **ret,
+/* LOCK: whose lock is taken where the file must grow; NULL: it is held. */
+struct audit;
+ERR_MUST_USE int audit_map(int fd, struct audit *lock, size_t size, const char *name, void **ret,
                            struct err *err);
 void audit_unmap(void *map, size_t size); /* NULL is nothing */
 
@@ -170,6 +187,33 @@ void audit_lines_done(struct audit_lines *l);
  * at -1 *ret_len is what is left of the file. -2 with errno: it cannot be read. */
 int audit_lines_next(struct audit_lines *l, const char **ret, size_t *ret_len, uint64_t *ret_at);
 
+/* ---- index.c: where each record stands ---- */
+struct audit;
+void audit_index_name(uint32_t day, char out[AUDIT_NAME_MAX]);
+/* Under the lock: LINE, which is or will be at OFFSET, gets an entry with the next audit_index_write. */
+void audit_index_note(struct audit *a, uint64_t seq, uint64_t ms, uint64_t offset, const char *line,
+                      size_t len);
+void audit_index_write(struct audit *a, uint32_t day);
+
+/* Where the first record of the file of MS or later begins, or a little before it; the file's size: there is none. 0 also
+ * where nobody knows. */
+uint64_t audit_index_since(int seal, const struct audit_file *f, uint64_t ms);
+
+/* Parts of the log, in the order of their records. */
+#define AUDIT_PARTS_MAX (1 << 20)
+struct audit_part {
+    const struct audit_file *file; /* borrowed */
+    uint64_t from, stop;
+};
+struct audit_parts {
+    struct audit_part *items;
+    size_t count;
+};
+/* All that may hold records of the execution ID; others may be among them. False: read everything. */
+bool audit_index_find(int seal, const struct audit_files *files, const char *id,
+                      struct audit_parts *ret);
+void audit_parts_done(struct audit_parts *p);
+
 /* ---- log.c: the handle, the lock, append ---- */
 #define AUDIT_ALERTS_MAX 4
 
@@ -180,6 +224,8 @@ struct audit {
     int state, dir, seal, head_fd, runs_fd, window_fd;
     int log_fd; /* of log_day */
     uint32_t log_day;
+    int index_fd; /* of index_day; 0: none that can be used */
+    uint32_t index_day;
     dev_t log_dev;
     ino_t log_ino;
     uint8_t *head_map;       /* of AUDIT_HEAD_FILE bytes */
@@ -188,10 +234,13 @@ struct audit {
     struct audit_head head; /* right as long as `seen` is what the file says */
     uint8_t seen[AUDIT_HEAD_SET];
     struct buf body, own, out; /* the caller's record, one of ours in between, finished lines */
+    struct buf index;          /* entries of records that were just written */
     struct buf line, clean;    /* record.c: one record, and one text of it */
     uint64_t last_seq, now;
     int slot_hint;
     bool locked, parked;
+    bool seen_any; /* `seen` was read from the file once */
+    bool late;     /* the last wait for the lock was in vain */
     bool terminal; /* we have one, and it may stop us */
     bool broken;   /* fsync failed once: what it says afterwards means nothing */
     sigset_t signals;
@@ -204,6 +253,12 @@ uint64_t audit_now(const struct audit *a);
 ERR_MUST_USE int audit_lock(struct audit *a,
                             struct err *err); /* afterwards the head is right and the log whole */
 void audit_unlock(struct audit *a);
+/* The lock alone: for what is done before there is a head. */
+ERR_MUST_USE int audit_lock_bytes(struct audit *a, struct err *err);
+void audit_unlock_bytes(struct audit *a);
+/* A process that is stopped from its terminal while it holds a lock would keep everybody out. */
+void audit_no_job_control(struct audit *a);
+void audit_job_control(struct audit *a);
 void audit_head_store(struct audit *a, int set);
 /* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
 ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
@@ -222,10 +277,13 @@ struct audit_append {
     void *ctx;
 };
 ERR_MUST_USE int audit_append(struct audit *a, const struct audit_append *w, struct err *err);
-ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
 /* One record of our own, under the lock. */
 ERR_MUST_USE int audit_append_own(struct audit *a, enum audit_kind kind,
                                   const struct audit_facts *f, struct err *err);
+
+/* ---- sync.c ---- */
+/* Not under the lock. The records up to SEQ are on disk when it returns 0. */
+ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
 
 /* ---- recover.c ---- */
 ERR_MUST_USE int audit_recover(struct audit *a, struct err *err);

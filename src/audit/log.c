@@ -3,15 +3,24 @@
  * in memory is right and no file is read. The only question left is whether the log is as long as the
  * head says: if not, a writer was killed between its two writes (recover.c).
  *
- * Durability is a second lock: whoever holds it syncs for everybody who appended before, so that ten
- * runs that begin together wait for two syncs and not for ten.
+ * The lock is the kernel's: it goes with a holder that is killed, but not with one that is stopped. Nobody
+ * can take over from a stopped one: it may go on at any instruction, with a head in its memory that others
+ * would have overtaken. So whoever waits gives up at a deadline and names it. What may take long (the body,
+ * fdatasync) is done without the lock; sync.c has the second half.
  *
  * Disk space for the ends of running programs is set aside before they begin: a full disk refuses new
- * runs and still takes the records of those that run. */
+ * runs and still takes the records of those that run.
+ *
+ * Waits: fdatasync in turn_the_page; the disk, once a day; none (the kernel's own); others are refused by name
+ *        fsync in audit_day_open; the disk, once a day; none (the kernel's own); others are refused by name
+ *        lock_within in audit_lock_bytes; another writer or reader; LIMIT_LOCK_MS, brief after a wait in
+ *          vain; refused by name
+ *        write in write_out; the disk's cache; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/lock.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -25,8 +34,6 @@
 #define AHEAD (256 * KIB) /* and so much more at a time */
 #define FLUSH (1 * MIB)   /* of a batch, at a time */
 
-enum { LOCK_APPEND, LOCK_SYNC }; /* bytes of the head file */
-
 uint64_t audit_now(const struct audit *a)
 {
     struct timespec t;
@@ -38,17 +45,24 @@ uint64_t audit_now(const struct audit *a)
 
 /* ---- the lock ---- */
 
-static int lock_byte(struct audit *a, int which, short how, struct err *err)
+/* After one wait in vain the holder is likely to be there still: the calls that follow on this handle do not
+ * wait as long again. */
+int audit_lock_bytes(struct audit *a, struct err *err)
 {
-    struct flock f = {.l_type = how, .l_whence = SEEK_SET, .l_start = which, .l_len = 1};
-    while (fcntl(a->head_fd, F_OFD_SETLKW, &f) < 0)
-        if (errno != EINTR)
-            return err_sys(err, "lock the audit");
-    return 0;
+    uint64_t ms = a->late && a->config.lock_ms > LIMIT_LOCK_BRIEF_MS ? LIMIT_LOCK_BRIEF_MS
+                                                                     : a->config.lock_ms;
+    int r = lock_within(a->head_fd, F_WRLCK, AUDIT_LOCK_APPEND, ms, "the audit's lock", err);
+    a->late = r == ERR_STATE;
+    return r;
+}
+
+void audit_unlock_bytes(struct audit *a)
+{
+    lock_release(a->head_fd, AUDIT_LOCK_APPEND);
 }
 
 /* A process that is stopped from its terminal while it holds a lock would stop everybody. */
-static void no_job_control(struct audit *a)
+void audit_no_job_control(struct audit *a)
 {
     sigset_t stops;
     if (!a->terminal)
@@ -60,7 +74,7 @@ static void no_job_control(struct audit *a)
     pthread_sigmask(SIG_BLOCK, &stops, &a->signals);
 }
 
-static void job_control(struct audit *a)
+void audit_job_control(struct audit *a)
 {
     if (a->terminal)
         pthread_sigmask(SIG_SETMASK, &a->signals, NULL);
@@ -68,12 +82,10 @@ static void job_control(struct audit *a)
 
 void audit_unlock(struct audit *a)
 {
-    struct err err = ERR_INIT;
     base_assert(a->locked);
     a->locked = false;
-    if (lock_byte(a, LOCK_APPEND, F_UNLCK, &err) < 0)
-        err_assert_failed("an unlock cannot fail", __FILE__, __LINE__);
-    job_control(a);
+    audit_unlock_bytes(a);
+    audit_job_control(a);
 }
 
 int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
@@ -123,23 +135,31 @@ static bool whole(struct audit *a)
 
 int audit_lock(struct audit *a, struct err *err)
 {
+    struct stat st;
     base_assert(!a->locked);
     if (a->broken)
         return err_set(err, ERR_STATE,
                        "the audit's disk failed; nothing is written through this handle any more");
-    no_job_control(a);
-    int r = lock_byte(a, LOCK_APPEND, F_WRLCK, err);
+    audit_no_job_control(a);
+    int r = audit_lock_bytes(a, err);
     if (r < 0) {
-        job_control(a);
+        audit_job_control(a);
         return r;
     }
     a->locked = true;
     a->now = audit_now(a);
-    bool known = memcmp(a->head_map, a->seen, sizeof a->seen) == 0;
+    if (fstat(a->head_fd, &st) == 0 && st.st_nlink == 0) { /* its lock keeps nobody out any more */
+        audit_unlock(a);
+        return err_set(
+            err, ERR_STATE,
+            "seal/head was removed while this process wrote; it writes no more: start anew");
+    }
+    /* a head of zeros is what a new handle remembers, and what somebody may have made of the file */
+    bool known = a->seen_any && memcmp(a->head_map, a->seen, sizeof a->seen) == 0;
     if (!known && audit_head_pick(a->head_map, &a->key, &a->head) &&
         memcmp(a->head.boot, a->self.boot, AUDIT_BOOT) == 0) {
         memcpy(a->seen, a->head_map, sizeof a->seen);
-        known = true;
+        known = a->seen_any = true;
     }
     if (known && !a->head.sweep && whole(a))
         return 0;
@@ -257,6 +277,7 @@ static int put_lines(struct audit *a, struct audit_head *h, const struct audit_a
         h->last.day = h->day;
         h->last.offset = h->end + before;
         h->last.len = (uint32_t)(a->out.len - before);
+        audit_index_note(a, h->seq, a->now, h->last.offset, a->out.data + before, h->last.len);
         if (w->before)
             r = w->before(a, w->ctx, &h->last, h->seq, err);
         if (r == 0 && (i + 1 == w->count || a->out.len >= FLUSH))
@@ -289,9 +310,11 @@ int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
     struct audit_head h = a->head;
     r = put_lines(a, &h, w, err);
     if (r < 0) {
+        buf_reset(&a->index);
         take_back(a);
         return r;
     }
+    audit_index_write(a, h.day);
     if (w->open_runs > 0 && h.open_runs++ == 0)
         h.oldest = h.last;
     if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)
@@ -314,45 +337,4 @@ int audit_append_own(struct audit *a, enum audit_kind kind, const struct audit_f
                                    .count = 1,
                                    .unsynced = a->config.sync != AUDIT_SYNC_ON};
     return r < 0 ? r : audit_append(a, &w, err);
-}
-
-/* ---- durable ---- */
-
-static int sync_log(struct audit *a, uint64_t seq, struct err *err)
-{
-    uint8_t sets[AUDIT_HEAD_ALL];
-    struct audit_head disk = {0}, now;
-    memcpy(sets, a->head_map, sizeof sets);
-    bool there = audit_head_pick(sets + AUDIT_HEAD_SET, &a->key, &disk);
-    if (there && memcmp(disk.boot, a->self.boot, AUDIT_BOOT) == 0 && disk.seq >= seq)
-        return 0; /* somebody synced for us */
-    /* Whoever writes this holds the other lock, so one slot may be torn; then the other one counts. And if the page was
-     * turned since, that synced all of ours: the rest is the business of those who wrote it. */
-    if (!audit_head_pick(sets, &a->key, &now) || now.seq < seq || now.day != a->log_day)
-        now = a->head;
-    if (fdatasync(a->log_fd) < 0) {
-        a->broken = true;
-        return err_sys(err, "sync the audit log");
-    }
-    struct audit_head mine = a->head;
-    a->head = now;
-    a->head.generation = disk.generation;
-    audit_head_store(a, AUDIT_HEAD_DISK);
-    a->head = mine;
-    return 0;
-}
-
-int audit_sync_to(struct audit *a, uint64_t seq, struct err *err)
-{
-    struct err later = ERR_INIT;
-    base_assert(!a->locked);
-    no_job_control(a);
-    int r = lock_byte(a, LOCK_SYNC, F_WRLCK, err);
-    if (r == 0) {
-        r = sync_log(a, seq, err);
-        if (lock_byte(a, LOCK_SYNC, F_UNLCK, &later) < 0 && r == 0)
-            r = err_set(err, later.code, "%s", later.msg);
-    }
-    job_control(a);
-    return r;
 }

@@ -29,20 +29,19 @@ static int fill(int fd, size_t size, const char *name, struct err *err)
     return r;
 }
 
-int audit_map(int fd, int lock_fd, size_t size, const char *name, void **ret, struct err *err)
+int audit_map(int fd, struct audit *lock, size_t size, const char *name, void **ret,
+              struct err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
         return err_sys(err, "look at seal/%s", name);
     if ((size_t)st.st_size < size) {
-        struct flock f = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-        while (lock_fd >= 0 && fcntl(lock_fd, F_OFD_SETLKW, &f) < 0)
-            if (errno != EINTR)
-                return err_sys(err, "lock the audit");
-        int r = fill(fd, size, name, err);
-        f.l_type = F_UNLCK;
-        if (lock_fd >= 0 && fcntl(lock_fd, F_OFD_SETLKW, &f) < 0)
-            r = err_sys(err, "unlock the audit");
+        int r = lock ? audit_lock_bytes(lock, err) : 0;
+        if (r < 0)
+            return r;
+        r = fill(fd, size, name, err);
+        if (lock)
+            audit_unlock_bytes(lock);
         if (r < 0)
             return r;
     }

@@ -31,10 +31,13 @@ struct audit_walk;
 ERR_MUST_USE int audit_walk_new(const char *state, struct audit_walk **ret, struct err *err);
 void audit_walk_free(struct audit_walk *w);
 
-/* Leaves out days that are certainly older than MS; the first record then follows on nothing. */
+/* Leaves out what is older than MS, as far as the index says so; the first record then follows on nothing. */
 void audit_walk_since(struct audit_walk *w, uint64_t ms);
-/* Begins so far from the end that about COUNT records are left. */
-void audit_walk_last(struct audit_walk *w, uint64_t count);
+/* Leaves out what is not of the execution ID, as far as the index says so: others may still come. Each record is then
+ * checked by itself, not against the one before it. */
+void audit_walk_find(struct audit_walk *w, const char *id);
+/* Begins so far from the end that about COUNT records are left. Whether that is all of them. */
+bool audit_walk_last(struct audit_walk *w, uint64_t count);
 
 /* 1 with a step, 0 at the end. */
 ERR_MUST_USE int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *err);

@@ -9,7 +9,9 @@
  * The log is behind: records are missing that the head has signed. After kill -9 the kernel still has
  * every byte, so somebody took them. After a restart of the machine the head may have reached the disk
  * before the log did: then the state as of the last fsync counts, and what came after it and was not
- * acknowledged is not missed. */
+ * acknowledged is not missed.
+ *
+ * Waits: write in go_on_behind; the disk's cache; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"
@@ -104,8 +106,10 @@ static int read_on(struct audit *a, struct audit_head *h, struct finding *f, str
     while ((r = audit_lines_next(&lines, &line, &len, &at)) == 1 &&
            continues(a, h, line, len, &l)) {
         adopt(h, &l, at, len);
+        audit_index_note(a, l.seq, l.ts, at, line, len);
         f->adopted++;
     }
+    audit_index_write(a, h->day);
     if (r == -2)
         err_sys(err, "read the day's log");
     audit_lines_done(&lines);
@@ -293,6 +297,7 @@ int audit_recover(struct audit *a, struct err *err)
     a->head = h;
     audit_head_store(a, AUDIT_HEAD_NOW);
     memcpy(a->seen, a->head_map, sizeof a->seen); /* its other slot is what it is */
+    a->seen_any = true;
     if (r == 0 && h.sweep)
         r = audit_runs_after_boot(a, err);
     if (r == 0 && f.what != NOTHING)

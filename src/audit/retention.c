@@ -3,7 +3,9 @@
  * A crash between anchor and removal leaves files that the anchor says are gone; they go the next time.
  *
  * A clock that jumps ahead must not empty the log: after a gap that is longer than the retention itself,
- * nothing is removed on the first day that sees it. */
+ * nothing is removed on the first day that sees it.
+ *
+ * Waits: fsync in remove_files; the disk, once a day; none (the kernel's own); others are refused by name */
 #include "audit/inside.h"
 
 #include "base/limits.h"
@@ -71,6 +73,8 @@ static int remove_files(struct audit *a, const struct audit_files *files, size_t
         audit_day_name(files->items[i].day, name);
         if (unlinkat(a->dir, name, 0) < 0)
             return err_sys(err, "remove %s", name);
+        audit_index_name(files->items[i].day, name);
+        unlinkat(a->seal, name, 0); /* says nothing without its day */
     }
     return fsync(a->dir) < 0 ? err_sys(err, "remove old days") : 0;
 }

@@ -3,7 +3,10 @@
  * crash between the two the log itself answers whether the record is there.
  *
  * The table is not synced. After a restart of the machine it means nothing, and the log is read from
- * the oldest run on that may have been open. */
+ * the oldest run on that may have been open.
+ *
+ * Waits: fdatasync in audit_runs_park; the disk, where a record could not be written; none (the kernel's
+ *          own); holds no lock but in put_begin */
 #include "audit/inside.h"
 
 #include "base/limits.h"
@@ -52,10 +55,10 @@ static struct slot *slot_of(const struct audit *a, int n)
     return (struct slot *)((char *)a->runs_map + (size_t)n * SLOT);
 }
 
-static int remap(struct audit *a, size_t size, int lock_fd, struct err *err)
+static int remap(struct audit *a, size_t size, struct audit *lock, struct err *err)
 {
     void *map;
-    int r = audit_map(a->runs_fd, lock_fd, size, "runs", &map, err);
+    int r = audit_map(a->runs_fd, lock, size, "runs", &map, err);
     if (r < 0)
         return r;
     audit_unmap(a->runs_map, a->runs_size);
@@ -64,8 +67,8 @@ static int remap(struct audit *a, size_t size, int lock_fd, struct err *err)
     return 0;
 }
 
-/* The whole table, as long as others have made it. */
-static int see_all(struct audit *a, int lock_fd, struct err *err)
+/* The whole table, as long as others have made it. LOCK: as in audit_map. */
+static int see_all(struct audit *a, struct audit *lock, struct err *err)
 {
     struct stat st;
     if (fstat(a->runs_fd, &st) < 0)
@@ -74,12 +77,12 @@ static int see_all(struct audit *a, int lock_fd, struct err *err)
         st.st_size < SLOTS_FIRST * SLOT ? SLOTS_FIRST * SLOT : (size_t)st.st_size / SLOT * SLOT;
     if (size > (size_t)SLOTS_MAX * SLOT)
         size = (size_t)SLOTS_MAX * SLOT;
-    return size == a->runs_size ? 0 : remap(a, size, lock_fd, err);
+    return size == a->runs_size ? 0 : remap(a, size, lock, err);
 }
 
 int audit_runs_open(struct audit *a, struct err *err)
 {
-    return see_all(a, a->head_fd, err);
+    return see_all(a, a, err);
 }
 
 int audit_runs_claim(struct audit *a, struct err *err)
@@ -91,11 +94,11 @@ int audit_runs_claim(struct audit *a, struct err *err)
             if (__atomic_load_n(&slot_of(a, n)->used, __ATOMIC_ACQUIRE) != USED)
                 return a->slot_hint = n;
         }
-        int r = see_all(a, -1, err); /* another process may have made it longer */
+        int r = see_all(a, NULL, err); /* another process may have made it longer */
         if (r == 0 && a->runs_size / SLOT == (size_t)count) {
             if (count >= SLOTS_MAX)
                 return err_set(err, ERR_LIMIT, "more than %d runs at once", SLOTS_MAX);
-            r = remap(a, a->runs_size * 2, -1, err);
+            r = remap(a, a->runs_size * 2, NULL, err);
         }
         if (r < 0)
             return r;
@@ -320,7 +323,7 @@ int audit_runs_after_boot(struct audit *a, struct err *err)
     struct audit_files files = {0};
     struct buf line;
     struct audit_place from = a->head.oldest;
-    int r = see_all(a, -1, err);
+    int r = see_all(a, NULL, err);
     if (r == 0)
         memset(a->runs_map, 0, a->runs_size);
     buf_init(&line, AUDIT_RECORD_MAX);

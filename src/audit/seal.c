@@ -2,7 +2,11 @@
  * neither sign a record nor move the head.
  *
  * The head file is written in place, at every append, so it holds each state twice and the two places
- * take turns: a write that was torn leaves the state before. A slot is valid if its signature is. */
+ * take turns: a write that was torn leaves the state before. A slot is valid if its signature is.
+ *
+ * Waits: fsync in write_new; the disk, for a new key or anchor; none (the kernel's own); others are refused
+ *          by name
+ *        read in *; small files; none (the kernel's own); an error */
 #include "audit/inside.h"
 
 #include "sys/fd.h"

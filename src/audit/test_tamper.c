@@ -341,7 +341,6 @@ static void afterwards(void)
 {
     const int last = DAYS - 1;
     size_t n = days[last].lines, *at = days[last].at;
-    struct audit_verdict v;
     struct err err = ERR_INIT;
     place.now -= PLACE_DAY;
     tap_ok(put_file(last, days[last].data, at[n - 3]), "three records cut off");
@@ -362,13 +361,68 @@ static void afterwards(void)
     tap_ok(access(path, F_OK) == 0 && found(days[last].first),
            "it is begun again, and what is gone is gone");
     audit_close(a);
-    snprintf(path, sizeof path, "%s/seal/head", place.path);
-    tap_ok(truncate(path, 0) == 0, "the head taken away");
-    a = place_open(&place, NULL);
-    tap_ok(a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
-           "a writer still goes on: %s", err.msg);
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && !v.good, "and it shows");
+}
+
+/* ---- the head itself ---- */
+
+static bool change_head(const struct place *p, int how)
+{
+    static const char zeros[AUDIT_HEAD_FILE];
+    char path[400];
+    snprintf(path, sizeof path, "%s/seal/head", p->path);
+    if (how != 0)
+        return (how == 1 ? unlink(path) : truncate(path, 0)) == 0;
+    FILE *f = fopen(path, "r+e");
+    bool fine = f && fwrite(zeros, 1, sizeof zeros, f) == sizeof zeros;
+    return f && fclose(f) == 0 && fine;
+}
+
+static void lost_heads(void)
+{
+    static const char *const hows[] = {"filled with zeros", "removed", "emptied"};
+    for (int how = 0; how < 3; how++) {
+        struct place own;
+        struct audit_verdict v;
+        struct err err = ERR_INIT;
+        const struct audit_facts f = {.tool = "t"};
+        if (!tap_ok(place_make(&own), "a log of its own"))
+            return;
+        struct audit *a = place_open(&own, NULL);
+        for (int i = 0; i < 5; i++)
+            tap_eq_int(audit_event(a, AUDIT_TOOL, &f, &err), 0, "record %d", i + 1);
+        tap_ok(change_head(&own, how), "the head is %s", hows[how]);
+        if (how == 1)
+            tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == ERR_STATE &&
+                       strstr(err.msg, "seal/head"),
+                   "who had it open writes no more: %s", err.msg);
+        audit_close(a);
+        tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good &&
+                   strcmp(v.bad_file, "seal/head") == 0,
+               "a head that was %s is found by its name: %s (%s)", hows[how], v.bad_file, v.why);
+        a = place_open(&own, NULL);
+        tap_ok(a && audit_event(a, AUDIT_TOOL, &f, &err) == 0, "the next writer goes on: %s",
+               err.msg);
+        tap_eq_int((long long)audit_last_seq(a), 7, "behind a record of its own: numbers go on");
+        audit_close(a);
+        tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good && v.bad_seq == 6 &&
+                   strstr(v.why, "tampered"),
+               "record 6 says that the log was tampered with: %s", v.why);
+        tap_ok(place_remove(&own), "cleared away");
+    }
+    struct place own;
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    char path[400];
+    if (!place_make(&own))
+        return;
+    struct audit *a = place_open(&own, NULL);
+    tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err), 0, "a record");
     audit_close(a);
+    snprintf(path, sizeof path, "%s/seal/key", own.path);
+    tap_ok(unlink(path) == 0 && audit_verify(own.path, NULL, &v, &err) == ERR_STATE &&
+               strstr(err.msg, "seal/key"),
+           "a key that was removed is found by its name: %s", err.msg);
+    tap_ok(place_remove(&own), "cleared away");
 }
 
 int main(void)
@@ -386,6 +440,7 @@ int main(void)
     tail();
     seals();
     afterwards();
+    lost_heads();
     for (int i = 0; i < DAYS; i++) {
         free(days[i].data);
         free(days[i].at);

@@ -1,9 +1,13 @@
 /* The log as it stands at one moment, record after record. The moment is taken under the writers' lock
  * (shared: readers do not keep each other out), so that the head, the files and their lengths belong
- * together; afterwards the files only grow beyond what was seen. */
+ * together; afterwards the files only grow beyond what was seen.
+ *
+ * Waits: lock_within in moment; a writer; LIMIT_LOCK_MS; an error that names it */
 #include "audit/walk.h"
 
+#include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/lock.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -12,6 +16,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static bool any_day(int dir)
+{
+    struct audit_files files = {0};
+    struct err ignored = ERR_INIT;
+    bool any = audit_files_open(dir, &files, &ignored) < 0 || files.count > 0;
+    audit_files_done(&files);
+    return any;
+}
+
+/* Somebody who takes the key away makes a log that nobody can check, not one that is not there. */
+static int open_seal(struct audit_walk *w, int top, struct err *err)
+{
+    int r = state_folder(top, AUDIT_SEAL_DIR, false, &w->seal, err);
+    if (r == 0)
+        r = audit_key_load(w->seal, false, &w->key, err);
+    if (r == ERR_SYS && err->sys_errno == ENOENT && any_day(w->dir))
+        return err_set(err, ERR_STATE,
+                       "the log has records, but its key, seal/key in the state folder, is gone: "
+                       "nothing can be checked");
+    return r;
+}
 
 static int open_all(struct audit_walk *w, const char *state, struct err *err)
 {
@@ -27,25 +53,20 @@ static int open_all(struct audit_walk *w, const char *state, struct err *err)
     if (r == 0)
         r = state_folder(top, AUDIT_LOG_DIR, false, &w->dir, err);
     if (r == 0)
-        r = state_folder(top, AUDIT_SEAL_DIR, false, &w->seal, err);
+        r = open_seal(w, top, err);
     if (r == 0)
         r = state_file(w->seal, "head", O_RDONLY, &w->head_fd, err);
-    return r == 0 ? audit_key_load(w->seal, false, &w->key, err) : r;
-}
-
-static int lock(struct audit_walk *w, short how, struct err *err)
-{
-    struct flock f = {.l_type = how, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    while (fcntl(w->head_fd, F_OFD_SETLKW, &f) < 0)
-        if (errno != EINTR)
-            return err_sys(err, "lock the audit");
-    return 0;
+    /* without a head the records can be read, and verify says what is gone */
+    return r == ERR_SYS && err->sys_errno == ENOENT && w->dir >= 0 && w->seal >= 0 &&
+                   any_day(w->dir)
+               ? 0
+               : r;
 }
 
 static int look(struct audit_walk *w, struct audit_files *files, struct err *err)
 {
     memset(w->sets, 0, sizeof w->sets);
-    if (pread(w->head_fd, w->sets, sizeof w->sets, 0) < 0)
+    if (w->head_fd >= 0 && pread(w->head_fd, w->sets, sizeof w->sets, 0) < 0)
         return err_sys(err, "read the audit's head");
     int r = audit_anchor_load(w->seal, &w->key, &w->anchor, err);
     w->anchor_bad = r == ERR_FORMAT;
@@ -56,13 +77,14 @@ static int look(struct audit_walk *w, struct audit_files *files, struct err *err
 
 static int moment(struct audit_walk *w, struct audit_files *files, struct err *err)
 {
-    struct err later = ERR_INIT;
-    int r = lock(w, F_RDLCK, err);
+    if (w->head_fd < 0) /* no head, no lock: and no writer that could be waited for */
+        return look(w, files, err);
+    int r =
+        lock_within(w->head_fd, F_RDLCK, AUDIT_LOCK_APPEND, LIMIT_LOCK_MS, "the audit's lock", err);
     if (r < 0)
         return r;
     r = look(w, files, err);
-    if (lock(w, F_UNLCK, &later) < 0 && r == 0)
-        r = err_set(err, later.code, "%s", later.msg);
+    lock_release(w->head_fd, AUDIT_LOCK_APPEND);
     return r;
 }
 
@@ -99,6 +121,7 @@ void audit_walk_free(struct audit_walk *w)
     if (!w)
         return;
     audit_lines_done(&w->lines);
+    audit_parts_done(&w->parts);
     audit_files_done(&w->files);
     fd_close(w->head_fd);
     fd_close(w->seal);
@@ -132,10 +155,27 @@ static struct audit_file *oldest_left(struct audit_walk *w, uint64_t least)
 void audit_walk_since(struct audit_walk *w, uint64_t ms)
 {
     /* a run of a week may write its end where it wrote its begin */
-    struct audit_file *first = oldest_left(w, audit_day_minus(audit_day_of(ms), 8));
-    struct audit_file *very_first = oldest_left(w, 0);
-    if (first && first != very_first)
-        begin_at(w, first, 0);
+    uint32_t least = audit_day_minus(audit_day_of(ms), 8);
+    struct audit_file *file, *old = NULL, *very_first = oldest_left(w, 0);
+    while ((file = oldest_left(w, least))) {
+        uint64_t from = audit_index_since(w->seal, file, ms);
+        if (from < file->size) {
+            if (from || file != very_first)
+                begin_at(w, file, from);
+            return;
+        }
+        file->done = true;
+        old = file;
+    }
+    if (old) { /* nothing is that young; what is appended later follows on the end */
+        old->done = false;
+        begin_at(w, old, old->size);
+    }
+}
+
+void audit_walk_find(struct audit_walk *w, const char *id)
+{
+    w->by_parts = audit_index_find(w->seal, &w->files, id, &w->parts);
 }
 
 /* The offset behind the newline that has COUNT lines after it; lowers COUNT by what it found. */
@@ -162,10 +202,11 @@ static uint64_t from_the_end(const struct audit_file *f, uint64_t *count)
     return 0;
 }
 
-void audit_walk_last(struct audit_walk *w, uint64_t count)
+bool audit_walk_last(struct audit_walk *w, uint64_t count)
 {
     uint64_t before = UINT64_MAX;
-    while (count) { /* file by file, backwards */
+    bool none = count == 0;
+    while (count || none) { /* file by file, backwards */
         struct audit_file *last = NULL;
         for (size_t i = 0; i < w->files.count; i++) {
             struct audit_file *f = &w->files.items[i];
@@ -173,17 +214,23 @@ void audit_walk_last(struct audit_walk *w, uint64_t count)
                 last = f;
         }
         if (!last)
-            return; /* all of it */
+            return true; /* all of it */
+        if (none) {
+            begin_at(w, last, last->size);
+            return false;
+        }
         before = last->first;
         w->from = from_the_end(last, &count);
         if (count == 0) {
             uint64_t offset = w->from;
             w->from = 0;
-            if (offset || oldest_left(w, 0) != last)
+            bool all = offset == 0 && oldest_left(w, 0) == last;
+            if (!all)
                 begin_at(w, last, offset);
-            return;
+            return all;
         }
     }
+    return true;
 }
 
 static const char *judge(struct audit_walk *w, const struct audit_step *s,
@@ -207,8 +254,27 @@ static const char *judge(struct audit_walk *w, const struct audit_step *s,
     return NULL;
 }
 
+/* What lies between two parts was not looked at: each begins anew. */
+static int next_part(struct audit_walk *w)
+{
+    audit_lines_done(&w->lines);
+    if (w->part == w->parts.count)
+        return 0;
+    const struct audit_part *p = &w->parts.items[w->part++];
+    for (size_t i = 0; i < w->files.count; i++)
+        if (&w->files.items[i] == p->file)
+            w->file = &w->files.items[i];
+    audit_lines_init(&w->lines, w->file->fd, p->from, p->stop);
+    w->line = p->from ? 0 : 1;
+    w->loose = true;
+    w->nfiles++;
+    return 1;
+}
+
 static int next_file(struct audit_walk *w)
 {
+    if (w->by_parts)
+        return next_part(w);
     audit_lines_done(&w->lines);
     w->file = audit_files_take(&w->files, w->seq);
     if (!w->file)

@@ -22,6 +22,9 @@ struct audit_walk {
     struct audit_lines lines;
     uint64_t line, nfiles, torn;
     uint64_t from; /* where to begin in the next file */
+    bool by_parts; /* not file by file, but these */
+    struct audit_parts parts;
+    size_t part; /* the next one */
     uint32_t at_day;
     uint64_t at;  /* how far that day's file was read */
     uint64_t seq; /* the number that comes next */

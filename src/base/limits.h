@@ -52,4 +52,15 @@
 #define LIMIT_VIOLATIONS                                                                           \
     200 /* kept word for word, more than there are rules; the rest is counted */
 
+/* How long one of our processes waits for another that holds what it needs. A lock is held for microseconds; with
+ * hundreds of clients on one core its holder may not have run for hundreds of milliseconds. */
+#define LIMIT_LOCK_MS 2000ULL /* a lock; then the run is refused, and the holder named */
+#define LIMIT_LOCK_BRIEF_MS                                                                        \
+    200ULL /* the same for `--no-wait`, for `cordon stop`, and once a wait was in vain */
+#define LIMIT_SYNC_SHARE_MS                                                                        \
+    50ULL /* for another's fdatasync that covers our record; then we sync ourselves */
+#define LIMIT_SYNC_NOTE_MS      2ULL /* to note for others what was synced; then it stays unnoted */
+#define LIMIT_APPROVALS_BUSY_MS 2000ULL  /* cordon-approvals for the lock of its database */
+#define LIMIT_APPROVALS_MS      10000ULL /* the gate for cordon-approvals, its fsyncs included */
+
 #endif

@@ -2,7 +2,9 @@
  * the same text, and a yes holds for that text alone. Names are not enough: a folder is bound by its real path, device
  * and inode, since the same relative name means another folder elsewhere; standard input by its content, of which the
  * guest gets the copy that was looked at; a call of a session by the process that it goes to and how many calls came
- * before, since the same line means another thing there. */
+ * before, since the same line means another thing there.
+ *
+ * Waits: sendfile in copy_input; from a regular file into memory; none (the kernel's own); an error */
 #include "flow/steps.h"
 
 #include "base/jsonw.h"

@@ -64,8 +64,10 @@ static void gate_happened(void *ctx, const struct gate_event *e)
                             .nargs = sizeof args / sizeof *args};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].event == e->kind && h->audit &&
-            audit_event(h->audit, table[i].kind, &f, &err) < 0)
+            audit_event(h->audit, table[i].kind, &f, &err) < 0) {
             h->audit_failed = err.code;
+            snprintf(h->audit_why, sizeof h->audit_why, "%s", err.msg);
+        }
 }
 
 static int fill_tables(struct flow_house *h, struct err *err)
@@ -105,6 +107,8 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
     if (r < 0)
         return r;
     gate_config_init(c);
+    if (h->brief)
+        c->lock_ms = LIMIT_LOCK_BRIEF_MS;
     c->role = p->run.role;
     c->roles = h->roles;
     c->nroles = p->nroles;
@@ -179,6 +183,8 @@ static int open_audit(struct flow_house *h, struct err *err)
     struct audit_config c;
     audit_config_init(&c);
     audit_config_apply(&c, h->policy);
+    if (h->brief)
+        c.lock_ms = LIMIT_LOCK_BRIEF_MS;
     h->nsecrets =
         output_env_secrets((const char *const *)environ, SIZE_MAX, h->secrets, FLOW_SECRETS);
     if (h->nsecrets) {

@@ -26,11 +26,13 @@ struct flow_house {
     struct gate_tool_rule *tools;
     struct gate_judge *judges;
     char approvals[4096]; /* path of cordon-approvals */
-    int audit_failed;     /* an event of the gate could not be recorded: the error */
+    int audit_failed;     /* an event of the gate could not be recorded: the error .. */
+    char audit_why[240];  /* .. and its words */
     void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
     struct output_known
         secrets[FLOW_SECRETS]; /* values of our environment that no record may hold */
     size_t nsecrets;
+    bool brief; /* set between open and staff: nobody waits, so locks are tried for a moment only */
     bool changed; /* a new policy was taken up, and the audit has not heard of it */
 };
 

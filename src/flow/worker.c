@@ -1,5 +1,8 @@
 /* One table says which message may come in which state; everything else is a broken channel, and the run
- * is stopped. Answers to the guest never wait: a guest that calls and does not read has broken it, too. */
+ * is stopped. Answers to the guest never wait: a guest that calls and does not read has broken it, too.
+ *
+ * Waits: send in send_frame; the worker to read; SO_SNDTIMEO; the worker is lost
+ *        fd_send in flow_worker_input; the worker to read; SO_SNDTIMEO; the worker is lost */
 #include "flow/worker.h"
 
 #include "base/jsonw.h"

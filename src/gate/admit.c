@@ -1,8 +1,12 @@
 /* Admission: the cheap questions, before anything is judged. All of them are answered under one lock:
- * the stop flag, the breakers, the rate, a place. Who gets no place stands in line. */
+ * the stop flag, the breakers, the rate, a place. Who gets no place stands in line.
+ *
+ * Waits: gate_bell_sleep in gate_admit_poll; a place; the request's wait_ms, by steps of 100 ms; refused:
+ *          gate.busy */
 #include "gate/inside.h"
 
 #include "base/clock.h"
+#include "sys/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,10 +137,14 @@ int gate_admit_start(struct gate *g, const struct gate_request *q, struct gate_t
     return e;
 }
 
-/* The lock cannot be had: the row stays taken until this process ends. */
+/* The lock of the tables cannot be had. A row whose own lock is free is nobody's: the next one who needs a place sees
+ * that and takes it. */
 void gate_lose(struct gate_ticket *t)
 {
-    t->g->map.mine[t->row] = 0;
+    if (t->tool->kind == GATE_TOOL_EXECUTION) {
+        t->g->map.mine[t->row] = 0;
+        lock_release(t->g->map.fd, 1 + (off_t)t->row);
+    }
     free(t);
 }
 

@@ -1,6 +1,11 @@
 /* A child leads a session of its own: no terminal to type at, and its whole group can be killed at
  * once. The kernel kills it when we are killed. Input is a sealed memory file: a child that does not
- * read cannot block us, and one that does cannot change what the next one reads. */
+ * read cannot block us, and one that does cannot change what the next one reads.
+ *
+ * Waits: read in take; nobody: the pipe is non-blocking; at once; comes again after poll
+ *        waitpid in end; a child; none (the kernel's own: it was killed); its status
+ *        poll in gate_children_wait; the children; their deadlines, from the caller; killed, and `late`
+ *        write in input_file; memory; at once; an error */
 #include "gate/child.h"
 
 #include "base/clock.h"

@@ -2,6 +2,8 @@
  * categories and their risk, and the defaults. A tool exists by having a line in `tools`. */
 #include "gate/config.h"
 
+#include "base/limits.h"
+
 #include <string.h>
 
 /* Running code that was not there before is what the seed calls LoadModule: category meta, risk high.
@@ -55,6 +57,7 @@ void gate_config_init(struct gate_config *c)
 {
     *c = (struct gate_config){
         .role = "execute",
+        .lock_ms = LIMIT_LOCK_MS,
         .roles = gate_worker_types,
         .nroles = gate_nworker_types,
         .rates = {.executions = 100,

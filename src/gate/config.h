@@ -137,6 +137,10 @@ struct gate_config {
         size_t npaths;
     } arena;
 
+    uint64_t lock_ms; /* how long to wait for the lock of the state; LIMIT_LOCK_MS */
+    bool
+        readonly; /* for `cordon stop` where the state folder is: gate_stop and gate_running, nothing else */
+
     const char *approvals_program; /* path of cordon-approvals; NULL: no approval possible */
 
     void (*on_event)(void *ctx, const struct gate_event *event); /* for the audit; may be NULL */

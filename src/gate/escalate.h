@@ -1,4 +1,4 @@
-/* What to do after a failure: try again, ask a stronger model, skip, or stop. Seed 000, as a table.
+/* What to do after a failure: try again, ask a stronger model, skip, or stop. Seed 000, as a table; HOST is ours.
  *
  * Takes:   the category of the error, the tier that failed, how often it has tried.
  * Gives:   the next step, the tier that takes it, and why in one sentence.
@@ -22,7 +22,10 @@
     X(TIMEOUT, "TIMEOUT", SKIP_IF_OPTIONAL,                                                        \
       "the time ran out; an optional step is not worth more")                                      \
     X(EARLY_ABORT, "EARLY_ABORT", ESCALATE_AT_ONCE,                                                \
-      "this model cannot do it: another try gives the same degenerate output")
+      "this model cannot do it: another try gives the same degenerate output")                     \
+    X(HOST, "HOST", RETRY_ONLY,                                                                    \
+      "the machine or another process failed, not the program: a stronger model does not mend "    \
+      "that")
 
 enum gate_error_category {
 #define X(name, word, rule, why) GATE_ERROR_##name,

@@ -189,7 +189,8 @@ struct gate_running {
 size_t gate_running(struct gate *g, struct gate_running *out, size_t room);
 
 /* Sets the flag, ends what runs, waits for it: a supervisor that does not answer within PATIENCE_MS
- * is killed. *ret_count is how many ran. The flag stands even where an error comes back. */
+ * is killed, a stopped one at once. *ret_count is how many ran. An error says what could not be done (the flag could
+ * not be set, or not be kept for after a reboot); all else is done, and gate_stop_read tells whether the flag stands. */
 ERR_MUST_USE int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patience_ms,
                            struct gate_running *out, size_t room, size_t *ret_count,
                            struct err *err);

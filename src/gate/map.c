@@ -10,13 +10,24 @@
  *   word, so whoever comes next finds a change whole or not at all;
  * - whoever runs holds a lock on the byte of his row, so a place whose owner was killed is seen to
  *   be free by whoever needs it next.
+ * A process that is stopped keeps its locks: whoever waits for one gives up at a deadline and names it.
  * After a reboot the clock starts again, so times of an older boot are dropped. The stop flag is also
- * a file of its own, so that it outlives this one. */
+ * a file of its own, so that it outlives this one.
+ *
+ * Waits: SYS_futex in gate_bell_sleep; a place, an answer, the end of a run; the caller's; it looks again
+ *        fsync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
+ *        msync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
+ *        fsync in gate_stop_file_remove; the disk; none (the kernel's own); only `cordon resume` waits
+ *        write in gate_stop_keep; a small file; none (the kernel's own); the flag stands already
+ *        lock_within in gate_map_lock_within; another cordon; LIMIT_LOCK_MS, brief after a wait in vain;
+ *          refused by name */
 #include "gate/map.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "sys/fd.h"
 #include "sys/here.h"
+#include "sys/lock.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -76,51 +87,31 @@ void gate_bell_ring(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static int byte_lock(int fd, short type, off_t at)
-{
-    struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &l);
-}
-
 /* ---- the lock ---- */
 
-/* The lock is held for a microsecond. Who finds it taken tries again at once, then a little later
- * each time; a holder that was stopped by a signal does not stop the others for good. */
 int gate_map_lock(struct gate_map *m, struct err *err)
 {
-    return gate_map_lock_within(m, 10000, err);
+    return gate_map_lock_within(
+        m, m->late && m->lock_ms > LIMIT_LOCK_BRIEF_MS ? LIMIT_LOCK_BRIEF_MS : m->lock_ms, err);
 }
 
 int gate_map_lock_within(struct gate_map *m, uint64_t ms, struct err *err)
 {
     base_assert(!m->locked);
-    long pause = 10000;
-    for (uint64_t until = 0;;) {
-        if (byte_lock(m->fd, F_WRLCK, 0) == 0) {
-            m->locked = true;
-            return 0;
-        }
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-            return err_sys(err, "lock %s of the state folder", FILE_NAME);
-        uint64_t now = clock_now_ns();
-        if (until == 0)
-            until = now + ms * CLOCK_NS_PER_MS;
-        else if (now > until)
-            return err_set(err, ERR_STATE,
-                           "%s of the state folder has been locked for %llu ms by another cordon; "
-                           "see what `fuser` says of it",
-                           FILE_NAME, (unsigned long long)ms);
-        nanosleep(&(struct timespec){0, pause}, NULL);
-        if (pause < 1000000)
-            pause += pause / 2;
-    }
+    if (m->readonly)
+        return err_set(err, ERR_STATE, "the state folder is read-only");
+    int r =
+        lock_within(m->fd, F_WRLCK, 0, ms, "the lock of " FILE_NAME " in the state folder", err);
+    m->locked = r == 0;
+    m->late = r == ERR_STATE;
+    return r;
 }
 
 void gate_map_unlock(struct gate_map *m)
 {
     base_assert(m->locked);
     m->locked = false;
-    byte_lock(m->fd, F_UNLCK, 0);
+    lock_release(m->fd, 0);
 }
 
 /* ---- rows ---- */
@@ -150,7 +141,7 @@ void gate_row_free(struct gate_map *m, uint32_t row)
         gate_store(&s->rows_high, s->rows_high - 1);
     if (m->mine[row]) {
         m->mine[row] = 0;
-        byte_lock(m->fd, F_UNLCK, 1 + (off_t)row);
+        lock_release(m->fd, 1 + (off_t)row);
     }
     if (gate_load(&s->stopped)) /* somebody may be waiting for the end of it */
         gate_bell_ring(&s->rows[row].bell);
@@ -174,7 +165,7 @@ int gate_row_take(struct gate_map *m, uint32_t *ret_row, struct err *err)
             struct gate_row *r = &m->at->rows[i];
             if (gate_load(&r->state) != GATE_ROW_FREE || m->mine[i])
                 continue;
-            if (byte_lock(m->fd, F_WRLCK, 1 + (off_t)i) < 0)
+            if (lock_try(m->fd, F_WRLCK, 1 + (off_t)i) < 0)
                 continue; /* not given back yet */
             if (m->at->rows_high <= i)
                 gate_store(&m->at->rows_high, i + 1);
@@ -200,18 +191,22 @@ uint32_t gate_rows_high(const struct gate_shared *s)
 
 /* ---- the stop file ---- */
 
-int gate_stop_file_write(int dir, const struct gate_shared *s, struct err *err)
+int gate_stop_keep(const struct gate_map *m, struct err *err)
 {
+    const struct gate_shared *s = m->at;
     char text[512];
     int n = snprintf(text, sizeof text, "%llu\n%s\n%s\n", (unsigned long long)s->stopped_at,
                      s->stopped_by, s->stopped_why);
     FD_AUTO fd = -1;
-    int r = state_file(dir, STOP_FILE, O_WRONLY | O_CREAT | O_TRUNC, &fd, err);
-    if (r < 0)
-        return r;
-    if (write(fd, text, (size_t)n) != n || fsync(fd) < 0 || fsync(dir) < 0)
-        return err_sys(err, "write %s of the state folder", STOP_FILE);
-    return 0;
+    int r = state_file(m->dir, STOP_FILE, O_WRONLY | O_CREAT | O_TRUNC, &fd, err);
+    /* a file without its text stops as well; and without a file there is the page that is mapped, whose place on the
+     * disk was set aside when it was made */
+    bool whole = r == 0 && write(fd, text, (size_t)n) == n && fsync(fd) == 0;
+    if (r == 0 && fsync(m->dir) == 0 && whole)
+        return 0;
+    if (msync(m->at, offsetof(struct gate_shared, client_keys), MS_SYNC) == 0)
+        return 0;
+    return r < 0 ? r : err_sys(err, "write %s of the state folder", STOP_FILE);
 }
 
 int gate_stop_file_remove(int dir, struct err *err)
@@ -230,20 +225,26 @@ static void take_line(char **at, char *out, size_t size)
     *at = end ? end + 1 : *at + strlen(*at);
 }
 
-/* A file that is there stops, whatever is in it. */
-static void read_stop_file(int dir, struct gate_shared *s)
+/* A file that is there stops, whatever is in it; nothing else does. Whether it is there needs no descriptor. If we
+ * cannot read it for a reason of our own, this one process goes no further, and the next one looks again. */
+static int read_stop_file(int dir, struct gate_shared *s, struct err *err)
 {
-    char text[512], since[32], *at = text;
+    char text[512] = "", since[32], *at = text;
+    struct stat st;
+    if (fstatat(dir, STOP_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "look for %s in the state folder", STOP_FILE);
     if (fd_read_file(dir, STOP_FILE, text, sizeof text) < 0) {
-        if (errno == ENOENT)
-            return;
-        text[0] = 0;
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR)
+            return err_sys(err, "read %s of the state folder", STOP_FILE);
+        snprintf(text, sizeof text, "0\nsomebody\n%s cannot be read: %s\n", STOP_FILE,
+                 strerror(errno));
     }
     take_line(&at, since, sizeof since);
     take_line(&at, s->stopped_by, sizeof s->stopped_by);
     take_line(&at, s->stopped_why, sizeof s->stopped_why);
     s->stopped_at = strtoull(since, NULL, 10);
     gate_store(&s->stopped, 1);
+    return 0;
 }
 
 /* ---- opening ---- */
@@ -257,18 +258,21 @@ static void read_boot(char *out, size_t size)
 
 /* Under the lock: a new file, or one of another boot. Those who run hold their rows' locks, and keep
  * them; after a reboot nobody does. */
-static void begin_boot(struct gate_map *m, const char *boot)
+static int begin_boot(struct gate_map *m, const char *boot, struct err *err)
 {
     struct gate_shared *s = m->at;
+    int r = read_stop_file(m->dir, s, err);
+    if (r < 0)
+        return r;
     memset(s->client_keys, 0, sizeof s->client_keys);
     memset(s->breaker_keys, 0, sizeof s->breaker_keys);
     memset(s->tasks, 0, sizeof s->tasks);
     memset(s->buckets, 0, sizeof s->buckets);
     gate_rows_reap(m);
-    read_stop_file(m->dir, s);
     memcpy(s->boot, boot, sizeof s->boot);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(s->magic, MAGIC, sizeof MAGIC);
+    return 0;
 }
 
 static int check_head(struct gate_map *m, struct err *err)
@@ -279,6 +283,10 @@ static int check_head(struct gate_map *m, struct err *err)
     if (memcmp(m->at->magic, MAGIC, sizeof MAGIC) == 0 &&
         memcmp(m->at->boot, boot, sizeof boot) == 0)
         return 0;
+    if (m->readonly)
+        return err_set(err, ERR_STATE,
+                       "the state folder is read-only, and nothing has run there since the machine "
+                       "was started");
     int r = gate_map_lock(m, err);
     if (r < 0)
         return r;
@@ -290,7 +298,7 @@ static int check_head(struct gate_map *m, struct err *err)
                     FILE_NAME);
     else if (memcmp(m->at->magic, MAGIC, sizeof MAGIC) != 0 ||
              memcmp(m->at->boot, boot, sizeof boot) != 0)
-        begin_boot(m, boot);
+        r = begin_boot(m, boot, err);
     gate_map_unlock(m);
     return r;
 }
@@ -302,7 +310,7 @@ static int open_bell(struct gate_map *m, struct err *err)
     struct stat st;
     const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
     m->stop_fd = openat(m->dir, STOP_BELL, flags);
-    if (m->stop_fd < 0 && errno == ENOENT) {
+    if (m->stop_fd < 0 && errno == ENOENT && !m->readonly) {
         if (mkfifoat(m->dir, STOP_BELL, 0600) < 0 && errno != EEXIST)
             return err_sys(err, "make %s in the state folder", STOP_BELL);
         m->stop_fd = openat(m->dir, STOP_BELL, flags);
@@ -315,15 +323,19 @@ static int open_bell(struct gate_map *m, struct err *err)
     return 0;
 }
 
-int gate_map_open(struct gate_map *m, int dir, struct err *err)
+int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms, struct err *err)
 {
     struct stat st;
-    *m = (struct gate_map){.dir = dir, .fd = -1, .stop_fd = -1};
+    *m = (struct gate_map){
+        .dir = dir, .fd = -1, .stop_fd = -1, .readonly = readonly, .lock_ms = lock_ms};
     m->space = here_pid_space();
-    int r = state_file(dir, FILE_NAME, O_RDWR | O_CREAT, &m->fd, err);
+    int r = state_file(dir, FILE_NAME, readonly ? O_RDONLY : O_RDWR | O_CREAT, &m->fd, err);
     if (r == 0 && fstat(m->fd, &st) < 0)
         r = err_sys(err, "open %s", FILE_NAME);
-    if (r == 0 && st.st_size < (off_t)sizeof(struct gate_shared)) {
+    bool small = r == 0 && st.st_size < (off_t)sizeof(struct gate_shared);
+    if (small && readonly)
+        r = err_set(err, ERR_STATE, "%s of the read-only state folder is not whole", FILE_NAME);
+    if (r == 0 && small) {
         /* allocated, not only long: a full disk is an error here and not a signal later */
         int e = posix_fallocate(m->fd, 0, sizeof(struct gate_shared));
         errno = e;
@@ -331,8 +343,8 @@ int gate_map_open(struct gate_map *m, int dir, struct err *err)
             r = err_sys(err, "make %s in the state folder", FILE_NAME);
     }
     if (r == 0) {
-        void *at =
-            mmap(NULL, sizeof(struct gate_shared), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+        void *at = mmap(NULL, sizeof(struct gate_shared),
+                        readonly ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
         if (at == MAP_FAILED)
             r = err_sys(err, "map %s of the state folder", FILE_NAME);
         else

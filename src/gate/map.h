@@ -101,12 +101,16 @@ struct gate_map {
     struct gate_shared *at;
     int dir, fd, stop_fd;
     bool locked;
-    uint64_t space; /* our pid namespace */
+    bool late;        /* the last wait for the lock was in vain: the next is brief */
+    bool readonly;    /* the folder is: what runs can be seen and told, nothing can be written */
+    uint64_t lock_ms; /* how long to wait for the lock */
+    uint64_t space;   /* our pid namespace */
     uint8_t mine[GATE_ROWS];
 };
 
-/* DIR stays the caller's and open. Makes the files at first use. */
-ERR_MUST_USE int gate_map_open(struct gate_map *m, int dir, struct err *err);
+/* DIR stays the caller's and open. Makes the files at first use. READONLY: makes and writes nothing, and never locks. */
+ERR_MUST_USE int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms,
+                               struct err *err);
 void gate_map_close(struct gate_map *m);
 
 ERR_MUST_USE int gate_map_lock(struct gate_map *m, struct err *err);
@@ -125,8 +129,8 @@ unsigned gate_rows_reap(struct gate_map *m); /* those of the killed; returns how
 void gate_bell_sleep(uint32_t *word, uint32_t seen, uint64_t ms);
 void gate_bell_ring(uint32_t *word); /* changes it and wakes all */
 
-/* The durable part of the stop flag: the file `stopped`. */
-ERR_MUST_USE int gate_stop_file_write(int dir, const struct gate_shared *s, struct err *err);
+/* The durable part of the stop flag: the file `stopped`, or, where there is no room for it, the mapped file itself. */
+ERR_MUST_USE int gate_stop_keep(const struct gate_map *m, struct err *err);
 ERR_MUST_USE int gate_stop_file_remove(int dir, struct err *err);
 
 uint64_t gate_hash(const void *data, size_t len, uint64_t seed); /* never 0; not against an enemy */

@@ -151,11 +151,11 @@ int gate_open(const struct gate_config *config, int state, struct gate **ret_gat
         char path[STATE_PATH_MAX];
         r = state_path(path, sizeof path, err);
         if (r == 0)
-            r = state_open(path, true, &g->own_dir, err);
+            r = state_open(path, !config->readonly, &g->own_dir, err);
         state = g->own_dir;
     }
     if (r == 0)
-        r = gate_map_open(&g->map, state, err);
+        r = gate_map_open(&g->map, state, config->readonly, config->lock_ms, err);
     if (r < 0) {
         fd_close(g->own_dir);
         free(g);

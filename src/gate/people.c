@@ -1,6 +1,9 @@
 /* The gate's side of the approval queue. The database is reached through cordon-approvals, one
  * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
- * changes: nobody polls the database. */
+ * changes: nobody polls the database.
+ *
+ * Waits: gate_bell_sleep in gate_people_ask; a person; the request's approval_wait_ms and the question's
+ *          expiry; refused: gate.approval */
 #include "gate/approval.h"
 
 #include "gate/child.h"
@@ -9,6 +12,7 @@
 #include "gate/record.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -16,8 +20,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#define KEEPER_PATIENCE (20 * CLOCK_NS_PER_S)
 
 /* One request to the keeper of the approvals. On 0 REPLY holds a valid record; the caller frees it
  * always. */
@@ -34,7 +36,7 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
         return err_sys(err, "find %.120s", program);
     const char *const argv[] = {path, NULL}, *const env[] = {"LANG=C.UTF-8", NULL};
     struct gate_child c;
-    uint64_t deadline = clock_now_ns() + KEEPER_PATIENCE;
+    uint64_t deadline = clock_now_ns() + LIMIT_APPROVALS_MS * CLOCK_NS_PER_MS;
     int r = gate_child_start(&c, argv, env, request->data, request->len, g->map.dir,
                              GATE_RECORD_MAX, err);
     if (r < 0) {
@@ -43,7 +45,10 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
     }
     gate_children_wait(&c, &deadline, 1);
     if (c.late)
-        r = err_set(err, ERR_STATE, "cordon-approvals does not answer");
+        r = err_set(err, ERR_STATE,
+                    "cordon-approvals did not answer within %llu ms and was ended: is the disk of "
+                    "the state folder well?",
+                    LIMIT_APPROVALS_MS);
     else if (c.status != 0 && c.text.len) /* its one line of complaint */
         r = err_set(err, ERR_STATE, "%.*s", c.text.len > 200 ? 200 : (int)c.text.len - 1,
                     c.text.data);

@@ -2,12 +2,23 @@
  * (read at each admission and before each plan) and in a file of its own (so it outlives a reboot),
  * and a named pipe that every supervisor polls becomes readable. Each supervisor then ends its own
  * run, cleans up and writes its records. One that does not answer is killed, which ends its jail as
- * well: cordon-nest dies with its supervisor. */
+ * well: cordon-nest dies with its supervisor; one that is stopped cannot answer and is killed at once.
+ *
+ * The flag comes first, and no lock before it: whoever holds the lock may be what has to be stopped.
+ * Where the state folder is read-only the flag cannot be set, but a named pipe can be written there all
+ * the same: what runs is ended, and gate_stop_read says that new ones are not refused.
+ *
+ * Waits: write in ring; nobody: the pipe is non-blocking; at once; EAGAIN is as good as written
+ *        read in gate_resume; nobody: the pipe is non-blocking; at once; the pipe is empty
+ *        gate_bell_sleep in wait_for; the end of a run; --patience, by steps of 20 ms; its supervisor is
+ *          killed */
 #include "gate/inside.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "gate/lineage.h"
 #include "sys/fd.h"
+#include "sys/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,11 +91,11 @@ static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *se
 
 size_t gate_running(struct gate *g, struct gate_running *out, size_t room)
 {
-    struct err err = ERR_INIT;
-    if (gate_map_lock(&g->map, &err) < 0)
-        return 0;
+    struct err stuck = ERR_INIT;
+    bool locked = gate_map_lock_within(&g->map, LIMIT_LOCK_BRIEF_MS, &stuck) == 0;
     size_t n = snapshot(g, out, NULL, room);
-    gate_map_unlock(&g->map);
+    if (locked)
+        gate_map_unlock(&g->map);
     return n;
 }
 
@@ -97,19 +108,6 @@ static bool over(const struct gate *g, const struct seen *s)
            !gate_row_alive(&g->map, s->row);
 }
 
-static bool wait_for(const struct gate *g, const struct seen *s, uint64_t until)
-{
-    uint32_t *word = &g->map.at->rows[s->row].bell;
-    for (;;) {
-        uint32_t bell = gate_load(word);
-        if (over(g, s))
-            return true;
-        if (clock_now_ns() >= until)
-            return false;
-        gate_bell_sleep(word, bell, 20); /* one that was killed rings no bell */
-    }
-}
-
 /* Is PID still the process that took the row? It must have started before it did: a pid that was given
  * out again belongs to a younger process. And a pid means something only in its own namespace. */
 static bool same_process(const struct gate *g, const struct seen *s)
@@ -117,6 +115,26 @@ static bool same_process(const struct gate *g, const struct seen *s)
     uint64_t tick = CLOCK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
     unsigned long long start = gate_process_start(s->pid);
     return start > 0 && start * tick <= s->admitted_ns && s->space == g->map.space && s->space != 0;
+}
+
+/* One that was stopped by a signal hears nothing, however long it is waited for. */
+static bool deaf(const struct gate *g, const struct seen *s)
+{
+    char state = lock_process_state(s->pid);
+    return (state == 'T' || state == 't') && same_process(g, s);
+}
+
+static bool wait_for(const struct gate *g, const struct seen *s, uint64_t until)
+{
+    uint32_t *word = &g->map.at->rows[s->row].bell;
+    for (;;) {
+        uint32_t bell = gate_load(word);
+        if (over(g, s))
+            return true;
+        if (clock_now_ns() >= until || deaf(g, s))
+            return false;
+        gate_bell_sleep(word, bell, 20); /* one that was killed rings no bell */
+    }
 }
 
 static void kill_supervisor(const struct gate *g, const struct seen *s)
@@ -135,32 +153,53 @@ static int ring(struct gate *g, struct err *err)
     return 0;
 }
 
+static void set_flag(struct gate *g, const char *who, const char *why)
+{
+    struct gate_shared *s = g->map.at;
+    s->stopped_at = (uint64_t)time(NULL);
+    one_line(s->stopped_by, sizeof s->stopped_by, who);
+    one_line(s->stopped_why, sizeof s->stopped_why, why);
+    gate_store(&s->stopped, 1);
+    __atomic_add_fetch(&s->counters[GATE_COUNTER_stops], 1, __ATOMIC_RELAXED);
+}
+
+/* Those who stand in line or wait for a person. */
+static void wake_waiting(struct gate *g)
+{
+    struct gate_shared *s = g->map.at;
+    for (uint32_t i = 0; i < gate_rows_high(s); i++)
+        if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING)
+            gate_bell_ring(&s->rows[i].bell);
+    gate_bell_ring(&s->answers);
+}
+
 int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patience_ms,
               struct gate_running *out, size_t room, size_t *ret_count, struct err *err)
 {
     struct gate_shared *s = g->map.at;
     struct seen seen[GATE_ROWS];
     struct err stuck = ERR_INIT;
-    /* whoever holds the lock may be what has to be stopped: then it goes without */
-    bool locked = gate_map_lock_within(&g->map, 1000, &stuck) == 0;
-    s->stopped_at = (uint64_t)time(NULL);
-    one_line(s->stopped_by, sizeof s->stopped_by, who);
-    one_line(s->stopped_why, sizeof s->stopped_why, why);
-    gate_store(&s->stopped, 1);
+    if (!g->map.readonly)
+        set_flag(g, who, why);
+    /* whoever was in the middle of an admission has its place after this, and is seen below; if the lock cannot be
+     * had, the flag still turns it away before it runs */
+    bool locked = gate_map_lock_within(&g->map, LIMIT_LOCK_BRIEF_MS, &stuck) == 0;
     size_t count = snapshot(g, out, seen, room < GATE_ROWS ? room : GATE_ROWS),
            kept = count < room ? count : room;
-    gate_count(g, GATE_COUNTER_stops);
-    s->counters[GATE_COUNTER_stopped_runs] += count;
     if (locked)
         gate_map_unlock(&g->map);
-
     int r = ring(g, err);
-    for (uint32_t i = 0; i < gate_rows_high(s); i++)
-        if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING)
-            gate_bell_ring(&s->rows[i].bell);
-    gate_bell_ring(&s->answers);
+    if (!g->map.readonly) {
+        __atomic_add_fetch(&s->counters[GATE_COUNTER_stopped_runs], count, __ATOMIC_RELAXED);
+        wake_waiting(g);
+    }
     struct err disk = ERR_INIT;
-    if (gate_stop_file_write(g->map.dir, s, &disk) < 0 && r == 0) {
+    if (g->map.readonly)
+        err_set(&disk, ERR_STATE,
+                "the state folder is read-only: whoever can write there may begin new executions");
+    else if (gate_stop_keep(&g->map, &disk) < 0)
+        disk.code = disk.code ? disk.code : ERR_SYS;
+    if (disk.code && r == 0) {
         *err = disk;
         r = disk.code;
     }

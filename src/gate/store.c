@@ -1,14 +1,26 @@
-/* SQLite does what is hard here: one answer, one use, no half of either after a kill or a power cut
- * (WAL, synchronous FULL). It lives in a program of its own because linking it would cost every start
+/* SQLite does what is hard here: one answer, one use, no half of either after a kill or a power cut. A
+ * rollback journal, not a write-ahead log: each process makes one change and ends, so a log would be
+ * written and copied back every time, and its shared index needs room on the disk even to read. With a
+ * journal, listing and showing write nothing and work on a full or read-only disk. `synchronous = EXTRA`
+ * syncs the folder too: a journal that comes back after a power cut would take a used yes back. It lives in a program of its own because linking it would cost every start
  * of `cordon` 45 us, and only a run that waits for a person needs it.
  *
  * A question is a row that is never changed but in its state, and the state only moves forward:
  * asked -> approved -> used, asked -> denied, asked or approved -> expired. Each move is one UPDATE
- * that names the state it moves from; whoever comes second changes no row. */
+ * that names the state it moves from; whoever comes second changes no row. A question whose time is over
+ * is shown as expired before anybody has written that down.
+ *
+ * Waits: sqlite3_step in *; another cordon-approvals; LIMIT_APPROVALS_BUSY_MS; refused, and the holder is named
+ *        sqlite3_exec in run_sql; another cordon-approvals; LIMIT_APPROVALS_BUSY_MS; refused, and the holder is named */
 #include "gate/store.h"
 
+#include "base/limits.h"
 #include "gate/record.h"
+#include "sys/fd.h"
+#include "sys/lock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +33,7 @@
 
 struct gate_store {
     sqlite3 *db;
+    const char *path;
 };
 
 static const char schema[] =
@@ -36,8 +49,31 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS bound ON approvals(client, binding, state);"
     "PRAGMA user_version = 1;";
 
+/* SQLite's own locks are POSIX locks on bytes far behind the end of the file. */
+enum { BYTE_PENDING = 0x40000000, BYTE_RESERVED, BYTE_SHARED };
+
+static int busy(struct gate_store *s, struct err *err)
+{
+    char holder[160];
+    /* O_PATH: closing any other descriptor of the file would drop the locks that we hold ourselves */
+    FD_AUTO fd = open(s->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    pid_t pid = 0;
+    for (off_t byte = BYTE_PENDING; fd >= 0 && pid == 0 && byte <= BYTE_SHARED; byte++)
+        pid = lock_holder(fd, byte);
+    lock_describe(pid, holder, sizeof holder);
+    return err_set(err, ERR_STATE, "the approvals' lock is held for more than %llu ms by %s",
+                   LIMIT_APPROVALS_BUSY_MS, holder);
+}
+
 static int sql_error(struct gate_store *s, struct err *err)
 {
+    int code = sqlite3_errcode(s->db);
+    if (code == SQLITE_BUSY)
+        return busy(s, err);
+    if (code == SQLITE_FULL || sqlite3_system_errno(s->db) == ENOSPC)
+        return err_set(err, ERR_STATE,
+                       "approvals: the disk of the state folder is full: make room, then ask or "
+                       "answer again");
     return err_set(err, ERR_STATE, "approvals: %.160s", sqlite3_errmsg(s->db));
 }
 
@@ -46,25 +82,37 @@ static int run_sql(struct gate_store *s, const char *sql, struct err *err)
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_error(s, err);
 }
 
+static int version_of(struct gate_store *s)
+{
+    sqlite3_stmt *q = NULL;
+    int version = 0;
+    if (sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
+        sqlite3_step(q) == SQLITE_ROW)
+        version = sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    return version;
+}
+
 int gate_store_open(const char *path, struct gate_store **ret_store, struct err *err)
 {
     struct gate_store *s = calloc(1, sizeof *s);
     if (!s)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = 0;
+    s->path = path;
     if (sqlite3_open_v2(path, &s->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW,
                         NULL) != SQLITE_OK)
         r = sql_error(s, err);
     if (r == 0) {
-        sqlite3_busy_timeout(s->db, 8000);
+        sqlite3_busy_timeout(s->db, (int)LIMIT_APPROVALS_BUSY_MS);
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         r = run_sql(s,
-                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                    "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA;"
                     "PRAGMA trusted_schema = OFF;",
                     err);
     }
-    if (r == 0)
+    if (r == 0 && version_of(s) != 1) /* making what is there already would be a write */
         r = run_sql(s, schema, err);
     if (r < 0) {
         gate_store_close(s);
@@ -128,9 +176,14 @@ static int expire(struct gate_store *s, uint64_t now, struct err *err)
     return r < 0 ? r : 0;
 }
 
-static const char columns[] =
-    "id, state, client, tool, run, because, hash, arguments, code, lineage, "
-    "asked, expires, answered, by, why, used";
+#define COLUMNS_AFTER_STATE                                                                        \
+    "client, tool, run, because, hash, arguments, code, lineage, asked, expires, answered, by, "   \
+    "why, used"
+static const char columns[] = "id, state, " COLUMNS_AFTER_STATE;
+/* ?9 is now */
+static const char columns_now[] =
+    "id, CASE WHEN expires <= ?9 AND state IN ('asked', 'approved') THEN 'expired' ELSE state END "
+    "AS state, " COLUMNS_AFTER_STATE;
 
 /* One row of `columns` as fields. BRIEF leaves out what is long. */
 static int put_row(sqlite3_stmt *q, bool brief, struct buf *out)
@@ -282,15 +335,16 @@ static int op_answer(struct gate_store *s, const struct args *a, struct buf *rep
 
 static int op_list(struct gate_store *s, const struct args *a, struct buf *reply, struct err *err)
 {
-    char sql[400];
+    char sql[600];
     snprintf(sql, sizeof sql,
-             "SELECT * FROM (SELECT %s FROM approvals WHERE ?1 = 0 OR state = 'asked' ORDER BY "
-             "asked DESC LIMIT %d) ORDER BY asked",
-             columns, LIST_MAX);
+             "SELECT * FROM (SELECT %s FROM approvals WHERE ?1 = 0 OR (state = 'asked' AND "
+             "expires > ?9) ORDER BY asked DESC LIMIT %d) ORDER BY asked",
+             columns_now, LIST_MAX);
     sqlite3_stmt *q = prepare(s, sql);
     if (!q)
         return sql_error(s, err);
     sqlite3_bind_int64(q, 1, (sqlite3_int64)gate_record_count(a->request, a->len, "waiting"));
+    sqlite3_bind_int64(q, 9, (sqlite3_int64)a->now);
     int r = 0, step = 0;
     while (r == 0 && (step = sqlite3_step(q)) == SQLITE_ROW)
         r = put_row(q, true, reply);
@@ -303,16 +357,17 @@ static int op_list(struct gate_store *s, const struct args *a, struct buf *reply
 /* By id, or by the beginning of one id. */
 static int op_show(struct gate_store *s, const struct args *a, struct buf *reply, struct err *err)
 {
-    char sql[400];
+    char sql[600];
     snprintf(sql, sizeof sql,
              "SELECT %s FROM approvals WHERE substr(id, 1, length(?1)) = ?1 OR "
              "substr(id, 4, length(?1)) = ?1 LIMIT 2",
-             columns);
+             columns_now);
     struct gate_field id = gate_record_find(a->request, a->len, "id");
     sqlite3_stmt *q = prepare(s, sql);
     if (!q)
         return sql_error(s, err);
     bind_field(q, 1, a, "id", false);
+    sqlite3_bind_int64(q, 9, (sqlite3_int64)a->now);
     size_t mark = reply->len;
     int r = 0, rows = 0, step = SQLITE_DONE;
     while (r == 0 && id.len && (step = sqlite3_step(q)) == SQLITE_ROW)
@@ -333,7 +388,11 @@ int gate_store_handle(struct gate_store *s, const void *request, size_t len, uin
     static const struct {
         const char *name;
         int (*run)(struct gate_store *, const struct args *, struct buf *, struct err *);
-    } ops[] = {{"ask", op_ask}, {"answer", op_answer}, {"list", op_list}, {"show", op_show}};
+        bool reads; /* changes nothing, not even what has expired: it works on a full disk */
+    } ops[] = {{"ask", op_ask, false},
+               {"answer", op_answer, false},
+               {"list", op_list, true},
+               {"show", op_show, true}};
     char op[16];
     struct args a = {request, len, now};
     if (!gate_record_valid(request, len))
@@ -342,10 +401,11 @@ int gate_store_handle(struct gate_store *s, const void *request, size_t len, uin
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (strcmp(op, ops[i].name) != 0)
             continue;
-        int r = run_sql(s, "BEGIN IMMEDIATE", err);
+        int r = run_sql(s, ops[i].reads ? "BEGIN" : "BEGIN IMMEDIATE", err);
         if (r < 0)
             return r;
-        r = expire(s, now, err);
+        if (!ops[i].reads)
+            r = expire(s, now, err);
         if (r == 0)
             r = ops[i].run(s, &a, reply, err);
         if (r == 0)

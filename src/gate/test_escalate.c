@@ -33,6 +33,8 @@ static void test_rules(void)
         {"EARLY_ABORT", "worker", 1, false, "escalate", "coder"},
         {"EARLY_ABORT", "coder", 1, true, "escalate", "architect"},
         {"EARLY_ABORT", "architect", 1, false, "stop", "architect"},
+        {"HOST", "worker", 2, false, "retry", "worker"},
+        {"HOST", "worker", 3, false, "stop", "worker"},
         {"early_abort", "ingest", 1, false, "escalate", "architect"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -81,6 +83,10 @@ static void test_categories(void)
         {"blocked", "SecurityError", "CODE"},
         {"denied", "GateError", "CODE"},
         {"refused", "JailError", "CODE"},
+        {"refused", "AuditError", "HOST"},
+        {"refused", "GateError", "HOST"},
+        {"refused", "SessionError", "HOST"},
+        {"crashed", "SessionError", "HOST"},
         {"error", NULL, "CODE"},
         {"blocked", "IntakeError", "FORMAT"},
         {"error", "ExitStatus", "CODE"},

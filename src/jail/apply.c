@@ -19,7 +19,8 @@
  *
  * Not dumpable is not on the list: exec resets it for a program. What would need it to be off is
  * shut by seccomp (ptrace, process_vm_*) and by RLIMIT_CORE; cordon-nest and the supervisor set it.
- */
+ *
+ * Waits: write in *; the builder or supervisor to read: a packet that fits; at once; the jail is not built */
 #include "jail/inside.h"
 
 #include "jail/template.h"

@@ -2,7 +2,11 @@
  * on that descriptor. It may not be reached through a symbolic link: a guest that could write its
  * parent earlier would otherwise choose what is shown now. As real root the mount is mapped to the
  * owner of the folder: what the guest writes belongs to the owner, and what belongs to others stays
- * theirs. */
+ * theirs.
+ *
+ * Waits: read in mapping; the parent, in a child that does nothing else; none (it ends with the parent's
+ *          pipe); ends
+ *        waitpid in mapping; that child, whose pipe is closed; none (it has nothing left to do); goes on */
 #include "jail/outside.h"
 
 #include "sys/fd.h"

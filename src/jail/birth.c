@@ -7,7 +7,11 @@
  * The room is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
  * copied, so what the launcher has to say it sends; and it stands on the template's own stack, further
  * down than the template is, since that is the one that the interpreter knows and that can grow.
- * Descriptors are closed first of all: with them every sibling's sockets are gone. */
+ * Descriptors are closed first of all: with them every sibling's sockets are gone.
+ *
+ * Waits: read in *; the template's word, in the builder of a child; none (the template kills it after
+ *          FD_PATIENCE_MS, or it waits for an order by design); ends with the template
+ *        write in *; the template to read one byte; at once; goes on */
 #include "jail/nursery.h"
 
 #include "jail/inside.h"

@@ -17,7 +17,13 @@
  * supervisor lets pass to oneself only.
  *
  * A branch has the session's listener: the kernel gives one to a chain of filters. Whoever listens answers for the
- * whole family. */
+ * whole family.
+ *
+ * Waits: waitpid in help; a helper in our memory; none (it makes mounts and ends); the fork fails with its
+ *          error
+ *        poll in wait_call; the session to fork; PATIENCE_MS; the fork fails
+ *        sys_listener_receive in wait_call; nobody: poll said that a call is there; at once; the fork fails
+ *        fd_send in *; the session or its init: a packet that fits; at once; the fork fails */
 #include "jail/branch.h"
 
 #include "base/clock.h"

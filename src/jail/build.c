@@ -16,7 +16,13 @@
  *
  * A worker of ours is executed after 2 and closes its locks itself when 5 is done (early.c); the builder
  * then makes the network itself.
- */
+ *
+ * Waits: poll in next_word; the launcher; FD_PATIENCE_MS; the jail is not built
+ *        read in next_word; nobody: poll said that it is there; at once; its word
+ *        waitpid in *; the launcher; none (the kernel's own: it was killed); goes on
+ *        write in *; /proc, or one byte to the supervisor; at once; goes on
+ *        nanosleep in jail_build_clone; a place among the tasks; 1000 times 0.1 ms; EAGAIN
+ *        fd_send in *; the supervisor: a packet that fits; at once; an error */
 #include "jail/inside.h"
 
 #include "base/clock.h"

@@ -1,5 +1,9 @@
 /* A child outside its template is nothing but descriptors and what was proved. They travel in one
- * packet with a mask of which are there, so that a client gets exactly what the holder had. */
+ * packet with a mask of which are there, so that a client gets exactly what the holder had.
+ *
+ * Waits: fd_send in *; the template, the holder or a client: a packet that fits; at once; an error
+ *        fd_receive in next_packet; the template or the holder; at once where the socket is non-blocking,
+ *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
 
 #include "jail/running.h"

@@ -1,6 +1,8 @@
 /* copy_file_range between two file systems of this kind is EXDEV, so sendfile; and only where there is data, or a
  * file that is mostly holes would not fit the quota that it was made under. A file of two names becomes
- * two files. */
+ * two files.
+ *
+ * Waits: sendfile in copy_data; file systems in memory; none (the kernel's own); an error */
 #include "jail/copy.h"
 
 #include "sys/fd.h"

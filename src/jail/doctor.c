@@ -1,6 +1,12 @@
 /* Every check runs in a child of its own: what it locks or unshares dies with it. A check that
  * cannot fail on a broken machine is no check, so each one does the thing and looks at what came of
- * it. */
+ * it.
+ *
+ * Waits: read in in_child; a child that tries one call; none (`cordon doctor` only: it runs nothing of
+ *          anybody's); ECHILD
+ *        write in in_child; a pipe that has room; at once; ends
+ *        waitpid in *; a child that tries one call; none (`cordon doctor` only: it runs nothing of
+ *          anybody's); its status */
 #include "jail/doctor.h"
 
 #include "base/limits.h"

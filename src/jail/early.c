@@ -14,7 +14,17 @@
  *   listener taken ------------ go ----------> its interpreter started: READY
  *
  * Before its first word to the builder it may look up a path; after it, it does not until the old root is
- * gone. What it has of the old root then is the files that its loader mapped, and no way to a folder. */
+ * gone. What it has of the old root then is the files that its loader mapped, and no way to a folder.
+ *
+ * Waits: poll in hear; the worker; FD_PATIENCE_MS; the jail is not built
+ *        waitpid in gone; the worker; none (the kernel's own: it was killed); its error
+ *        write in *; one byte that fits; at once; an error
+ *        read in jail_entered; the builder, in the worker; none (the builder gives up after FD_PATIENCE_MS
+ *          and kills it); ends
+ *        fd_send in send_room; the worker: a packet that fits; at once; an error
+ *        fd_receive in hear; nobody: poll said that it is there; at once; an error
+ *        fd_receive in take_room; the builder, in the worker; none (the builder gives up after
+ *          FD_PATIENCE_MS and kills it); ends */
 #include "jail/enter.h"
 
 #include "jail/inside.h"

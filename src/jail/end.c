@@ -1,6 +1,9 @@
 /* How a run ends: by itself, by a limit, because the caller wished so, or because a worker that
  * stays alive said that it is done. In every case all of it is killed first; what it wrote is then
- * still in the pipes, and nobody is left to add to it. */
+ * still in the pipes, and nobody is left to add to it.
+ *
+ * Waits: read in jail_run_output; nobody: the pipe is non-blocking; at once; comes again
+ *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped */
 #include "jail/running.h"
 
 #include "base/clock.h"

@@ -1,6 +1,9 @@
 /* The guest's input is pumped through a pipe of ours. Handing over the caller's own descriptor
  * would hand over more than its bytes: with it a guest can chmod the file behind it, lock it, or
- * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins. */
+ * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins.
+ *
+ * Waits: read in jail_feed_step; the caller's input, which epoll said is there; at once; comes again
+ *        write in jail_feed_step; nobody: the pipe is non-blocking; at once; comes again */
 #include "jail/outside.h"
 
 #include "sys/fd.h"

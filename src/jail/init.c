@@ -4,7 +4,12 @@
  * Who may ask what: the builder that executes it gives three numbers, and nothing is said after that. The
  * guest has no descriptor of this process, and signals from inside the pid namespace do not reach
  * its pid 1. Even hostile numbers could make it do no more than wait for the wrong pid: it has no
- * right outside its own namespaces. */
+ * right outside its own namespaces.
+ *
+ * Waits: read in watch; nobody: the signalfd is non-blocking; at once; comes again
+ *        ppoll in watch; the guest, the supervisor; the run's time and a little more; everything is killed
+ *        wait4 in wait_any; children; none (the kernel's own: it was killed); all are gone
+ *        write in tell_exit; the supervisor: a packet that fits; at once; it is gone */
 #include "jail/nest.h"
 
 #include "base/clock.h"

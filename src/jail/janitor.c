@@ -2,7 +2,16 @@
  * a socket; it is told of each thing before the thing is made, and when the other end closes, because
  * the run is over or the supervisor was killed, it removes them all. It has left the supervisor's
  * session before anything is made, so a signal to the terminal's group does not reach it, and it is
- * forked before the guest exists, so it shares nothing with it. */
+ * forked before the guest exists, so it shares nothing with it.
+ *
+ * Waits: read in *; the janitor's answer; none (NO DEADLINE YET: a stopped janitor holds its run up); goes
+ *          on
+ *        waitpid in jail_janitor_finish; the janitor to clean up; none (NO DEADLINE YET: a stopped janitor
+ *          holds its run up); its status
+ *        write in *; one byte that fits; at once; ends
+ *        fd_receive in listen_and_clean; its supervisor to say more or to end, in the janitor; none (it
+ *          waits for that end by design); cleans up
+ *        fd_send in jail_janitor_tell; the janitor: a packet that fits; at once; an error */
 #include "jail/outside.h"
 
 #include "sys/fd.h"

@@ -2,7 +2,12 @@
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no
  * errno, and one descriptor that it leaves to us. Not where a worker was executed early: then the other
- * processor is the worker's, and the builder has time until that is loaded. */
+ * processor is the worker's, and the builder has time until that is loaded.
+ *
+ * Waits: SYS_futex in jail_net_enter; the helper that makes the network; none (NO DEADLINE YET: the
+ *          supervisor gives the whole build up after FD_PATIENCE_MS); goes on
+ *        wait4 in jail_net_done; that helper; none (NO DEADLINE YET: the supervisor gives the whole build
+ *          up after FD_PATIENCE_MS); goes on */
 #include "jail/inside.h"
 
 #include "sys/apart.h"

@@ -3,7 +3,11 @@
  * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
  * where we take a last look at what the process holds, a signal of the caller to itself, and a file lock (locks.c counts
  * them). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
- * timers. */
+ * timers.
+ *
+ * Waits: sys_listener_receive in jail_notify_handle; nobody: epoll said that a call is there; at once;
+ *          ENOENT, its caller was killed
+ *        F_SETLKW in takes_lock; nobody: it is compared, not called; at once; goes on */
 #include "jail/outside.h"
 
 #include "jail/decode.h"

@@ -1,7 +1,9 @@
 /* Two user namespaces, one inside the other. The outer one owns the mount, pid, net, ipc and uts
  * namespaces and holds cordon-nest; the guest lives in the inner one, so that even a guest that won
  * every capability of its own namespace owns no mount table, no network and no process above it.
- * Each run has its own, which also makes RLIMIT_NPROC count this run alone. */
+ * Each run has its own, which also makes RLIMIT_NPROC count this run alone.
+ *
+ * Waits: write in *; /proc; at once; an error */
 #include "jail/inside.h"
 
 #include "sys/fd.h"

@@ -1,7 +1,13 @@
 /* The template's side of a birth: descriptors, the builder's stack, and the wait until the launcher is
  * cloned. The next child's builder is there before its order is: its namespaces are a fifth of the way. While a builder works, the template sleeps, since both use the same memory and the same errno.
  * A launcher has memory of its own: while it locks itself, the next birth can begin. The stacks lie in one map that children do not inherit, so a child neither sees nor
- * pays for its siblings. */
+ * pays for its siblings.
+ *
+ * Waits: poll in wait_word; a builder; FD_PATIENCE_MS; the child is not built
+ *        waitpid in drop_next; a builder; none (the kernel's own: it was killed); gone
+ *        send in spawn; one byte that fits; at once; an error
+ *        write in take_locked; one byte that fits; at once; an error
+ *        fd_receive in take_locked; nobody: poll said that it is there; at once; the child is not built */
 #include "jail/nursery.h"
 
 #include "jail/inside.h"

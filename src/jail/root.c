@@ -5,7 +5,8 @@
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
  * attached, and the old root is gone before the guest runs. Places for the caller's own binds are
  * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
- */
+ *
+ * Waits: write in small_file; a file system in memory; at once; an error */
 #include "jail/inside.h"
 
 #include "sys/fd.h"

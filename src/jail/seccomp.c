@@ -1,7 +1,9 @@
 /* The last lock: from here on the process can only make the calls of its table. The filter was
  * compiled at build time (filters/); here it is only loaded. One listener per filter chain: the
  * guest can never get another one (EBUSY), and the calls that would ask for it are denied anyway.
- */
+ *
+ * Waits: sys_listener_receive in jail_seccomp_let_exec; the launcher's exec; none (NO DEADLINE YET: the
+ *          supervisor gives the whole build up after FD_PATIENCE_MS); no jail */
 #include "jail/inside.h"
 
 #include "jail/filter.h"

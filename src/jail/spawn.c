@@ -2,7 +2,12 @@
  * in the stage. We wait for its word that the program runs; its death before that is the end of the
  * pipe. As root, unless we have stepped down ourselves, a child first becomes the guest's id for good and
  * clones from there, so that the id map is the builder's own to write, and nothing above the guest is
- * root. The builder is handed to us (CLONE_PARENT), so it is ours to wait for in every case. */
+ * root. The builder is handed to us (CLONE_PARENT), so it is ours to wait for in every case.
+ *
+ * Waits: waitpid in wait_for; a helper that clones and ends, or the builder; none (the kernel's own: it
+ *          ends or was killed); goes on
+ *        poll in run_builder; the builder; FD_PATIENCE_MS; killed: no jail
+ *        read in run_builder; nobody: poll said that it is there; at once; its word */
 #include "jail/outside.h"
 
 #include "jail/inside.h"

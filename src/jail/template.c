@@ -1,5 +1,11 @@
 /* A template's life: orders come in, children go out by descriptor, the dead are waited for. One
- * process, one thread, no byte of a guest; the only peer is the holder that started it. */
+ * process, one thread, no byte of a guest; the only peer is the holder that started it.
+ *
+ * Waits: poll in jail_template_serve; orders, births; FD_PATIENCE_MS for a birth, none for an order (it
+ *          serves); the birth is killed
+ *        read in jail_template_serve; nobody: the signalfd is non-blocking; at once; comes again
+ *        write in refuse; the holder: a packet that fits; at once; it is gone
+ *        fd_receive in begin_order; nobody: poll said that it is there; at once; the template ends */
 #include "jail/nursery.h"
 
 #include "jail/inside.h"

@@ -7,7 +7,11 @@
  * Who may ask what: whoever holds the other end of a member's socket may name one more process to watch over
  * (a branch of the session) with a socket of its own. Even a hostile MEMBER could make it no more than
  * signal and wait for processes that the sender had a handle of. The end of a socket is the end of
- * its member: the supervisor is gone. */
+ * its member: the supervisor is gone.
+ *
+ * Waits: waitid in bury; a guest whose pidfd says that it is dead; at once; its status
+ *        ppoll in jail_warden; guests and supervisors, in the init of the jail; none (it lives as long as
+ *          they do, and the kernel ends it with them); ends */
 #include "jail/nursery.h"
 
 #include "sys/raw.h"

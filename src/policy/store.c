@@ -1,5 +1,7 @@
 /* The files in their order, what each was when it was read, and the policy made of them. Without files nothing is
- * read, copied or allocated but the store itself: the built-in table is the policy. */
+ * read, copied or allocated but the store itself: the built-in table is the policy.
+ *
+ * Waits: read in read_file; a regular file; none (the kernel's own); an error */
 #include "base/limits.h"
 #include "policy/check.h"
 #include "policy/load.h"

@@ -1,7 +1,11 @@
 /* The holder's loop: one thread, one epoll, no call that waits but its own. Every round takes one packet of each
  * client that has one, one batch of each template, then looks at the clock: what is due is done, what is
  * missing in the stock is ordered. Nothing here reads what a guest wrote: sessions' descriptors are
- * kept and copied, not read. */
+ * kept and copied, not read.
+ *
+ * Waits: epoll_wait in loop; clients; the next thing due, 60 s at most; looks around
+ *        read in handle; nobody: the signalfd is non-blocking; at once; comes again
+ *        write in tell; one word that fits; at once; whoever started us is gone */
 #include "pool/holding.h"
 
 #include "pool/place.h"

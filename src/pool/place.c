@@ -5,7 +5,13 @@
  *
  * The lock is a record lock of fcntl: it belongs to the process, so no child can keep it alive, and
  * the kernel tells who has it. Byte 0 says that a holder lives, byte 1 that it does not listen yet:
- * whoever loses the race to start one sleeps on byte 1 instead of trying again and again. */
+ * whoever loses the race to start one sleeps on byte 1 instead of trying again and again.
+ *
+ * Waits: F_SETLKW in set_lock; who holds the place; none (NO DEADLINE YET: only wait_for asks for it); goes
+ *          on
+ *        F_SETLKW in wait_for; the holder to begin or to end; none (NO DEADLINE YET: `cordon pool stop` and
+ *          a start wait for a stopped holder); goes on
+ *        connect in pool_place_connect; the holder's queue; FD_PATIENCE_MS, SO_SNDTIMEO; cold */
 #include "pool/place.h"
 
 #include "sys/fd.h"

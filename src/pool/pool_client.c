@@ -1,5 +1,12 @@
 /* One request, one reply; a session comes as the reply and its child's packet behind it, a child for one run by itself. The holder is trusted, but
- * may be stopped or stuck: every wait here has an end. */
+ * may be stopped or stuck: every wait here has an end.
+ *
+ * Waits: poll in wait_for; the holder; the caller's; false
+ *        write in sealed; memory; at once; an error
+ *        fd_send in send_request; the holder to read; FD_PATIENCE_MS, SO_SNDTIMEO; an error
+ *        wait_for in receive; the holder; the request's patience and FD_PATIENCE_MS; an error
+ *        fd_receive in *; nobody: poll said that it is there; at once; the holder is lost
+ *        wait_for in *; the holder; FD_PATIENCE_MS; an error */
 #include "pool/pool_client.h"
 
 #include "pool/place.h"

@@ -1,6 +1,10 @@
 /* Connections. A client is of the same user, but may be broken, stopped or a flood: it gets a seat of a
  * fixed number, one packet a round, and a reply that is sent without waiting. Whoever does not
- * take its reply, or says nothing, loses its seat. */
+ * take its reply, or says nothing, loses its seat.
+ *
+ * Waits: accept4 in pool_seat_accept; nobody: the socket is non-blocking; at once; comes again
+ *        fd_send in pool_seat_reply; nobody: the socket is non-blocking; at once; the client is dropped
+ *        fd_receive in pool_seat_event; nobody: the socket is non-blocking; at once; comes again */
 #include "pool/holding.h"
 
 #include "base/clock.h"

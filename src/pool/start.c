@@ -1,6 +1,10 @@
 /* Starting the holder: two forks, so that it is nobody's child and has no terminal, then a program of its
  * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
- * listens. Two clients that start one at the same time both go on with the one that got the lock. */
+ * listens. Two clients that start one at the same time both go on with the one that got the lock.
+ *
+ * Waits: waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
+ *        poll in spawn; the holder to listen; FD_PATIENCE_MS; it did not start
+ *        read in spawn; nobody: poll said that it is there; at once; its word */
 #include "pool/pool_client.h"
 
 #include "sys/fd.h"

@@ -1,5 +1,11 @@
 /* Small on purpose: every descriptor in the house is opened close-on-exec, and what arrives over a
- * socket is either taken whole or closed at once, so nothing leaks on the error paths. */
+ * socket is either taken whole or closed at once, so nothing leaks on the error paths.
+ *
+ * Waits: recvmsg in fd_receive; the peer; the caller's: it polls first, or the socket does not block;
+ *          EAGAIN
+ *        sendmsg in fd_send; the peer to read; the caller's: SO_SNDTIMEO, or the packet fits; EAGAIN
+ *        read in fd_read_file; /proc, a cgroup, a small file; none (the kernel's own); an error
+ *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error */
 #include "sys/fd.h"
 
 #include "base/limits.h"

@@ -1,5 +1,8 @@
 /* The kernel takes structures that are zero where it does not know a field, and gives larger ones than our
- * headers have: both in one place. */
+ * headers have: both in one place.
+ *
+ * Waits: SECCOMP_IOCTL_NOTIF_RECV in sys_listener_receive; a call of the guest's; the caller's: it polls
+ *          first; ENOENT */
 #include "sys/listener.h"
 
 #include <string.h>

@@ -1,7 +1,9 @@
 /* Whoever can write here can forge approvals and hide records, so each step is looked at after it was
  * opened, by descriptor: a name that was checked before may mean something else afterwards. What is
  * too open is refused rather than corrected: it may have been read or changed already, and the
- * operator should know. */
+ * operator should know.
+ *
+ * Waits: fsync in state_folder; the disk, once for a new folder; none (the kernel's own); holds no lock */
 #include "sys/state.h"
 
 #include "sys/fd.h"

@@ -1,6 +1,9 @@
 /* cordon-approvals: the keeper of the approval queue. One request on its input, one reply on its
  * output, the state folder as descriptor 3, then it ends. Started by the gate where a person is asked
- * or answers; nobody else needs SQLite. A complaint is one line and exit status 1. */
+ * or answers; nobody else needs SQLite. A complaint is one line and exit status 1.
+ *
+ * Waits: read in read_all; a sealed file in memory; at once; an error
+ *        write in write_all; the gate to read; none (the gate kills us after LIMIT_APPROVALS_MS); ends */
 #include "gate/record.h"
 #include "gate/store.h"
 

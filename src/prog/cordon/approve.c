@@ -1,5 +1,8 @@
 /* `cordon approve`: the questions that wait for a person. What is shown is what would run, byte for byte
- * and visible; nothing in it acts on the terminal of who reads it. */
+ * and visible; nothing in it acts on the terminal of who reads it.
+ *
+ * Waits: write in ask_why; the terminal; none (a person sits there); Ctrl-C
+ *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C */
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"

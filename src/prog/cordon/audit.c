@@ -1,5 +1,8 @@
 /* `cordon audit`: the log for people. Every line is checked on the way, also where only a few are shown: what
- * is not a record of ours is named on stderr and never printed among the records. */
+ * is not a record of ours is named on stderr and never printed among the records.
+ *
+ * Waits: poll in follow; a change of the folder; 1 s; looks again
+ *        read in follow; nobody: inotify is non-blocking; at once; looks again */
 #include "audit_common.h"
 #include "commands.h"
 #include "office.h"
@@ -138,40 +141,50 @@ static bool filtered(const struct audit_filter *f)
     return f->client || f->status || f->kind || f->id || f->until;
 }
 
-/* How many records are asked for: with a filter the last ones are found by counting all. */
-static int count(const struct options *o, uint64_t *ret, struct err *err)
+/* With a filter the last records are found by looking at ever more of the end of the log. *RET_FROM: how many records
+ * from the end that is, all of them 0; *RET_FOUND: how many of those are asked for. */
+static int look_back(const struct options *o, uint64_t *ret_from, uint64_t *ret_found,
+                     struct err *err)
 {
-    struct audit_walk *w;
-    struct audit_step s;
-    int r = audit_walk_new(NULL, &w, err);
-    if (r < 0)
-        return r;
-    while ((r = audit_walk_next(w, &s, err)) == 1) {
-        json_t *j = NULL;
-        *ret += !s.wrong && audit_wanted(&o->filter, &s, &j);
-        json_decref(j);
+    for (uint64_t from = 1000;; from *= 10) {
+        struct audit_walk *w;
+        struct audit_step s;
+        int r = audit_walk_new(NULL, &w, err);
+        if (r < 0)
+            return r;
+        bool everything = audit_walk_last(w, from);
+        *ret_found = 0;
+        while ((r = audit_walk_next(w, &s, err)) == 1) {
+            json_t *j = NULL;
+            *ret_found += !s.wrong && audit_wanted(&o->filter, &s, &j);
+            json_decref(j);
+        }
+        audit_walk_free(w);
+        *ret_from = everything ? 0 : from;
+        if (r < 0 || everything || *ret_found >= o->lines)
+            return r;
     }
-    audit_walk_free(w);
-    return r;
 }
 
 static int list(struct options *o, enum look look, bool last, uint64_t *shown)
 {
     struct audit_walk *w = NULL;
     struct err err = ERR_INIT;
-    uint64_t all_of_them = 0;
-    bool counted = last && !o->since && filtered(&o->filter);
-    int r = counted ? count(o, &all_of_them, &err) : 0;
+    uint64_t from = o->lines, found = 0;
+    bool back = last && !o->since && filtered(&o->filter);
+    int r = back ? look_back(o, &from, &found, &err) : 0;
     if (r == 0)
         r = audit_walk_new(NULL, &w, &err);
     if (r < 0)
         return no_log(&err);
-    if (counted)
-        o->skip = all_of_them > o->lines ? all_of_them - o->lines : 0;
-    else if (last && !o->since)
-        audit_walk_last(w, o->lines);
+    if (back)
+        o->skip = found > o->lines ? found - o->lines : 0;
+    if (last && !o->since && (from || !back))
+        audit_walk_last(w, from);
     else if (o->since)
         audit_walk_since(w, o->filter.since);
+    else if (o->filter.id)
+        audit_walk_find(w, o->filter.id);
     r = all(o, w, o->lines || !last ? look : NOTHING, shown, &err);
     if (r >= 0 && o->follow)
         r = follow(o, w, look, shown, &err);

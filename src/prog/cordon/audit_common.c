@@ -48,6 +48,16 @@ static bool is(const json_t *record, const char *key, const char *want)
     return !want || (have && strcmp(have, want) == 0);
 }
 
+/* Whether the record cannot hold WANT, without parsing it: a text of plain characters stands in it as it is. */
+static bool lacks(const struct audit_step *s, const char *want)
+{
+    size_t n = want ? strlen(want) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (want[i] < ' ' || want[i] > '~' || want[i] == '"' || want[i] == '\\' || want[i] == '/')
+            return false;
+    return n && !memmem(s->text, s->len, want, n);
+}
+
 bool audit_wanted(const struct audit_filter *f, const struct audit_step *s, json_t **ret_json)
 {
     *ret_json = NULL;
@@ -57,6 +67,8 @@ bool audit_wanted(const struct audit_filter *f, const struct audit_step *s, json
         return false;
     if (!f->client && !f->status && !f->id)
         return true;
+    if (lacks(s, f->client) || lacks(s, f->status) || lacks(s, f->id))
+        return false;
     json_t *j = json_loadb(s->text, s->len, JSON_REJECT_DUPLICATES, NULL);
     if (j && is(j, "client_id", f->client) && is(j, "status", f->status) &&
         is(j, "execution_id", f->id)) {
@@ -125,8 +137,10 @@ void audit_print_sheet(const struct audit_step *s, const json_t *record)
 {
     const char *key;
     json_t *value;
-    printf("record %llu, %s:%llu, ", (unsigned long long)s->seq, s->file,
-           (unsigned long long)s->line);
+    printf("record %llu, %s", (unsigned long long)s->seq, s->file);
+    if (s->line) /* where the log was not read from its beginning nobody knows */
+        printf(":%llu", (unsigned long long)s->line);
+    printf(", ");
     show_time(s->ts);
     putchar('\n');
     json_object_foreach((json_t *)record, key, value)

@@ -25,7 +25,7 @@ static int read_words(const struct escalate_options *o, struct gate_failure_repo
     if (category < 0)
         return err_set(err, ERR_USAGE,
                        "--category: '%.40s' is none of: CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT, "
-                       "EARLY_ABORT",
+                       "EARLY_ABORT, HOST",
                        o->category);
     if (tier < 0)
         return err_set(err, ERR_USAGE,
@@ -77,7 +77,7 @@ int cmd_escalate(int argc, char **argv)
     struct escalate_options o = {.tier = "worker", .retries = UINT64_MAX};
     const struct option_row rows[] = {
         {"category", OPTION_STRING, &o.category, "NAME",
-         "CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT or EARLY_ABORT"},
+         "CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT, EARLY_ABORT or HOST"},
         {"attempt", OPTION_COUNT, &o.attempt, "N", "which attempt of the tier failed, from 1"},
         {"tier", OPTION_STRING, &o.tier, "TIER", "worker, coder, architect or ingest (worker)"},
         {"retries", OPTION_COUNT, &o.retries, "N", "tries after the first, each tier (policy; 2)"},

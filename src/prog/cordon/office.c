@@ -10,6 +10,7 @@
 #include "programs.h"
 #include "sys/state.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,12 +60,13 @@ static int enter(struct office *o, struct err *err)
     return become_owner(err);
 }
 
-static int open_house(struct office *o, struct err *err)
+static int open_house(struct office *o, bool brief, struct err *err)
 {
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
     int r = flow_house_open(&o->house, NULL, err);
+    o->house.brief = brief;
     return r == 0 ? flow_house_staff(&o->house, found ? approvals : NULL, err) : r;
 }
 
@@ -72,7 +74,7 @@ int office_open(struct office *o, struct err *err)
 {
     int r = enter(o, err);
     if (r == 0)
-        r = open_house(o, err);
+        r = open_house(o, false, err);
     o->gate = o->house.gate;
     return r;
 }
@@ -108,17 +110,22 @@ int office_open_bare(struct office *o, struct err *err)
     gate_config_init(&o->bare);
     o->bare.on_event = take_event;
     o->bare.ctx = o;
-    return gate_open(&o->bare, -1, &o->gate, err);
+    r = gate_open(&o->bare, -1, &o->gate, err);
+    if (r == ERR_SYS && err->sys_errno == EROFS) {
+        o->bare.readonly = true;
+        r = gate_open(&o->bare, -1, &o->gate, err);
+    }
+    return r;
 }
 
 int office_record(struct office *o, struct err *err)
 {
     struct err why = ERR_INIT;
-    int r = open_house(o, &why);
+    int r = open_house(o, true, &why);
     if (r < 0)
-        return err_set(err, r, "done, but it is not recorded: %.180s", why.msg);
+        return err_set(err, r, "done, but it is not recorded: %.200s", why.msg);
     const struct gate_config *c = &o->house.gate_config;
-    for (size_t i = 0; i < o->nevents; i++)
+    for (size_t i = 0; i < o->nevents && !o->house.audit_failed; i++) /* each would wait anew */
         c->on_event(c->ctx, &o->events[i].event);
     o->nevents = 0;
     return 0;
@@ -127,11 +134,15 @@ int office_record(struct office *o, struct err *err)
 int office_close(struct office *o, struct err *err)
 {
     int lost = o->house.audit_failed;
+    char why[sizeof o->house.audit_why];
+    memcpy(why, o->house.audit_why, sizeof why);
     if (o->gate != o->house.gate)
         gate_close(o->gate);
     flow_house_close(&o->house);
     free(o->events);
     o->events = NULL;
     o->gate = NULL;
-    return lost ? err_set(err, ERR_STATE, "done, but the audit could not record all of it") : 0;
+    return lost ? err_set(err, ERR_STATE, "done, but it is not recorded, or not all of it: %.190s",
+                          why)
+                : 0;
 }

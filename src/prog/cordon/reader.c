@@ -1,4 +1,7 @@
-/* What goes to a pipe is for a program and stays as it is; what goes to a terminal is for eyes. */
+/* What goes to a pipe is for a program and stays as it is; what goes to a terminal is for eyes.
+ *
+ * Waits: write in write_out; the caller to read; none (NO DEADLINE YET: a stalled reader holds the run up);
+ *          EPIPE ends it */
 #include "reader.h"
 
 #include "base/limits.h"

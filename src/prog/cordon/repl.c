@@ -1,6 +1,10 @@
 /* `cordon repl`: a session of its own, or one that is there, line by line. Whether a block is whole is for the
  * session's own parser to say; a block that is, is a call like any other. Lines are read, not edited:
- * rlwrap does that better. */
+ * rlwrap does that better.
+ *
+ * Waits: poll in more; a person to type; none (a person sits there: a signal ends it); the session's idle
+ *          time ends it
+ *        read in *; nobody: poll said that it is there, or it is non-blocking; at once; comes again */
 #include "session.h"
 
 #include "base/limits.h"

@@ -1,4 +1,7 @@
-/* The one way from a request to what is printed, for every command that runs something. */
+/* The one way from a request to what is printed, for every command that runs something.
+ *
+ * Waits: write in write_all; the caller to read the result; none (NO DEADLINE YET: the run is over and
+ *          recorded by then); EPIPE ends it */
 #include "result.h"
 
 #include "base/limits.h"
@@ -156,6 +159,7 @@ int result_staff(struct flow_house *house, bool json, struct err *err)
 void result_ask(struct flow_request *req, const struct plan_options *o)
 {
     req->role = o->role;
+    req->house->brief = o->no_wait;
     req->wait_ms = o->no_wait ? 0 : PLACE_WAIT_MS;
     req->approval_wait_ms = o->no_wait ? 0 : req->house->policy->approval.expiry_ms;
 }

@@ -1,5 +1,7 @@
 /* `cordon session`: processes that stay, with their variables and files, kept by the holder. One function a
- * verb. */
+ * verb.
+ *
+ * Waits: read in copy_out; memory; at once; the end */
 #include "session.h"
 
 #include "base/jsonw.h"

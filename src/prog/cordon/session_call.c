@@ -6,6 +6,7 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "gate/escalate.h"
 #include "programs.h"
 #include "reader.h"
 #include "result.h"
@@ -109,13 +110,18 @@ int session_house_refresh(struct session_house *h, struct err *err)
 
 /* ---- saying no ---- */
 
+static const char *category_of(enum flow_status status, const char *type)
+{
+    return gate_error_category_name(gate_error_category_of(flow_status_name(status), type));
+}
+
 static int refused(const struct session_house *h, const char *session, const char *type,
                    const char *sentence)
 {
     struct flow_result r;
     flow_result_init(&r);
     snprintf(r.session, sizeof r.session, "%s", session ? session : "");
-    flow_result_say(&r, FLOW_REFUSED, NULL, "CODE", type, sentence);
+    flow_result_say(&r, FLOW_REFUSED, NULL, category_of(FLOW_REFUSED, type), type, sentence);
     if (!h->json || result_print_json(&r) < 0)
         result_complain(h->who, sentence);
     flow_result_done(&r);
@@ -289,7 +295,8 @@ static void give_back(struct session_house *h, const struct session_call *c, uin
                          &a, &err) < 0)
         result_complain(h->who, err.msg);
     else if (a.declined && strcmp(a.reply.state, POOL_WHY_ENDED) == 0)
-        flow_result_say(r, FLOW_CRASHED, "process", "CODE", "SessionError", a.reply.reason);
+        flow_result_say(r, FLOW_CRASHED, "process", category_of(FLOW_CRASHED, "SessionError"),
+                        "SessionError", a.reply.reason);
     buf_done(&record);
 }
 

@@ -111,16 +111,18 @@ static int stop(struct office *office, const struct stop_options *o, struct err 
     bool left = false;
     for (size_t i = 0; i < shown; i++)
         left = left || strcmp(runs[i].end, "still running") == 0;
-    if (r < 0)
-        return r;
+    int said = EXIT_DONE;
     if (o->json) {
-        r = print_json(office->gate, runs, shown, count);
+        said = print_json(office->gate, runs, shown, count);
     } else {
-        printf("stopped; %zu execution%s ended. New ones are refused until `cordon resume`.\n",
-               count, count == 1 ? "" : "s");
+        struct gate_stop_info info;
+        gate_stop_read(office->gate, &info);
+        printf("%s; %zu execution%s ended. New ones are %s.\n",
+               info.stopped ? "stopped" : "stopped what runs", count, count == 1 ? "" : "s",
+               info.stopped ? "refused until `cordon resume`" : "not refused");
         print_runs(runs, shown);
     }
-    return left ? EXIT_FAILED : r;
+    return r < 0 ? r : left ? EXIT_FAILED : said;
 }
 
 static int run(const char *who, bool resume, int argc, char **argv)

@@ -1,6 +1,8 @@
 /* cordon-holder: keeps templates, warm children and sessions of one user. A program of its own, so that it
  * has none of the caller's memory, terminal or environment, and can narrow itself before it serves. It is
- * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand. */
+ * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand.
+ *
+ * Waits: write in main; stderr, where it was started by hand; none (nothing runs); ends */
 #include "pool/holder.h"
 
 #include "programs.h"

@@ -1,0 +1,331 @@
+/* Where each record stands, so that `audit show` and `--since` read what they print and not the log of a year.
+ * One file a day, seal/YYYY-MM-DD.index, 32 bytes a record: its number, a hash of its execution id, its offset,
+ * and the newest time among the records of that file up to it. That time never goes down, whatever the clock
+ * does, so the first record of or after a moment is found by halving.
+ *
+ * The index is a hint and the log is the truth. A writer appends its entries after the records and ignores a
+ * failure; what is missing is a gap in the numbers, and a reader reads the log across it. What an entry points
+ * to is looked at before it is believed; where that is not the record it speaks of, the log is read as if there
+ * were no index. It lies in seal/: whoever can change it to hide a record has the key as well.
+ *
+ * Waits: write in audit_index_write; the disk's cache; none (the kernel's own); as the record itself */
+#include "audit/inside.h"
+
+#include "audit/walk.h"
+
+#include "sys/fd.h"
+#include "sys/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct entry {
+    uint64_t seq, key, offset, newest_ms;
+};
+
+void audit_index_name(uint32_t day, char out[AUDIT_NAME_MAX])
+{
+    snprintf(out, AUDIT_NAME_MAX, "%04u-%02u-%02u.index", day / 10000 % 10000, day / 100 % 100,
+             day % 100);
+}
+
+/* Of the id as it stands in the line, between its quotes; 0: none. Two ids may share one: a reader compares. */
+static uint64_t key_of(const char *text, size_t len)
+{
+    uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * 0x100000001b3ULL;
+    return h ? h : 1;
+}
+
+/* ---- writing, under the lock ---- */
+
+void audit_index_note(struct audit *a, uint64_t seq, uint64_t ms, uint64_t offset, const char *line,
+                      size_t len)
+{
+    const char *id;
+    size_t n;
+    struct entry e = {.seq = seq, .offset = offset, .newest_ms = ms};
+    if (audit_line_member(line, len, "execution_id", &id, &n) && n >= 2 && *id == '"')
+        e.key = key_of(id + 1, n - 2);
+    if (buf_add(&a->index, &e, sizeof e) < 0)
+        buf_reset(&a->index); /* a gap */
+}
+
+static struct audit_advice *advice_of(const struct audit *a)
+{
+    return (struct audit_advice *)(a->head_map + AUDIT_HEAD_ALL);
+}
+
+/* The day's index, cut to whole entries, and the newest time in it. */
+static int open_for(struct audit *a, uint32_t day)
+{
+    char name[AUDIT_NAME_MAX];
+    struct err err = ERR_INIT;
+    struct stat st;
+    struct entry last = {0};
+    struct audit_advice *advice = advice_of(a);
+    FD_AUTO fd = -1;
+    audit_index_name(day, name);
+    fd_close(a->index_fd);
+    a->index_fd = -1;
+    if (state_file(a->seal, name, O_RDWR | O_APPEND | O_CREAT, &fd, &err) < 0 || fstat(fd, &st) < 0)
+        return -1;
+    off_t whole = st.st_size - st.st_size % (off_t)sizeof last;
+    if (whole != st.st_size && ftruncate(fd, whole) < 0)
+        return -1;
+    if (whole && pread(fd, &last, sizeof last, whole - (off_t)sizeof last) != sizeof last)
+        return -1;
+    if (advice->index_day != day || advice->newest_ms < last.newest_ms) {
+        advice->index_day = day;
+        advice->newest_ms = last.newest_ms;
+    }
+    a->index_fd = fd_take(&fd);
+    a->index_day = day;
+    return 0;
+}
+
+void audit_index_write(struct audit *a, uint32_t day)
+{
+    struct audit_advice *advice = advice_of(a);
+    size_t count = a->index.len / sizeof(struct entry);
+    if (count == 0)
+        return;
+    if ((a->index_fd >= 0 && a->index_day == day && advice->index_day == day) ||
+        open_for(a, day) == 0) {
+        struct entry *e = (struct entry *)(void *)a->index.data;
+        for (size_t i = 0; i < count; i++)
+            e[i].newest_ms = advice->newest_ms =
+                e[i].newest_ms > advice->newest_ms ? e[i].newest_ms : advice->newest_ms;
+        if (write(a->index_fd, a->index.data, a->index.len) != (ssize_t)a->index.len)
+            a->index_day = 0; /* opened anew the next time, and cut to whole entries */
+    }
+    buf_reset(&a->index);
+}
+
+/* ---- reading ---- */
+
+#define AT_ONCE 2048 /* entries */
+
+struct reader {
+    int fd;
+    uint64_t count, at; /* entries in the file; the next to be read */
+    size_t have, used;
+    struct entry chunk[AT_ONCE];
+};
+
+static bool load(const struct reader *r, uint64_t n, struct entry *ret)
+{
+    return pread(r->fd, ret, sizeof *ret, (off_t)(n * sizeof *ret)) == sizeof *ret;
+}
+
+static bool next(struct reader *r, struct entry *ret)
+{
+    if (r->used == r->have) {
+        ssize_t n = pread(r->fd, r->chunk, sizeof r->chunk, (off_t)(r->at * sizeof *ret));
+        r->have = n > 0 ? (size_t)n / sizeof *ret : 0;
+        r->used = 0;
+        r->at += r->have;
+    }
+    if (r->used == r->have)
+        return false;
+    *ret = r->chunk[r->used++];
+    return true;
+}
+
+static bool open_index(struct reader *r, int seal, uint32_t day)
+{
+    char name[AUDIT_NAME_MAX];
+    struct err err = ERR_INIT;
+    struct stat st;
+    audit_index_name(day, name);
+    r->fd = -1;
+    r->at = r->have = r->used = 0;
+    if (state_file(seal, name, O_RDONLY, &r->fd, &err) < 0 || fstat(r->fd, &st) < 0)
+        return false;
+    r->count = (uint64_t)st.st_size / sizeof(struct entry);
+    return r->count > 0;
+}
+
+/* Whether the line there is the record that the entry speaks of, as far as its first bytes say. */
+static bool points(const struct audit_file *f, const struct entry *e)
+{
+    char want[40], have[40];
+    int n = snprintf(want, sizeof want, "{\"seq\": %llu, ", (unsigned long long)e->seq);
+    return e->offset < f->size && pread(f->fd, have, (size_t)n, (off_t)e->offset) == n &&
+           memcmp(have, want, (size_t)n) == 0;
+}
+
+/* Where the line at OFFSET ends, its newline included; 0: it does not. */
+static uint64_t end_of(const struct audit_file *f, uint64_t offset)
+{
+    const char *line;
+    size_t len;
+    uint64_t at, end = 0;
+    struct audit_lines lines;
+    uint64_t stop = f->size - offset > AUDIT_RECORD_MAX ? offset + AUDIT_RECORD_MAX : f->size;
+    audit_lines_init(&lines, f->fd, offset, stop);
+    if (audit_lines_next(&lines, &line, &len, &at) == 1)
+        end = offset + len + 1;
+    audit_lines_done(&lines);
+    return end;
+}
+
+/* No gap and nothing twice: one number for each entry. */
+static bool dense(const struct reader *r, const struct audit_file *f, const struct entry *last)
+{
+    struct entry first;
+    return load(r, 0, &first) && first.seq == f->first && first.offset == 0 &&
+           last->seq - first.seq + 1 == r->count;
+}
+
+/* Number N of a dense index has the number of the file's first record and N. False: an entry has another. */
+static bool halve(const struct reader *r, const struct audit_file *f, uint64_t ms, uint64_t *ret)
+{
+    uint64_t low = 0, high = r->count - 1; /* the last one is new enough: the caller looked */
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        struct entry e;
+        if (!load(r, middle, &e) || e.seq != f->first + middle)
+            return false;
+        if (e.newest_ms >= ms)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *ret = low;
+    return true;
+}
+
+/* With gaps: the first entry that is new enough, or the last one before a gap. */
+static uint64_t step_through(struct reader *r, const struct audit_file *f, uint64_t ms)
+{
+    struct entry e, before = {.seq = f->first - 1};
+    for (uint64_t n = 0; next(r, &e); n++) {
+        if (e.seq > before.seq + 1)
+            return n ? n - 1 : 0;
+        if (e.newest_ms >= ms)
+            return n;
+        before = e;
+    }
+    return r->count - 1;
+}
+
+uint64_t audit_index_since(int seal, const struct audit_file *f, uint64_t ms)
+{
+    struct reader *r = malloc(sizeof *r);
+    struct entry e, last;
+    uint64_t from = 0, n;
+    if (!r)
+        return 0;
+    if (open_index(r, seal, f->day) && load(r, r->count - 1, &last) && points(f, &last)) {
+        bool whole = dense(r, f, &last);
+        if (last.newest_ms < ms && whole) {
+            from = end_of(f, last.offset); /* what has no entry yet comes behind it */
+        } else {
+            if (!whole || last.newest_ms < ms || !halve(r, f, ms, &n))
+                n = step_through(r, f, ms);
+            if (load(r, n, &e) && points(f, &e) && e.seq >= f->first)
+                from = e.offset;
+        }
+    }
+    fd_close(r->fd);
+    free(r);
+    return from;
+}
+
+static int add_part(struct audit_parts *s, const struct audit_part *part)
+{
+    struct audit_part *last = s->count ? &s->items[s->count - 1] : NULL;
+    if (last && last->file == part->file && last->stop >= part->from) {
+        last->stop = part->stop > last->stop ? part->stop : last->stop;
+        return 0;
+    }
+    if (s->count % 256 == 0) {
+        struct audit_part *more =
+            s->count < AUDIT_PARTS_MAX ? realloc(s->items, (s->count + 256) * sizeof *more) : NULL;
+        if (!more)
+            return -1;
+        s->items = more;
+    }
+    s->items[s->count++] = *part;
+    return 0;
+}
+
+/* The parts of one file that may hold KEY: the lines that are said to, and what lies in gaps. */
+static int parts_of(int seal, struct reader *r, const struct audit_file *f, uint64_t key,
+                    struct audit_parts *ret)
+{
+    struct entry e, before = {.seq = f->first - 1};
+    bool wanted = false; /* the record of `before` */
+    int bad = 0;
+    if (!open_index(r, seal, f->day) || f->first == 0)
+        return add_part(ret, &(struct audit_part){f, 0, f->size});
+    while (bad == 0 && next(r, &e)) {
+        if (e.seq <= before.seq) /* written twice: a writer was killed before it wrote the head */
+            continue;
+        if (e.offset >= f->size || (before.offset && e.offset <= before.offset))
+            return -1;
+        if (wanted || e.seq > before.seq + 1)
+            bad = add_part(ret, &(struct audit_part){f, before.offset, e.offset});
+        wanted = e.key == key;
+        if (wanted && !points(f, &e))
+            return -1;
+        before = e;
+    }
+    uint64_t end = before.seq >= f->first ? end_of(f, before.offset) : 0;
+    if (bad == 0 && wanted)
+        bad = add_part(ret, &(struct audit_part){f, before.offset, end ? end : f->size});
+    if (bad == 0 && end < f->size)
+        bad = add_part(ret, &(struct audit_part){f, end, f->size});
+    return bad;
+}
+
+/* The next file in the order of records; those without one do not count. */
+static const struct audit_file *file_after(const struct audit_files *files, uint64_t first)
+{
+    const struct audit_file *found = NULL;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct audit_file *f = &files->items[i];
+        if (!f->done && f->first > first && (!found || f->first < found->first))
+            found = f;
+    }
+    return found;
+}
+
+bool audit_index_find(int seal, const struct audit_files *files, const char *id,
+                      struct audit_parts *ret)
+{
+    struct reader *r = malloc(sizeof *r);
+    struct buf text;
+    buf_init(&text, 4096);
+    struct jsonw j = {.out = &text};
+    bool good = r != NULL;
+    *ret = (struct audit_parts){0};
+    jsonw_string(&j, NULL, id); /* as a record has it */
+    good = good && !j.bad && text.len >= 2;
+    for (size_t i = 0; good && i < files->count;
+         i++) /* a file that does not begin with a record: read it all */
+        good = files->items[i].first != 0 || files->items[i].size == 0;
+    const struct audit_file *f = good ? file_after(files, 0) : NULL;
+    for (; good && f; f = file_after(files, f->first)) {
+        good = parts_of(seal, r, f, key_of(text.data + 1, text.len - 2), ret) == 0;
+        fd_close(r->fd);
+    }
+    if (!good)
+        audit_parts_done(ret);
+    buf_done(&text);
+    free(r);
+    return good;
+}
+
+void audit_parts_done(struct audit_parts *p)
+{
+    free(p->items);
+    *p = (struct audit_parts){0};
+}

@@ -1,0 +1,290 @@
+/* The index against the log itself: whatever is done to it, `since` and `find` give exactly the records that reading
+ * everything gives, also where the clock was set back; and where it is whole, they read little. What is read is counted
+ * by the kernel (/proc/self/io). */
+#include "audit/inside.h"
+#include "audit/read.h"
+#include "audit/test_place.h"
+#include "base/tap.h"
+
+#include <sys/stat.h>
+
+#define RECORDS 3000
+#define IDS     200
+#define TRIES   25
+
+static struct place place;
+static struct {
+    uint64_t ts;
+    int id;
+} all[2 * RECORDS];
+static size_t count; /* of `all`, by number */
+static uint64_t number = 20261115;
+
+static size_t below(size_t n)
+{
+    number = number * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (size_t)(number >> 33) % n;
+}
+
+/* Time goes on, now and then jumps ahead, and is set back. */
+static void turn_clock(void)
+{
+    size_t what = below(1000);
+    place.now += below(20);
+    if (what == 0)
+        place.now += 3600000 * below(12);
+    else if (what == 1)
+        place.now -= 3600000 * below(6);
+    else if (what == 2)
+        place.now -= below(2000);
+}
+
+static bool make_log(size_t records)
+{
+    struct audit_config c;
+    struct err err = ERR_INIT;
+    audit_config_init(&c);
+    c.sync = AUDIT_SYNC_OFF;
+    struct audit *a = place_open(&place, &c);
+    for (size_t i = 0; a && i < records; i++) {
+        char id[24];
+        snprintf(id, sizeof id, "run-\\%zu\"", below(IDS)); /* to be escaped */
+        const struct audit_facts f = {.execution_id = below(10) ? id : NULL, .tool = "t"};
+        if (audit_event(a, AUDIT_TOOL, &f, &err) < 0)
+            return false;
+        turn_clock();
+        if (below(1500) == 0) { /* and another process goes on */
+            audit_close(a);
+            a = place_open(&place, &c);
+        }
+    }
+    audit_close(a);
+    return a != NULL;
+}
+
+static int id_of(const struct audit_step *s)
+{
+    const char *text;
+    size_t len;
+    int id = -1;
+    if (audit_line_member(s->text, s->len, "execution_id", &text, &len) && *text == '"' &&
+        sscanf(text, "\"run-\\\\%d", &id) != 1)
+        id = -2;
+    return id;
+}
+
+/* By reading everything, in order, without any index. */
+static bool read_all(void)
+{
+    struct audit_walk *w;
+    struct audit_step s;
+    struct err err = ERR_INIT;
+    count = 0;
+    if (audit_walk_new(place.path, &w, &err) < 0)
+        return false;
+    while (audit_walk_next(w, &s, &err) == 1 && !s.wrong && s.seq < 2 * RECORDS) {
+        all[s.seq].ts = s.ts;
+        all[s.seq].id = id_of(&s);
+        count = s.seq;
+    }
+    audit_walk_free(w);
+    return count > 0;
+}
+
+static uint64_t bytes_read(void)
+{
+    char text[512];
+    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return strtoull(text + strlen("rchar: "), NULL, 10);
+}
+
+/* Whether the records that come and are wanted are exactly those from `all`. */
+static bool agrees(struct audit_walk *w, uint64_t ms, int id)
+{
+    struct audit_step s;
+    struct err err = ERR_INIT;
+    uint64_t want = 1;
+    bool good = true;
+    while (good && audit_walk_next(w, &s, &err) == 1) {
+        good = !s.wrong;
+        if (s.ts < ms || (id >= 0 && id_of(&s) != id))
+            continue;
+        while (want <= count && (all[want].ts < ms || (id >= 0 && all[want].id != id)))
+            want++;
+        if (want != s.seq)
+            printf("# record %llu came, %llu was due\n", (unsigned long long)s.seq,
+                   (unsigned long long)want);
+        good = good && want++ == s.seq;
+    }
+    while (want <= count && (all[want].ts < ms || (id >= 0 && all[want].id != id)))
+        want++;
+    return good && want > count;
+}
+
+static bool since_agrees(uint64_t ms)
+{
+    struct audit_walk *w;
+    struct err err = ERR_INIT;
+    if (audit_walk_new(place.path, &w, &err) < 0)
+        return false;
+    audit_walk_since(w, ms);
+    bool good = agrees(w, ms, -1);
+    audit_walk_free(w);
+    return good;
+}
+
+static bool find_agrees(int id)
+{
+    char text[24];
+    struct audit_walk *w;
+    struct err err = ERR_INIT;
+    if (audit_walk_new(place.path, &w, &err) < 0)
+        return false;
+    snprintf(text, sizeof text, "run-\\%d\"", id);
+    audit_walk_find(w, text);
+    bool good = agrees(w, 0, id);
+    audit_walk_free(w);
+    return good;
+}
+
+static void try_all(const char *what)
+{
+    int since = 0, find = 0;
+    for (int i = 0; i < TRIES; i++) {
+        since += since_agrees(all[1 + below(count)].ts + below(3));
+        find += find_agrees((int)below(IDS + 5));
+    }
+    tap_eq_int(since, TRIES, "%s: records since a moment are exactly those of the log", what);
+    tap_eq_int(find, TRIES, "%s: records of an execution are exactly those of the log", what);
+}
+
+/* ---- damage ---- */
+
+static bool index_files(void (*act)(int fd, off_t size))
+{
+    char path[400], name[AUDIT_NAME_MAX];
+    bool any = false;
+    for (uint32_t day = audit_day_of(1794744000000ULL) - 5; day < 20261131; day++) {
+        audit_index_name(day, name);
+        snprintf(path, sizeof path, "%s/seal/%s", place.path, name);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        struct stat st;
+        if (fd < 0 || fstat(fd, &st) < 0)
+            continue;
+        any = true;
+        if (act)
+            act(fd, st.st_size);
+        else
+            unlink(path);
+        close(fd);
+    }
+    return any;
+}
+
+static void zero_middle(int fd, off_t size)
+{
+    static const char zeros[64 * 32];
+    off_t at = size / 2 / 32 * 32;
+    (void)!pwrite(fd, zeros,
+                  (size_t)(size - at) < sizeof zeros ? (size_t)(size - at) : sizeof zeros, at);
+}
+
+static void double_some(int fd, off_t size)
+{
+    char entries[8 * 32];
+    if (size >= (off_t)sizeof entries &&
+        pread(fd, entries, sizeof entries, size - (off_t)sizeof entries) > 0)
+        (void)!pwrite(fd, entries, sizeof entries, size);
+}
+
+static void shuffle(int fd, off_t size)
+{
+    for (int i = 0; i < 20; i++) {
+        uint64_t junk[4] = {below(1 << 30), below(1 << 30), below(1 << 30), below(1 << 30)};
+        (void)!pwrite(fd, junk, sizeof junk, (off_t)below((size_t)size / 32) * 32);
+    }
+}
+
+static void cut(int fd, off_t size)
+{
+    (void)!ftruncate(fd, size / 2 + 7);
+}
+
+/* ---- what it costs ---- */
+
+static void test_cost(void)
+{
+    struct audit_walk *w;
+    struct audit_step s;
+    struct err err = ERR_INIT;
+    uint64_t before = bytes_read();
+    read_all();
+    uint64_t whole = bytes_read() - before;
+    place.now += 10 * PLACE_DAY; /* beyond every jump */
+    uint64_t moment = place.now;
+    struct audit *a = place_open(&place, NULL);
+    for (int i = 0; i < 3; i++)
+        tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.execution_id = "rare"}, &err),
+                   0, "one more record");
+    audit_close(a);
+    before = bytes_read();
+    tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "since the last moment");
+    audit_walk_since(w, moment);
+    int seen = 0;
+    while (audit_walk_next(w, &s, &err) == 1)
+        seen++;
+    audit_walk_free(w);
+    uint64_t since = bytes_read() - before;
+    tap_ok(seen == 3 && since < whole / 20,
+           "three records of %zu are found by reading %llu of %llu bytes", count,
+           (unsigned long long)since, (unsigned long long)whole);
+    before = bytes_read();
+    tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "of one execution");
+    audit_walk_find(w, "rare");
+    for (seen = 0; audit_walk_next(w, &s, &err) == 1; seen++)
+        ;
+    audit_walk_free(w);
+    uint64_t find = bytes_read() - before;
+    tap_ok(seen == 3 && find < whole / 8, "and by execution with %llu bytes: an index entry is 32",
+           (unsigned long long)find);
+}
+
+int main(void)
+{
+    if (!tap_ok(place_make(&place) && make_log(RECORDS / 2) && read_all(),
+                "a log of half the records"))
+        return tap_done();
+    try_all("the index is whole");
+    tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
+    try_all("random entries in a whole index");
+    tap_ok(index_files(NULL) && place_remove(&place) && place_make(&place) &&
+               make_log(RECORDS / 2) && read_all(),
+           "a new log");
+    tap_ok(index_files(zero_middle), "the middle of each index is zeroed");
+    try_all("zeros in the index");
+    tap_ok(index_files(double_some), "the last entries of each index stand there twice");
+    try_all("doubled entries");
+    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on behind them");
+    try_all("a log that went on behind a damaged index");
+    tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
+    try_all("random entries");
+    tap_ok(index_files(cut), "each index is cut in half, inside an entry");
+    try_all("half an index");
+    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on");
+    try_all("a log that went on behind half an index");
+    tap_ok(index_files(NULL) && !index_files(NULL), "each index is removed");
+    try_all("no index");
+    tap_ok(make_log(100) && read_all(), "writers begin it anew");
+    try_all("an index of the last records only");
+    tap_ok(place_remove(&place) && place_make(&place) && make_log(RECORDS) && read_all(),
+           "a new log");
+    test_cost();
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes: %s", v.why);
+    tap_ok(place_remove(&place), "cleared away");
+    return tap_done();
+}

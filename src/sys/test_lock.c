@@ -1,0 +1,114 @@
+/* Real processes hold the lock: stopped, at work, as a reader, by the older kind of lock. */
+#include "base/clock.h"
+#include "base/tap.h"
+#include "sys/lock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/cordon-lock-XXXXXX";
+
+enum how { WRITER, READER, POSIX_WRITER };
+
+/* A child that holds BYTE, and is stopped if it is to be; it holds the lock when this returns. */
+static pid_t holder(off_t byte, enum how how, bool stopped)
+{
+    int ready[2];
+    char done;
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+        int r = how == POSIX_WRITER ? fcntl(fd, F_SETLK, &l)
+                                    : lock_try(fd, how == READER ? F_RDLCK : F_WRLCK, byte);
+        if (r < 0 || write(ready[1], "", 1) != 1)
+            _exit(1);
+        if (stopped)
+            raise(SIGSTOP);
+        else
+            pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    if (read(ready[0], &done, 1) != 1)
+        printf("# the holder failed\n");
+    close(ready[0]);
+    int status;
+    if (stopped)
+        waitpid(pid, &status, WUNTRACED);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_stopped(int fd)
+{
+    struct err err = ERR_INIT;
+    char want[160];
+    pid_t pid = holder(3, WRITER, true);
+    uint64_t before = clock_now_ns();
+    int r = lock_within(fd, F_WRLCK, 3, 50, "the test's lock", &err);
+    uint64_t took = (clock_now_ns() - before) / CLOCK_NS_PER_MS;
+    tap_eq_int(r, ERR_STATE, "a lock that a stopped process holds is given up");
+    tap_ok(took >= 50, "not before the deadline (%llu ms)", (unsigned long long)took);
+    snprintf(want, sizeof want, "the test's lock is held for more than 50 ms by pid %d (",
+             (int)pid);
+    tap_ok(strncmp(err.msg, want, strlen(want)) == 0, "the refusal names the holder: %s", err.msg);
+    snprintf(want, sizeof want,
+             ", stopped): `kill -CONT %d` lets it go on, `kill -KILL %d` ends it", (int)pid,
+             (int)pid);
+    tap_ok(strstr(err.msg, want), "and says that it is stopped, and what to do");
+    tap_eq_int(lock_within(fd, F_WRLCK, 4, 0, "another lock", &err), 0,
+               "another byte of the file is free");
+    lock_release(fd, 4);
+    kill(pid, SIGCONT);
+    tap_eq_int(lock_within(fd, F_WRLCK, 3, 60000, "the test's lock", &err), 0,
+               "after SIGCONT the holder goes on and the lock is free");
+    lock_release(fd, 3);
+    end(pid);
+}
+
+static void test_kinds(int fd)
+{
+    struct err err = ERR_INIT;
+    char want[64];
+    pid_t pid = holder(0, READER, false);
+    tap_eq_int(lock_try(fd, F_RDLCK, 0), 0, "two readers share a lock");
+    lock_release(fd, 0);
+    tap_eq_int(lock_within(fd, F_WRLCK, 0, 20, "the lock", &err), ERR_STATE, "a writer waits");
+    snprintf(want, sizeof want, "`kill %d`", (int)pid);
+    tap_ok(strstr(err.msg, want) && !strstr(err.msg, "stopped"),
+           "a reader that is at work is named, too: %s", err.msg);
+    end(pid);
+    tap_eq_int(lock_within(fd, F_WRLCK, 0, 60000, "the lock", &err), 0,
+               "the lock of a killed process is free");
+    lock_release(fd, 0);
+    tap_eq_int(lock_holder(fd, 0), 0, "nobody holds it now");
+    pid = holder(7, POSIX_WRITER, false);
+    tap_eq_int(lock_holder(fd, 7), pid, "the holder of a POSIX lock is found");
+    tap_eq_int(lock_holder(fd, 8), 0, "on its own byte only");
+    end(pid);
+    lock_describe(0, err.msg, sizeof err.msg);
+    tap_ok(strstr(err.msg, "cannot be seen"), "a holder in another container is said to be unseen");
+}
+
+int main(void)
+{
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (!tap_ok(fd >= 0, "a file"))
+        return tap_done();
+    test_stopped(fd);
+    test_kinds(fd);
+    unlink(path);
+    return tap_done();
+}
