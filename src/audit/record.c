@@ -24,7 +24,8 @@ const char *audit_kind_name(enum audit_kind kind)
 /* How much of what somebody else wrote goes in: tried one after the other until the line fits. */
 static const struct caps {
     size_t text, items;
-} ladder[] = {{1024, LIMIT_VIOLATIONS}, {128, 64}, {32, 8}, {0, 0}};
+} ladder[] = {
+    {1024, LIMIT_VIOLATIONS}, {128, LIMIT_VIOLATIONS}, {32, LIMIT_VIOLATIONS}, {32, 8}, {0, 0}};
 
 struct sheet {
     struct jsonw j;

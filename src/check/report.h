@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CHECK_FINDINGS_MAX 100 /* as LIMIT_VIOLATIONS */
+#define CHECK_FINDINGS_MAX 100
 
 /* Ids of findings that are no rule of a table: they hold in every profile. */
 #define CHECK_RULE_SYNTAX   "syntax"

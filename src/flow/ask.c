@@ -47,57 +47,15 @@ static int fail_closed(struct flow *f, const char *layer, const struct err *err)
     return FLOW_STOP;
 }
 
-/* One text of all that decides what happens besides the code: limits, profile, folders, environment. The
- * same request gives the same text. */
 int flow_prepare(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
-    struct jsonw j = {.out = &f->arguments};
-    char *at;
-    buf_init(&f->arguments, MIB);
-    if (buf_room(&f->arguments, 1024, &at) < 0) /* most fit */
-        return err_set(err, ERR_MEMORY, "no memory");
-    int safe = flow_house_safe(req->house, s, err);
-    if (safe < 0)
-        return safe;
-    jsonw_open(&j, NULL, '{');
-    jsonw_string(&j, "tool", flow_tool_name(f));
-    jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
-    jsonw_string(&j, "mode", s->mode == JAIL_FULL ? "full" : "landlock");
-    jsonw_bool(&j, "proc", s->proc);
-    jsonw_bool(&j, "exec_files", s->run_written);
-    jsonw_open(&j, "calls", '[');
-    for (size_t i = 0; req->tools && req->tools[i]; i++)
-        jsonw_string(&j, NULL, req->tools[i]->name);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "argv", '[');
-    for (size_t i = 0; req->kind == FLOW_EXEC && i < s->argc; i++)
-        jsonw_string(&j, NULL, s->argv[i]);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "binds", '[');
-    for (size_t i = 0; i < s->nbinds; i++) {
-        jsonw_open(&j, NULL, '{');
-        jsonw_string(&j, "source", s->binds[i].source);
-        jsonw_string(&j, "dest", s->binds[i].dest);
-        jsonw_bool(&j, "writable", s->binds[i].writable);
-        jsonw_close(&j, '}');
-        if (s->binds[i].writable)
-            f->writes[f->nwrites++] = s->binds[i].dest;
-    }
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "env", '[');
-    for (size_t i = 0; i < s->envc; i++)
-        jsonw_string(&j, NULL, s->env[i]);
-    jsonw_close(&j, ']');
-    jsonw_open(&j, "limits", '{');
-#define X(name) jsonw_int(&j, #name, (int64_t)s->limits.name);
-    JAIL_LIMITS(X)
-#undef X
-    jsonw_close(&j, '}');
-    jsonw_close(&j, '}');
-    if (j.bad < 0)
-        return err_set(err, ERR_USAGE, "the request is too long to be shown to anybody");
+    int r = flow_house_safe(req->house, s, err);
+    if (r == 0)
+        r = flow_bind(f, err);
+    if (r < 0)
+        return r;
     if (req->kind == FLOW_EXEC)
         f->args[f->nargs++] = (struct audit_arg){
             .name = "argv", .kind = AUDIT_ARG_LIST, .list = s->argv, .count = s->argc};
@@ -228,17 +186,36 @@ int flow_record(struct flow *f, struct err *err)
     return FLOW_GO_ON;
 }
 
-#define LINES 32 /* violations that a record quotes; all are counted */
+#define LINES LIMIT_VIOLATIONS /* that a record quotes; all are counted */
+
+static bool first_of_rule(const struct flow_result *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(r->violations[k].rule, r->violations[i].rule) == 0)
+            return false;
+    return true;
+}
+
+/* The first by each rule, then the others: what is cut is what says least. */
+static size_t quote_violations(const struct flow_result *r, char text[LINES][420],
+                               const char **lines)
+{
+    size_t n = 0;
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; i < r->violation_count && n < LINES; i++)
+            if (first_of_rule(r, i) == !others) {
+                snprintf(text[n], 420, "%s: %s", r->violations[i].rule, r->violations[i].detail);
+                lines[n] = text[n];
+                n++;
+            }
+    return n;
+}
 
 static void outcome(const struct flow *f, char text[LINES][420], const char **lines,
                     struct audit_outcome *ret)
 {
     const struct flow_result *r = f->result;
-    size_t n = r->violation_count < LINES ? r->violation_count : LINES;
-    for (size_t i = 0; i < n; i++) {
-        snprintf(text[i], 420, "%s: %s", r->violations[i].rule, r->violations[i].detail);
-        lines[i] = text[i];
-    }
+    size_t n = quote_violations(r, text, lines);
     *ret = (struct audit_outcome){
         .status = flow_status_name(r->status),
         .layer = r->layer,

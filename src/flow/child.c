@@ -63,8 +63,8 @@ static int add_bind(struct flow *f, const char *source, const char *dest, bool o
 {
     if (f->spec.nbinds == LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS - 4);
-    f->binds[f->spec.nbinds++] =
-        (struct jail_bind){.source = source, .dest = dest, .moved = true, .ours = ours};
+    f->binds[f->spec.nbinds++] = (struct jail_bind){
+        .source = source, .dest = dest, .moved = true, .ours = ours, .links = true};
     return 0;
 }
 
@@ -119,7 +119,7 @@ static int start(struct flow *f, struct err *err)
 {
     struct jail_start start = {.nest = f->req->nest,
                                .memory_by = f->req->memory_by,
-                               .input = f->req->input,
+                               .input = flow_input(f),
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
                                .sink = {f, take_bytes, take_channel},
@@ -163,7 +163,7 @@ static int died_early(struct flow *f, const char *what)
 static int take_over(struct flow *f, struct jail_child *child, bool fresh, struct err *err)
 {
     struct jail_adopt a = {
-        .limits = f->spec.limits, .input = f->req->input, .sink = {f, take_bytes, take_channel}};
+        .limits = f->spec.limits, .input = flow_input(f), .sink = {f, take_bytes, take_channel}};
     int channel = child->channel;
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
@@ -292,7 +292,7 @@ static int enter_session(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     FD_AUTO theirs = -1;
     int r = 0, ends[2];
-    if (req->input >= 0) {
+    if (flow_input(f) >= 0) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return err_sys(err, "pipe");
         theirs = ends[0];

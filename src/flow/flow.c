@@ -51,7 +51,8 @@ _Static_assert(sizeof steps / sizeof *steps <= FLOW_STEPS_MAX, "a result has roo
 
 int flow_run(const struct flow_request *req, struct flow_result *result, struct err *err)
 {
-    struct flow f = {.req = req, .result = result, .spec = req->spec, .channel = {-1, -1}};
+    struct flow f = {
+        .req = req, .result = result, .spec = req->spec, .channel = {-1, -1}, .seen_input = -1};
     int r = FLOW_GO_ON;
     flow_result_init(result);
     f.pool.sock = -1;
@@ -74,7 +75,7 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
             f.failed = now;
     }
     flow_child_leave(&f);
-    buf_done(&f.arguments);
+    flow_unbind(&f);
     for (int i = 0; i < 2 && f.cleaning; i++)
         output_clean_done(&f.clean[i]);
     if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)

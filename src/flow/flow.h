@@ -52,7 +52,8 @@ struct flow_request {
     struct jail_child *child;
     bool child_fresh; /* nothing was heard from it yet: it says READY first */
     const char *session;
-    uint64_t calls_used; /* of host functions, by this session so far */
+    uint64_t session_call; /* how many calls ran before in the session */
+    uint64_t calls_used;   /* of host functions, by this session so far */
 
     /* Called once with the judge's report, refused or not; NULL: nobody asks. */
     void (*report)(void *ctx, const struct check_report *report);

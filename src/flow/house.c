@@ -17,34 +17,13 @@ int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
     if (r < 0)
         return r;
     h->policy = policy_now(h->store);
-    return 0;
+    return flow_pin_state(h->policy, err);
 }
 
-int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
+int flow_pin_state(const struct policy *policy, struct err *err)
 {
-    const char *writable[LIMIT_BINDS] = {NULL};
-    size_t count = 0;
-    for (size_t i = 0; i < spec->nbinds && count < LIMIT_BINDS; i++)
-        if (spec->binds[i].writable)
-            writable[count++] = spec->binds[i].source;
-    char state[STATE_PATH_MAX];
-    int r = policy_paths_safe(h->store, writable, count, err);
-    if (r == 0 && count)
-        r = state_path(state, sizeof state, err);
-    if (r == 0 && count)
-        r = state_apart(state, writable, count, err);
-    const char *packages = h->policy->python.environment; /* what others will load */
-    if (r == 0 && count && packages && *packages &&
-        (r = state_apart(packages, writable, count, err)) == ERR_USAGE)
-        err_set(err, ERR_USAGE,
-                "the program could write %.160s, whose packages others load (python.environment): "
-                "show a folder that does not hold it",
-                packages);
-    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
-    if (r == 0 && count && runtime && *runtime == '/' &&
-        snprintf(state, sizeof state, "%s/cordon", runtime) < (int)sizeof state)
-        r = state_apart(state, writable, count, err);
-    return r;
+    const char *folder = policy->state.folder;
+    return folder && *folder ? state_pin(folder, policy_is_final(policy, "state.folder"), err) : 0;
 }
 
 /* ---- gate ---- */
@@ -206,7 +185,8 @@ static int open_audit(struct flow_house *h, struct err *err)
     audit_config_apply(&c, h->policy);
     if (h->brief)
         c.lock_ms = LIMIT_LOCK_BRIEF_MS;
-    h->nsecrets = output_env_secrets((const char *const *)environ, h->secrets, FLOW_SECRETS);
+    h->nsecrets =
+        output_env_secrets((const char *const *)environ, SIZE_MAX, h->secrets, FLOW_SECRETS);
     if (h->nsecrets) {
         c.redact = take_secrets;
         c.redact_ctx = h;

@@ -39,8 +39,11 @@ struct flow_house {
 /* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
 ERR_MUST_USE int flow_house_open(struct flow_house *h, const char *policy, struct err *err);
 
-/* ERR_USAGE when the program of SPEC could write the state folder, or write or put in place a policy
- * file. */
+/* Where the machine's policy names the state folder, this process uses that one. */
+ERR_MUST_USE int flow_pin_state(const struct policy *policy, struct err *err);
+
+/* guarded.c: ERR_USAGE when the program of SPEC could write something that trusted code opens or executes later:
+ * the state folder, a policy file (also one that is not there yet), Cordon's programs, what the policy names. */
 ERR_MUST_USE int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec,
                                  struct err *err);
 

@@ -49,10 +49,11 @@ void flow_result_done(struct flow_result *r)
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v)
 {
     r->violations_total += v->times ? v->times : 1;
+    if (r->violation_count == 2 * LIMIT_VIOLATIONS) /* those of the jail and of the judge */
+        return;
     if (r->violation_count == r->violation_room) {
         size_t room = r->violation_room ? r->violation_room * 2 : 8;
-        struct flow_violation *more =
-            room > 2 * LIMIT_VIOLATIONS ? NULL : realloc(r->violations, room * sizeof *more);
+        struct flow_violation *more = realloc(r->violations, room * sizeof *more);
         if (!more)
             return;
         r->violations = more;
@@ -92,6 +93,7 @@ static void take_figures(struct flow_result *r, const struct jail_outcome *o)
     r->wall_us = o->wall_us;
     r->cpu_us = o->cpu_us;
     r->memory = o->memory;
+    r->mapped = o->mapped;
     r->memory_by = o->memory_enforced_by;
     r->layers = o->layers;
     for (int i = 0; i < 2; i++)
@@ -198,6 +200,24 @@ static void clean_chars(char *s, size_t size, const struct output_rules *rules,
     buf_done(&out);
 }
 
+/* A name that cannot be cleaned is not shown. */
+static void clean_path(struct flow_file *f, const struct output_rules *rules,
+                       enum output_escape escape)
+{
+    struct buf out;
+    size_t len = strlen(f->path);
+    buf_init(&out, 8 * len + 64);
+    if (output_clean_once(rules, f->path, len, len, OUTPUT_BYTES, escape, &out) < 0)
+        buf_reset(&out);
+    char *clean = strndup(out.data ? out.data : "", out.len);
+    buf_done(&out);
+    if (clean) {
+        free(f->path);
+        f->path = clean;
+    } else
+        f->path[0] = 0;
+}
+
 void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
                        enum output_escape escape, uint64_t cap)
 {
@@ -211,6 +231,12 @@ void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
         clean_chars(r->message, sizeof r->message, rules, escape);
     if (r->reason[0])
         clean_chars(r->reason, sizeof r->reason, rules, escape);
-    for (size_t i = 0; i < r->violation_count; i++)
-        clean_chars(r->violations[i].detail, sizeof r->violations[i].detail, rules, escape);
+    clean_chars(r->type, sizeof r->type, rules, escape); /* a program may name its exceptions */
+    for (size_t i = 0; i < r->violation_count; i++) {
+        struct flow_violation *v = &r->violations[i];
+        clean_chars(v->detail, sizeof v->detail, rules, escape);
+        clean_chars(v->hint, sizeof v->hint, rules, escape);
+    }
+    for (size_t i = 0; i < r->file_count; i++)
+        clean_path(&r->files[i], rules, escape);
 }

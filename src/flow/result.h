@@ -58,6 +58,7 @@ struct flow_result {
 
     /* where it ran: */
     uint64_t wall_us, cpu_us, memory;
+    uint64_t mapped; /* as in jail_outcome */
     const char *memory_by;
     int exit_code, signal;
     struct jail_layers layers;
@@ -85,7 +86,7 @@ struct flow_result {
 void flow_result_init(struct flow_result *r); /* a new id, status ok */
 void flow_result_done(struct flow_result *r);
 
-/* Past LIMIT_VIOLATIONS they are counted, not kept. */
+/* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
 
 /* From how the jail saw it end. */

@@ -20,8 +20,11 @@ struct flow {
     struct flow_result *result;
     struct jail_spec spec; /* what the jail is built by */
     struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
-    const char *writes[LIMIT_BINDS + 1];
+    const char *writes[2 * LIMIT_BINDS + 1]; /* as the guest names them, and as the host does */
     size_t nwrites;
+    char *owned[LIMIT_BINDS]; /* of the latter */
+    size_t nowned;
+    int seen_input; /* the copy of standard input that somebody is asked about; -1: none */
     struct audit_arg args[4];
     size_t nargs;
     struct gate_request ask;
@@ -49,6 +52,10 @@ struct flow {
 const char *flow_tool_name(const struct flow *f); /* run, exec, session */
 bool flow_only_judges(const struct flow *f);
 int flow_prepare(struct flow *f, struct err *err);
+/* bound.c: fills `arguments` and `writes`. */
+int flow_bind(struct flow *f, struct err *err);
+void flow_unbind(struct flow *f);
+int flow_input(const struct flow *f); /* what the guest reads */
 int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);

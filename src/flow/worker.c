@@ -415,7 +415,7 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
     }
     if (r->status != FLOW_ERROR || !w->fault_type[0] || r->category[0] == 'E')
         return;
-    if (strcmp(w->fault_type, "MemoryError") == 0) {
+    if (strcmp(w->fault_type, "MemoryError") == 0 && r->mapped > limits->memory / 2) {
         snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
                  (unsigned long long)(limits->memory / MIB), r->memory_by);
         flow_result_say(r, FLOW_MEMORY, "resources", "CODE", w->fault_type, text);

@@ -227,6 +227,9 @@ struct gate_counters {
 };
 void gate_counters_read(const struct gate *g, struct gate_counters *ret);
 
+/* The sum by which approvals name what they are bound to, in hexadecimal. */
+void gate_sha256_hex(const void *data, size_t len, char out[65]);
+
 /* A session is closed: its count of iterations is needed no more. */
 void gate_task_forget(struct gate *g, const struct gate_client *client, const char *task);
 

@@ -121,6 +121,4 @@ ERR_MUST_USE int gate_arena_ask(struct gate_ticket *t, const char hash[65],
                                 struct gate_refusal *ret_refusal, struct err *err);
 bool gate_arena_covers(const struct gate *g, const struct gate_ticket *t);
 
-void gate_sha256_hex(const void *data, size_t len, char out[65]);
-
 #endif

@@ -1,8 +1,8 @@
 /* What the caller shows to the guest. The source is opened once, here, and everything after works
- * on that descriptor. A writable one may not be reached through a symbolic link: a guest that could
- * write its parent earlier would otherwise choose what becomes writable now. As real root the mount
- * is mapped to the owner of the folder: what the guest writes belongs to the owner, and what
- * belongs to others stays theirs.
+ * on that descriptor. It may not be reached through a symbolic link: a guest that could write its
+ * parent earlier would otherwise choose what is shown now. As real root the mount is mapped to the
+ * owner of the folder: what the guest writes belongs to the owner, and what belongs to others stays
+ * theirs.
  *
  * Waits: read in mapping; the parent, in a child that does nothing else; none (it ends with the parent's
  *          pipe); ends
@@ -51,16 +51,18 @@ static int check_dest(const struct jail_bind *b, struct err *err)
 static int open_source(const struct jail_bind *b, struct err *err)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
-    if (b->writable)
+    if (!b->links)
         how.resolve |= RESOLVE_NO_SYMLINKS;
     FD_AUTO fd = (int)syscall(SYS_openat2, AT_FDCWD, b->source, &how, sizeof how);
-    if (fd < 0 && errno == ELOOP && b->writable) {
+    if (fd < 0 && errno == ELOOP && !b->links) {
         char real[4096];
         if (!realpath(b->source, real))
             real[0] = 0;
-        return err_set(err, ERR_USAGE,
-                       "--rw %s goes through a symbolic link; name the real folder%s%s", b->source,
-                       *real ? ": " : "", real);
+        return err_set(
+            err, ERR_USAGE,
+            "%s %.100s goes through a symbolic link, which a program may have made; name "
+            "what it leads to%s%.100s",
+            option(b), b->source, *real ? ": " : "", real);
     }
     if (fd < 0) {
         err_sys(err, "%s %s", option(b), b->source);
@@ -127,6 +129,10 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
         open_tree(source, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
     if (mount < 0 || fstat(source, &st) < 0)
         return err_sys(err, "open_tree %s", b->source);
+    /* A clone stays in the peer group of a shared mount: what the host mounts there later would show up inside. */
+    struct mount_attr alone = {.propagation = MS_PRIVATE};
+    if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &alone, sizeof alone) < 0)
+        return err_sys(err, "make the mount of %s private", b->source);
     if (b->ours && S_ISREG(st.st_mode) && (~st.st_mode & (S_IROTH | S_IXOTH)) == 0)
         return fd_take(&mount); /* it is nobody's to write, and everybody's to run, as it is */
     FD_AUTO ns = mapping(st.st_uid, st.st_gid, id, err);

@@ -6,6 +6,8 @@
  *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
 
+#include "jail/running.h"
+
 #include "jail/template.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
@@ -48,6 +50,12 @@ void jail_child_kill(const struct jail_child *c)
     int pidfd = c->session ? c->guest : c->init;
     if (pidfd >= 0)
         syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
+pid_t jail_child_pid(const struct jail_child *c)
+{
+    pid_t pid = c->guest >= 0 ? jail_pid_behind(c->guest) : 0;
+    return pid > 0 ? pid : 0;
 }
 
 bool jail_child_alive(const struct jail_child *c)

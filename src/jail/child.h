@@ -49,6 +49,7 @@ struct jail_child {
 void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else has it, it dies */
 void jail_child_kill(const struct jail_child *c);
 bool jail_child_alive(const struct jail_child *c);
+pid_t jail_child_pid(const struct jail_child *c); /* of the guest, in our pid namespace; 0: gone */
 
 /* One packet on a SOCK_SEQPACKET socket; both ends keep, or get, descriptors of their own. The receiver
  * trusts the sender: check who it is (SO_PEERCRED) first. */

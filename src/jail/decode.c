@@ -187,7 +187,22 @@ static void do_connect(struct line *l)
 
 static void do_sendto(struct line *l)
 {
-    address(l, l->args[4], l->args[5]);
+    if (l->args[3] & MSG_OOB)
+        say(l, "MSG_OOB");
+    else
+        address(l, l->args[4], l->args[5]);
+}
+
+static void do_recvfrom(struct line *l)
+{
+    if (l->args[3] & MSG_OOB)
+        say(l, "MSG_OOB");
+}
+
+static void do_getsockopt(struct line *l)
+{
+    if (arg_int(l, 2) == 77) /* SO_PEERPIDFD, which Debian 12's headers lack */
+        say(l, "SO_PEERPIDFD");
 }
 
 /* struct msghdr of a 64-bit caller: where to is the first thing in it. */
@@ -439,6 +454,8 @@ static const struct {
     {"accept", do_fd},
     {"accept4", do_fd},
     {"sendto", do_sendto},
+    {"recvfrom", do_recvfrom},
+    {"getsockopt", do_getsockopt},
     {"sendmsg", do_sendmsg},
     {"sendmmsg", do_sendmsg}, /* the first of its messages begins as one msghdr does */
     {"recvmsg", do_fd},

@@ -122,6 +122,8 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
     run->out.cpu_us = jail_run_cpu_us(run);
     if (run->guest > 0)
         jail_notify_last_look(&run->watch, run->guest);
+    if (run->guest > 0 && exit_code)
+        jail_notify_look_at_memory(&run->watch, run->guest);
 }
 
 /* It takes the kernel a while to take a process and its room apart, and it can do so beside what the
@@ -144,7 +146,7 @@ void jail_run_end_now(struct jail_run *run, int exit_code)
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line)
 {
-    jail_violation_add(&run->out, layer, rule, detail, hint, line);
+    jail_violation_told(&run->out, layer, rule, detail, hint, line);
 }
 
 bool jail_run_output(struct jail_run *run, enum source s)
@@ -196,7 +198,7 @@ static void judge_end(struct jail_run *run)
             jail_violation_processes(o, run->spec.limits.processes, run->spec.limits.processes);
         else if (refused)
             jail_violation_add(o, "resources", "limit.threads", "a new thread was refused (EAGAIN)",
-                               "start fewer at once, or ask for --threads N", 0);
+                               "start fewer at once, or ask for --threads N");
     }
     /* Version 2 kills the whole group at once, cordon-nest with it. */
     if (run->forced == JAIL_END_LOST && run->cgroup.version && jail_cgroup_oom_killed(&run->cgroup))

@@ -1,11 +1,13 @@
 /* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
  * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
  * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
- * where we take a last look at what the process holds, and a signal of the caller to itself. One notification is handled per
- * call, so a guest that floods us waits its turn behind its own output and our timers.
+ * where we take a last look at what the process holds, a signal of the caller to itself, and a file lock (locks.c counts
+ * them). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
+ * timers.
  *
  * Waits: sys_listener_receive in jail_notify_handle; nobody: epoll said that a call is there; at once;
- *          ENOENT, its caller was killed */
+ *          ENOENT, its caller was killed
+ *        F_SETLKW in takes_lock; nobody: it is compared, not called; at once; goes on */
 #include "jail/outside.h"
 
 #include "jail/decode.h"
@@ -42,6 +44,11 @@ static const struct {
     {"process_vm_readv", "no process may look into another; print what is to be seen"},
     {"process_vm_writev", "no process may look into another; print what is to be seen"},
     {"memfd_create", "memory that no limit counts; use a file in /tmp"},
+    {"timer_create", "use alarm or setitimer (signal.setitimer in Python)"},
+    {"landlock_create_ruleset", "the program is confined already"},
+    {"landlock_add_rule", "the program is confined already"},
+    {"landlock_restrict_self", "the program is confined already"},
+    {"getsockopt", "no handle of another process is given out"},
     {"kill", "a program may signal itself only"},
     {"tgkill", "a program may signal itself only"},
     {"tkill", "a program may signal itself only"},
@@ -53,61 +60,6 @@ static const char *hint_for(const char *layer)
         if (strcmp(hints[i].layer, layer) == 0)
             return hints[i].hint;
     return "";
-}
-
-void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
-                        const char *detail, const char *hint, uint64_t line)
-{
-    out->violations_total++;
-    for (size_t i = 0; i < out->violation_count; i++)
-        if (strcmp(out->violations[i].rule, rule) == 0 &&
-            strcmp(out->violations[i].detail, detail) == 0 && out->violations[i].line == line) {
-            out->violations[i].times++;
-            return;
-        }
-    if (out->violation_count == LIMIT_VIOLATIONS)
-        return;
-    if (!out->violations)
-        out->violations = calloc(LIMIT_VIOLATIONS, sizeof *out->violations);
-    if (!out->violations)
-        return; /* counted all the same */
-    struct jail_violation *v = &out->violations[out->violation_count++];
-    snprintf(v->layer, sizeof v->layer, "%s", layer);
-    snprintf(v->rule, sizeof v->rule, "%s", rule);
-    snprintf(v->detail, sizeof v->detail, "%s", detail);
-    snprintf(v->hint, sizeof v->hint, "%s", hint);
-    v->line = line;
-    v->times = 1;
-}
-
-void jail_violation_quota(struct jail_outcome *out, const struct jail_limits *limits, bool bytes,
-                          bool inodes)
-{
-    char detail[96];
-    if (bytes) {
-        snprintf(detail, sizeof detail, "/workspace and /tmp are full (%llu bytes, ENOSPC)",
-                 (unsigned long long)limits->disk);
-        jail_violation_add(out, "resources", "limit.disk", detail,
-                           "write less, delete what is done with, or ask for --disk N", 0);
-    }
-    if (inodes) {
-        snprintf(detail, sizeof detail, "no inode is left of %llu (ENOSPC)",
-                 (unsigned long long)limits->inodes);
-        jail_violation_add(out, "resources", "limit.inodes", detail,
-                           "make fewer files, or ask for --inodes N", 0);
-    }
-}
-
-void jail_violation_processes(struct jail_outcome *out, uint64_t used, uint64_t most)
-{
-    char detail[80];
-    for (size_t i = 0; i < out->violation_count; i++)
-        if (strcmp(out->violations[i].rule, "limit.processes") == 0)
-            return; /* once is enough */
-    snprintf(detail, sizeof detail, "%llu of %llu processes in use at its end",
-             (unsigned long long)used, (unsigned long long)most);
-    jail_violation_add(out, "resources", "limit.processes", detail,
-                       "start fewer at once, or ask for --processes N", 0);
 }
 
 struct guest_memory {
@@ -163,6 +115,24 @@ static unsigned long count_children(pid_t pid)
     return n;
 }
 
+/* What /proc/PID/status says behind KEY, which stands there in kB; 0 if it cannot be read. */
+static uint64_t status_bytes(pid_t pid, const char *key)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    const char *at = fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, key) : NULL;
+    return at ? strtoull(at + strlen(key), NULL, 10) * KIB : 0;
+}
+
+/* A request that the filter let pass was at most half of the limit, so whoever was refused one by RLIMIT_AS had more
+ * than half of it already. That is the evidence that a MemoryError was the limit's. */
+void jail_notify_look_at_memory(struct jail_watch *w, pid_t pid)
+{
+    uint64_t peak = status_bytes(pid, "\nVmPeak:");
+    if (peak > w->out->mapped)
+        w->out->mapped = peak;
+}
+
 /* EMFILE and EAGAIN leave no trace in the kernel; a process that ends at its limit has met it. */
 void jail_notify_last_look(struct jail_watch *w, pid_t pid)
 {
@@ -172,7 +142,7 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
         snprintf(detail, sizeof detail, "%u of %llu descriptors in use at its end", held,
                  (unsigned long long)w->limits->descriptors);
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
-                           "close what is no longer used, or ask for --descriptors N", 0);
+                           "close what is no longer used, or ask for --descriptors N");
     }
     unsigned long children = w->limits->processes && !w->group_counts ? count_children(pid) : 0;
     if (children && children >= w->limits->processes)
@@ -182,7 +152,7 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
         char detail[80];
         snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
         jail_violation_add(w->out, "resources", "limit.threads", detail,
-                           "start fewer at once, or ask for --threads N", 0);
+                           "start fewer at once, or ask for --threads N");
     }
 }
 
@@ -214,19 +184,20 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
 {
     char rule[48], detail[320];
     const struct jail_call *call = jail_filter_call(w->filter, n->data.nr);
-    if (w->out->violations_total >= 10 * LIMIT_VIOLATIONS) {
-        w->out->violations_total++; /* a flood is counted, not read */
-        return;
-    }
     if (!call) {
         snprintf(rule, sizeof rule, "seccomp.%d", n->data.nr);
-        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"), 0);
+        jail_violation_add(w->out, "syscalls", rule, "a call of no table", hint_for("syscalls"));
         return;
     }
     struct guest_memory memory = {(pid_t)n->pid, w->listener, n->id};
     struct jail_decode_reader reader = {.read = read_guest, .ctx = &memory};
     const char *name = jail_call_name(w->filter, call), *layer = jail_call_layer(w->filter, call);
     snprintf(rule, sizeof rule, "seccomp.%s", name);
+    if (w->out->violations_total >= 10 * LIMIT_VIOLATIONS &&
+        jail_violation_known(w->out, rule)) { /* a flood is counted, not read */
+        w->out->violations_total++;
+        return;
+    }
     jail_decode(&n->data, name, &reader, detail, sizeof detail);
     if (jail_decode_routine(detail))
         return;
@@ -238,7 +209,7 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
         hint = "there are no threads here; do one thing after another";
     if (!is_ours(w, n))
         hint = "it was another branch of this session that tried";
-    jail_violation_add(w->out, layer, rule, detail, hint, 0);
+    jail_violation_add(w->out, layer, rule, detail, hint);
 }
 
 /* Raising a signal against itself, as abort and os.kill(os.getpid()) do. The target is a register, and
@@ -252,7 +223,12 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
     return pid > 0 && (int)n->data.args[0] == pid && sys_listener_holds(w->listener, n->id);
 }
 
-/* The answer is the one that the limit itself would give: here it is seen. */
+/* A large mapping: the limit itself decides, and here it is seen. The length is a register. */
+static bool asks_too_much(const struct jail_watch *w, pid_t pid, uint64_t bytes)
+{
+    return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > w->limits->memory - bytes;
+}
+
 static void record_memory(struct jail_watch *w, uint64_t bytes)
 {
     char detail[112];
@@ -265,7 +241,39 @@ static void record_memory(struct jail_watch *w, uint64_t bytes)
     snprintf(detail, sizeof detail, "%llu bytes at once, of %llu in all (ENOMEM)",
              (unsigned long long)bytes, (unsigned long long)w->limits->memory);
     jail_violation_add(w->out, "resources", JAIL_RULE_MEMORY, detail,
-                       "work on smaller pieces, or ask for --memory N", 0);
+                       "work on smaller pieces, or ask for --memory N");
+}
+
+static bool takes_lock(const struct seccomp_notif *n)
+{
+    int command = (int)n->data.args[1];
+    return n->data.nr == SYS_fcntl && (command == F_SETLK || command == F_SETLKW);
+}
+
+/* Records what the notified call is; 0 lets it go on, an errno is its answer. */
+static int judge(struct jail_watch *w, const struct seccomp_notif *n)
+{
+    pid_t pid = (pid_t)n->pid;
+    if (n->data.nr == SYS_exit_group) {
+        if (is_ours(w, n)) {
+            jail_notify_last_look(w, pid);
+            if (n->data.args[0])
+                jail_notify_look_at_memory(w, pid);
+        }
+        return 0;
+    }
+    if (takes_lock(n))
+        return jail_locks_may_take(w, pid) ? 0 : ENOLCK;
+    if (n->data.nr == SYS_mmap) {
+        if (!asks_too_much(w, pid, n->data.args[1]))
+            return 0;
+        record_memory(w, n->data.args[1]);
+        return ENOMEM;
+    }
+    if (signals_itself(w, n))
+        return 0;
+    record(w, n);
+    return EPERM;
 }
 
 void jail_notify_handle(struct jail_watch *w)
@@ -273,18 +281,8 @@ void jail_notify_handle(struct jail_watch *w)
     union sys_notice in;
     if (sys_listener_receive(w->listener, &in) < 0)
         return; /* the caller was killed meanwhile */
-    bool ends = in.notif.data.nr == SYS_exit_group;
-    if (ends && is_ours(w, &in.notif))
-        jail_notify_last_look(w, (pid_t)in.notif.pid);
-    bool goes_on = ends || signals_itself(w, &in.notif), asks = in.notif.data.nr == SYS_mmap;
-    if (asks)
-        record_memory(w, in.notif.data.args[1]);
-    else if (!goes_on)
-        record(w, &in.notif);
+    int error = judge(w, &in.notif);
     /* ENOENT: killed while it waited, and there is nobody to answer */
-    (void)sys_listener_answer(w->listener, in.notif.id,
-                              goes_on ? 0
-                              : asks  ? ENOMEM
-                                      : EPERM,
-                              goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0);
+    (void)sys_listener_answer(w->listener, in.notif.id, error,
+                              error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }

@@ -131,10 +131,17 @@ void jail_notify_handle(struct jail_watch *w); /* one pending notification, if t
 void jail_notify_expect(pid_t pid);
 /* What a process that ends holds at its end. */
 void jail_notify_last_look(struct jail_watch *w, pid_t pid);
+/* locks.c: whether the process PID, which asks for a POSIX lock, may take one more; records it if not. */
+bool jail_locks_may_take(struct jail_watch *w, pid_t pid);
+/* How much address space a process that fails had. */
+void jail_notify_look_at_memory(struct jail_watch *w, pid_t pid);
 #define JAIL_RULE_MEMORY "limit.memory"
+/* violations.c: what the kernel or the supervisor saw, and what the worker told. */
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
-                        const char *detail, const char *hint, uint64_t line);
-
+                        const char *detail, const char *hint);
+void jail_violation_told(struct jail_outcome *out, const char *layer, const char *rule,
+                         const char *detail, const char *hint, uint64_t line);
+bool jail_violation_known(const struct jail_outcome *out, const char *rule);
 void jail_violation_quota(struct jail_outcome *out, const struct jail_limits *limits, bool bytes,
                           bool inodes);
 void jail_violation_processes(struct jail_outcome *out, uint64_t used,

@@ -271,7 +271,7 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
     }
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
                            .resolve = RESOLVE_NO_MAGICLINKS |
-                                      (b->writable ? (uint64_t)RESOLVE_NO_SYMLINKS : 0)};
+                                      (b->links ? 0 : (uint64_t)RESOLVE_NO_SYMLINKS)};
     FD_AUTO here = (int)syscall(SYS_openat2, AT_FDCWD, b->source, &how, sizeof how);
     struct stat want, got;
     if (here < 0 || fstat(here, &got) < 0 || fstat(sent, &want) < 0)

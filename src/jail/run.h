@@ -55,17 +55,19 @@ struct jail_violation {
     char layer[16], rule[48], detail[320], hint[160];
     uint64_t line; /* of the guest's source; 0: not known */
     uint64_t times;
+    bool told; /* the worker said so; otherwise the kernel or the supervisor saw it */
 };
 
 struct jail_outcome {
     enum jail_end end;
     int exit_code, signal;
     uint64_t wall_us, cpu_us, memory;
+    uint64_t mapped; /* the most address space that a process which failed had; 0: not looked at */
     uint64_t bytes[2]; /* by stream, all that was written */
     const char *memory_enforced_by;
     struct jail_layers layers;
     struct jail_violation *violations; /* distinct ones, in order */
-    size_t violation_count;
+    size_t violation_count, violations_told;
     uint64_t violations_total; /* with repeats, and with those past LIMIT_VIOLATIONS */
 };
 

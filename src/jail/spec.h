@@ -33,6 +33,7 @@ struct jail_bind {
     bool writable;
     bool moved; /* DEST was named */
     bool ours;  /* a program of ours, which everybody may read: nobody's files are in it */
+    bool links; /* the operator named SOURCE, not the caller: links on the way are followed */
 };
 
 #define JAIL_LIMITS(X)                                                                             \

@@ -64,7 +64,8 @@ void output_rules_free(struct output_rules *rules);
 
 /* The values in ENV (environ's form) whose names look like a secret's: *_KEY, *TOKEN*, *SECRET*,
  * *PASSWORD*, ...; 8 bytes and more. Fills OUT, returns how many; label points into static text. */
-size_t output_env_secrets(const char *const *env, struct output_known *out, size_t max);
+size_t output_env_secrets(const char *const *env, size_t nenv, struct output_known *out,
+                          size_t max);
 
 bool output_secret_name(const char *name, size_t len);
 

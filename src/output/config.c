@@ -47,21 +47,21 @@ static void add_folder_of(struct list *l, const char *file, const char *label)
 }
 
 static void add_named_secrets(struct list *l, const struct policy_words *names,
-                              const char *const *env)
+                              const char *const *env, size_t count)
 {
-    for (; env && *env; env++) {
-        const char *equals = strchr(*env, '=');
+    for (size_t v = 0; v < count && env && env[v]; v++) {
+        const char *equals = strchr(env[v], '=');
         for (size_t i = 0; equals && i < names->count; i++)
-            if (strlen(names->items[i]) == (size_t)(equals - *env) &&
-                strncmp(names->items[i], *env, (size_t)(equals - *env)) == 0 &&
+            if (strlen(names->items[i]) == (size_t)(equals - env[v]) &&
+                strncmp(names->items[i], env[v], (size_t)(equals - env[v])) == 0 &&
                 l->count < OUTPUT_KNOWN_MAX)
                 l->items[l->count++] = (struct output_known){equals + 1, strlen(equals + 1),
                                                              "[REDACTED:environment]", true};
     }
 }
 
-int output_rules_for(const struct policy *p, const char *const *env,
-                     const struct output_internal *internal, size_t count,
+int output_rules_for(const struct policy *p, const char *const *env, const char *const *guest_env,
+                     size_t nguest_env, const struct output_internal *internal, size_t count,
                      struct output_rules **ret_rules, struct err *err)
 {
     unsigned what = (p->output.scrub ? OUTPUT_SCRUB : 0) | (p->output.redact ? OUTPUT_REDACT : 0);
@@ -72,8 +72,11 @@ int output_rules_for(const struct policy *p, const char *const *env,
     if (!l.items)
         return err_set(err, ERR_MEMORY, "no memory for the output's rules");
     if (what & OUTPUT_REDACT) {
-        l.count = output_env_secrets(env, l.items, OUTPUT_KNOWN_MAX / 2);
-        add_named_secrets(&l, &p->output.secret_names, env);
+        const size_t share = OUTPUT_KNOWN_MAX / 4;
+        l.count = output_env_secrets(env, SIZE_MAX, l.items, share);
+        l.count += output_env_secrets(guest_env, nguest_env, l.items + l.count, share);
+        add_named_secrets(&l, &p->output.secret_names, env, SIZE_MAX);
+        add_named_secrets(&l, &p->output.secret_names, guest_env, nguest_env);
     }
     if (what & OUTPUT_SCRUB) {
         for (size_t i = 0; i < count; i++)

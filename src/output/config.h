@@ -18,8 +18,10 @@ struct output_internal {
 };
 
 /* The working folder and the home folder of the caller are added by this call (/CALLER and /home/USER), and
- * the folder of our own programs (/CORDON); so are output.scrub_paths (/INTERNAL). ENV: environ. */
+ * the folder of our own programs (/CORDON); so are output.scrub_paths (/INTERNAL). ENV: environ. GUEST_ENV: what
+ * --env gives to the program, whose secrets it may print. */
 ERR_MUST_USE int output_rules_for(const struct policy *p, const char *const *env,
+                                  const char *const *guest_env, size_t nguest_env,
                                   const struct output_internal *internal, size_t count,
                                   struct output_rules **ret_rules, struct err *err);
 

@@ -49,12 +49,12 @@ static bool plain_value(const char *s, size_t len)
     return len < OUTPUT_SECRET_MIN || s[0] == '/' || (digits == len && len < 12);
 }
 
-size_t output_env_secrets(const char *const *env, struct output_known *out, size_t max)
+size_t output_env_secrets(const char *const *env, size_t nenv, struct output_known *out, size_t max)
 {
     size_t count = 0;
-    for (; env && *env && count < max; env++) {
-        const char *equals = strchr(*env, '=');
-        if (!equals || !output_secret_name(*env, (size_t)(equals - *env)))
+    for (size_t i = 0; i < nenv && env && env[i] && count < max; i++) {
+        const char *equals = strchr(env[i], '=');
+        if (!equals || !output_secret_name(env[i], (size_t)(equals - env[i])))
             continue;
         size_t len = strlen(equals + 1);
         if (!plain_value(equals + 1, len))

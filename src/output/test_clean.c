@@ -290,18 +290,19 @@ static void environment(void)
                                "broken",
                                NULL};
     struct output_known out[8];
-    size_t n = output_env_secrets(env, out, 8);
+    size_t n = output_env_secrets(env, SIZE_MAX, out, 8);
     tap_eq_int(n, 3, "three of ten variables hold a secret");
     tap_ok(n == 3 && strcmp(out[0].text, "0123456789ab") == 0 &&
                strcmp(out[1].text, "hunter22") == 0 && strcmp(out[2].text, "xyzxyzxyz") == 0 &&
                out[2].len == 9 && out[2].secret,
            "by their names");
-    tap_eq_int(output_env_secrets(env, out, 2), 2, "no more than there is room for");
+    tap_eq_int(output_env_secrets(env, SIZE_MAX, out, 2), 2, "no more than there is room for");
 }
 
 static void from_policy(void)
 {
     const char *const env[] = {"HOME=/root", "API_KEY=0123456789ab", "MY_OWN=quite-private", NULL};
+    const char *const given[] = {"GIVEN_TOKEN=given-to-the-guest", "PLAIN=not-a-secret"};
     const char *const names[] = {"MY_OWN"}, *const paths[] = {"/srv/hidden"};
     const struct output_internal internal[] = {{"/work/state", "/STATE"}};
     struct policy p = policy_builtin;
@@ -310,10 +311,12 @@ static void from_policy(void)
     char here[4096], text[8192], want[8192];
     p.output.secret_names = (struct policy_words){names, 1};
     p.output.scrub_paths = (struct policy_words){paths, 1};
-    if (!tap_ok(output_rules_for(&p, env, internal, 1, &r, &err) == 0, "rules as policy has them"))
+    if (!tap_ok(output_rules_for(&p, env, given, 2, internal, 1, &r, &err) == 0,
+                "rules as policy has them"))
         return;
     known_row(r, "/work/state /srv/hidden/x /root/y 0123456789ab quite-private",
               "/STATE /INTERNAL/x /home/USER/y [REDACTED:environment] [REDACTED:environment]");
+    known_row(r, "given-to-the-guest not-a-secret", "[REDACTED:environment] not-a-secret");
     struct buf out;
     snprintf(text, sizeof text, "(%s)", getcwd(here, sizeof here) ? here : "/");
     clean(r, text, strlen(text), LIMIT_OUTPUT, OUTPUT_BYTES, OUTPUT_ESCAPE_NONE, 0, &out);
@@ -322,7 +325,7 @@ static void from_policy(void)
     buf_done(&out);
     output_rules_free(r);
     p.output.scrub = p.output.redact = false;
-    tap_ok(output_rules_for(&p, env, internal, 1, &r, &err) == 0, "with both off");
+    tap_ok(output_rules_for(&p, env, given, 2, internal, 1, &r, &err) == 0, "with both off");
     known_row(r, "/work/state /home/x 0123456789ab", "/work/state /home/x 0123456789ab");
     output_rules_free(r);
     tap_ok(output_escape_for(&p, policy_profile_find("strict")) == OUTPUT_ESCAPE_HTML &&

@@ -1,5 +1,6 @@
 /* What no single key can know: names that must exist, limits below their ceilings, and what is allowed but
  * unwise. The place of a problem is where the value came from. */
+#include "policy/final.h"
 #include "policy/load.h"
 
 #include <stdio.h>
@@ -81,6 +82,17 @@ static void check_names(const struct checker *c)
         }
 }
 
+static void check_final(const struct checker *c)
+{
+    char text[200];
+    for (size_t i = 0; i < c->p->final.count; i++) {
+        const char *why = policy_final_problem(c->p->final.items[i]);
+        snprintf(text, sizeof text, "'%.64s': %s", c->p->final.items[i], why ? why : "");
+        if (why)
+            say(c, false, "final", text);
+    }
+}
+
 static void check_ceilings(const struct checker *c)
 {
     for (size_t i = 0; i < policy_nkeys; i++) {
@@ -147,6 +159,7 @@ void policy_box_check(const struct policy_box *box, struct policy_problems *prob
     const struct policy *p = &box->p;
     const struct checker check = {p, problems}, *c = &check;
     check_names(c);
+    check_final(c);
     check_ceilings(c);
     check_arena(c);
     check_modules(c);

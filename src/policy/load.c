@@ -2,6 +2,8 @@
  * checker reports all of them; whether any of it is taken into force is for the caller to say. */
 #include "policy/load.h"
 
+#include "policy/final.h"
+
 #include "base/limits.h"
 
 #include <stdarg.h>
@@ -159,10 +161,38 @@ bool policy_load_words(struct policy_loader *l, const struct policy_node *n,
     return true;
 }
 
+/* What the machine's file has made final, a later one can only tighten. */
+static bool may_change(struct policy_loader *l, const struct policy_node *n,
+                       const struct policy_key *key, const struct policy *before)
+{
+    if (!l->box->later || policy_tightens(key, before, &l->box->p))
+        return true;
+    if (strcmp(key->path, "final") == 0 || strncmp(key->path, "state.", 6) == 0)
+        policy_load_problem(l, n, "%s: only the machine's policy may say so", key->path);
+    else if (policy_is_final(before, key->path))
+        policy_load_problem(l, n,
+                            "%s is final in the machine's policy (%s): it can only be made "
+                            "tighter, or stay as it is",
+                            key->path, l->box->files[1]);
+    else
+        return true;
+    return false;
+}
+
+/* Things by name have no order: they stay as they are. */
+static bool may_name(struct policy_loader *l, const struct policy_node *n, const char *section)
+{
+    if (!l->box->later || !policy_is_final(&l->box->p, section))
+        return true;
+    policy_load_problem(l, n, "%s: final in the machine's policy (%s)", section, l->box->files[1]);
+    return false;
+}
+
 static void load_value(struct policy_loader *l, const struct policy_node *n, int index)
 {
     const struct policy_key *key = &policy_keys[index];
     struct err err = ERR_INIT;
+    const struct policy before = l->box->p;
     if (key->type == POLICY_TYPE_WORDS) {
         struct policy_words words;
         if (!policy_load_words(l, n, key, &words))
@@ -178,6 +208,10 @@ static void load_value(struct policy_loader *l, const struct policy_node *n, int
             policy_load_problem(l, n, "%s: %s", key->path, err.msg);
             return;
         }
+    }
+    if (!may_change(l, n, key, &before)) {
+        l->box->p = before;
+        return;
     }
     l->box->origins[index] = policy_load_origin(l, n->key);
 }
@@ -221,13 +255,13 @@ static void load_section(struct policy_loader *l, const struct policy_node *map,
         int index = policy_key_find(path);
         if (index >= 0)
             load_value(l, n, index);
-        else if (strcmp(path, "profiles") == 0)
+        else if (strcmp(path, "profiles") == 0 && may_name(l, n, path))
             policy_load_profiles(l, n);
-        else if (strcmp(path, "roles") == 0)
+        else if (strcmp(path, "roles") == 0 && may_name(l, n, path))
             policy_load_roles(l, n);
-        else if (strcmp(path, "tools") == 0)
+        else if (strcmp(path, "tools") == 0 && may_name(l, n, path))
             policy_load_tools(l, n);
-        else if (strcmp(path, "arena.judges") == 0)
+        else if (strcmp(path, "arena.judges") == 0 && may_name(l, n, path))
             policy_load_judges(l, n);
         else if (!*name && keys_below(strncat(path, ".", 2), words, 1))
             load_section(l, n, n->key->text);

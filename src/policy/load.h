@@ -24,6 +24,7 @@ struct policy_box {
     struct policy_profile_origin *profile_origins;
     size_t nprofiles;
     const char **files;
+    bool later; /* the file that is read now is not the machine's: it cannot make anything final */
 };
 
 /* A copy of the built-in policy with room for files. NULL without memory. */

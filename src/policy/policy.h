@@ -74,6 +74,10 @@ struct policy_profile_origin {
 
 struct policy {
     uint64_t version;
+    struct policy_words final; /* keys and sections that later files can only tighten */
+    struct {
+        const char *folder; /* empty: by the environment */
+    } state;
     struct {
         const char *profile, *role;
         enum policy_language language;
@@ -167,6 +171,8 @@ const struct policy_role *policy_find_role(const struct policy *p, const char *n
 const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
 /* Whether output.escape means HTML for a run under PROFILE (NULL: a plain program). */
 bool policy_escapes_html(const struct policy *p, const struct policy_profile *profile);
+/* Whether the machine's policy lets later files and options only tighten the key or section PATH. */
+bool policy_is_final(const struct policy *p, const char *path);
 bool policy_words_have(const struct policy_words *w, const char *word);
 bool policy_role_may(const struct policy_role *role, const char *tool);
 

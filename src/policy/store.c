@@ -1,9 +1,12 @@
 /* The files in their order, what each was when it was read, and the policy made of them. Without files nothing is
- * read, copied or allocated but the store itself: the built-in table is the policy. */
+ * read, copied or allocated but the store itself: the built-in table is the policy.
+ *
+ * Waits: read in read_file; a regular file; none (the kernel's own); an error */
 #include "base/limits.h"
 #include "policy/check.h"
-#include "policy/files.h"
 #include "policy/load.h"
+#include "sys/fd.h"
+#include "sys/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +53,23 @@ static uint64_t sum_of(const struct buf *text)
     return sum | 1;
 }
 
+static int read_file(int fd, const char *path, struct buf *out, struct err *err)
+{
+    char chunk[8192];
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "the policy %.120s", path);
+        if (n == 0)
+            return 0;
+        if (out->len + (size_t)n > POLICY_FILE_MAX || buf_add(out, chunk, (size_t)n) < 0)
+            return err_set(err, ERR_LIMIT, "the policy %.120s has more than %d bytes", path,
+                           POLICY_FILE_MAX);
+    }
+}
+
 static int read_source(struct source *s, struct policy_box **box, struct policy_problems *problems,
                        struct err *err)
 {
@@ -58,7 +78,8 @@ static int read_source(struct source *s, struct policy_box **box, struct policy_
     s->read = 0;
     if (stat(s->path, &st) == 0 ||
         (errno != ENOENT && errno != ENOTDIR)) /* most often nothing is there */
-        r = policy_file_open(s->path, NULL, 0, &fd, &s->st, err);
+        r = walk_open(&(struct walk_rules){.what = "the policy", .trusted_file = true}, s->path,
+                      &fd, &s->st, err);
     if (r < 0 && s->kind == OF_USER && err->sys_errno == EACCES) {
         s->there = false; /* somebody else's home folder, by the environment */
         return 0;
@@ -74,11 +95,13 @@ static int read_source(struct source *s, struct policy_box **box, struct policy_
     s->racy = age < RACY_NS;
     struct buf text;
     buf_init(&text, POLICY_FILE_MAX);
-    r = policy_file_read(fd, s->path, &text, err);
+    r = read_file(fd, s->path, &text, err);
     close(fd);
     s->read = sum_of(&text);
     if (r == 0 && !*box && !(*box = policy_box_new()))
         r = err_set(err, ERR_MEMORY, "no memory for the policy");
+    if (r == 0)
+        (*box)->later = s->kind != OF_SYSTEM;
     if (r == 0 &&
         policy_box_load(*box, s->path, text.data ? text.data : "", text.len, problems) < 0)
         r = err_set(err, ERR_MEMORY, "no memory for the policy");
@@ -293,6 +316,15 @@ int policy_refresh(struct policy_store *store, struct err *err)
     return 1;
 }
 
+int policy_path_safe(const char *path, const char *const *writable, size_t count, struct err *err)
+{
+    struct stat st;
+    FD_AUTO fd = -1;
+    const struct walk_rules rules = {
+        .what = "the policy", .writable = writable, .count = count, .trusted_file = true};
+    return walk_open(&rules, path, &fd, &st, err);
+}
+
 int policy_paths_safe(const struct policy_store *store, const char *const *writable, size_t count,
                       struct err *err)
 {
@@ -334,7 +366,7 @@ int policy_check_file(const char *path, struct policy_problems *problems, struct
     }
     buf_init(&text, POLICY_FILE_MAX);
     int r = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-                ? policy_file_read(fd, path, &text, err)
+                ? read_file(fd, path, &text, err)
                 : err_set(err, ERR_USAGE, "%.160s is no regular file", path);
     close(fd);
     if (r == 0 && policy_path_safe(path, NULL, 0, &why) < 0) /* it would be refused as it stands */

@@ -140,7 +140,7 @@ static void mistakes(void)
         {"limts:\n  timeout: 3s\n", 1, 1, "unknown key 'limts'; did you mean 'limits'?"},
         {"limits:\n  timout: 3s\n", 2, 3,
          "unknown key 'timout'; did you mean 'timeout'? (limits has timeout, cpu"},
-        {"zzz: 1\n", 1, 1, "unknown key 'zzz' (a policy has version, run, limits"},
+        {"zzz: 1\n", 1, 1, "unknown key 'zzz' (a policy has version, final, state, run, limits"},
         {"limits:\n  timeout: 3x\n", 2, 12, "limits.timeout: '3x' is not a duration: 30s"},
         {"limits: {memory: lots}\n", 1, 18, "limits.memory: 'lots' is not a size: 100, 64k, 512m"},
         {"limits: {threads: -1}\n", 1, 19, "limits.threads: '-1' is not a number"},

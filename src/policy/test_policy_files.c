@@ -1,7 +1,6 @@
 /* The files: which are taken and which are not, in which order, when they change, and where a guest could write
  * them. All of it in a folder of its own. */
 #include "base/tap.h"
-#include "policy/files.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -192,6 +191,85 @@ static void writable(void)
         printf("# chdir\n");
 }
 
+/* The machine's file has made keys final: what a later file may still say. */
+static void finals(void)
+{
+    static const struct {
+        const char *later;
+        bool taken;
+    } rows[] = {
+        {"approval: {mode: HITL}\n", true},
+        {"approval: {mode: EVERY_N}\n", true},
+        {"approval: {mode: AUTONOMOUS}\n", false},
+        {"approval: {every_n: 2}\n", true},
+        {"approval: {every_n: 6}\n", false},
+        {"approval: {approvers: other-session}\n", false},
+        {"approval: {iterations: 5}\n", true},
+        {"approval: {iterations: 0}\n", false},
+        {"ceilings: {memory: 600m}\n", true},
+        {"ceilings: {memory: 2g}\n", false},
+        {"limits: {timeout: 60s}\n", true}, /* not final; its ceiling is another key */
+        {"run: {profiles: [strict]}\n", true},
+        {"run: {profiles: [strict, open]}\n", false},
+        {"run: {mode: landlock}\n", false},
+        {"run: {mode: full}\n", true},
+        {"run: {role: execute}\n", true},
+        {"run: {role: explore}\n", false},
+        {"roles: {execute: {tools: ['*']}}\n", false},
+        {"profiles: {mine: {base: strict}}\n", true}, /* nobody may choose it */
+        {"arena: {judges: []}\n", false},
+        {"audit: {sync: off}\n", false},
+        {"audit: {alert_command: []}\n", false},
+        {"output: {redact: false}\n", false},
+        {"output: {redact: true}\n", true},
+        {"output: {scrub_paths: [/a, /b]}\n", true},
+        {"output: {scrub_paths: [/b]}\n", false},
+        {"rates: {window: 2m}\n", true},
+        {"rates: {window: 1s}\n", false},
+        {"final: []\n", false},
+        {"final: [limits]\n", false},
+        {"state: {folder: /tmp/other}\n", false},
+    };
+    struct policy_store *store = NULL;
+    struct err err = ERR_INIT;
+    put("machine.yaml",
+        "final: [approval, ceilings, run.profiles, run.mode, run.role, roles, arena, audit, "
+        "output, rates, state]\n"
+        "state: {folder: /var/lib/cordon}\n"
+        "approval: {mode: EVERY_N, every_n: 5, approvers: other-user, iterations: 50}\n"
+        "ceilings: {memory: 1g, timeout: 60s}\n"
+        "run: {profiles: [strict, standard]}\n"
+        "audit: {sync: begin, alert_command: [/bin/true]}\n"
+        "output: {scrub_paths: [/a]}\n",
+        0600);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int asked = 0; asked < 2; asked++) {
+            put("later.yaml", rows[i].later, 0600);
+            int r = policy_open_files(at("machine.yaml"), asked ? NULL : at("later.yaml"),
+                                      asked ? at("later.yaml") : NULL, &store, &err);
+            tap_ok(rows[i].taken ? r == 0 : r == ERR_FORMAT && strstr(err.msg, "machine's policy"),
+                   "below a final key, the %s file's %.*s is %s", asked ? "asked for" : "user's",
+                   (int)strcspn(rows[i].later, "\n"), rows[i].later,
+                   rows[i].taken ? "taken" : "refused by name");
+            if (r == 0)
+                policy_close(store);
+        }
+    put("user.yaml", "approval: {mode: HITL}\n", 0600);
+    put("asked.yaml", "approval: {mode: EVERY_N}\n", 0600);
+    tap_ok(policy_open_files(at("machine.yaml"), at("user.yaml"), at("asked.yaml"), &store, &err) ==
+               ERR_FORMAT,
+           "what the user's file tightened below a final key, --policy does not loosen again");
+    put("machine.yaml", "final: [aproval]\n", 0600);
+    tap_ok(policy_open_files(at("machine.yaml"), NULL, NULL, &store, &err) == ERR_FORMAT &&
+               strstr(err.msg, "aproval"),
+           "a word in final that names nothing is an error");
+    put("machine.yaml", "final: [all]\nlimits: {timeout: 10s}\n", 0600);
+    put("later.yaml", "limits: {timeout: 20s}\n", 0600);
+    tap_ok(policy_open_files(at("machine.yaml"), at("later.yaml"), NULL, &store, &err) ==
+               ERR_FORMAT,
+           "final: [all] covers every key");
+}
+
 static void refresh(void)
 {
     struct policy_store *store = NULL;
@@ -262,6 +340,7 @@ int main(void)
     order();
     trust();
     writable();
+    finals();
     refresh();
     nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return tap_done();

@@ -146,7 +146,7 @@ size_t pool_environment_bind(const struct pool_environment *e, struct jail_bind 
 {
     if (!e || !e->site[0])
         return 0;
-    *out = (struct jail_bind){.source = e->site, .dest = INSIDE, .moved = true};
+    *out = (struct jail_bind){.source = e->site, .dest = INSIDE, .moved = true, .links = true};
     return 1;
 }
 

@@ -13,7 +13,8 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     const bool installed = packages || !profile->guards;
     size_t n = 0;
     *t = (struct pool_interpreter){
-        .binds = {{.source = start->python, .dest = "/cordon-python", .moved = true}}};
+        .binds = {
+            {.source = start->python, .dest = "/cordon-python", .moved = true, .links = true}}};
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";

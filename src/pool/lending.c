@@ -104,9 +104,11 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
 bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct pool_session *s)
 {
     const struct pool_held *held = s->child;
-    struct pool_reply p = {
-        .type = WIRE_LENT,
-        .lent = {.call = s->calls, .host_calls = s->host_calls, .generation = s->generation}};
+    struct pool_reply p = {.type = WIRE_LENT,
+                           .lent = {.call = s->calls,
+                                    .host_calls = s->host_calls,
+                                    .generation = s->generation,
+                                    .ran = s->ran}};
     snprintf(p.name, sizeof p.name, "%s", s->name);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);
     snprintf(p.role, sizeof p.role, "%s", s->role);

@@ -75,6 +75,7 @@ size_t pool_settings(struct jail_bind out[POOL_SETTINGS])
     size_t n = 0;
     for (size_t i = 0; i < POOL_SETTINGS; i++)
         if (access(files[i], R_OK) == 0)
-            out[n++] = (struct jail_bind){.source = files[i], .dest = files[i], .moved = true};
+            out[n++] = (struct jail_bind){
+                .source = files[i], .dest = files[i], .moved = true, .links = true};
     return n;
 }

@@ -17,14 +17,16 @@
 #define POOL_LENT_NUMBERS(X)                                                                       \
     X(call)       /* how many came before this one in the session */                               \
     X(host_calls) /* of host functions, that the session has used up */                            \
-    X(generation) /* branches between it and a session that was made */
+    X(generation) /* branches between it and a session that was made */                            \
+    X(ran)        /* how many of its calls ran; others were refused, and changed nothing */
 
 /* The numbers of BACK. */
 #define POOL_USE_NUMBERS(X)                                                                        \
     X(host_calls) /* in this call */                                                               \
     X(wall_us)                                                                                     \
     X(cpu_us)                                                                                      \
-    X(memory)
+    X(memory)                                                                                      \
+    X(ran) /* 1: a guest byte ran */
 
 /* The numbers of SESSION_IS. */
 #define POOL_SESSION_NUMBERS(X)                                                                    \

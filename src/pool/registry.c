@@ -161,6 +161,7 @@ void pool_registry_back(struct pool_session *s, const struct pool_use_numbers *u
     s->client = NULL;
     s->used_ns = now;
     s->host_calls += use->host_calls;
+    s->ran += use->ran;
     s->wall_us += use->wall_us;
     s->cpu_us += use->cpu_us;
 }

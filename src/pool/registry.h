@@ -27,7 +27,7 @@ struct pool_session {
     bool packages;
     struct jail_limits limits;
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */
-    uint64_t calls, host_calls, generation, wall_us, cpu_us;
+    uint64_t calls, ran, host_calls, generation, wall_us, cpu_us;
     void *child;      /* the holder's; NULL once it is over */
     void *client;     /* who has it; NULL: nobody */
     uint64_t died_ns; /* its process is gone since then; 0: no */

@@ -16,8 +16,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct {
+    char folder[STATE_PATH_MAX]; /* empty: none */
+    bool final;
+} pinned;
+
+int state_pin(const char *folder, bool final, struct err *err)
+{
+    const char *mark = strstr(folder, "{uid}");
+    int before = mark ? (int)(mark - folder) : (int)strlen(folder);
+    char number[16] = "";
+    if (mark)
+        snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+    int n = snprintf(pinned.folder, sizeof pinned.folder, "%.*s%s%s", before, folder, number,
+                     mark ? mark + 5 : "");
+    if (n < 0 || n >= (int)sizeof pinned.folder) {
+        pinned.folder[0] = 0;
+        return err_set(err, ERR_USAGE, "state.folder of the machine's policy is too long");
+    }
+    pinned.final = final;
+    return 0;
+}
+
+/* 1: OUT is the pinned folder. 0: there is none, or the environment may name another and does. */
+static int pinned_path(char *out, size_t size, struct err *err)
+{
+    const char *asked = secure_getenv("CORDON_STATE");
+    bool other = asked && *asked && strcmp(asked, pinned.folder) != 0;
+    if (!pinned.folder[0] || (other && !pinned.final))
+        return 0;
+    if (other)
+        return err_set(err, ERR_USAGE,
+                       "CORDON_STATE is '%.80s', and the machine's policy pins the state folder to "
+                       "%.120s: unset it",
+                       asked, pinned.folder);
+    int n = snprintf(out, size, "%s", pinned.folder);
+    return n >= 0 && (size_t)n < size ? 1 : err_set(err, ERR_USAGE, "state.folder is too long");
+}
+
 int state_path(char *out, size_t size, struct err *err)
 {
+    int r = pinned_path(out, size, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
     static const struct {
         const char *variable, *below;
     } places[] = {
@@ -133,48 +174,5 @@ int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *er
     if (r < 0)
         return r;
     *ret_fd = fd_take(&fd);
-    return 0;
-}
-
-/* Whether FROM is WANTED or lies below it: up the tree, by what the folders are and not by their names. */
-static bool lies_in(const char *from, const struct stat *wanted)
-{
-    struct stat st;
-    FD_AUTO fd = open(from, O_PATH | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return false;
-    if (!S_ISDIR(st.st_mode)) { /* a file lies where its name says */
-        char path[STATE_PATH_MAX];
-        if (!realpath(from, path))
-            return false;
-        *strrchr(path, '/') = 0;
-        return lies_in(*path ? path : "/", wanted);
-    }
-    for (int depth = 0; depth < 4096; depth++) {
-        if (st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino)
-            return true;
-        struct stat below = st;
-        int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        fd_close(fd);
-        fd = up;
-        if (fd < 0 || fstat(fd, &st) < 0 ||
-            (st.st_dev == below.st_dev && st.st_ino == below.st_ino))
-            return false; /* the root is its own parent */
-    }
-    return true; /* deeper than any path can be: no */
-}
-
-int state_apart(const char *state, const char *const *paths, size_t count, struct err *err)
-{
-    struct stat folder, st;
-    if (stat(state, &folder) < 0)
-        return errno == ENOENT ? 0 : err_sys(err, "look at the state folder %.120s", state);
-    for (size_t i = 0; i < count; i++)
-        if ((stat(paths[i], &st) == 0 && lies_in(state, &st)) || lies_in(paths[i], &folder))
-            return err_set(
-                err, ERR_USAGE,
-                "%.100s would let the program write the state folder %.100s: show a folder "
-                "that does not hold it",
-                paths[i], state);
     return 0;
 }

@@ -15,8 +15,13 @@
 
 #define STATE_PATH_MAX 4096
 
-/* $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
- * ~/.local/state/cordon. Only the name: nothing is made. */
+/* The machine's policy names the folder for this process, {uid} in it being the caller's number. FINAL: the
+ * environment cannot name another; otherwise CORDON_STATE still can. */
+ERR_MUST_USE int state_pin(const char *folder, bool final, struct err *err);
+
+/* What was pinned; else $CORDON_STATE, else $XDG_STATE_HOME/cordon, else /var/lib/cordon for root, else
+ * ~/.local/state/cordon. ERR_USAGE: it is pinned for good, and CORDON_STATE names another. Only the name: nothing is
+ * made. */
 ERR_MUST_USE int state_path(char *out, size_t size, struct err *err);
 
 /* Opens the folder PATH, with MAKE makes it and what is above it. It must be ours, and nobody else may
@@ -27,10 +32,5 @@ ERR_MUST_USE int state_open(const char *path, bool make, int *ret_fd, struct err
  * those of open(2); O_CREAT makes what is missing. A file must be regular and have one name. */
 ERR_MUST_USE int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err);
 ERR_MUST_USE int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err);
-
-/* ERR_USAGE when one of PATHS (what a guest may write) is the folder STATE, lies in it, or has it below.
- * What is not there is no danger. */
-ERR_MUST_USE int state_apart(const char *state, const char *const *paths, size_t count,
-                             struct err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/tap.h"
 #include "sys/fd.h"
 #include "sys/state.h"
+#include "sys/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,11 +81,17 @@ static void folders(const char *top)
     fd_close(fd);
 }
 
+static int apart_from(const char *state, const char *writable)
+{
+    struct err err = ERR_INIT;
+    const struct walk_rules rules = {"the state folder", &writable, 1, false};
+    return walk_apart(&rules, state, true, &err);
+}
+
 /* What a program may write, against the folder that it must not. */
 static void apart(const char *top)
 {
     char state[128], above[128], below[128], beside[128], file[128], link[128], missing[128];
-    struct err err = ERR_INIT;
     snprintf(above, sizeof above, "%s/above", top);
     snprintf(state, sizeof state, "%s/above/state", top);
     snprintf(below, sizeof below, "%s/above/state/audit", top);
@@ -105,9 +112,11 @@ static void apart(const char *top)
            "a state folder in a tree");
     fd_close(fd);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        tap_eq_int(state_apart(state, &rows[i].path, 1, &err), rows[i].safe ? 0 : ERR_USAGE,
-                   "%s is %s", rows[i].path, rows[i].safe ? "safe" : "not");
-    tap_eq_int(state_apart(missing, &rows[0].path, 1, &err), 0, "no state folder, no danger");
+        tap_eq_int(apart_from(state, rows[i].path), rows[i].safe ? 0 : ERR_USAGE,
+                   "sharing %s for writing is %s", rows[i].path, rows[i].safe ? "safe" : "refused");
+    tap_eq_int(apart_from(missing, state), 0, "a state folder elsewhere that is not there is safe");
+    tap_eq_int(apart_from(missing, top), ERR_USAGE,
+               "a state folder that a guest could make is refused");
 }
 
 int main(void)

@@ -48,6 +48,14 @@ static void files_in(const char *folder)
     MUST(symlink("b-file", a) == 0 && readlink(a, text, sizeof text) == 6 && unlink(a) == 0);
     MUST(link(b, a) == 0 && unlink(a) == 0);
     MUST(flock(fd, LOCK_EX) == 0);
+    for (int i = 0; i < 300;
+         i++) { /* as a database does, and more than the supervisor's count takes in turns */
+        struct flock l = {.l_type = i & 1 ? F_UNLCK : F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = i / 2,
+                          .l_len = 1};
+        MUST(fcntl(fd, F_SETLK, &l) == 0);
+    }
     MUST(utimensat(AT_FDCWD, b, NULL, 0) == 0);
     MUST(mkdir(a, 0755) == 0 && rmdir(a) == 0);
     DIR *d = opendir(folder);

@@ -220,6 +220,19 @@ static void families(int argc, char **argv)
     contained("no other family: %s", error_name(errno));
 }
 
+/* Urgent bytes on a unix socket: the way of CVE-2025-38236. */
+static void urgent(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    int p[2];
+    char c = 'x';
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0)
+        broken("socketpair: %s", error_name(errno));
+    tried("send MSG_OOB", send(p[0], &c, 1, MSG_OOB));
+    tried("recv MSG_OOB", recv(p[1], &c, 1, MSG_OOB | MSG_DONTWAIT));
+    none_may_have_succeeded();
+}
+
 const struct probe probes_network[] = {
     {"socket", "a socket", "24", 4, "network", "benign-pipes", socket_, .rule = "socket"},
     {"connect", "a service on the caller's loopback", "24", 4, "network", "benign-pipes",
@@ -250,5 +263,7 @@ const struct probe probes_network[] = {
      .rule = "socket"},
     {"families", "every other family of sockets", "23", 4, "network", "benign-pipes", families,
      .rule = "socket"},
+    {"urgent", "urgent bytes on a unix socket pair", "22", 4, "syscalls", "benign-pipes", urgent,
+     .rule = "sendto"},
     {0},
 };

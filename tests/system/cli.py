@@ -52,6 +52,8 @@ BAD = [
     (["exec", "--rw", "missing", "--", "/bin/true"], "missing"),
     (["exec", "--rw", str(home / "link"), "--", "/bin/true"], "link"),
     (["exec", "--rw", "link", "--", "/bin/true"], "link"),
+    (["exec", "--ro", str(home / "link"), "--", "/bin/true"], "link.*folder"),
+    (["exec", "--ro", "link/../folder", "--", "/bin/true"], "link"),
     (["exec", "--rw", "link/../folder", "--", "/bin/true"], "link"),
     (["exec", "--rw", str(home / "link" / ".." / "folder"), "--", "/bin/true"], "link"),
     (["exec", "--ro", str(home) + ":relative", "--", "/bin/true"], "relative"),
@@ -135,7 +137,7 @@ for who in tapsys.users():
     for args in (["--ro", str(home)], ["--rw", str(home / "folder")], ["--ro", str(home) + ":/data"], ["--env", "A="], ["--env", "A=b=c"],
                  ["--net", "none"], ["--mode", "full"], ["--timeout", "1500ms"], ["--timeout", "1m"], ["--memory", "1g"], ["--memory", "64m"],
                  ["--descriptors", "16"], ["--disk", "1m"], ["--inodes", "100"], ["--processes", "3"], ["--threads", "0"], ["--output", "1k"],
-                 ["--stdin", str(home / "file")], ["--ro", str(home / "link")], ["--proc"], ["--memory-by", "auto"], ["--memory-by", "rlimit"]):
+                 ["--stdin", str(home / "file")], ["--ro", str(home / "folder")], ["--proc"], ["--memory-by", "auto"], ["--memory-by", "rlimit"]):
         run = tapsys.cordon(programs, ["exec", *args, "--", "/bin/true"], who)
         tap.ok(run.code == 0 and not run.err, f"{who}: twin: exec {' '.join(args)}".replace(str(home), "HOME"), run.story())
     run = tapsys.cordon(programs, ["exec", "--", "true"], who)

@@ -20,7 +20,7 @@ struct table_cond {
     int arg;     /* 0..5 */
     bool wide;   /* all 64 bits (pN) or the lower 32 (aN) */
     bool masked; /* `& mask`; aN only */
-    bool over;   /* `pN over memory`: more than the run may have at all; a number of each run */
+    bool over;   /* `pN over memory`: more than a number of each run */
     uint32_t mask;
     unsigned n;
     uint64_t values[TABLE_LIST];

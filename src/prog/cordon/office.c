@@ -36,6 +36,19 @@ static int become_owner(struct err *err)
     return 0;
 }
 
+void office_pin_state(void)
+{
+    struct policy_store *store = NULL;
+    struct err why = ERR_INIT;
+    if (policy_open(NULL, &store, &why) == 0) {
+        const struct policy *p = policy_now(store);
+        if (*p->state.folder)
+            (void)!state_pin(p->state.folder, geteuid() != 0 && policy_is_final(p, "state.folder"),
+                             &why);
+    }
+    policy_close(store);
+}
+
 static int enter(struct office *o, struct err *err)
 {
     memset(o, 0, sizeof *o);
@@ -43,6 +56,7 @@ static int enter(struct office *o, struct err *err)
     if (r < 0)
         return r;
     gate_lineage_name(&o->self, o->who, sizeof o->who);
+    office_pin_state();
     return become_owner(err);
 }
 

@@ -26,6 +26,10 @@ struct office {
     size_t nevents;
 };
 
+/* Where the machine's policy names the state folder, it is that one; root may still look into others. A policy that
+ * cannot be read is no reason not to look after what runs: then the environment names the folder. */
+void office_pin_state(void);
+
 /* Everything: policy, audit, gate. */
 ERR_MUST_USE int office_open(struct office *o, struct err *err);
 /* The gate alone, whatever state the rest is in; what happens is kept until office_record. */

@@ -110,6 +110,26 @@ static int plan_limits(const struct plan_options *o, const struct policy *p, str
     return 0;
 }
 
+/* What the machine's policy has made final, an option can only tighten. */
+static int plan_final(const struct plan_options *o, const struct policy *p, int mode, int by,
+                      struct err *err)
+{
+    const struct {
+        const char *option, *key;
+        bool looser;
+    } rows[] = {
+        {"mode", "run.mode", mode > (int)p->run.mode},
+        {"memory-by", "run.memory_by", by != (int)p->run.memory_by},
+        {"role", "run.role", o->role && strcmp(o->role, p->run.role) != 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].looser && policy_is_final(p, rows[i].key))
+            return err_set(err, ERR_USAGE,
+                           "--%s: %s is final in the machine's policy (cordon policy show)",
+                           rows[i].option, rows[i].key);
+    return 0;
+}
+
 int plan_fill(const struct plan_options *o, const struct policy *policy, struct jail_spec *spec,
               enum jail_memory_by *ret_by, struct arena *mem, struct err *err)
 {
@@ -122,6 +142,8 @@ int plan_fill(const struct plan_options *o, const struct policy *policy, struct 
                             : (int)policy->run.memory_by;
     int r = by < 0 ? by : plan_choose("net", o->net, nets, err);
     if (r < 0)
+        return r;
+    if ((r = plan_final(o, policy, mode, by, err)) < 0)
         return r;
     spec->mode = mode == 1 ? JAIL_LANDLOCK : JAIL_FULL;
     *ret_by = (enum jail_memory_by)by;

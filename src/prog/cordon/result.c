@@ -176,8 +176,8 @@ int result_rules(struct flow_request *req, struct output_rules **ret, struct err
         if (req->spec.binds[i].moved) /* the program knows it by its place in the jail */
             internal[n++] =
                 (struct output_internal){req->spec.binds[i].source, req->spec.binds[i].dest};
-    return output_rules_for(req->house->policy, (const char *const *)environ, internal, n, ret,
-                            err);
+    return output_rules_for(req->house->policy, (const char *const *)environ, req->spec.env,
+                            req->spec.envc, internal, n, ret, err);
 }
 
 enum output_escape result_escape(const struct flow_request *req)

@@ -283,7 +283,8 @@ static void give_back(struct session_house *h, const struct session_call *c, uin
     struct pool_use_numbers use = {.host_calls = r->host_calls,
                                    .wall_us = r->wall_us,
                                    .cpu_us = r->cpu_us,
-                                   .memory = r->memory};
+                                   .memory = r->memory,
+                                   .ran = r->ran};
     struct pool_answer a;
     struct err err = ERR_INIT;
     struct buf record;
@@ -320,6 +321,8 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     struct timespec began;
     struct flow_result result;
     struct streams streams;
+    char task[POOL_NAME + 24]; /* the session, not another of the same name later */
+    snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
     struct flow_request req = {
         .kind = c->line ? FLOW_LINE : FLOW_CELL,
         .house = &h->flow,
@@ -335,6 +338,8 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .child = child,
         .child_fresh = c->first,
         .session = lent->name,
+        .session_call = lent->lent.ran,
+        .task = c->line ? NULL : task,
         .calls_used = lent->lent.host_calls,
         .report = look_for_more,
         .report_ctx = c,

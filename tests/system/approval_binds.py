@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""A yes is for what was shown, and for nothing else: input, folders, the session and its call. Each attack asks for
+one thing, is approved, and then tries to run another with the same words; its twin runs what was approved."""
+import json
+import sys
+
+import gatetest
+from gatetest import apart
+from tapsys import Programs, Tap, clean_env, users
+
+tap = Tap()
+programs = Programs(sys.argv[1])
+
+
+class Asking:
+    """One user whose every run is approved by somebody else."""
+
+    def __init__(self, who):
+        self.who = who
+        self.s = gatetest.State(programs, who)
+        self.policy = self.s.policy("approval: {mode: HITL}\n")
+
+    def file(self, name, text):
+        path = self.s.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        for p in (path.parent, path):
+            self.s.own(p)
+        return path
+
+    def run(self, command, *args, **more):
+        return self.s.run(command, "--policy", self.policy, "--no-wait", *args, **more)
+
+    def approve(self, what):
+        waiting = self.s.run("approve", "list", "--json").json or []
+        ids = [q["id"] for q in (waiting.get("requests", []) if isinstance(waiting, dict) else waiting)]
+        if not tap.ok(len(ids) == 1, f"{self.who}: somebody is asked about {what}", waiting):
+            return
+        code, text = apart([*programs.command(["approve"], self.who), "yes", ids[0], "--why", "read"], clean_env(self.s.env, self.who))
+        tap.eq(code, 0, f"{self.who}: {what} is approved", text)
+
+
+def standard_input(who):
+    a = Asking(who)
+    given = a.file("in/given.txt", "what was approved\n")
+    args = ("exec", "--json", "--stdin", given, "--", "/bin/cat")
+    a.run(*args)
+    a.approve("a program with standard input")
+    given.write_text("SOMETHING ELSE\n")
+    r = a.run(*args)
+    tap.ok(r["status"] == "denied" and "SOMETHING" not in r.out, f"{who}: another standard input is not what was approved", r.story())
+    given.write_text("what was approved\n")
+    r = a.run(*args)
+    tap.eq(r["stdout"], "what was approved\n", f"{who}: the same standard input is", r.story())
+    a.s.close()
+
+
+def folders(who):
+    """The same relative name in another working folder."""
+    a = Asking(who)
+    kept, emptied = a.file("one/out/kept", "x"), a.file("two/out/kept", "x")
+    for p in (kept.parent, emptied.parent, kept.parent.parent, emptied.parent.parent):
+        a.s.own(p)
+    args = ("exec", "--json", "--rw", "out:/out", "--", "/bin/rm", "-f", "/out/kept")
+    a.run(*args, cwd=kept.parent.parent)
+    a.approve("a program that may write a folder")
+    r = a.run(*args, cwd=emptied.parent.parent)
+    tap.ok(r["status"] == "denied" and emptied.exists(), f"{who}: the same relative name in another folder is not what was approved", r.story())
+    r = a.run(*args, cwd=kept.parent.parent)
+    tap.ok(r["status"] == "ok" and not kept.exists(), f"{who}: the folder that was shown is", r.story())
+    a.s.close()
+
+
+def sessions(who):
+    """The same line in another session, and later in the same one."""
+    a = Asking(who)
+    free = a.s.policy("approval: {mode: AUTONOMOUS}\n")
+    for name, text in (("aa", "harmless"), ("bb", "HARM")):
+        a.s.run("session", "new", name, "--policy", free)
+        a.s.run("session", "run", name, "--policy", free, "-", text=f"def act(): print('{text}')\n")
+    act = "act()\n"
+    a.run("session", "run", "aa", "--json", "-", text=act)
+    a.approve("a call of a session")
+    r = a.run("session", "run", "bb", "--json", "-", text=act)
+    tap.ok(r["status"] == "denied" and "HARM" not in r.out, f"{who}: the same line in another session is not what was approved", r.story())
+    a.s.run("session", "run", "aa", "--policy", free, "-", text="def act(): print('HARM')\n")
+    r = a.run("session", "run", "aa", "--json", "-", text=act)
+    tap.ok(r["status"] == "denied" and "HARM" not in r.out, f"{who}: the same line after another call is not what was approved", r.story())
+    a.s.run("session", "new", "cc", "--policy", free)
+    a.run("session", "run", "cc", "--json", "-", text="print('approved')\n")
+    for q in json.loads(a.s.run("approve", "list", "--json").out or "[]"):
+        apart([*programs.command(["approve"], who), "yes", q["id"], "--why", "read"], clean_env(a.s.env, who))
+    r = a.run("session", "run", "cc", "--json", "-", text="print('approved')\n")
+    tap.eq(r["stdout"], "approved\n", f"{who}: the call that was approved runs in its session", r.story())
+    a.s.run("pool", "stop")
+    a.s.close()
+
+
+def iterations(who):
+    """approval.iterations is the end of a session, whoever would say yes."""
+    s = gatetest.State(programs, who)
+    policy = s.policy("approval: {iterations: 3}\n")
+    s.run("session", "new", "aa", "--policy", policy)
+    got = [s.run("session", "run", "aa", "--json", "--policy", policy, "-", text=f"print({i})\n") for i in range(5)]
+    tap.eq([r["status"] for r in got], ["ok"] * 3 + ["denied"] * 2, f"{who}: a session stops at approval.iterations", got[3].story())
+    r = s.run("repl", "--policy", policy, text="".join(f"print('block', {i})\n" for i in range(6)))
+    tap.eq(r.out.count("block "), 3, f"{who}: a REPL stops at approval.iterations", r.story())
+    s.run("pool", "stop")
+    s.close()
+
+
+for who in users():
+    standard_input(who)
+    folders(who)
+    sessions(who)
+    iterations(who)
+tap.done()

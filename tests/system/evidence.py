@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""What a run was refused is evidence: the same in each way to run a program, in the result and in the record."""
+import json
+import sys
+
+import tapsys
+from tapsys import Tap, users
+
+BUILD = sys.argv[1]
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+tap = Tap()
+programs = tapsys.Programs(BUILD)
+
+# 1,200 dull refusals, all different, then the four that matter. By libc's syscall(), so that the numbers are the
+# machine's own.
+CROWD = """
+import ctypes, platform
+libc = ctypes.CDLL(None)
+for i in range(1200):
+    libc.mount(b"none", b"/tmp/%d" % i, b"tmpfs", 0, None)
+x86 = platform.machine() == "x86_64"
+for number in ((321, 101, 425, 246) if x86 else (280, 117, 425, 104)):
+    libc.syscall(number, 0, 0, 0, 0)
+print("done")
+"""
+MATTER = {"seccomp.bpf", "seccomp.ptrace", "seccomp.io_uring_setup", "seccomp.kexec_load"}
+WAYS = {"cold": ["--ro", "/usr/share/doc:/doc"]}  # what a warm child does not have
+
+
+def crowd(who, way):
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", *WAYS[way], "-"], who, text=CROWD)
+    tap.eq(r["status"], "ok", f"{who}, {way}: the program runs to its end", r.story())
+    missing = MATTER - set(r.rules())
+    tap.ok(not missing, f"{who}, {way}: 1,200 refused mounts hide none of four other refusals in the result", missing)
+    tap.ok((r["violations_total"] or 0) >= 1204, f"{who}, {way}: every refusal is counted", r["violations_total"])
+    shown = tapsys.cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who)
+    quoted = " ".join(json.dumps(v) for line in shown.out.splitlines() if line.startswith("{")
+                      for v in [json.loads(line)])
+    missing = {m for m in MATTER if m not in quoted}
+    tap.ok(not missing, f"{who}, {way}: the record names each of the four as well", missing, shown.story())
+
+
+MARKUP = """
+import os
+open("/workspace/<img src=x>.txt", "w").close()
+class E(Exception): pass
+E.__name__ = E.__qualname__ = "<script>alert(1)</script>"
+raise E(os.environ.get("MY_API_TOKEN", "no token"))
+"""
+
+
+def cleaned(who):
+    """Whatever comes from the guest is cleaned: types, hints, names of files, and secrets that it was given."""
+    policy = programs.dir / f"{who}-html.yaml"
+    policy.write_text("output: {escape: html}\n")
+    policy.chmod(0o644)
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", "--policy", policy, "--env",
+                                 "MY_API_TOKEN=tok-1234567890", "-"], who, text=MARKUP)
+    error = r["error"] or {}
+    tap.ok("&lt;script&gt;" in error.get("type", "") and "<" not in error.get("type", "<"),
+           f"{who}: markup in an exception's type is escaped", r.story())
+    tap.eq([f["path"] for f in r["files"] or ()], ["/workspace/&lt;img src=x&gt;.txt"],
+           f"{who}: markup in a file's name is escaped")
+    tap.ok("tok-1234567890" not in r.out and "[REDACTED:environment]" in error.get("message", ""),
+           f"{who}: a secret that --env gave to the guest is redacted in its output", r.story())
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "strict", "-"], who,
+                      text="class E(Exception): pass\nE.__name__ = '<b>'\nraise E('x')\n")
+    tap.ok("<b>" not in r.out, f"{who}: markup in an exception's type is escaped in strict", r.story())
+
+
+for who in users():
+    for way in WAYS:
+        crowd(who, way)
+    cleaned(who)
+tap.done()

@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""What a caller shares with a guest: never what trusted code opens or executes later, never through a link that an
+earlier guest planted, never a mount that the host makes afterwards."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import tapsys
+from tapsys import Tap, users
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+
+
+class Place:
+    """A folder of its own for one user, with state and policy inside."""
+
+    def __init__(self, who, name):
+        self.who = who
+        self.top = programs.dir / f"{who}-{name}"
+        self.top.mkdir()
+        for sub in ("state", "config/cordon", "work"):
+            (self.top / sub).mkdir(parents=True)
+        os.chmod(self.top / "state", 0o700)
+        self.env = {"CORDON_STATE": str(self.top / "state"), "XDG_CONFIG_HOME": str(self.top / "config"),
+                    "XDG_RUNTIME_DIR": str(self.top / "state")}
+
+    def file(self, name, text, mode=0o755):
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def policy(self, text):
+        self.file("config/cordon/policy.yaml", text, 0o644)
+
+    def own(self):
+        if self.who == "user" and os.geteuid() == 0:
+            subprocess.run(["chown", "-hR", f"{tapsys.ROOTLESS}:{tapsys.ROOTLESS}", self.top], check=True)
+
+    def run(self, *args, where=None):
+        self.own()
+        command = programs.command(["exec", *args], self.who)
+        if where:
+            command[command.index(str(programs.cordon))] = str(where)
+        p = subprocess.run(command, env=tapsys.clean_env(self.env, self.who), capture_output=True, text=True,
+                           stdin=subprocess.DEVNULL, cwd="/", check=False)
+        return tapsys.Run(p.returncode, p.stdout, p.stderr, 0)
+
+    def refused(self, folder, what, words, where=None):
+        r = self.run("--rw", f"{folder}:/shared", "--", "/bin/touch", "/shared/planted", where=where)
+        tap.ok(r.code == 2 and words in r.err and not (pathlib.Path(folder) / "planted").exists(),
+               f"{self.who}: --rw {what} is refused by name", r.story())
+
+    def runs(self, folder, what, where=None):
+        r = self.run("--rw", f"{folder}:/shared", "--", "/bin/touch", "/shared/planted", where=where)
+        tap.ok(r.code == 0 and (pathlib.Path(folder) / "planted").exists(), f"{self.who}: --rw {what} works", r.story())
+
+
+def own_programs(who):
+    """A checkout with build/ in it is enough for a guest to replace the programs that run outside the jail."""
+    p = Place(who, "programs")
+    inside = p.top / "checkout/build"
+    shutil.copytree(programs.bin, inside, symlinks=True)
+    (p.top / "checkout/src").mkdir()
+    cordon = inside / "cordon"
+    p.refused(inside, "the folder of Cordon's programs", "Cordon's own program", cordon)
+    p.refused(p.top / "checkout", "a folder above Cordon's programs", "Cordon's own program", cordon)
+    p.refused(inside / "cordon-cell", "the tree that jails have as their root", "Cordon's own program", cordon)
+    p.runs(p.top / "checkout/src", "a folder beside Cordon's programs", cordon)
+    (p.top / "bin").mkdir()
+    (p.top / "bin/cordon").symlink_to(cordon)
+    p.refused(p.top / "bin", "the folder of a link to Cordon", "Cordon's own program", p.top / "bin/cordon")
+    p.refused(inside, "the folder that a link to Cordon leads to", "Cordon's own program", p.top / "bin/cordon")
+    shutil.move(inside / "cordon-nest", p.top / "x")
+    (p.top / "checkout/libexec/cordon").mkdir(parents=True)
+    shutil.move(p.top / "x", p.top / "checkout/libexec/cordon/cordon-nest")
+    p.refused(p.top / "checkout/libexec", "the folder above libexec/cordon", "Cordon's own program", cordon)
+
+
+def named_by_the_policy(who):
+    """Scripts that run outside the jail after a guest has run."""
+    p = Place(who, "policy")
+    script = p.file("alerts/tell.sh", "#!/bin/sh\ncat >/dev/null\n")
+    setting = p.file("settings/tell.conf", "x\n")
+    judge = p.file("judges/judge.sh", "#!/bin/sh\n")
+    (p.top / "log").mkdir()
+    p.policy(f"""audit:
+  alert_command: ["{script}", "--config={setting}", "{p.top}/list/users"]
+  alert_file: "{p.top}/log/alerts"
+arena:
+  judges:
+    - {{name: own, command: ["/bin/sh", "{judge}"]}}
+""")
+    p.refused(script.parent, "the folder of audit.alert_command", "audit.alert_command")
+    p.refused(setting.parent, "the folder of a file in --config= of the alert command", "audit.alert_command")
+    p.refused(p.top / "log", "the folder of audit.alert_file", "audit.alert_file")
+    p.refused(judge.parent, "the folder of a judge's script", "a judge of the arena")
+    (p.top / "list").mkdir()
+    p.refused(p.top / "list", "the folder of an argument that is not there yet", "audit.alert_command")
+    p.refused(p.top / "config", "the folder above the policy", "policy")
+    p.refused(p.top / "state", "the state folder", "the state folder")
+    (p.top / "state/audit").mkdir(mode=0o700, exist_ok=True)
+    p.refused(p.top / "state/audit", "a folder in the state folder", "the state folder")
+    p.runs(p.top / "work", "a folder that nothing is read from")
+
+
+def packages(who):
+    """A virtual environment whose site-packages is a link: what it leads to is loaded, too."""
+    p = Place(who, "packages")
+    lib = p.top / "venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    lib.mkdir(parents=True)
+    (p.top / "elsewhere").mkdir()
+    (lib / "site-packages").symlink_to(p.top / "elsewhere")
+    (p.top / "venv/pyvenv.cfg").write_text("include-system-site-packages = false\n")
+    p.policy(f'python: {{environment: "{p.top}/venv"}}\n')
+    p.refused(p.top / "elsewhere", "the folder that site-packages leads to", "python.environment")
+    p.refused(lib, "a folder of the virtual environment", "python.environment")
+    p.runs(p.top / "work", "a folder beside the virtual environment")
+
+
+def system_folders(who):
+    p = Place(who, "system")
+    for folder in ("/usr", "/usr/lib", "/etc", "/usr/bin"):
+        r = p.run("--rw", f"{folder}:/shared", "--", "/bin/true")
+        tap.ok(r.code == 2 and ("may write" in r.err or "lies in" in r.err or "Permission denied" in r.err),
+               f"{who}: --rw {folder} is refused", r.story())
+
+
+def planted_links(who):
+    """A guest that may write a folder turns a part of it into a link; the next run shows that part."""
+    p = Place(who, "links")
+    secret = p.file("private/key", "TOP-SECRET\n", 0o600)
+    p.file("work/data/public", "public\n", 0o644)
+    r = p.run("--processes", "4", "--rw", f"{p.top}/work:/p", "--", "/bin/sh", "-c",
+              "cd /p && mv data data.old && ln -s ../private data")
+    tap.ok(r.code == 0 and (p.top / "work/data").is_symlink(), f"{who}: a guest plants a link in its folder", r.story())
+    for option in ("--ro", "--rw"):
+        r = p.run(option, f"{p.top}/work/data:/d", "--", "/bin/cat", "/d/key")
+        tap.ok(r.code == 2 and "TOP-SECRET" not in r.out and str(secret.parent) in r.err,
+               f"{who}: {option} does not follow the planted link, and says where it leads", r.story())
+    r = p.run("--ro", f"{p.top}/work/data.old:/d", "--", "/bin/cat", "/d/public")
+    tap.ok(r.out == "public\n", f"{who}: --ro of the real folder works", r.story())
+
+
+def later_mounts():
+    """On a host whose mounts are shared (systemd's default) a mount that is made later stays outside."""
+    p = Place("root", "mounts")
+    shared = p.top / "shared"
+    shared.mkdir()
+    inner = f"""set -e
+mount -t tmpfs shared {shared}; mount --make-shared {shared}; mkdir {shared}/sub
+mkfifo {p.top}/go {p.top}/seen
+{programs.cordon} exec --ro {shared}:/s --rw {p.top}/work:/w --timeout 30s --processes 4 -- /bin/sh -c \
+  'echo ready > /w/ready; while ! test -e /w/go; do sleep 0.02; done; cat /s/sub/secret 2>/dev/null && echo REACHED; echo looked' > {p.top}/out &
+while ! test -e {p.top}/work/ready; do sleep 0.02; done
+mount -t tmpfs secret {shared}/sub; echo word > {shared}/sub/secret; touch {p.top}/work/go
+wait
+umount -R {shared}
+"""
+    r = subprocess.run(["unshare", "-m", "/bin/sh", "-c", inner], env=tapsys.clean_env(p.env, "root"), capture_output=True,
+                       text=True, stdin=subprocess.DEVNULL, check=False)
+    out = (p.top / "out").read_text()
+    tap.eq(out, "looked\n", "root: a mount that the host makes later does not show up inside", r.stderr)
+
+
+for who in users():
+    own_programs(who)
+    named_by_the_policy(who)
+    packages(who)
+    system_folders(who)
+    planted_links(who)
+if "root" in users():
+    later_mounts()
+tap.done()
