@@ -91,7 +91,11 @@ static int plan_worker(struct flow *f, struct err *err)
         return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
-    f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
+    const bool own_root = f->spec.mode == JAIL_FULL;
+    f->spec.filter = f->spec.limits.threads
+                         ? own_root ? "python-threads" : "python-threads-landlock"
+                     : own_root ? "python"
+                                : "python-landlock";
     f->spec.program = JAIL_PYTHON;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";

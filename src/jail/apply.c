@@ -90,7 +90,7 @@ static int lock_process(const struct jail_spec *spec, struct err *err)
 static int lock_paths(struct jail_stage *st, struct err *err)
 {
     if (st->spec->kind == JAIL_KIND_TEMPLATE)
-        return jail_landlock_make(st->spec, &st->ruleset, err);
+        return jail_landlock_make(st->spec, st->binds, &st->ruleset, err);
     if (jail_off(st->spec, landlock))
         return 0;
     return jail_landlock_enter(st->ruleset, err);

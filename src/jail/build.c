@@ -137,7 +137,7 @@ static int furnish(struct jail_stage *st)
     if (r < 0)
         return r;
     if (st->spec->kind != JAIL_KIND_TEMPLATE && !jail_off(st->spec, landlock)) {
-        r = jail_landlock_make(st->spec, &st->ruleset, err);
+        r = jail_landlock_make(st->spec, st->binds, &st->ruleset, err);
         if (r < 0) {
             err_layer(err, "filesystem");
             return r;

@@ -1,6 +1,7 @@
 /* The precompiled seccomp filters, one for each worker kind, and what they say of a denied call.
  *
- * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, template.
+ * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, template; with
+ *          -landlock behind it for runs without a root of their own.
  * Gives:   constant arrays to load, and name, layer and reason of the calls they deny.
  * Never:   allocates, or needs libseccomp: the build did the work.
  * Runs in: the launcher, which loads it; the supervisor, which names violations; tests.

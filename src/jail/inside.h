@@ -100,8 +100,8 @@ ERR_MUST_USE int jail_rlimit_tasks(const struct jail_spec *spec, struct err *err
 ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec, struct err *err);
 
 /* landlock.c. The rules are made by the builder, or once by a template; a launcher only enters them. */
-ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset,
-                                    struct err *err);
+ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds,
+                                    int *ret_ruleset, struct err *err);
 ERR_MUST_USE int jail_landlock_enter(int ruleset, struct err *err);
 
 /* fds.c: FDS onto FIRST, FIRST + 1, ..., without close-on-exec. KEEP are descriptors still needed: they

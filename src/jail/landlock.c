@@ -72,11 +72,8 @@ static const struct rule host_root[] = {
 #endif
 };
 
-static int allow(int ruleset, const char *path, uint64_t access, bool optional, struct err *err)
+static int allow_fd(int ruleset, int fd, const char *path, uint64_t access, struct err *err)
 {
-    FD_AUTO fd = open(path, O_PATH | O_CLOEXEC | (optional ? O_NOFOLLOW : 0));
-    if (fd < 0)
-        return optional && errno == ENOENT ? 0 : err_sys(err, "open %s for its rule", path);
     struct stat st;
     if (fstat(fd, &st) < 0)
         return err_sys(err, "stat %s for its rule", path);
@@ -89,7 +86,27 @@ static int allow(int ruleset, const char *path, uint64_t access, bool optional, 
     return 0;
 }
 
-int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset, struct err *err)
+static int allow(int ruleset, const char *path, uint64_t access, bool optional, struct err *err)
+{
+    FD_AUTO fd = open(path, O_PATH | O_CLOEXEC | (optional ? O_NOFOLLOW : 0));
+    if (fd < 0)
+        return optional && errno == ENOENT ? 0 : err_sys(err, "open %s for its rule", path);
+    return allow_fd(ruleset, fd, path, access, err);
+}
+
+/* In a root of its own the bind is where we put it. On the host its name may mean another folder by now: there the
+ * rule is for the descriptor that was checked. */
+static int allow_bind(const struct jail_spec *spec, size_t i, const int *bind_fds, int ruleset,
+                      uint64_t access, struct err *err)
+{
+    const struct jail_bind *b = &spec->binds[i];
+    if (spec->mode == JAIL_LANDLOCK)
+        return allow_fd(ruleset, bind_fds[i], b->source, access, err);
+    return allow(ruleset, jail_off(spec, mount) ? b->source : b->dest, access, false, err);
+}
+
+int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds, int *ret_ruleset,
+                       struct err *err)
 {
     int abi = sys_landlock_abi();
     if (abi < 1)
@@ -124,8 +141,8 @@ int jail_landlock_make(const struct jail_spec *spec, int *ret_ruleset, struct er
                   (rules[i].access == WRITE ? written : rules[i].access) & handled.fs,
                   rules[i].optional, err);
     for (size_t i = 0; i < spec->nbinds && r == 0; i++)
-        r = allow(ruleset, own_root ? spec->binds[i].dest : spec->binds[i].source,
-                  (spec->binds[i].writable ? written : RUN) & handled.fs, false, err);
+        r = allow_bind(spec, i, bind_fds, ruleset,
+                       (spec->binds[i].writable ? written : RUN) & handled.fs, err);
     if (r == 0)
         *ret_ruleset = fd_take(&ruleset);
     return r;

@@ -3,6 +3,7 @@
  * the guest made what is in it, as deep as it liked. */
 #include "jail/outside.h"
 
+#include "base/clock.h"
 #include "sys/fd.h"
 
 #include <dirent.h>
@@ -14,6 +15,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define REMOVE_S 10 /* a guest that lives on could go on making folders for ever */
 
 int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j, char *path,
                       size_t size, struct err *err)
@@ -45,13 +48,17 @@ int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j, ch
     return r < 0 ? err_sys(err, "prepare %s", path) : 0;
 }
 
-/* A folder that its owner closed is opened again. Only folders: a link is never followed, and the
- * guest that could swap one for the other is dead. */
+/* A folder that its owner closed is opened again. By descriptor: whoever lives on may swap a folder for a link, and
+ * chmod by name would follow it. */
 static bool reopen(int dir, const char *name)
 {
     struct stat st;
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-           ((st.st_mode & 0700) == 0700 || fchmodat(dir, name, 0700, 0) == 0);
+    char self[40];
+    FD_AUTO fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return false;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return (st.st_mode & 0700) == 0700 || chmod(self, 0700) == 0;
 }
 
 /* Takes everything directly under DIR away: files are unlinked, folders are moved up to TOP under a
@@ -83,8 +90,9 @@ static bool flatten(int top, int dir, unsigned long *serial)
 void jail_scratch_remove(const char *path)
 {
     unsigned long serial = 0;
+    const uint64_t until = clock_now_ns() + REMOVE_S * CLOCK_NS_PER_S;
     FD_AUTO top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    for (bool more = top >= 0; more;) {
+    for (bool more = top >= 0; more && clock_now_ns() < until;) {
         more = flatten(top, top, &serial); /* what is plain or empty at the top */
         FD_AUTO list = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *d = list < 0 ? NULL : fdopendir(list);

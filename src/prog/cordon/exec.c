@@ -61,7 +61,9 @@ static int plan(const struct exec_options *o, int argc, char **argv, struct flow
     int r = plan_fill(&o->plan, req->house->policy, spec, &req->memory_by, mem, err);
     if (r < 0)
         return r;
-    spec->filter = spec->limits.processes ? "exec-procs" : "exec";
+    spec->filter = spec->mode == JAIL_LANDLOCK ? "exec-landlock"
+                   : spec->limits.processes    ? "exec-procs"
+                                               : "exec";
     if (argc == 0)
         return err_set(err, ERR_USAGE,
                        "no program given; usage: cordon exec [OPTIONS] -- PROGRAM ARGS");
