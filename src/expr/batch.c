@@ -275,7 +275,8 @@ static void block(struct batch *b, size_t first, size_t words)
             continue;
         }
         uint64_t any = 0;
-        union cell *s = top >= 0 ? b->cells[top] : NULL, *t = top > 0 ? b->cells[top - 1] : NULL;
+        /* Of a shorter stack the first: no step reads what is not there. */
+        union cell *s = b->cells[top > 0 ? top : 0], *t = b->cells[top > 1 ? top - 1 : 0];
         switch (op) {
         case FAST_BIT:
             memset(*bit++, i->i ? 0xff : 0, words * sizeof **bit);

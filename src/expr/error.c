@@ -115,10 +115,10 @@ void expr_text_quote(struct expr_text *t, const char *s, size_t len)
     quoted(t, s, len, '"', true);
 }
 
-int expr_fail(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
+void expr_fail_with(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
 {
     if (!err)
-        return (int)status;
+        return;
     va_list ap;
     va_start(ap, fmt);
     err->status = status;
@@ -127,7 +127,6 @@ int expr_fail(struct cordon_error *err, enum cordon_status status, const char *f
     err->hint[0] = 0;
     vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
-    return (int)status;
 }
 
 /* The start of the line that holds AT, and the line's number. */

@@ -122,11 +122,14 @@ static uint32_t binary(struct explainer *x, uint32_t pc, unsigned op, uint32_t i
 
 static void open_join(struct explainer *x, uint32_t target, uint32_t node, bool is_and)
 {
-    struct join *j = x->join_count ? &x->joins[x->join_count - 1] : NULL;
-    if (j && j->target == target && j->is_and == is_and)
-        j->node = combine(x, j->node, node, is_and);
-    else
-        x->joins[x->join_count++] = (struct join){target, node, is_and};
+    if (x->join_count) {
+        struct join *last = &x->joins[x->join_count - 1];
+        if (last->target == target && last->is_and == is_and) {
+            last->node = combine(x, last->node, node, is_and);
+            return;
+        }
+    }
+    x->joins[x->join_count++] = (struct join){target, node, is_and};
 }
 
 static void step(struct explainer *x, uint32_t pc)

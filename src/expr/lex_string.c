@@ -30,7 +30,7 @@ static uint32_t unescape(struct lex *lx, uint32_t at, uint32_t end, int64_t *ret
     const char *p = strchr(from, c);
     uint32_t cp = 0;
     if (p) {
-        *ret_cp = to[p - from];
+        *ret_cp = (unsigned char)to[p - from];
         return 1;
     }
     if (c == '\n' || c == '\r') {
