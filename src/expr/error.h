@@ -20,6 +20,13 @@ void expr_text_str(struct expr_text *t, const char *s);
 void expr_text_repr(struct expr_text *t, const char *s, size_t len);  /* as Python's repr() */
 void expr_text_quote(struct expr_text *t, const char *s, size_t len); /* as JSON */
 size_t expr_text_end(struct expr_text *t); /* terminates, clipping whole characters; returns len */
+/* The most of LEN bytes, at most MAX, that does not end inside a character. */
+size_t expr_text_clip(const char *s, size_t len, size_t max);
+void expr_text_trim(char *s); /* takes away half a character that a cut left at the end */
+
+/* Where characters that repr() shows begin and end, by turns: printable.py. */
+extern const uint32_t expr_printable_edges[];
+extern const size_t expr_printable_count;
 
 /* ERR may be NULL. */
 void expr_fail_with(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
