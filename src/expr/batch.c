@@ -432,7 +432,7 @@ int batch_run(const struct batch_kernels *kernels, const struct cordon_program *
     bool typed = column_kinds(&b, kinds) && fast_make(p, kinds, &area, &b.code) && match_texts(&b);
     b.scratch = area.base + area.used;
     b.scratch_len = area.cap - area.used;
-    if (b.scratch_len < p->certificate.scratch)
+    if (b.scratch_len < cordon_scratch_size(p) - EXPR_SCRATCH_EXTRA)
         return expr_fail(err, CORDON_MEMORY, "the memory given is too small for a batch");
     size_t done = 0;
     while (typed && rows - done >= 64) {

@@ -69,6 +69,7 @@ struct cordon_program {
     bool fast_wide;                      /* it reads others too */
     bool fast_plain;                     /* no value stack */
     uint64_t uses[CORDON_KEYS_MAX / 64]; /* bit per slot */
+    uint64_t scratch; /* bytes of results of any run, also over contexts off their schema */
     struct cordon_certificate certificate;
 };
 
