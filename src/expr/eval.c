@@ -55,11 +55,12 @@ int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
         return expr_fail(run->err, CORDON_MEMORY,
                          "the scratch memory is too small for this evaluation");
     struct expr_value *top = run->stack + run->height; /* one past the last */
+    struct expr_value *highest = run->stack + run->highest;
+    uint32_t steps = run->steps;
     for (uint32_t pc = run->pc;; pc++) {
         const struct expr_insn *i = &p->code[pc];
-        if (top - run->stack > run->highest)
-            run->highest = (uint32_t)(top - run->stack);
-        run->steps++;
+        highest = top > highest ? top : highest;
+        steps++;
         struct expr_value out = expr_none();
         bool holds;
         int r = 0;
@@ -129,14 +130,18 @@ int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
             break;
         default: /* OP_RETURN: the verifier lets no other through */
             *ret = top[-1];
+            run->steps = steps;
+            run->highest = (uint32_t)(highest - run->stack);
             return 0;
         }
         if (__builtin_expect(r != 0, 0)) {
             if (r == CORDON_UNREAD) { /* this instruction runs again */
                 run->pc = pc;
                 run->height = (uint32_t)(top - run->stack) - 1;
-                run->steps--;
+                steps--;
             }
+            run->steps = steps;
+            run->highest = (uint32_t)(highest - run->stack);
             *ret_pc = pc;
             return r;
         }

@@ -16,15 +16,19 @@
 
 struct node {
     uint32_t left, right; /* NONE for a leaf; right NONE for `not` */
-    bool is_and, use_left, use_right;
+    bool is_and : 1, use_left : 1, use_right : 1;
     int8_t truth; /* 1, 0, or -1: raises */
     uint8_t raised;
-    bool in_tree;  /* joined by and, or, not to the root; operands of a leaf are not */
-    uint8_t text;  /* of a leaf in the tree: its number among the texts that differ */
-    int8_t known;  /* its truth when only some leaves are known, or UNKNOWN */
     uint32_t cost; /* leaves in the cheapest set */
     struct expr_span span;
     struct expr_value value;
+};
+
+/* What is asked of a node when sets of leaves are tried. */
+struct trial {
+    bool in_tree; /* joined by and, or, not to the root; operands of a leaf are not */
+    uint8_t text; /* of a leaf: its number among the texts that differ */
+    int8_t known; /* its truth when only the leaves of a set are known, or UNKNOWN */
 };
 
 struct join {
@@ -37,7 +41,8 @@ struct explainer {
     const struct cordon_ctx *c;
     struct expr_run run;
     struct node *nodes;
-    uint32_t *stack; /* of nodes */
+    struct trial *trials; /* one a node; filled only where a leaf may stand twice */
+    uint32_t *stack;      /* of nodes */
     struct join *joins;
     uint32_t count, height, join_count;
 };
@@ -233,17 +238,18 @@ static uint32_t number_texts(struct explainer *x, uint32_t root, uint32_t *list,
                              uint32_t *ret_count, uint32_t first[TEXTS_MAX])
 {
     uint32_t texts = 0, leaves = 0, count = 0;
-    x->nodes[root].in_tree = true;
+    memset(x->trials, 0, (root + 1) * sizeof *x->trials);
+    x->trials[root].in_tree = true;
     for (uint32_t i = root + 1; i--;) { /* a node stands behind its operands */
         const struct node *n = &x->nodes[i];
-        if (n->in_tree && n->left != NONE)
-            x->nodes[n->left].in_tree = true;
-        if (n->in_tree && n->right != NONE)
-            x->nodes[n->right].in_tree = true;
+        if (x->trials[i].in_tree && n->left != NONE)
+            x->trials[n->left].in_tree = true;
+        if (x->trials[i].in_tree && n->right != NONE)
+            x->trials[n->right].in_tree = true;
     }
     for (uint32_t i = 0; i <= root; i++) {
-        struct node *n = &x->nodes[i];
-        if (!n->in_tree)
+        const struct node *n = &x->nodes[i];
+        if (!x->trials[i].in_tree)
             continue;
         list[count++] = i;
         if (n->left != NONE || is_constant(n))
@@ -255,36 +261,38 @@ static uint32_t number_texts(struct explainer *x, uint32_t root, uint32_t *list,
             return 0;
         if (t == texts)
             first[texts++] = i;
-        n->text = (uint8_t)t;
+        x->trials[i].text = (uint8_t)t;
         leaves++;
     }
     *ret_count = count;
     return leaves > texts ? texts : 0;
 }
 
-/* What `and` and `or` come to when L and R are known as far as they are. */
-static int8_t joined(const struct node *l, const struct node *r, int8_t stop)
+/* What the `and` or `or` N comes to when its operands are known as far as they are. */
+static int8_t joined(const struct explainer *x, const struct node *n)
 {
-    if (l->known == UNKNOWN)
-        return l->truth >= 0 && r->known == stop ? stop : UNKNOWN;
-    return l->known == stop || l->known < 0 ? l->known : r->known;
+    int8_t l = x->trials[n->left].known, r = x->trials[n->right].known, stop = !n->is_and;
+    if (l == UNKNOWN) /* what does not raise may be anything else */
+        return x->nodes[n->left].truth >= 0 && r == stop ? stop : UNKNOWN;
+    return l == stop || l < 0 ? l : r;
 }
 
 /* What the tree comes to when only the leaves whose text is in SET are known. */
 static int8_t known_by(struct explainer *x, const uint32_t *list, uint32_t count, uint64_t set)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct node *n = &x->nodes[list[i]];
-        if (n->left == NONE)
-            n->known = is_constant(n) || set >> n->text & 1 ? n->truth : UNKNOWN;
-        else if (n->right == NONE)
-            n->known = (int8_t)(x->nodes[n->left].known == 0   ? 1
-                                : x->nodes[n->left].known == 1 ? 0
-                                                               : x->nodes[n->left].known);
-        else
-            n->known = joined(&x->nodes[n->left], &x->nodes[n->right], n->is_and ? 0 : 1);
+        const struct node *n = &x->nodes[list[i]];
+        struct trial *t = &x->trials[list[i]];
+        if (n->left == NONE) {
+            t->known = is_constant(n) || set >> t->text & 1 ? n->truth : UNKNOWN;
+        } else if (n->right == NONE) {
+            int8_t k = x->trials[n->left].known;
+            t->known = k == 0 || k == 1 ? !k : k;
+        } else {
+            t->known = joined(x, n);
+        }
     }
-    return x->nodes[list[count - 1]].known;
+    return x->trials[list[count - 1]].known;
 }
 
 /* The smallest set of texts, of fewer than COUNT, that forces the answer; 0 if none was found. */
@@ -306,11 +314,11 @@ static uint64_t smaller_set(struct explainer *x, const uint32_t *list, uint32_t 
 }
 
 /* Leaves that stand twice: whether fewer than COUNT of them are enough. Gives how many there are. */
-static size_t shrink(struct explainer *x, uint32_t root, uint32_t *list, struct cordon_reason *out,
-                     size_t count)
+static __attribute__((noinline)) size_t shrink(struct explainer *x, uint32_t root, uint32_t *list,
+                                               struct cordon_reason *out, size_t count)
 {
     uint32_t first[TEXTS_MAX], nodes = 0;
-    uint32_t texts = count > 1 ? number_texts(x, root, list, &nodes, first) : 0;
+    uint32_t texts = number_texts(x, root, list, &nodes, first);
     uint64_t set = texts ? smaller_set(x, list, nodes, texts, count) : 0;
     if (set == 0)
         return count;
@@ -325,7 +333,8 @@ size_t cordon_explain_size(const struct cordon_program *p)
 {
     /* an instruction makes at most two nodes: a link of a chain, and its join */
     size_t n = (size_t)p->count * 2 + 2;
-    return n * (sizeof(struct node) + 2 * sizeof(uint32_t) + sizeof(struct join)) +
+    return n * (sizeof(struct node) + sizeof(struct trial) + 2 * sizeof(uint32_t) +
+                sizeof(struct join)) +
            ((size_t)p->count + 1) * sizeof(struct cordon_reason) + cordon_scratch_size(p) + 256;
 }
 
@@ -339,10 +348,11 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
     x.nodes = expr_area_take(&area, n * sizeof *x.nodes);
     x.stack = expr_area_take(&area, n * sizeof *x.stack);
     x.joins = expr_area_take(&area, n * sizeof *x.joins);
+    x.trials = expr_area_take(&area, n * sizeof *x.trials);
     uint32_t *todo = expr_area_take(&area, n * sizeof *todo);
     *ret_count = 0;
     *ret_reasons = reasons;
-    if (!reasons || !x.nodes || !x.stack || !x.joins || !todo)
+    if (!reasons || !x.nodes || !x.trials || !x.stack || !x.joins || !todo)
         return -1;
     int answer = expr_test_exact(p, c, area.base + area.used, area.cap - area.used);
     x.run = expr_run_of(area.base + area.used, area.cap - area.used, NULL);
@@ -365,7 +375,9 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
         *ret_count = 1;
         return answer;
     }
-    *ret_count = shrink(&x, root, todo, reasons, collect(&x, root, todo, reasons));
+    *ret_count = collect(&x, root, todo, reasons);
+    if (*ret_count > 1 && p->reads_twice) /* else no leaf stands twice: each reads a slot */
+        *ret_count = shrink(&x, root, todo, reasons, *ret_count);
     return answer;
 }
 

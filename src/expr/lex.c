@@ -86,6 +86,10 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
     uint32_t next;
     unsigned column = 0, continued = 0;
     *ret_line = false;
+    while (lx->mid_line && lx->at < lx->len && lx->s[lx->at] == ' ')
+        lx->at++;
+    if (lx->mid_line && lx->at < lx->len && lx->s[lx->at] > '#' && lx->s[lx->at] != '\\')
+        return 0; /* nearly always */
     for (;;) {
         unsigned char c = lx->at < lx->len ? (unsigned char)lx->s[lx->at] : 0;
         if (c && c < 128 && class_of[c] & C_SPACE) {

@@ -106,9 +106,9 @@ static bool prefix_of(const char *s, uint32_t len, bool *ret_raw, const char **r
         char letters[3];
         bool raw;
         const char *foreign; /* the type outside the language that such a literal has */
-    } known[] = {{"", false, NULL},         {"r", true, NULL},         {"u", false, NULL},
-                 {"b", false, "bytes"},     {"br", true, "bytes"},     {"rb", true, "bytes"},
-                 {"f", false, "JoinedStr"}, {"fr", true, "JoinedStr"}, {"rf", true, "JoinedStr"}};
+    } known[] = {{"r", true, NULL},         {"u", false, NULL},       {"b", false, "bytes"},
+                 {"br", true, "bytes"},     {"rb", true, "bytes"},    {"f", false, "JoinedStr"},
+                 {"fr", true, "JoinedStr"}, {"rf", true, "JoinedStr"}};
     char lower[3] = {0};
     for (uint32_t i = 0; i < len && i < 2; i++)
         lower[i] = (char)(s[i] | 32);
@@ -124,9 +124,9 @@ static bool prefix_of(const char *s, uint32_t len, bool *ret_raw, const char **r
 /* PREFIX letters were read; lx->at is at the quote. */
 int lex_string(struct lex *lx, uint32_t prefix, struct lex_token *t)
 {
-    bool raw;
-    const char *foreign;
-    if (!prefix_of(lx->s + t->start, prefix, &raw, &foreign)) {
+    bool raw = false;
+    const char *foreign = NULL;
+    if (prefix && !prefix_of(lx->s + t->start, prefix, &raw, &foreign)) {
         t->kind = T_NAME; /* a name that a string follows: the parser says so */
         return 0;
     }

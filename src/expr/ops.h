@@ -15,6 +15,8 @@
 
 enum expr_arith { ARITH_ADD, ARITH_SUB, ARITH_MUL, ARITH_DIV };
 enum expr_cmp { CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQ, CMP_NE };
+/* What becomes of a truth: it stands for itself, or joins the one before it. */
+enum expr_join { JOIN_PUSH, JOIN_AND, JOIN_OR };
 
 struct expr_run {
     struct expr_area area;    /* results that do not fit a value */

@@ -282,7 +282,7 @@ static int subscript(struct parser *ps, uint32_t start)
     int slot = v.kind == K_STR ? expr_schema_slot(ps->p->schema, v.s, v.len) : -1;
     if (slot < 0)
         return refuse_key(&ps->lx, ps->p->schema, &key, &v);
-    ps->p->uses[slot / 64] |= 1ULL << (slot % 64);
+    expr_use(ps->p, (uint32_t)slot);
     ps->operand[ps->values++] = (struct expr_span){start, end};
     return emit(ps, OP_SLOT, (uint32_t)slot, 0, (struct expr_span){start, end});
 }

@@ -1,5 +1,5 @@
-/* Every set of kernels that this processor can run against the plain loops, and the batch over each
- * of them against row-by-row evaluation. */
+/* Every set of kernels that this processor can run, row by row against the plain operators, and the
+ * batch over each of them against row-by-row evaluation. */
 #include "base/tap.h"
 #include "expr/batch.h"
 #include "expr/kernels.h"
@@ -15,6 +15,15 @@ static uint64_t rnd(void)
     state ^= state >> 7;
     state ^= state << 17;
     return state * 0x2545F4914F6CDD1DULL;
+}
+
+/* Row R of BITS, joined with TRUTH the plain way. */
+static void put(uint64_t *bits, size_t r, bool truth, enum expr_join how)
+{
+    uint64_t bit = 1ULL << (r % 64);
+    bool was = bits[r / 64] & bit;
+    bool is = how == JOIN_PUSH ? truth : how == JOIN_AND ? was && truth : was || truth;
+    bits[r / 64] = is ? bits[r / 64] | bit : bits[r / 64] & ~bit;
 }
 
 static void kernels(const struct batch_kernels *k)
@@ -35,15 +44,29 @@ static void kernels(const struct batch_kernels *k)
             double c = round % 7 ? (double)(rnd() & 7) : NAN;
             int64_t n = round % 3 ? (int64_t)(rnd() & 7) - 4 : i[rnd() % 64];
             uint8_t u = (uint8_t)(round % 2 ? rnd() & 3 : rnd());
-            k->floats(f, WORDS, (enum expr_cmp)op, c, got);
-            kernels_scalar.floats(f, WORDS, (enum expr_cmp)op, c, want);
+            enum expr_join how = (enum expr_join)(rnd() % 3);
+            uint64_t before[WORDS];
+            for (size_t w = 0; w < WORDS; w++)
+                before[w] = rnd();
+#define BEFORE memcpy(got, before, sizeof got), memcpy(want, before, sizeof want)
+            BEFORE;
+            k->floats(f, WORDS, (enum expr_cmp)op, c, how, got);
+            for (size_t r = 0; r < WORDS * 64; r++)
+                put(want, r, expr_holds_double((enum expr_cmp)op, f[r], c), how);
             floats = floats && memcmp(got, want, sizeof got) == 0;
-            k->ints(i, WORDS, (enum expr_cmp)op, n, got);
-            kernels_scalar.ints(i, WORDS, (enum expr_cmp)op, n, want);
+            BEFORE;
+            k->ints(i, WORDS, (enum expr_cmp)op, n, how, got);
+            for (size_t r = 0; r < WORDS * 64; r++)
+                put(want, r, expr_holds((enum expr_cmp)op, (i[r] > n) - (i[r] < n)), how);
             ints = ints && memcmp(got, want, sizeof got) == 0;
-            k->bytes(b, WORDS, (enum expr_cmp)op, u, got);
-            kernels_scalar.bytes(b, WORDS, (enum expr_cmp)op, u, want);
-            bytes = bytes && memcmp(got, want, sizeof got) == 0;
+            BEFORE;
+            k->bytes(b, WORDS, u, op & 1, how, got);
+            uint8_t most = 0;
+            for (size_t r = 0; r < WORDS * 64; r++) {
+                put(want, r, (b[r] == u) != (op & 1), how);
+                most = b[r] > most ? b[r] : most;
+            }
+            bytes = bytes && memcmp(got, want, sizeof got) == 0 && k->greatest(b, WORDS) == most;
         }
     }
     tap_ok(floats, "%s: floats", k->name);
@@ -65,6 +88,9 @@ static const char *const programs[] = {
     "ctx['n'] > ctx['a']",
     "True",
     "ctx['b'] == 'nowhere' or ctx['p'] == 1",
+    "ctx['a'] < 0.5 and ctx['b'] != 'low' or ctx['b'] == 'mid' and ctx['p'] < 2",
+    "(ctx['b'] == 'low' or ctx['b'] == 'mid') and (ctx['b'] != 'high' or not ctx['p'])",
+    "ctx['b'] != 'nowhere' and ctx['n'] > 1 and ctx['b'] == 'nowhere'",
 };
 
 static void whole(const struct batch_kernels *k)

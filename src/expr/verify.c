@@ -30,7 +30,6 @@ struct join {
 
 struct checker {
     struct cordon_program *p;
-    bool any; /* whether slots may hold anything, or what their schema says */
     struct shape *stack;
     struct join *joins;
     uint32_t height, count, room;
@@ -64,11 +63,8 @@ static struct shape shape_const(const struct expr_value *v)
     return s;
 }
 
-static struct shape shape_slot(const struct cordon_schema *sc, const struct expr_key *k, bool any)
+static struct shape shape_slot(const struct cordon_schema *sc, const struct expr_key *k)
 {
-    if (any)
-        return (struct shape){
-            .types = TYPE_ANY, .bits = CORDON_BITS_MAX, .text = CORDON_STRING_MAX};
     struct shape s = {.types = (uint8_t)(k->types | (k->required ? 0 : TYPE_BIT(CORDON_NONE)))};
     if (k->types & T_TRUTH)
         s.bits = 1;
@@ -277,7 +273,7 @@ static const char *step(struct checker *k, uint32_t pc)
         if (op == OP_CONST ? i->arg >= k->p->konst_count : i->slot >= k->p->schema->count || i->arg)
             return "no such constant or slot";
         *top = op == OP_CONST ? shape_const(&k->p->konst[i->arg])
-                              : shape_slot(k->p->schema, &k->p->schema->keys[i->slot], k->any);
+                              : shape_slot(k->p->schema, &k->p->schema->keys[i->slot]);
         k->height++;
         return NULL;
     }
@@ -329,71 +325,65 @@ static const char *step(struct checker *k, uint32_t pc)
     return NULL;
 }
 
-/* The pass itself: K's certificate, apart from what is counted in K. */
-static int walk(struct checker *k, struct cordon_error *err)
+/* Bytes of results that any run can take, whatever its context holds: the most that each instruction
+ * can, all of them run. Types are not followed here, but for `x + 1`, which concatenates nothing. */
+static uint64_t most_scratch(const struct cordon_program *p, uint32_t stack)
 {
-    struct cordon_program *p = k->p;
-    uint32_t highest = 0;
-    k->height = k->count = 0;
-    k->work = k->scratch = 0;
-    *k->c = (struct cordon_certificate){.steps = p->count, .conforming = true};
-    for (uint32_t pc = 0;; pc++) {
-        for (; k->count && k->joins[k->count - 1].target == pc; k->count--) {
-            struct join *j = &k->joins[k->count - 1];
-            if (k->height != j->floor + 1)
-                return broken(k, pc, "the two ways to it leave different stacks", err);
-            k->stack[k->height - 1] = either(&j->left, &k->stack[k->height - 1]);
-        }
-        if (pc + 1 >= p->count)
-            break;
-        const char *rule = step(k, pc);
-        if (rule)
-            return broken(k, pc, rule, err);
-        highest = greater(highest, k->height);
+    const uint64_t limbs_max = CORDON_BITS_MAX / 64 + 8, ints = limbs_max * 8 + 16,
+                   quotient = 3 * limbs_max * 8 + 16, text = CORDON_STRING_MAX + 16;
+    uint64_t sum = (uint64_t)stack * sizeof(struct expr_value) + 64;
+    for (uint32_t pc = 0; pc < p->count; pc++) {
+        const struct expr_insn *i = &p->code[pc];
+        if (i->op == OP_ADD || i->op == OP_MUL)
+            sum += i->op == OP_ADD && i[-1].op == OP_CONST && p->konst[i[-1].arg].kind != K_STR
+                       ? ints
+                       : text;
+        else if (i->op == OP_SUB || i->op == OP_DIV)
+            sum += i->op == OP_SUB ? ints : quotient;
+        else if (i->op == OP_NEG)
+            sum += 16;
     }
-    if (p->count == 0 || p->code[p->count - 1].op != OP_RETURN || k->height != 1 || k->count)
-        return broken(k, p->count, "the program does not end with one value", err);
-    const struct expr_insn *last = &p->code[p->count - 1];
-    if (last->zero || last->slot || last->arg)
-        return broken(k, p->count - 1, "a field that must be zero is not", err);
-    k->c->types = k->stack[0].types;
-    k->c->stack = highest;
-    k->scratch += (uint64_t)highest * sizeof(struct expr_value) + 64;
-    return 0;
-}
-
-static bool computes(const struct cordon_program *p)
-{
-    for (uint32_t pc = 0; pc < p->count; pc++)
-        if (p->code[pc].op >= OP_ADD && p->code[pc].op <= OP_NEG)
-            return true;
-    return false;
+    return sum < CORDON_SCRATCH_MAX ? sum : CORDON_SCRATCH_MAX;
 }
 
 int expr_verify(struct cordon_program *p, struct expr_area *area, struct cordon_error *err)
 {
     size_t mark = area->used;
     struct checker k = {.p = p, .c = &p->certificate};
-    struct cordon_certificate loose;
+    uint32_t highest = 0;
     k.room = p->count < CORDON_PENDING_MAX + 2 ? p->count : CORDON_PENDING_MAX + 2;
     k.stack = expr_area_take(area, (k.room + 1) * sizeof *k.stack);
     k.joins = expr_area_take(area, (k.room + 1) * sizeof *k.joins);
     if (!k.stack || !k.joins)
         return expr_fail(err, CORDON_MEMORY, "the memory given is too small to verify this");
-    int r = walk(&k, err);
-    if (r)
-        return r;
+    *k.c = (struct cordon_certificate){.steps = p->count, .conforming = true};
+    for (uint32_t pc = 0;; pc++) {
+        for (; k.count && k.joins[k.count - 1].target == pc; k.count--) {
+            struct join *j = &k.joins[k.count - 1];
+            if (k.height != j->floor + 1)
+                return broken(&k, pc, "the two ways to it leave different stacks", err);
+            k.stack[k.height - 1] = either(&j->left, &k.stack[k.height - 1]);
+        }
+        if (pc + 1 >= p->count)
+            break;
+        const char *rule = step(&k, pc);
+        if (rule)
+            return broken(&k, pc, rule, err);
+        highest = greater(highest, k.height);
+    }
+    if (p->count == 0 || p->code[p->count - 1].op != OP_RETURN || k.height != 1 || k.count)
+        return broken(&k, p->count, "the program does not end with one value", err);
+    const struct expr_insn *last = &p->code[p->count - 1];
+    if (last->zero || last->slot || last->arg)
+        return broken(&k, p->count - 1, "a field that must be zero is not", err);
+    k.c->types = k.stack[0].types;
+    k.c->stack = highest;
+    k.scratch += (uint64_t)highest * sizeof(struct expr_value) + 64;
     if (k.work > CORDON_WORK_MAX || k.scratch > CORDON_SCRATCH_MAX)
         raise(&k, CORDON_LIMIT);
     k.c->work = k.work < CORDON_WORK_MAX ? k.work : CORDON_WORK_MAX;
     k.c->scratch = k.scratch < CORDON_SCRATCH_MAX ? k.scratch : CORDON_SCRATCH_MAX;
-    /* the memory of a run must do for any context, so it is counted again without the schema; a
-     * program that computes nothing needs only its stack */
-    k.any = true;
-    k.c = &loose;
-    if (computes(p))
-        r = walk(&k, err);
-    p->scratch = k.scratch < CORDON_SCRATCH_MAX ? k.scratch : CORDON_SCRATCH_MAX;
+    p->scratch = most_scratch(p, highest);
     area->used = mark;
-    return r;
+    return 0;
 }
