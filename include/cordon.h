@@ -22,7 +22,7 @@ extern "C" {
 /* ---- limits: input beyond one of these is refused by its name ---- */
 #define CORDON_SOURCE_MAX  65536u    /* bytes of one condition */
 #define CORDON_NODES_MAX   32768u    /* instructions of one program */
-#define CORDON_NESTING_MAX 200u      /* parentheses inside each other, as in CPython */
+#define CORDON_NESTING_MAX 200u      /* brackets inside each other, as in CPython */
 #define CORDON_PENDING_MAX 1000u     /* operators that wait for their right operand */
 #define CORDON_DIGITS_MAX  4300u     /* digits of a decimal literal, as in CPython */
 #define CORDON_BITS_MAX    262144u   /* bits of one integer, read or computed */
