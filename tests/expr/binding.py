@@ -1,6 +1,7 @@
 """The Python module, as the seed uses it. binding.py BUILD. TAP on stdout."""
 import logging
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -149,6 +150,7 @@ for _ in range(200000):
     f(big)
 for _ in range(20000):
     validate_condition("foo(")
-tap(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20000, "no memory is lost in 220000 calls")
+if "LD_PRELOAD" not in os.environ:  # the sanitizers keep what was released, to see whether it is used
+    tap(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20000, "no memory is lost in 220000 calls")
 print(f"1..{count}")
 sys.exit(failures > 0)
