@@ -354,7 +354,7 @@ static int memory_init(const Condition *self, Memory *m)
     m->scratch_size = most < SCRATCH_FIRST ? most : SCRATCH_FIRST;
     m->ctx = PyMem_Malloc(self->ctx_size);
     m->scratch = PyMem_Malloc(m->scratch_size);
-    m->held = PyMem_Calloc(self->slot_count + 1, sizeof *m->held);
+    m->held = PyMem_Calloc(self->slot_count + 1, sizeof(void *));
     if (m->ctx && m->scratch && m->held)
         return 0;
     memory_done(m);

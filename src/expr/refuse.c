@@ -188,7 +188,7 @@ static void look_inside(struct inside *in, const struct lex_token *t)
 void refuse_enclosing(struct lex *from, const uint32_t *open, uint32_t count)
 {
     struct lex lx = *from;
-    struct inside level[CORDON_NESTING_MAX];
+    struct inside level[CORDON_NESTING_MAX] = {0};
     struct lex_token t;
     struct outer found = {0};
     uint32_t depth = 0, start = 0;
