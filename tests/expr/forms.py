@@ -39,20 +39,20 @@ def tap(good, name, *details):
 
 
 def in_language(tree):
-    for n in ast.walk(tree):
+    todo = [tree]
+    while todo:
+        n = todo.pop()
         if isinstance(n, ast.Subscript):
-            if not (isinstance(n.value, ast.Name) and n.value.id == "ctx" and isinstance(n.slice, ast.Constant)
-                    and n.slice.value in ("k", "\u03bb")):
-                return False
-        elif isinstance(n, ast.Name):
-            if n.id != "ctx":
+            if not (isinstance(n.value, ast.Name) and n.value.id == "ctx" and isinstance(n.slice, ast.Constant) and n.slice.value in ("k", "\u03bb")):
                 return False
         elif isinstance(n, ast.Constant):
             if type(n.value) not in (int, float, str, bool, type(None)):
                 return False
             if type(n.value) is str and not n.value.isascii() and any(ord(c) in SURROGATES for c in n.value):
                 return False
-        elif not isinstance(n, NODES):
+        elif isinstance(n, NODES):
+            todo.extend(ast.iter_child_nodes(n))
+        else:
             return False
     return True
 
