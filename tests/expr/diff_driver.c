@@ -171,7 +171,9 @@ static bool same_value(const struct cordon_value *a, const struct cordon_value *
         return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
     if (a->words)
         return a->len == b->len && memcmp(a->words, b->words, a->len * 8) == 0;
-    return a->type == CORDON_FLOAT ? memcmp(&a->f, &b->f, 8) == 0 : a->i == b->i;
+    if (a->type == CORDON_FLOAT) /* one NaN is as good as another, one zero is not */
+        return memcmp(&a->f, &b->f, 8) == 0 || (a->f != a->f && b->f != b->f);
+    return a->i == b->i;
 }
 
 /* The same with each value handed over only when it is asked for: once, and never an unused one. */
