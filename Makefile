@@ -45,6 +45,8 @@ audit-kill: build	## writers of the audit killed KILLS=1000 times at random inst
 
 # COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
 expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)
+	@nice -n 10 /usr/bin/python3 tests/expr/forms.py build --long
+	@nice -n 10 /usr/bin/python3 tests/expr/hostile.py build --rounds $$(($(COUNT) / 500 + 100)) --seed $(SEED)
 	@nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) / 2)) --seed $(SEED)1 & \
 	 first=$$!; \
 	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define CONTEXTS 1024
@@ -132,49 +133,128 @@ static double run_sqlite(void)
     return (now() - t) / (double)(rounds * CONTEXTS);
 }
 
-static double run_batch(void)
+/* Columns of ROWS rows, in memory as numpy takes it: malloc, and huge pages for what is 4 MB or more. */
+struct columns {
+    size_t rows, rounds;
+    double *a;
+    int64_t *n;
+    uint8_t *b;
+    uint64_t *truth, *errors;
+};
+
+static void *column(size_t size)
 {
-    static double *a;
-    static int64_t *n;
-    static uint8_t *b;
-    static uint64_t *truth, *errors;
-    static char mem[1 << 18];
-    struct cordon_error err;
-    if (!a) {
-        a = malloc(ROWS * sizeof *a);
-        n = malloc(ROWS * sizeof *n);
-        b = malloc(ROWS);
-        truth = malloc(ROWS / 8);
-        errors = malloc(ROWS / 8);
-        if (!a || !n || !b || !truth || !errors)
-            exit(2);
-        for (size_t i = 0; i < ROWS; i++) {
-            a[i] = drand48();
-            n[i] = lrand48() % 8;
-            b[i] = (uint8_t)(lrand48() % 3);
-        }
-        memset(truth, 0, ROWS / 8);
-        memset(errors, 0, ROWS / 8);
+    char *p = malloc(size);
+    if (!p)
+        exit(2);
+    if (size >= 4u << 20) {
+        size_t skip = 4096 - (uintptr_t)p % 4096;
+        madvise(p + skip, size - skip, MADV_HUGEPAGE);
     }
-    struct cordon_column columns[3] = {{.kind = CORDON_COL_FLOAT, .data = a},
+    memset(p, 0, size);
+    return p;
+}
+
+static void fill(struct columns *c)
+{
+    if (c->a)
+        return;
+    c->a = column(c->rows * sizeof *c->a);
+    c->n = column(c->rows * sizeof *c->n);
+    c->b = column(c->rows);
+    c->truth = column(c->rows / 8);
+    c->errors = column(c->rows / 8);
+    for (size_t i = 0; i < c->rows; i++) {
+        c->a[i] = drand48();
+        c->n[i] = lrand48() % 8;
+        c->b[i] = (uint8_t)(lrand48() % 3);
+    }
+}
+
+static double time_batch(struct columns *c)
+{
+    static void *mem;
+    struct cordon_error err;
+    fill(c);
+    if (!mem && !(mem = malloc(cordon_batch_size(program))))
+        exit(2);
+    struct cordon_column columns[3] = {{.kind = CORDON_COL_FLOAT, .data = c->a},
                                        {.kind = CORDON_COL_DICT8,
-                                        .data = b,
+                                        .data = c->b,
                                         .dict = words,
                                         .dict_len = word_lens,
                                         .dict_count = 3},
-                                       {.kind = CORDON_COL_INT, .data = n}};
+                                       {.kind = CORDON_COL_INT, .data = c->n}};
     double t = now();
-    if (cordon_batch(program, columns, ROWS, mem, sizeof mem, truth, errors, &err)) {
-        fprintf(stderr, "%s\n", err.message);
-        exit(2);
-    }
+    for (size_t k = 0; k < c->rounds; k++)
+        if (cordon_batch(program, columns, c->rows, mem, cordon_batch_size(program), c->truth,
+                         c->errors, &err)) {
+            fprintf(stderr, "%s\n", err.message);
+            exit(2);
+        }
     t = now() - t;
-    for (size_t i = 0; i < ROWS; i += 997) {
-        struct record r = {a[i], b[i], n[i]};
-        if ((truth[i / 64] >> (i % 64) & 1) != (uint64_t)by_hand(&r) || errors[i / 64])
+    for (size_t i = 0; i < c->rows; i += 997) {
+        struct record r = {c->a[i], c->b[i], c->n[i]};
+        if ((c->truth[i / 64] >> (i % 64) & 1) != (uint64_t)by_hand(&r) || c->errors[i / 64])
             exit(2);
     }
-    return t / ROWS;
+    return t / (double)(c->rows * c->rounds);
+}
+
+/* What the machine takes to read a column and do nothing with it. */
+typedef uint64_t lane __attribute__((vector_size(16), aligned(8), may_alias));
+
+static uint64_t read_column(const void *data, size_t size)
+{
+    const lane *p = data;
+    lane a = {0}, b = {0}, c = {0}, d = {0};
+    for (size_t i = 0; i + 8 <= size / sizeof *p; i += 8) {
+        a ^= p[i] ^ p[i + 4];
+        b ^= p[i + 1] ^ p[i + 5];
+        c ^= p[i + 2] ^ p[i + 6];
+        d ^= p[i + 3] ^ p[i + 7];
+    }
+    a ^= b ^ c ^ d;
+    return a[0] ^ a[1];
+}
+
+/* Reads the same bytes, in blocks of the three columns by turns as the batch does. */
+static double time_read(struct columns *c)
+{
+    const size_t block = 512;
+    uint64_t x = 0;
+    fill(c);
+    double t = now();
+    for (size_t k = 0; k < c->rounds; k++)
+        for (size_t at = 0; at < c->rows; at += block)
+            x ^= read_column(c->a + at, block * 8) ^ read_column(c->b + at, block) ^
+                 read_column(c->n + at, block * 8);
+    t = now() - t;
+    sink = (long)x;
+    return t / (double)(c->rows * c->rounds);
+}
+
+static struct columns large = {.rows = ROWS, .rounds = 1},
+                      small = {.rows = 32768, .rounds = ROWS / 32768};
+
+static double run_batch(void)
+{
+    return time_batch(&large);
+}
+
+static double run_batch_cached(void)
+{
+    return time_batch(&small);
+}
+
+static double run_read(void)
+{
+    return time_read(&large);
+}
+
+static double run_read_cached(void)
+{
+    return time_read(&small);
 }
 
 int main(void)
@@ -182,9 +262,11 @@ int main(void)
     static const struct {
         const char *name;
         double (*run)(void);
-    } runs[] = {{"hand", run_hand},       {"cordon", run_cordon},   {"eval", run_eval},
-                {"compile", run_compile}, {"explain", run_explain}, {"sqlite", run_sqlite},
-                {"batch", run_batch}};
+    } runs[] = {{"hand", run_hand},       {"cordon", run_cordon},
+                {"eval", run_eval},       {"compile", run_compile},
+                {"explain", run_explain}, {"sqlite", run_sqlite},
+                {"batch", run_batch},     {"batch_cached", run_batch_cached},
+                {"read", run_read},       {"read_cached", run_read_cached}};
     struct cordon_error err;
     char line[64];
     srand48(1);

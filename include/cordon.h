@@ -22,7 +22,7 @@ extern "C" {
 /* ---- limits: input beyond one of these is refused by its name ---- */
 #define CORDON_SOURCE_MAX  65536u    /* bytes of one condition */
 #define CORDON_NODES_MAX   32768u    /* instructions of one program */
-#define CORDON_NESTING_MAX 200u      /* parentheses inside each other, as in CPython */
+#define CORDON_NESTING_MAX 200u      /* brackets inside each other, as in CPython */
 #define CORDON_PENDING_MAX 1000u     /* operators that wait for their right operand */
 #define CORDON_DIGITS_MAX  4300u     /* digits of a decimal literal, as in CPython */
 #define CORDON_BITS_MAX    262144u   /* bits of one integer, read or computed */
@@ -50,6 +50,7 @@ enum cordon_status {
     CORDON_SCHEMA,   /* SchemaError: a schema that makes no sense */
     CORDON_BYTECODE, /* BytecodeError: a saved program that does not verify */
     CORDON_MEMORY,   /* MemoryError: the memory given is smaller than the _size() function says */
+    CORDON_UNREAD,   /* UnreadError: a slot set by cordon_ctx_unread was reached */
 };
 
 #define CORDON_MESSAGE_MAX 2048
@@ -140,6 +141,10 @@ CORDON_API bool cordon_ctx_str(struct cordon_ctx *c, size_t slot, const char *s,
 /* An integer of any size: 64-bit words, least significant first, borrowed; false if too long. */
 CORDON_API bool cordon_ctx_big(struct cordon_ctx *c, size_t slot, const uint64_t *words,
                                size_t count, bool negative);
+/* The context lacks the key: None, or KeyError where it is required. */
+CORDON_API void cordon_ctx_absent(struct cordon_ctx *c, size_t slot);
+/* The value is known only to the caller, who will be asked: for cordon_eval_lazy. */
+CORDON_API void cordon_ctx_unread(struct cordon_ctx *c, size_t slot);
 /* A value that conditions cannot read (a list, an object); TypeError only if it is read. */
 CORDON_API void cordon_ctx_foreign(struct cordon_ctx *c, size_t slot, bool is_list);
 /* Reads an object. TEXT is borrowed; what needs decoding goes to MEM (2 * len + 64 bytes will do).
@@ -159,14 +164,22 @@ struct cordon_value {
     size_t len;            /* bytes of s, count of words */
 };
 
-CORDON_API size_t cordon_scratch_size(const struct cordon_program *p); /* enough for any run */
+/* Enough for any run, also over a context that does not follow its schema; at most CORDON_SCRATCH_MAX
+ * and a little. The pages of it that a run does not need are not touched. */
+CORDON_API size_t cordon_scratch_size(const struct cordon_program *p);
 CORDON_API int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c,
                            void *scratch, size_t scratch_len, struct cordon_value *ret_value,
                            struct cordon_error *err);
-/* The truth of the value: 1, 0, or -1 where it raises. The fast way; a small scratch will do. */
+/* The same where values are fetched only when the condition reaches them: at a slot that is unread it
+ * returns CORDON_UNREAD and says which. Set that one and call again, RESUME true and the scratch
+ * untouched: it goes on where it stopped. Every slot is asked for at most once. */
+CORDON_API int cordon_eval_lazy(const struct cordon_program *p, const struct cordon_ctx *c,
+                                void *scratch, size_t scratch_len, bool resume, size_t *ret_slot,
+                                struct cordon_value *ret_value, struct cordon_error *err);
+/* The truth of the value: 1, 0, or -1 where it raises. The fast way. */
 CORDON_API int cordon_test(const struct cordon_program *p, const struct cordon_ctx *c,
                            void *scratch, size_t scratch_len);
-/* What the last evaluation cost, measured by running it again. */
+/* What an evaluation costs, counted while it runs: every field, steps and stack too. */
 CORDON_API int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c,
                               void *scratch, size_t scratch_len,
                               struct cordon_certificate *ret_cost);
@@ -203,7 +216,9 @@ CORDON_API int cordon_batch(const struct cordon_program *p, const struct cordon_
                             uint64_t *errors, struct cordon_error *err);
 CORDON_API const char *cordon_batch_backend(void); /* "neon", "avx2", "sse2", "scalar" */
 
-/* ---- explain: the smallest set of leaves that forced the answer ---- */
+/* ---- explain: the smallest set of leaves that forced the answer ----
+ * A leaf that stands twice counts once. Then finding the smallest set is as hard as set cover: it is
+ * searched for up to a fixed budget, past which the set is still enough but may not be the smallest. */
 struct cordon_reason {
     size_t offset, end;        /* the leaf's text in the source */
     int truth;                 /* 1, 0, or -1: it raised */

@@ -1,8 +1,12 @@
 /* The Python module `cordon`: the seed's compile_condition and validate_condition over libcordon.
  *
  * The objects hold the caller's memory that the library asks for; a condition keeps its schema
- * alive by a reference. An evaluation copies nothing: the values of the dictionary are borrowed for
- * its duration. What an evaluation raises is Python's own class with Python's own words. */
+ * alive by a reference. A context is read as the condition reaches its keys, each once, so what is
+ * not reached is not looked at. Reading can run any Python code (a mapping's __getitem__, a key's
+ * __eq__, a value's __del__), which may change or release everything it gets hold of: an evaluation
+ * therefore has a reference to each value whose memory the engine borrows, and memory that a nested
+ * evaluation of the same condition does not touch. What an evaluation raises is Python's own class
+ * with Python's own words. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -18,15 +22,27 @@ typedef struct {
     PyObject *keys; /* tuple of interned names, by slot */
 } Schema;
 
+/* What one evaluation needs. */
+typedef struct {
+    void *ctx, *scratch;
+    size_t scratch_size;
+    PyObject **held; /* what the engine borrows from, until the evaluation is over */
+} Memory;
+
 typedef struct {
     PyObject_HEAD Schema *schema;
-    void *mem, *scratch, *ctx_mem;
-    size_t scratch_size, ctx_size;
+    void *mem;
+    size_t ctx_size, slot_count;
+    size_t *slots; /* that the program reads */
+    Memory memory;
     struct cordon_program *program;
     PyObject *source;
     unsigned flags;
-    int busy; /* an evaluation runs: a nested one takes its own memory */
+    int busy; /* an evaluation uses `memory`: a nested one takes its own */
 } Condition;
+
+/* Most conditions need less than this; the others get all they can need when they first do. */
+#define SCRATCH_FIRST 4096
 
 static PyTypeObject SchemaType, ConditionType;
 static PyObject *example_schema; /* the shipped keys */
@@ -222,37 +238,51 @@ static PyObject *to_python(const struct cordon_value *v)
     return r;
 }
 
-/* An int past 64 bits; its words go to HOLD, a list that keeps them until the evaluation is over.
- */
-static int set_big(struct cordon_ctx *c, size_t slot, PyObject *v, PyObject **hold)
+/* An int past 64 bits: its words are copied to a bytes object, *RET_HELD. */
+static int set_big(struct cordon_ctx *c, size_t slot, PyObject *v, PyObject **ret_held)
 {
-    size_t bits = _PyLong_NumBits(v);
+    size_t bits = _PyLong_NumBits(v), words = (bits + 63) / 64;
     if (bits == (size_t)-1 && PyErr_Occurred())
         return -1;
-    size_t words = bits / 64 + 1;
     if (bits > CORDON_BITS_MAX) {
         PyErr_Format(LimitError, "an integer of more than %u bits", CORDON_BITS_MAX);
         return -1;
     }
-    if (!*hold && !(*hold = PyList_New(0)))
-        return -1;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(words * 8 + 8));
-    PyObject *abs = PyNumber_Absolute(v);
-    int r = bytes && abs ? PyList_Append(*hold, bytes) : -1;
+    /* int's own absolute value: a subclass may have another, which may return anything */
+    PyObject *abs = PyLong_Type.tp_as_number->nb_absolute(v);
+    int r = bytes && abs ? 0 : -1;
     if (r == 0) {
         unsigned char *at = (unsigned char *)PyBytes_AS_STRING(bytes);
         at += -(uintptr_t)at & 7; /* words are aligned */
         r = _PyLong_AsByteArray((PyLongObject *)abs, at, words * 8, 1, 0);
-        if (r == 0 && !cordon_ctx_big(c, slot, (const uint64_t *)(const void *)at, words,
-                                      _PyLong_Sign(v) < 0))
-            r = -1;
+        if (r == 0)
+            cordon_ctx_big(c, slot, (const uint64_t *)(const void *)at, words, _PyLong_Sign(v) < 0);
     }
-    Py_XDECREF(bytes);
     Py_XDECREF(abs);
+    if (r)
+        Py_XDECREF(bytes);
+    else
+        *ret_held = bytes;
     return r;
 }
 
-static int set_slot(struct cordon_ctx *c, size_t slot, PyObject *key, PyObject *v, PyObject **hold)
+static int set_text(struct cordon_ctx *c, size_t slot, PyObject *v)
+{
+    Py_ssize_t len = 0;
+    const char *text = NULL; /* kept by the string itself */
+    if (PyUnicode_GET_LENGTH(v) <= (Py_ssize_t)CORDON_STRING_MAX &&
+        !(text = PyUnicode_AsUTF8AndSize(v, &len)))
+        return -1; /* UnicodeEncodeError: a lone surrogate */
+    if (text && cordon_ctx_str(c, slot, text, (size_t)len))
+        return 0;
+    PyErr_Format(LimitError, "a string of more than %u bytes", CORDON_STRING_MAX);
+    return -1;
+}
+
+/* Gives the engine the value V of a key; *RET_HELD is what must stay until it is done. */
+static int set_slot(struct cordon_ctx *c, size_t slot, PyObject *key, PyObject *v,
+                    PyObject **ret_held)
 {
     if (v == Py_None) {
         cordon_ctx_none(c, slot);
@@ -262,105 +292,140 @@ static int set_slot(struct cordon_ctx *c, size_t slot, PyObject *key, PyObject *
         int overflow;
         long long i = PyLong_AsLongLongAndOverflow(v, &overflow);
         if (overflow)
-            return set_big(c, slot, v, hold);
+            return set_big(c, slot, v, ret_held);
         if (i == -1 && PyErr_Occurred())
             return -1;
         cordon_ctx_int(c, slot, i);
     } else if (PyFloat_Check(v)) {
         cordon_ctx_float(c, slot, PyFloat_AS_DOUBLE(v));
     } else if (PyUnicode_Check(v)) {
-        Py_ssize_t len;
-        const char *s = PyUnicode_AsUTF8AndSize(v, &len); /* kept by the string itself */
-        if (!s)
+        if (set_text(c, slot, v))
             return -1;
-        if (!cordon_ctx_str(c, slot, s, (size_t)len)) {
-            PyErr_SetString(LimitError, "a string longer than the limit");
-            return -1;
-        }
+        *ret_held = Py_NewRef(v);
     } else {
         PyErr_Format(PyExc_TypeError,
-                     "ctx[%R] holds a %s; conditions read int, float, str, bool and None", key,
+                     "ctx[%R] holds a %.200s; conditions read int, float, str, bool and None", key,
                      Py_TYPE(v)->tp_name);
         return -1;
     }
     return 0;
 }
 
-static PyObject *condition_call(Condition *self, PyObject *args, PyObject *kwargs)
+/* ctx[key], as the condition reached it. */
+static int read_slot(Condition *self, struct cordon_ctx *c, PyObject *context, size_t slot,
+                     PyObject **ret_held)
 {
-    PyObject *dict, *hold = NULL, *result = NULL;
+    PyObject *key = PyTuple_GET_ITEM(self->schema->keys, (Py_ssize_t)slot), *v;
+    if (PyDict_CheckExact(context)) {
+        v = PyDict_GetItemWithError(context, key);
+        Py_XINCREF(v);
+    } else {
+        v = PyObject_GetItem(context, key);
+        if (!v && PyErr_ExceptionMatches(PyExc_KeyError))
+            PyErr_Clear();
+    }
+    if (!v && PyErr_Occurred())
+        return -1;
+    if (!v) {
+        cordon_ctx_absent(c, slot);
+        return 0;
+    }
+    int r = set_slot(c, slot, key, v, ret_held);
+    Py_DECREF(v);
+    if (r == 0 && self->flags & CORDON_STRICT && !cordon_ctx_conforms(c)) {
+        PyErr_Format(PyExc_ValueError,
+                     "ctx[%R]: a value that the schema does not allow for its key", key);
+        return -1;
+    }
+    return r;
+}
+
+static void memory_done(Memory *m)
+{
+    PyMem_Free(m->ctx);
+    PyMem_Free(m->scratch);
+    PyMem_Free(m->held);
+    *m = (Memory){0};
+}
+
+static int memory_init(const Condition *self, Memory *m)
+{
+    size_t most = cordon_scratch_size(self->program);
+    m->scratch_size = most < SCRATCH_FIRST ? most : SCRATCH_FIRST;
+    m->ctx = PyMem_Malloc(self->ctx_size);
+    m->scratch = PyMem_Malloc(m->scratch_size);
+    m->held = PyMem_Calloc(self->slot_count + 1, sizeof(void *));
+    if (m->ctx && m->scratch && m->held)
+        return 0;
+    memory_done(m);
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* All the scratch that any run needs, where the first was too small; -1 if that was it already. */
+static int memory_grow(const Condition *self, Memory *m)
+{
+    size_t most = cordon_scratch_size(self->program);
+    void *scratch = m->scratch_size < most ? PyMem_Malloc(most) : NULL;
+    if (!scratch)
+        return -1;
+    PyMem_Free(m->scratch);
+    m->scratch = scratch;
+    m->scratch_size = most;
+    return 0;
+}
+
+static PyObject *evaluate(Condition *self, PyObject *context, Memory *m)
+{
     struct cordon_error err = {0};
     struct cordon_value value;
-    if ((kwargs && PyDict_GET_SIZE(kwargs)) || !PyArg_ParseTuple(args, "O:condition", &dict))
+    struct cordon_ctx *c =
+        cordon_ctx_init(m->ctx, self->ctx_size, self->schema->schema, self->flags);
+    size_t slot = 0, held = 0;
+    bool resume = false;
+    if (!c)
+        return PyErr_NoMemory();
+    for (size_t i = 0; i < self->slot_count; i++)
+        cordon_ctx_unread(c, self->slots[i]);
+    for (;;) {
+        int status = cordon_eval_lazy(self->program, c, m->scratch, m->scratch_size, resume, &slot,
+                                      &value, &err);
+        if (status == 0)
+            return to_python(&value);
+        if (status == CORDON_MEMORY && memory_grow(self, m) == 0) {
+            resume = false; /* from the start; what was read stays read */
+            continue;
+        }
+        if (status == CORDON_KEY_ERROR) { /* of the key that was read last */
+            PyErr_SetObject(PyExc_KeyError, PyTuple_GET_ITEM(self->schema->keys, (Py_ssize_t)slot));
+            return NULL;
+        }
+        if (status != CORDON_UNREAD)
+            return raise_error(&err);
+        if (read_slot(self, c, context, slot, &m->held[held++]))
+            return NULL;
+        resume = true;
+    }
+}
+
+static PyObject *condition_call(Condition *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *context, *result = NULL;
+    Memory own = {0}, *m = self->busy ? &own : &self->memory;
+    if ((kwargs && PyDict_GET_SIZE(kwargs)) || !PyArg_ParseTuple(args, "O:condition", &context))
         return kwargs && !PyErr_Occurred()
                    ? PyErr_Format(PyExc_TypeError, "a condition takes one context")
                    : NULL;
-    bool nested = self->busy;
-    void *mem = nested ? PyMem_Malloc(self->ctx_size) : self->ctx_mem;
-    void *scratch = nested ? PyMem_Malloc(self->scratch_size) : self->scratch;
-    struct cordon_ctx *c =
-        mem && scratch ? cordon_ctx_init(mem, self->ctx_size, self->schema->schema, self->flags)
-                       : NULL;
-    self->busy = 1;
-    if (!c) {
-        PyErr_NoMemory();
-        goto out;
-    }
-    Py_ssize_t n = PyTuple_GET_SIZE(self->schema->keys);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!cordon_uses(self->program, (size_t)i))
-            continue;
-        PyObject *key = PyTuple_GET_ITEM(self->schema->keys, i), *v;
-        if (PyDict_Check(dict)) {
-            v = PyDict_GetItemWithError(dict, key);
-            Py_XINCREF(v);
-        } else {
-            v = PyObject_GetItem(dict, key);
-            if (!v && PyErr_ExceptionMatches(PyExc_KeyError))
-                PyErr_Clear();
-        }
-        if (!v && PyErr_Occurred())
-            goto out;
-        if (!v)
-            continue;
-        if (!PyDict_Check(dict)) { /* a mapping may hand out what nobody else holds */
-            if ((!hold && !(hold = PyList_New(0))) || PyList_Append(hold, v)) {
-                Py_DECREF(v);
-                goto out;
-            }
-        }
-        int bad = set_slot(c, (size_t)i, key, v, &hold);
-        Py_DECREF(v);
-        if (bad)
-            goto out;
-    }
-    if (self->flags & CORDON_STRICT && !cordon_ctx_conforms(c)) {
-        PyErr_SetString(PyExc_ValueError, "a value that the schema does not allow for its key");
-        goto out;
-    }
-    int status = cordon_eval(self->program, c, scratch, self->scratch_size, &value, &err);
-    if (status == CORDON_KEY_ERROR) {
-        /* KeyError shows repr() of its argument: give it the key itself */
-        for (Py_ssize_t i = 0; i < n; i++) {
-            PyObject *key = PyTuple_GET_ITEM(self->schema->keys, i), *r = PyObject_Repr(key);
-            const char *s = r ? PyUnicode_AsUTF8(r) : NULL;
-            if (s && strcmp(s, err.message) == 0)
-                PyErr_SetObject(PyExc_KeyError, key);
-            Py_XDECREF(r);
-        }
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_KeyError, err.message);
-    } else {
-        result = status ? raise_error(&err) : to_python(&value);
-    }
-out:
-    if (nested) {
-        PyMem_Free(mem);
-        PyMem_Free(scratch);
-    } else {
-        self->busy = 0;
-    }
-    Py_XDECREF(hold);
+    if (m == &own && memory_init(self, &own))
+        return NULL;
+    Py_INCREF(self); /* code of the context may drop every other reference */
+    self->busy += m == &self->memory;
+    result = evaluate(self, context, m);
+    for (size_t i = 0; i < self->slot_count; i++)
+        Py_CLEAR(m->held[i]); /* may run code, too */
+    self->busy -= m == &self->memory;
+    memory_done(&own);
+    Py_DECREF(self);
     return result;
 }
 
@@ -369,8 +434,8 @@ static void condition_dealloc(Condition *c)
     Py_XDECREF(c->schema);
     Py_XDECREF(c->source);
     PyMem_Free(c->mem);
-    PyMem_Free(c->scratch);
-    PyMem_Free(c->ctx_mem);
+    PyMem_Free(c->slots);
+    memory_done(&c->memory);
     PyObject_Free(c);
 }
 
@@ -398,55 +463,97 @@ static PyTypeObject ConditionType = {
     .tp_getset = condition_getset,
 };
 
-static PyObject *compile_condition(PyObject *module, PyObject *args, PyObject *kwargs)
+/* One record for each refusal, to the logger `cordon`, at level DEBUG: the refusal itself is an
+ * exception, so nobody who has not asked sees it twice. The module is not imported before that. */
+static void log_refusal(const struct cordon_error *err, PyObject *source)
 {
-    static char *names[] = {"expression", "schema", "require_keys", "strict", NULL};
-    PyObject *source, *from = NULL;
-    int require = 0, strict = 0;
-    struct cordon_error err = {0};
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O$pp:compile_condition", names, &source,
-                                     &from, &require, &strict))
-        return NULL;
-    Py_ssize_t len;
-    const char *text = PyUnicode_AsUTF8AndSize(source, &len);
-    if (!text) { /* lone surrogates */
-        PyErr_Clear();
-        PyErr_SetString(UnsafeExpressionError,
-                        "Invalid expression syntax: the source is not valid UTF-8");
-        return NULL;
+    static PyObject *logger;
+    if (!logger) {
+        PyObject *logging = PyImport_ImportModule("logging");
+        logger = logging ? PyObject_CallMethod(logging, "getLogger", "s", "cordon") : NULL;
+        Py_XDECREF(logging);
     }
+    PyObject *r = logger ? PyObject_CallMethod(logger, "debug", "sIIsO",
+                                               "refused: line %d, column %d: %s: %r", err->line,
+                                               err->column, err->message, source)
+                         : NULL;
+    if (!r) /* a log that does not work does not change the answer */
+        PyErr_WriteUnraisable(logger);
+    Py_XDECREF(r);
+}
+
+/* Memory for the evaluations of a condition that was just compiled. */
+static int prepare(Condition *c)
+{
+    size_t count = cordon_schema_count(c->schema->schema);
+    c->ctx_size = cordon_ctx_size(c->schema->schema);
+    for (size_t i = 0; i < count; i++)
+        c->slot_count += cordon_uses(c->program, i);
+    c->slots = PyMem_Calloc(c->slot_count + 1, sizeof *c->slots);
+    if (!c->slots) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0, n = 0; i < count; i++)
+        if (cordon_uses(c->program, i))
+            c->slots[n++] = i;
+    return memory_init(c, &c->memory);
+}
+
+static PyObject *compile_text(PyObject *source, const char *text, size_t len, PyObject *from,
+                              unsigned flags)
+{
+    struct cordon_error err = {0};
     PyObject *schema = schema_from(from && from != Py_None ? from : example_schema);
     Condition *c = schema ? PyObject_New(Condition, &ConditionType) : NULL;
     if (!c) {
         Py_XDECREF(schema);
         return NULL;
     }
-    size_t size = cordon_compile_size((size_t)len);
-    void *mem = PyMem_Malloc(size);
+    size_t size = cordon_compile_size(len);
     *c = (Condition){.ob_base = c->ob_base,
                      .schema = (Schema *)schema,
                      .source = Py_NewRef(source),
-                     .mem = mem,
-                     .flags = (require ? CORDON_REQUIRE_KEYS : 0) | (strict ? CORDON_STRICT : 0)};
-    if (!mem) {
-        Py_DECREF(c);
-        return PyErr_NoMemory();
-    }
-    if (cordon_compile(c->schema->schema, text, (size_t)len, mem, size, &c->program, &err)) {
+                     .mem = PyMem_Malloc(size),
+                     .flags = flags};
+    int r = -1;
+    if (!c->mem) {
+        PyErr_NoMemory();
+    } else if (cordon_compile(c->schema->schema, text, len, c->mem, size, &c->program, &err)) {
+        if (err.status == CORDON_UNSAFE)
+            log_refusal(&err, source);
         raise_error(&err);
-        Py_DECREF(c);
-        return NULL;
+    } else {
+        r = prepare(c);
     }
-    c->scratch_size = cordon_scratch_size(c->program);
-    c->ctx_size = cordon_ctx_size(c->schema->schema);
-    c->scratch = PyMem_Malloc(c->scratch_size);
-    c->ctx_mem = PyMem_Malloc(c->ctx_size);
-    if (!c->scratch || !c->ctx_mem) {
-        Py_DECREF(c);
-        return PyErr_NoMemory();
-    }
+    if (r)
+        Py_CLEAR(c);
     return (PyObject *)c;
+}
+
+static PyObject *compile_condition(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"expression", "schema", "require_keys", "strict", NULL};
+    PyObject *source, *from = NULL, *bytes = NULL;
+    int require = 0, strict = 0;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O$pp:compile_condition", names, &source,
+                                     &from, &require, &strict))
+        return NULL;
+    Py_ssize_t len;
+    const char *text = PyUnicode_AsUTF8AndSize(source, &len);
+    if (!text) { /* lone surrogates: let the engine refuse them, at their place */
+        PyErr_Clear();
+        bytes = PyUnicode_AsEncodedString(source, "utf-8", "surrogatepass");
+        if (!bytes)
+            return NULL;
+        text = PyBytes_AS_STRING(bytes);
+        len = PyBytes_GET_SIZE(bytes);
+    }
+    unsigned flags = (require ? CORDON_REQUIRE_KEYS : 0) | (strict ? CORDON_STRICT : 0);
+    PyObject *c = compile_text(source, text, (size_t)len, from, flags);
+    Py_XDECREF(bytes);
+    return c;
 }
 
 static PyObject *validate_condition(PyObject *module, PyObject *args, PyObject *kwargs)

@@ -81,44 +81,60 @@ static void exact_row(struct batch *b, size_t row, uint64_t *truth, uint64_t *er
     *errors = r < 0 ? *errors | bit : *errors & ~bit;
 }
 
-/* Rows of a dictionary column whose code is OP the code C. */
+/* Rows of a dictionary column whose code is CODE, or whose code is not. */
 static void codes(struct batch *b, const struct cordon_column *c, size_t first, size_t words,
-                  enum expr_cmp op, uint32_t code, uint64_t *out)
+                  uint32_t code, bool opposite, enum expr_join how, uint64_t *out)
 {
-    if (c->kind == CORDON_COL_DICT8) {
-        if (code > 255)
-            memset(out, 0, words * sizeof *out); /* neither equal nor at least */
-        else
-            b->k->bytes((const uint8_t *)c->data + first, words, op, (uint8_t)code, out);
+    if (c->kind == CORDON_COL_DICT8 && code <= 255) {
+        b->k->bytes((const uint8_t *)c->data + first, words, (uint8_t)code, opposite, how, out);
         return;
     }
+    struct batch_merge merge = batch_merge(how);
     for (size_t w = 0; w < words; w++) {
         uint64_t m = 0;
-        for (size_t r = 0; r < 64; r++) {
-            uint32_t x = code_at(c, first + w * 64 + r);
-            m |= (uint64_t)(op == CMP_EQ ? x == code : x >= code) << r;
-        }
-        out[w] = m;
+        for (size_t r = 0; r < 64; r++)
+            m |= (uint64_t)((code_at(c, first + w * 64 + r) == code) != opposite) << r;
+        out[w] = batch_merged(out[w], m, merge);
     }
 }
 
+/* Marks the rows whose code is past the dictionary: None. Hardly any block has one, so the greatest
+ * code of the block is asked for first. */
+static void mark_past(struct batch *b, const struct cordon_column *c, size_t first, size_t words)
+{
+    if (c->kind == CORDON_COL_DICT8 &&
+        b->k->greatest((const uint8_t *)c->data + first, words) < c->dict_count)
+        return;
+    for (size_t r = 0; r < words * 64; r++)
+        b->bad[r / 64] |= (uint64_t)(code_at(c, first + r) >= c->dict_count) << (r % 64);
+}
+
+/* A bool column against a number, told by what false and true come to. */
+static void bool_leaf(struct batch *b, const struct fast_insn *i, enum expr_cmp op, size_t first,
+                      size_t words, enum expr_join how, uint64_t *out)
+{
+    const uint8_t *data = (const uint8_t *)b->columns[i->slot].data + first;
+    struct batch_merge merge = batch_merge(how);
+    bool if_no = expr_holds(op, (0 > i->i) - (0 < i->i)),
+         if_yes = expr_holds(op, (1 > i->i) - (1 < i->i));
+    if (if_no != if_yes)
+        b->k->bytes(data, words, 0, if_yes, how, out);
+    else
+        for (size_t w = 0; w < words; w++)
+            out[w] = batch_merged(out[w], if_yes ? ~0ULL : 0, merge);
+}
+
 static void leaf(struct batch *b, const struct fast_insn *i, unsigned number, size_t first,
-                 size_t words, uint64_t *out)
+                 size_t words, enum expr_join how, uint64_t *out)
 {
     const struct cordon_column *c = &b->columns[i->slot];
-    if (number < FAST_LEAF_INT) {
-        b->k->floats((const double *)c->data + first, words, (enum expr_cmp)number, i->f, out);
-    } else if (c->kind == CORDON_COL_BOOL) {
-        enum expr_cmp op = (enum expr_cmp)(number - FAST_LEAF_INT);
-        uint64_t if_no = expr_holds(op, (0 > i->i) - (0 < i->i)) ? ~0ULL : 0,
-                 if_yes = expr_holds(op, (1 > i->i) - (1 < i->i)) ? ~0ULL : 0;
-        b->k->bytes((const uint8_t *)c->data + first, words, CMP_GE, 1, out);
-        for (size_t w = 0; w < words; w++)
-            out[w] = (out[w] & if_yes) | (~out[w] & if_no);
-    } else {
-        b->k->ints((const int64_t *)c->data + first, words, (enum expr_cmp)(number - FAST_LEAF_INT),
-                   i->i, out);
-    }
+    enum expr_cmp op = (enum expr_cmp)(number % FAST_LEAF_INT);
+    if (number < FAST_LEAF_INT)
+        b->k->floats((const double *)c->data + first, words, op, i->f, how, out);
+    else if (c->kind == CORDON_COL_BOOL)
+        bool_leaf(b, i, op, first, words, how, out);
+    else
+        b->k->ints((const int64_t *)c->data + first, words, op, i->i, how, out);
 }
 
 static void load(struct batch *b, const struct fast_insn *i, size_t first, size_t rows,
@@ -253,6 +269,24 @@ static void join(uint64_t *into, const uint64_t *with, unsigned how, size_t word
         into[w] = how == JOIN_AND ? into[w] & with[w] : into[w] | with[w];
 }
 
+/* A step on a string: its rows go to the free BITS, or where the join that follows it would put them.
+ * Nothing jumps to that join: a jump ends behind one. Returns how it joined. */
+static enum expr_join text_leaf(struct batch *b, uint32_t pc, size_t first, size_t words,
+                                uint64_t (*bits)[WORDS])
+{
+    const struct fast_insn *i = &b->code.code[pc];
+    const struct match *m = &b->matches[pc];
+    enum expr_join how = i[1].op == FAST_AND ? JOIN_AND : i[1].op == FAST_OR ? JOIN_OR : JOIN_PUSH;
+    uint64_t *out = how == JOIN_PUSH ? bits[0] : bits[-1];
+    struct batch_merge merge = batch_merge(how);
+    if (m->found)
+        codes(b, &b->columns[i->slot], first, words, m->code, i->op == FAST_TEXT_NE, how, out);
+    else
+        for (size_t w = 0; w < words; w++)
+            out[w] = batch_merged(out[w], i->op == FAST_TEXT_NE ? ~0ULL : 0, merge);
+    return how;
+}
+
 /* Runs the block of WORDS words from row FIRST; the truths end in bits[0]. */
 static void block(struct batch *b, size_t first, size_t words)
 {
@@ -265,17 +299,17 @@ static void block(struct batch *b, size_t first, size_t words)
         if (last)
             op -= FAST_LAST;
         if (op < FAST_BIT) {
-            leaf(b, i, op % FAST_JOIN, first, words, *bit);
-            if (op / FAST_JOIN == JOIN_PUSH)
-                bit++;
-            else
-                join(bit[-1], *bit, op / FAST_JOIN, words);
+            enum expr_join how = (enum expr_join)(op / FAST_JOIN);
+            bit += how == JOIN_PUSH;
+            leaf(b, i, op % FAST_JOIN, first, words, how, bit[-1]);
             if (last)
                 return;
             continue;
         }
         uint64_t any = 0;
-        union cell *s = top >= 0 ? b->cells[top] : NULL, *t = top > 0 ? b->cells[top - 1] : NULL;
+        enum expr_join text;
+        /* Of a shorter stack the first: no step reads what is not there. */
+        union cell *s = b->cells[top > 0 ? top : 0], *t = b->cells[top > 1 ? top - 1 : 0];
         switch (op) {
         case FAST_BIT:
             memset(*bit++, i->i ? 0xff : 0, words * sizeof **bit);
@@ -301,12 +335,9 @@ static void block(struct batch *b, size_t first, size_t words)
             break;
         case FAST_TEXT_EQ:
         case FAST_TEXT_NE:
-            memset(*bit, 0, sizeof *bit);
-            if (b->matches[pc].found)
-                codes(b, &b->columns[i->slot], first, words, CMP_EQ, b->matches[pc].code, *bit);
-            for (size_t w = 0; op == FAST_TEXT_NE && w < words; w++)
-                (*bit)[w] = ~(*bit)[w];
-            bit++;
+            text = text_leaf(b, pc, first, words, bit);
+            bit += text == JOIN_PUSH;
+            pc += text != JOIN_PUSH;
             break;
         case FAST_RETURN_BIT:
             return;
@@ -345,12 +376,8 @@ static void mark_nulls(struct batch *b, size_t first, size_t words)
             continue;
         for (size_t w = 0; c->valid && w < words; w++)
             b->bad[w] |= ~c->valid[first / 64 + w];
-        if (is_dict(c) && !(c->kind == CORDON_COL_DICT8 && c->dict_count > 255)) {
-            uint64_t past[WORDS];
-            codes(b, c, first, words, CMP_GE, c->dict_count, past);
-            for (size_t w = 0; w < words; w++)
-                b->bad[w] |= past[w];
-        }
+        if (is_dict(c))
+            mark_past(b, c, first, words);
     }
 }
 
@@ -431,7 +458,7 @@ int batch_run(const struct batch_kernels *kernels, const struct cordon_program *
     bool typed = column_kinds(&b, kinds) && fast_make(p, kinds, &area, &b.code) && match_texts(&b);
     b.scratch = area.base + area.used;
     b.scratch_len = area.cap - area.used;
-    if (b.scratch_len < p->certificate.scratch)
+    if (b.scratch_len < cordon_scratch_size(p) - EXPR_SCRATCH_EXTRA)
         return expr_fail(err, CORDON_MEMORY, "the memory given is too small for a batch");
     size_t done = 0;
     while (typed && rows - done >= 64) {

@@ -69,8 +69,17 @@ struct cordon_program {
     bool fast_wide;                      /* it reads others too */
     bool fast_plain;                     /* no value stack */
     uint64_t uses[CORDON_KEYS_MAX / 64]; /* bit per slot */
+    bool reads_twice;                    /* the same slot in two places */
+    uint64_t scratch; /* bytes of results of any run, also over contexts off their schema */
     struct cordon_certificate certificate;
 };
+
+static inline void expr_use(struct cordon_program *p, uint32_t slot)
+{
+    uint64_t bit = 1ULL << (slot % 64);
+    p->reads_twice = p->reads_twice || p->uses[slot / 64] & bit;
+    p->uses[slot / 64] |= bit;
+}
 
 /* Reads SOURCE (which must outlive P) into P's code; area gives all memory. parse.c */
 int expr_parse(struct cordon_program *p, struct expr_area *area, struct cordon_error *err);

@@ -80,6 +80,23 @@ void cordon_ctx_float(struct cordon_ctx *c, size_t slot, double v)
     set(c, slot, expr_float(v));
 }
 
+void cordon_ctx_absent(struct cordon_ctx *c, size_t slot)
+{
+    if (slot >= c->schema->count)
+        return;
+    set(c, slot, (struct expr_value){.kind = K_ABSENT});
+    if (!c->schema->keys[slot].required)
+        expr_ctx_bits(c, slot / 64)->off &= ~(1ULL << (slot % 64));
+}
+
+void cordon_ctx_unread(struct cordon_ctx *c, size_t slot)
+{
+    if (slot >= c->schema->count)
+        return;
+    set(c, slot, (struct expr_value){.kind = K_UNREAD});
+    expr_ctx_bits(c, slot / 64)->off &= ~(1ULL << (slot % 64)); /* nothing is known against it */
+}
+
 bool cordon_ctx_str(struct cordon_ctx *c, size_t slot, const char *s, size_t len)
 {
     if (len > CORDON_STRING_MAX || utf8_valid_prefix(s, len) != len)
@@ -91,6 +108,8 @@ bool cordon_ctx_str(struct cordon_ctx *c, size_t slot, const char *s, size_t len
 bool cordon_ctx_big(struct cordon_ctx *c, size_t slot, const uint64_t *words, size_t count,
                     bool negative)
 {
+    while (count && words[count - 1] == 0)
+        count--;
     if (count > CORDON_BITS_MAX / 64)
         return false;
     set(c, slot, expr_from_limbs(words, (uint32_t)count, negative));

@@ -1,5 +1,7 @@
-/* A message may quote hostile text, so quoting lives here, once: control characters, bidirectional
- * and zero-width characters come out as escapes, and a cut never leaves half a character behind. */
+/* A message may quote hostile text, so quoting lives here, once: what CPython's repr() escapes (control,
+ * bidirectional, zero-width and unassigned characters) comes out as an escape, and a cut never
+ * leaves half a character behind. Which characters those are depends on the Unicode version, so the
+ * table is made at build time of the Python that is the reference of all tests. */
 #include "expr/error.h"
 
 #include "base/utf8.h"
@@ -22,6 +24,7 @@ const char *cordon_class(enum cordon_status status)
         "SchemaError",
         "BytecodeError",
         "MemoryError",
+        "UnreadError",
     };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "";
 }
@@ -54,14 +57,40 @@ size_t expr_text_end(struct expr_text *t)
     return t->len;
 }
 
-/* Characters that a terminal or a reader would take for something else. */
+size_t expr_text_clip(const char *s, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    while (max && ((unsigned char)s[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
+void expr_text_trim(char *s)
+{
+    size_t len = strlen(s), lead = len;
+    uint32_t cp;
+    while (lead && len - lead < 4 && ((unsigned char)s[lead - 1] & 0xc0) == 0x80)
+        lead--;
+    if (lead && (unsigned char)s[lead - 1] >= 0xc0 &&
+        utf8_decode((const unsigned char *)s + lead - 1, len - lead + 1, &cp) <= 0)
+        s[lead - 1] = 0;
+}
+
+/* Characters that a terminal or a reader would take for something else: those repr() escapes. */
 static bool hidden(uint32_t cp)
 {
-    return cp < 0x20 || (cp >= 0x7f && cp <= 0xa0) || cp == 0xad || cp == 0x61c || cp == 0x180e ||
-           (cp >= 0x2000 && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202f) ||
-           (cp >= 0x205f && cp <= 0x206f) || cp == 0x3000 || (cp >= 0xe000 && cp <= 0xf8ff) ||
-           cp == 0xfeff || (cp >= 0xfff0 && cp <= 0xfffb) || (cp & 0xfffe) == 0xfffe ||
-           cp >= 0xe0000;
+    size_t low = 0, high = expr_printable_count;
+    if (cp < 0x7f)
+        return cp < 0x20;
+    while (low < high) { /* how many edges are at or before it */
+        size_t mid = low + (high - low) / 2;
+        if (expr_printable_edges[mid] <= cp)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low % 2 == 0;
 }
 
 static void escape(struct expr_text *t, uint32_t cp, bool json)
@@ -87,9 +116,10 @@ static void quoted(struct expr_text *t, const char *s, size_t len, char quote, b
     for (size_t i = 0; i < len;) {
         uint32_t cp;
         int n = utf8_decode((const unsigned char *)s + i, len - i, &cp);
-        if (n <= 0) {
-            n = 1;
-            cp = 0xfffd;
+        if (n <= 0) { /* of a caller that cut its text: the replacement character */
+            expr_text_str(t, "\xef\xbf\xbd");
+            i++;
+            continue;
         }
         if (cp == (unsigned char)quote || cp == '\\') {
             char b[2] = {'\\', (char)cp};
@@ -115,10 +145,10 @@ void expr_text_quote(struct expr_text *t, const char *s, size_t len)
     quoted(t, s, len, '"', true);
 }
 
-int expr_fail(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
+void expr_fail_with(struct cordon_error *err, enum cordon_status status, const char *fmt, ...)
 {
     if (!err)
-        return (int)status;
+        return;
     va_list ap;
     va_start(ap, fmt);
     err->status = status;
@@ -127,7 +157,7 @@ int expr_fail(struct cordon_error *err, enum cordon_status status, const char *f
     err->hint[0] = 0;
     vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
-    return (int)status;
+    expr_text_trim(err->message);
 }
 
 /* The start of the line that holds AT, and the line's number. */

@@ -37,6 +37,10 @@ int expr_read_slot(struct expr_run *run, const struct cordon_ctx *c, size_t slot
     struct expr_text t = {.out = name, .size = sizeof name};
     expr_text_repr(&t, k->name, k->len);
     expr_text_end(&t);
+    if (v->kind == K_UNREAD) {
+        *ret = expr_none();
+        return expr_fail(run->err, CORDON_UNREAD, "ctx[%s] is not read yet", name);
+    }
     return expr_fail(run->err, CORDON_TYPE_ERROR,
                      "ctx[%s] holds a %s; conditions read int, float, str, bool and None", name,
                      v->i ? "list" : "dict");
@@ -45,14 +49,18 @@ int expr_read_slot(struct expr_run *run, const struct cordon_ctx *c, size_t slot
 int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_run *run,
              struct expr_value *ret, uint32_t *ret_pc)
 {
-    struct expr_value *stack =
-        expr_area_take(&run->area, (p->certificate.stack + 1) * sizeof *stack);
-    struct expr_value *top = stack; /* one past the last */
-    if (!stack)
+    if (!run->stack)
+        run->stack = expr_area_take(&run->area, (p->certificate.stack + 1) * sizeof *run->stack);
+    if (!run->stack)
         return expr_fail(run->err, CORDON_MEMORY,
                          "the scratch memory is too small for this evaluation");
-    for (uint32_t pc = 0;; pc++) {
+    struct expr_value *top = run->stack + run->height; /* one past the last */
+    struct expr_value *highest = run->stack + run->highest;
+    uint32_t steps = run->steps;
+    for (uint32_t pc = run->pc;; pc++) {
         const struct expr_insn *i = &p->code[pc];
+        highest = top > highest ? top : highest;
+        steps++;
         struct expr_value out = expr_none();
         bool holds;
         int r = 0;
@@ -122,9 +130,18 @@ int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct 
             break;
         default: /* OP_RETURN: the verifier lets no other through */
             *ret = top[-1];
+            run->steps = steps;
+            run->highest = (uint32_t)(highest - run->stack);
             return 0;
         }
         if (__builtin_expect(r != 0, 0)) {
+            if (r == CORDON_UNREAD) { /* this instruction runs again */
+                run->pc = pc;
+                run->height = (uint32_t)(top - run->stack) - 1;
+                steps--;
+            }
+            run->steps = steps;
+            run->highest = (uint32_t)(highest - run->stack);
             *ret_pc = pc;
             return r;
         }
@@ -144,7 +161,7 @@ static int exact(const struct cordon_program *p, const struct cordon_ctx *c, voi
 
 size_t cordon_scratch_size(const struct cordon_program *p)
 {
-    return (size_t)p->certificate.scratch + 64;
+    return (size_t)p->scratch + EXPR_SCRATCH_EXTRA;
 }
 
 int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
@@ -158,6 +175,29 @@ int cordon_eval(const struct cordon_program *p, const struct cordon_ctx *c, void
     }
     *ret_value = expr_export(&v);
     return 0;
+}
+
+int cordon_eval_lazy(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
+                     size_t scratch_len, bool resume, size_t *ret_slot,
+                     struct cordon_value *ret_value, struct cordon_error *err)
+{
+    struct expr_area area = expr_area_of(scratch, scratch_len);
+    struct expr_run *run = expr_area_take(&area, sizeof *run); /* between calls it lies there */
+    struct expr_value v;
+    uint32_t pc = 0;
+    if (!run)
+        return expr_fail(err, CORDON_MEMORY, "the scratch memory is too small for this evaluation");
+    if (!resume)
+        *run = expr_run_of(area.base + area.used, area.cap - area.used, err);
+    run->err = err;
+    int r = expr_run(p, c, run, &v, &pc);
+    if (r == CORDON_UNREAD)
+        *ret_slot = p->code[pc].slot;
+    if (r && err)
+        expr_place(err, p->source, p->source_len, p->span[pc].start, p->span[pc].end);
+    if (r == 0)
+        *ret_value = expr_export(&v);
+    return r;
 }
 
 int expr_test_exact(const struct cordon_program *p, const struct cordon_ctx *c, void *scratch,
@@ -176,8 +216,8 @@ int cordon_measure(const struct cordon_program *p, const struct cordon_ctx *c, v
     int r = expr_run(p, c, &run, &v, &pc);
     *ret_cost = (struct cordon_certificate){.types = (uint8_t)(r ? 0 : TYPE_BIT(expr_type(&v))),
                                             .raises = (uint16_t)(r ? 1u << r : 0),
-                                            .steps = p->count,
-                                            .stack = p->certificate.stack,
+                                            .steps = run.steps,
+                                            .stack = run.highest,
                                             .bits = run.bits,
                                             .text = run.text,
                                             .work = run.work,

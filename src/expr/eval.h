@@ -11,8 +11,12 @@
 #include "expr/code.h"
 #include "expr/ops.h"
 
+/* Scratch beside the results: what aligning it loses, and a run that waits for a slot. */
+#define EXPR_SCRATCH_EXTRA 256
+
 /* The exact way: any context. RUN has its area and error set; the result may lie in the area.
- * *ret_pc is the instruction that raised. */
+ * *ret_pc is the instruction that raised. After CORDON_UNREAD it goes on where it stopped when it is
+ * called again with the same RUN. */
 int expr_run(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_run *run,
              struct expr_value *ret, uint32_t *ret_pc);
 /* Reads a slot as ctx['key'] does. */

@@ -2,21 +2,33 @@
  * pass of dynamic programming from the leaves up keeps for every `and`, `or` and `not` the cheapest
  * set of leaves that alone forces what it came to. A skipped leaf may be the cheaper reason: in (a
  * or b) and c, with all three false, c alone explains the answer. One that raises when evaluated
- * out of turn explains nothing and is never chosen. */
+ * out of turn explains nothing and is never chosen. Costs add up only while leaves differ; where one
+ * stands twice, smaller sets are tried one by one, as many as a fixed budget allows (finding the
+ * smallest is then as hard as set cover). */
 #include "expr/eval.h"
 
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE      UINT32_MAX
+#define UNKNOWN   2
+#define TEXTS_MAX 32       /* leaves of different text among which a smaller set is looked for */
+#define TRIES_MAX 1000000u /* nodes looked at for that: some milliseconds */
 
 struct node {
     uint32_t left, right; /* NONE for a leaf; right NONE for `not` */
-    bool use_left, use_right;
+    bool is_and : 1, use_left : 1, use_right : 1;
     int8_t truth; /* 1, 0, or -1: raises */
     uint8_t raised;
     uint32_t cost; /* leaves in the cheapest set */
     struct expr_span span;
     struct expr_value value;
+};
+
+/* What is asked of a node when sets of leaves are tried. */
+struct trial {
+    bool in_tree; /* joined by and, or, not to the root; operands of a leaf are not */
+    uint8_t text; /* of a leaf: its number among the texts that differ */
+    int8_t known; /* its truth when only the leaves of a set are known, or UNKNOWN */
 };
 
 struct join {
@@ -29,7 +41,8 @@ struct explainer {
     const struct cordon_ctx *c;
     struct expr_run run;
     struct node *nodes;
-    uint32_t *stack; /* of nodes */
+    struct trial *trials; /* one a node; filled only where a leaf may stand twice */
+    uint32_t *stack;      /* of nodes */
     struct join *joins;
     uint32_t count, height, join_count;
 };
@@ -62,17 +75,14 @@ static int first_raise(const struct node *a, const struct node *b)
 static uint32_t combine(struct explainer *x, uint32_t left, uint32_t right, bool is_and)
 {
     struct node *l = &x->nodes[left], *r = &x->nodes[right], *n = &x->nodes[x->count];
-    *n = (struct node){.left = left, .right = right, .span = {l->span.start, r->span.end}};
+    *n = (struct node){
+        .left = left, .right = right, .is_and = is_and, .span = {l->span.start, r->span.end}};
     int stop = is_and ? 0 : 1; /* the truth that ends it */
     if (l->truth < 0) {
         n->use_left = true;
-        *n = (struct node){.left = left,
-                           .right = right,
-                           .use_left = true,
-                           .truth = -1,
-                           .raised = l->raised,
-                           .cost = l->cost,
-                           .span = n->span};
+        n->truth = -1;
+        n->raised = l->raised;
+        n->cost = l->cost;
         return x->count++;
     }
     bool ended = l->truth == stop;
@@ -122,11 +132,14 @@ static uint32_t binary(struct explainer *x, uint32_t pc, unsigned op, uint32_t i
 
 static void open_join(struct explainer *x, uint32_t target, uint32_t node, bool is_and)
 {
-    struct join *j = x->join_count ? &x->joins[x->join_count - 1] : NULL;
-    if (j && j->target == target && j->is_and == is_and)
-        j->node = combine(x, j->node, node, is_and);
-    else
-        x->joins[x->join_count++] = (struct join){target, node, is_and};
+    if (x->join_count) {
+        struct join *last = &x->joins[x->join_count - 1];
+        if (last->target == target && last->is_and == is_and) {
+            last->node = combine(x, last->node, node, is_and);
+            return;
+        }
+    }
+    x->joins[x->join_count++] = (struct join){target, node, is_and};
 }
 
 static void step(struct explainer *x, uint32_t pc)
@@ -173,6 +186,15 @@ static void step(struct explainer *x, uint32_t pc)
     top[-2] = binary(x, pc, i->op, top[-2], top[-1]);
 }
 
+static struct cordon_reason reason_of(const struct node *n)
+{
+    return (struct cordon_reason){.offset = n->span.start,
+                                  .end = n->span.end,
+                                  .truth = n->truth,
+                                  .value = expr_export(&n->value),
+                                  .raised = (enum cordon_status)n->raised};
+}
+
 /* The chosen leaves, left to right, each text once. */
 static size_t collect(struct explainer *x, uint32_t root, uint32_t *todo, struct cordon_reason *out)
 {
@@ -197,12 +219,113 @@ static size_t collect(struct explainer *x, uint32_t root, uint32_t *todo, struct
                     memcmp(s + out[k].offset, s + n->span.start, len) == 0;
         if (again)
             continue;
-        out[count++] = (struct cordon_reason){.offset = n->span.start,
-                                              .end = n->span.end,
-                                              .truth = n->truth,
-                                              .value = expr_export(&n->value),
-                                              .raised = (enum cordon_status)n->raised};
+        out[count++] = reason_of(n);
     }
+    return count;
+}
+
+static bool same_text(const struct explainer *x, const struct node *a, const struct node *b)
+{
+    uint32_t len = a->span.end - a->span.start;
+    return b->span.end - b->span.start == len &&
+           memcmp(x->p->source + a->span.start, x->p->source + b->span.start, len) == 0;
+}
+
+/* Lists the nodes of the tree below ROOT, leaves first, and numbers the leaves by their text; FIRST
+ * gets the first leaf of each. Returns how many texts there are; 0 if none stands twice, or if there
+ * are too many to try sets of them. */
+static uint32_t number_texts(struct explainer *x, uint32_t root, uint32_t *list,
+                             uint32_t *ret_count, uint32_t first[TEXTS_MAX])
+{
+    uint32_t texts = 0, leaves = 0, count = 0;
+    memset(x->trials, 0, (root + 1) * sizeof *x->trials);
+    x->trials[root].in_tree = true;
+    for (uint32_t i = root + 1; i--;) { /* a node stands behind its operands */
+        const struct node *n = &x->nodes[i];
+        if (x->trials[i].in_tree && n->left != NONE)
+            x->trials[n->left].in_tree = true;
+        if (x->trials[i].in_tree && n->right != NONE)
+            x->trials[n->right].in_tree = true;
+    }
+    for (uint32_t i = 0; i <= root; i++) {
+        const struct node *n = &x->nodes[i];
+        if (!x->trials[i].in_tree)
+            continue;
+        list[count++] = i;
+        if (n->left != NONE || is_constant(n))
+            continue;
+        uint32_t t = 0;
+        while (t < texts && !same_text(x, n, &x->nodes[first[t]]))
+            t++;
+        if (t == TEXTS_MAX)
+            return 0;
+        if (t == texts)
+            first[texts++] = i;
+        x->trials[i].text = (uint8_t)t;
+        leaves++;
+    }
+    *ret_count = count;
+    return leaves > texts ? texts : 0;
+}
+
+/* What the `and` or `or` N comes to when its operands are known as far as they are. */
+static int8_t joined(const struct explainer *x, const struct node *n)
+{
+    int8_t l = x->trials[n->left].known, r = x->trials[n->right].known, stop = !n->is_and;
+    if (l == UNKNOWN) /* what does not raise may be anything else */
+        return x->nodes[n->left].truth >= 0 && r == stop ? stop : UNKNOWN;
+    return l == stop || l < 0 ? l : r;
+}
+
+/* What the tree comes to when only the leaves whose text is in SET are known. */
+static int8_t known_by(struct explainer *x, const uint32_t *list, uint32_t count, uint64_t set)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct node *n = &x->nodes[list[i]];
+        struct trial *t = &x->trials[list[i]];
+        if (n->left == NONE) {
+            t->known = is_constant(n) || set >> t->text & 1 ? n->truth : UNKNOWN;
+        } else if (n->right == NONE) {
+            int8_t k = x->trials[n->left].known;
+            t->known = k == 0 || k == 1 ? !k : k;
+        } else {
+            t->known = joined(x, n);
+        }
+    }
+    return x->trials[list[count - 1]].known;
+}
+
+/* The smallest set of texts, of fewer than COUNT, that forces the answer; 0 if none was found. */
+static uint64_t smaller_set(struct explainer *x, const uint32_t *list, uint32_t nodes,
+                            uint32_t texts, size_t count)
+{
+    int8_t answer = x->nodes[list[nodes - 1]].truth;
+    uint32_t tried = 0;
+    for (size_t size = 1; size < count; size++)
+        for (uint64_t set = (1ULL << size) - 1; set < 1ULL << texts;) {
+            if ((tried += nodes) > TRIES_MAX)
+                return 0;
+            if (known_by(x, list, nodes, set) == answer)
+                return set;
+            uint64_t low = set & -set, up = set + low; /* the next set of as many */
+            set = ((set ^ up) >> 2) / low | up;
+        }
+    return 0;
+}
+
+/* Leaves that stand twice: whether fewer than COUNT of them are enough. Gives how many there are. */
+static __attribute__((noinline)) size_t shrink(struct explainer *x, uint32_t root, uint32_t *list,
+                                               struct cordon_reason *out, size_t count)
+{
+    uint32_t first[TEXTS_MAX], nodes = 0;
+    uint32_t texts = number_texts(x, root, list, &nodes, first);
+    uint64_t set = texts ? smaller_set(x, list, nodes, texts, count) : 0;
+    if (set == 0)
+        return count;
+    count = 0;
+    for (uint32_t t = 0; t < texts; t++)
+        if (set >> t & 1)
+            out[count++] = reason_of(&x->nodes[first[t]]);
     return count;
 }
 
@@ -210,7 +333,8 @@ size_t cordon_explain_size(const struct cordon_program *p)
 {
     /* an instruction makes at most two nodes: a link of a chain, and its join */
     size_t n = (size_t)p->count * 2 + 2;
-    return n * (sizeof(struct node) + 2 * sizeof(uint32_t) + sizeof(struct join)) +
+    return n * (sizeof(struct node) + sizeof(struct trial) + 2 * sizeof(uint32_t) +
+                sizeof(struct join)) +
            ((size_t)p->count + 1) * sizeof(struct cordon_reason) + cordon_scratch_size(p) + 256;
 }
 
@@ -224,10 +348,11 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
     x.nodes = expr_area_take(&area, n * sizeof *x.nodes);
     x.stack = expr_area_take(&area, n * sizeof *x.stack);
     x.joins = expr_area_take(&area, n * sizeof *x.joins);
+    x.trials = expr_area_take(&area, n * sizeof *x.trials);
     uint32_t *todo = expr_area_take(&area, n * sizeof *todo);
     *ret_count = 0;
     *ret_reasons = reasons;
-    if (!reasons || !x.nodes || !x.stack || !x.joins || !todo)
+    if (!reasons || !x.nodes || !x.trials || !x.stack || !x.joins || !todo)
         return -1;
     int answer = expr_test_exact(p, c, area.base + area.used, area.cap - area.used);
     x.run = expr_run_of(area.base + area.used, area.cap - area.used, NULL);
@@ -251,6 +376,8 @@ int cordon_explain(const struct cordon_program *p, const struct cordon_ctx *c, v
         return answer;
     }
     *ret_count = collect(&x, root, todo, reasons);
+    if (*ret_count > 1 && p->reads_twice) /* else no leaf stands twice: each reads a slot */
+        *ret_count = shrink(&x, root, todo, reasons, *ret_count);
     return answer;
 }
 

@@ -19,9 +19,8 @@
 #define FAST_BITS  48 /* truths */
 
 /* A leaf compares a slot with a constant, and pushes the truth or joins it to the one on top.
- * Its number is FAST_LEAF + 14 * enum fast_join + (float: 0..5, int: 6..11, enum string: 12, 13).
+ * Its number is FAST_LEAF + 14 * enum expr_join + (float: 0..5, int: 6..11, enum string: 12, 13).
  */
-enum fast_join { JOIN_PUSH, JOIN_AND, JOIN_OR };
 enum fast_op {
     FAST_LEAF = 0,
     FAST_LEAF_INT = 6,

@@ -118,7 +118,9 @@ union cell {
     b = b << 1 | (s[-1 + keep].field != s[keep].field);                                            \
     goto at##end;
 
-static int run_full(const struct cordon_program *p, const struct cordon_ctx *c,
+/* S is below the bottom of the stack; the maker of the code (quicken.c) has seen that no step reads
+ * a cell that none has written. */
+static int run_full(const struct cordon_program *p, const struct cordon_ctx *c, union cell *s,
                     struct expr_value *ret)
 {
     static const void *const steps[FAST_COUNT] = {
@@ -147,8 +149,6 @@ static int run_full(const struct cordon_program *p, const struct cordon_ctx *c,
         [FAST_RETURN_F] = &&return_f,
         [FAST_RETURN_I] = &&return_i,
     };
-    union cell stack[FAST_STACK + 2] __attribute__((uninitialized));
-    union cell *s = stack; /* the top; stack[0] is never used */
     const struct fast_insn *i = p->fast;
     const struct expr_value *v = c->value;
     const int64_t exact = 1LL << 53;
@@ -250,10 +250,17 @@ return_i:
     return s->i != 0;
 }
 
+static __attribute__((noinline)) int
+run_on_stack(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_value *ret)
+{
+    union cell stack[FAST_STACK + 2] __attribute__((uninitialized)); /* [0] is never used */
+    return run_full(p, c, stack, ret);
+}
+
 int fast_run(const struct cordon_program *p, const struct cordon_ctx *c, struct expr_value *ret)
 {
     if (!p->fast_plain)
-        return run_full(p, c, ret);
+        return run_on_stack(p, c, ret);
     int r = run_plain(p->fast, p, c);
     *ret = expr_bool(r);
     return r;

@@ -1,5 +1,7 @@
-/* Any bytes as a condition: compiling must not crash, and what compiles must survive every pass
- * over it and evaluate within its certificate. */
+/* Any bytes as a condition: compiling must not crash, what is refused must be said in valid text, and
+ * what compiles must survive every pass over it and evaluate within its certificate and within the
+ * memory that it asks for. */
+#include "base/utf8.h"
 #include "expr/code.h"
 #include "expr/eval.h"
 
@@ -18,16 +20,21 @@ static const char *const contexts[] = {
     "{\"a\":\"x\",\"f\":NaN,\"i\":99999999999999999999,\"u\":0.25,\"s\":\"high\",\"p\":false}",
 };
 
+static bool is_text(const char *s)
+{
+    return utf8_valid_prefix(s, strlen(s)) == strlen(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char schema_mem[16384], ctx_mem[2048], json_mem[1024];
     static char *scratch, *work;
     static struct cordon_schema *schema;
-    const size_t scratch_size = 1 << 22, work_size = 1 << 24;
+    const size_t most = CORDON_SCRATCH_MAX + (32u << 20); /* touched only where it is needed */
     struct cordon_error err = {0};
     if (!scratch) {
-        scratch = malloc(scratch_size);
-        work = malloc(work_size);
+        scratch = malloc(most);
+        work = malloc(most);
         if (!scratch || !work ||
             cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem,
                                &schema, &err))
@@ -38,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *mem = malloc(need); /* exactly what is asked for: too small a bound is a finding */
     int r = cordon_compile(schema, (const char *)data, size, mem, need, &p, &err);
     char caret[512];
-    if (r && (r != CORDON_UNSAFE || err.message[0] == 0))
+    if (r &&
+        (r != CORDON_UNSAFE || err.message[0] == 0 || !is_text(err.message) || !is_text(err.hint)))
         abort();
     if (r)
         cordon_caret(&err, (const char *)data, size, caret, sizeof caret);
@@ -50,17 +58,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t count;
         if (cordon_ctx_json(c, contexts[i], strlen(contexts[i]), json_mem, sizeof json_mem, &err))
             abort();
-        int e = cordon_eval(p, c, scratch, scratch_size, &v, &err);
-        if (cordon_measure(p, c, scratch, scratch_size, &cost) != e)
+        size_t enough = cordon_scratch_size(p);
+        const struct cordon_certificate *k = cordon_certify(p);
+        int e = cordon_eval(p, c, scratch, enough, &v, &err);
+        if (cordon_measure(p, c, scratch, enough, &cost) != e || e == CORDON_MEMORY)
             abort();
-        if (e != CORDON_MEMORY && cost.conforming && (cost.raises & ~cordon_certify(p)->raises))
+        if (cost.steps > k->steps || cost.stack > k->stack ||
+            (cost.conforming && (cost.raises & ~k->raises)))
             abort();
-        if (cordon_explain_size(p) <= work_size)
-            cordon_explain(p, c, work, work_size, &reasons, &count);
+        int truth = cordon_test(p, c, scratch, enough);
+        if (cordon_explain(p, c, work, cordon_explain_size(p), &reasons, &count) != truth)
+            abort();
     }
     struct cordon_finding findings[4];
-    if (r == 0 && cordon_analyse_size(p) <= work_size)
-        cordon_analyse(p, work, work_size, findings, 4);
+    if (r == 0)
+        cordon_analyse(p, work, cordon_analyse_size(p), findings, 4);
     free(mem);
     return 0;
 }

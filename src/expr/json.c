@@ -55,6 +55,30 @@ static void skip_space(struct json *j)
         j->at++;
 }
 
+static int hex4(const char *s, const char *end, uint32_t *ret)
+{
+    *ret = 0;
+    if (end - s < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        char c = s[i];
+        bool good = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
+        if (!good)
+            return -1;
+        *ret = *ret << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+    }
+    return 0;
+}
+
+/* Whether an escape stands at S, behind the backslash. That a surrogate is not alone is asked only
+ * where the string is read: one that is stepped over may hold what Python's json module takes. */
+static bool is_escape(const char *s, const char *end)
+{
+    uint32_t unit;
+    return s < end && *s &&
+           (strchr("\"\\/bfnrt", *s) || (*s == 'u' && hex4(s + 1, end, &unit) == 0));
+}
+
 static int scan_string(struct json *j, struct json_token *t)
 {
     t->start = ++j->at;
@@ -72,6 +96,8 @@ static int scan_string(struct json *j, struct json_token *t)
         if (c < 0x20)
             return json_fail(j, NULL, "a control character in a string");
         if (c == '\\') {
+            if (!is_escape(j->text + j->at + 1, j->text + j->len))
+                return json_fail(j, NULL, "a wrong escape in a string");
             t->escaped = true;
             j->at++;
         }
@@ -239,21 +265,6 @@ int json_skip(struct json *j, const struct json_token *t)
         int r = json_next(j, &x);
         if (r)
             return r;
-    }
-    return 0;
-}
-
-static int hex4(const char *s, const char *end, uint32_t *ret)
-{
-    *ret = 0;
-    if (end - s < 4)
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        char c = s[i];
-        bool good = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
-        if (!good)
-            return -1;
-        *ret = *ret << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
     }
     return 0;
 }

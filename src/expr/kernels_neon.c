@@ -37,13 +37,17 @@ static inline uint8x16_t eight(uint16x8_t a, uint16x8_t b)
           four(two(test(load(x + 8), k), test(load(x + 10), k)),                                   \
                two(test(load(x + 12), k), test(load(x + 14), k))))
 #define WIDE(load, test, invert)                                                                   \
-    for (size_t w = 0; w < words; w++, x += 64)                                                    \
-        out[w] = (invert) ^ pack(SIXTEEN(load, test, x), SIXTEEN(load, test, (x + 16)),            \
-                                 SIXTEEN(load, test, (x + 32)), SIXTEEN(load, test, (x + 48)));    \
+    for (size_t w = 0; w < words; w++, x += 64) {                                                  \
+        uint64_t m = pack(SIXTEEN(load, test, x), SIXTEEN(load, test, (x + 16)),                   \
+                          SIXTEEN(load, test, (x + 32)), SIXTEEN(load, test, (x + 48)));           \
+        out[w] = batch_merged(out[w], (invert) ^ m, merge);                                        \
+    }                                                                                              \
     break;
 
-static void floats(const double *x, size_t words, enum expr_cmp op, double c, uint64_t *out)
+static void floats(const double *x, size_t words, enum expr_cmp op, double c, enum expr_join how,
+                   uint64_t *out)
 {
+    struct batch_merge merge = batch_merge(how);
     float64x2_t k = vdupq_n_f64(c);
     switch (op) {
     case CMP_LT:
@@ -61,8 +65,10 @@ static void floats(const double *x, size_t words, enum expr_cmp op, double c, ui
     }
 }
 
-static void ints(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, uint64_t *out)
+static void ints(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, enum expr_join how,
+                 uint64_t *out)
 {
+    struct batch_merge merge = batch_merge(how);
     int64x2_t k = vdupq_n_s64(c);
     switch (op) {
     case CMP_LT:
@@ -80,25 +86,30 @@ static void ints(const int64_t *x, size_t words, enum expr_cmp op, int64_t c, ui
     }
 }
 
-#define BYTES(test)                                                                                \
-    for (size_t w = 0; w < words; w++, x += 64)                                                    \
-        out[w] = pack(test(vld1q_u8(x), k), test(vld1q_u8(x + 16), k), test(vld1q_u8(x + 32), k),  \
-                      test(vld1q_u8(x + 48), k));
-
-static void bytes(const uint8_t *x, size_t words, enum expr_cmp op, uint8_t c, uint64_t *out)
+static void bytes(const uint8_t *x, size_t words, uint8_t c, bool opposite, enum expr_join how,
+                  uint64_t *out)
 {
     uint8x16_t k = vdupq_n_u8(c);
-    if (op == CMP_EQ) {
-        BYTES(vceqq_u8)
-    } else if (op == CMP_GE) {
-        BYTES(vcgeq_u8)
-    } else {
-        kernels_scalar.bytes(x, words, op, c, out);
+    uint64_t invert = opposite ? ~0ULL : 0;
+    struct batch_merge merge = batch_merge(how);
+    for (size_t w = 0; w < words; w++, x += 64) {
+        uint64_t m = pack(vceqq_u8(vld1q_u8(x), k), vceqq_u8(vld1q_u8(x + 16), k),
+                          vceqq_u8(vld1q_u8(x + 32), k), vceqq_u8(vld1q_u8(x + 48), k));
+        out[w] = batch_merged(out[w], invert ^ m, merge);
     }
 }
 
+static uint8_t greatest(const uint8_t *x, size_t words)
+{
+    uint8x16_t most = vdupq_n_u8(0);
+    for (size_t w = 0; w < words; w++, x += 64)
+        most = vmaxq_u8(most, vmaxq_u8(vmaxq_u8(vld1q_u8(x), vld1q_u8(x + 16)),
+                                       vmaxq_u8(vld1q_u8(x + 32), vld1q_u8(x + 48))));
+    return vmaxvq_u8(most);
+}
+
 extern const struct batch_kernels kernels_neon;
-const struct batch_kernels kernels_neon = {"neon", floats, ints, bytes};
+const struct batch_kernels kernels_neon = {"neon", floats, ints, bytes, greatest};
 #else
 typedef int kernels_neon_is_for_arm;
 #endif

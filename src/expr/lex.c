@@ -63,6 +63,7 @@ int lex_fail(struct lex *lx, uint32_t start, uint32_t end, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
+    expr_text_trim(what);
     int r = expr_fail(lx->err, CORDON_UNSAFE, "Invalid expression syntax: %s", what);
     expr_place(lx->err, lx->s, lx->len, start, end);
     return r;
@@ -76,18 +77,28 @@ static bool newline(const struct lex *lx, uint32_t at, uint32_t *ret_next)
     return true;
 }
 
-/* Skips blanks; sets *ret_line when a line ended outside brackets. */
+/* Skips blanks; sets *ret_line when a line ended outside brackets. At the start of a line outside
+ * brackets they are indentation, which a condition cannot have. As for CPython's tokenizer, a form
+ * feed sets the column back, a continued line is indented like its first part that is, and a line
+ * without a token does not count unless the source ends in it. */
 static int skip_blanks(struct lex *lx, bool *ret_line)
 {
     uint32_t next;
-    bool joined = false;
+    unsigned column = 0, continued = 0;
     *ret_line = false;
+    while (lx->mid_line && lx->at < lx->len && lx->s[lx->at] == ' ')
+        lx->at++;
+    if (lx->mid_line && lx->at < lx->len && lx->s[lx->at] > '#' && lx->s[lx->at] != '\\')
+        return 0; /* nearly always */
     for (;;) {
         unsigned char c = lx->at < lx->len ? (unsigned char)lx->s[lx->at] : 0;
         if (c && c < 128 && class_of[c] & C_SPACE) {
+            column = c == '\f' ? 0 : column + 1;
             lx->at++;
         } else if (newline(lx, lx->at, &next)) {
             *ret_line = *ret_line || lx->depth == 0;
+            lx->mid_line = false;
+            column = continued = 0;
             lx->at = next;
         } else if (c == '\\') {
             if (!newline(lx, lx->at + 1, &next))
@@ -95,19 +106,18 @@ static int skip_blanks(struct lex *lx, bool *ret_line)
                                 "unexpected character after line continuation");
             if (next == lx->len)
                 return lex_fail(lx, lx->at, lx->at + 1, "unexpected end after line continuation");
-            if ((*ret_line || joined) && !lx->began &&
-                class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
-                return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
-            joined = true;
+            continued = continued ? continued : column;
             lx->at = next;
-        } else if (c == '#') {
-            return lex_fail(lx, lx->at, lx->len, "comments are not allowed");
         } else {
-            if (joined && !lx->began && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
-                return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
-            return 0;
+            break;
         }
     }
+    if (lx->at < lx->len && lx->s[lx->at] == '#')
+        return lex_fail(lx, lx->at, lx->len, "comments are not allowed");
+    if (!lx->mid_line && lx->depth == 0 && (continued ? continued : column))
+        return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
+    lx->mid_line = true;
+    return 0;
 }
 
 static void read_name(struct lex *lx, struct lex_token *t)
@@ -155,21 +165,16 @@ static int read_operator(struct lex *lx, struct lex_token *t)
 int lex_next(struct lex *lx, struct lex_token *t)
 {
     bool line;
-    uint32_t from = lx->at;
     int r = skip_blanks(lx, &line);
     if (r)
         return r;
     t->start = t->end = lx->at;
     if (lx->at == lx->len) {
         t->kind = T_END;
-        if (line && class_of[(unsigned char)lx->s[lx->len - 1] & 127] & C_SPACE)
-            return lex_fail(lx, lx->at, lx->at, "unexpected indent");
         return 0;
     }
     if (line && lx->began)
         return lex_fail(lx, lx->at, lx->len, "more text after the end of the line");
-    if (line && lx->at > from && class_of[(unsigned char)lx->s[lx->at - 1] & 127] & C_SPACE)
-        return lex_fail(lx, lx->at, lx->at + 1, "unexpected indent");
     lx->began = true;
     unsigned char c = (unsigned char)lx->s[lx->at],
                   d = lx->at + 1 < lx->len ? (unsigned char)lx->s[lx->at + 1] : 0;

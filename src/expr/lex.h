@@ -76,8 +76,10 @@ struct lex_token {
 struct lex {
     const char *s;
     uint32_t len, at;
-    unsigned depth; /* brackets open: newlines are blanks inside */
-    bool began;     /* a token was given */
+    unsigned depth;  /* brackets open: newlines are blanks inside */
+    bool began;      /* a token was given */
+    bool mid_line;   /* blanks here are no indentation */
+    bool disallowed; /* the error names something that the language does not have */
     struct expr_area *area;
     struct cordon_error *err;
 };

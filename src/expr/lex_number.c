@@ -136,10 +136,14 @@ int lex_number(struct lex *lx, struct lex_token *t)
         t->value = expr_float(number_double(lx->s + t->start, t->end - t->start));
         return 0;
     }
-    if (lx->s[t->start] == '0')
+    if (lx->s[t->start] == '0') { /* zeros only, and any number of them */
         for (uint32_t i = t->start; i < whole; i++)
             if (lx->s[i] != '0' && lx->s[i] != '_')
                 return lex_fail(lx, t->start, t->end,
                                 "leading zeros in decimal integer literals are not permitted");
+        t->kind = T_VALUE;
+        t->value = expr_int(0);
+        return 0;
+    }
     return integer(lx, t, t->start, 10);
 }

@@ -12,11 +12,13 @@ static bool hex(const char *s, uint32_t n, uint32_t *ret)
 {
     *ret = 0;
     for (uint32_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        unsigned d = c >= '0' && c <= '9' ? c - (unsigned)'0' : (c | 32u) - 'a' + 10;
-        if (d > 15 || (d > 9 && ((c | 32) < 'a' || (c | 32) > 'f')))
+        unsigned c = (unsigned char)s[i], letter = c | 32u;
+        if (c >= '0' && c <= '9')
+            *ret = *ret << 4 | (c - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            *ret = *ret << 4 | (letter - 'a' + 10);
+        else
             return false;
-        *ret = *ret << 4 | d;
     }
     return true;
 }
@@ -30,7 +32,7 @@ static uint32_t unescape(struct lex *lx, uint32_t at, uint32_t end, int64_t *ret
     const char *p = strchr(from, c);
     uint32_t cp = 0;
     if (p) {
-        *ret_cp = to[p - from];
+        *ret_cp = (unsigned char)to[p - from];
         return 1;
     }
     if (c == '\n' || c == '\r') {
@@ -97,25 +99,35 @@ static int decode(struct lex *lx, uint32_t from, uint32_t end, bool raw, struct 
     return 0;
 }
 
+/* What the LEN letters before a quote say; false if they are no prefix of a string. */
+static bool prefix_of(const char *s, uint32_t len, bool *ret_raw, const char **ret_foreign)
+{
+    static const struct {
+        char letters[3];
+        bool raw;
+        const char *foreign; /* the type outside the language that such a literal has */
+    } known[] = {{"r", true, NULL},         {"u", false, NULL},       {"b", false, "bytes"},
+                 {"br", true, "bytes"},     {"rb", true, "bytes"},    {"f", false, "JoinedStr"},
+                 {"fr", true, "JoinedStr"}, {"rf", true, "JoinedStr"}};
+    char lower[3] = {0};
+    for (uint32_t i = 0; i < len && i < 2; i++)
+        lower[i] = (char)(s[i] | 32);
+    for (size_t i = 0; len <= 2 && i < sizeof known / sizeof *known; i++)
+        if (strcmp(lower, known[i].letters) == 0) {
+            *ret_raw = known[i].raw;
+            *ret_foreign = known[i].foreign;
+            return true;
+        }
+    return false;
+}
+
 /* PREFIX letters were read; lx->at is at the quote. */
 int lex_string(struct lex *lx, uint32_t prefix, struct lex_token *t)
 {
-    bool raw = false, bytes = false, format = false, unicode = false;
-    for (uint32_t i = 0; i < prefix; i++) {
-        char c = (char)(lx->s[t->start + i] | 32);
-        bool *flag = c == 'r'   ? &raw
-                     : c == 'b' ? &bytes
-                     : c == 'f' ? &format
-                     : c == 'u' ? &unicode
-                                : NULL;
-        if (!flag || *flag || (unicode && prefix > 1)) {
-            t->kind = T_NAME; /* a name that a string follows: the parser says so */
-            return 0;
-        }
-        *flag = true;
-    }
-    if (bytes && format) {
-        t->kind = T_NAME;
+    bool raw = false;
+    const char *foreign = NULL;
+    if (prefix && !prefix_of(lx->s + t->start, prefix, &raw, &foreign)) {
+        t->kind = T_NAME; /* a name that a string follows: the parser says so */
         return 0;
     }
     char q = lx->s[lx->at];
@@ -143,9 +155,9 @@ int lex_string(struct lex *lx, uint32_t prefix, struct lex_token *t)
     lx->at = i + (triple ? 3 : 1);
     t->end = lx->at;
     t->kind = T_VALUE;
-    if (bytes || format) {
+    if (foreign) {
         t->kind = T_FOREIGN_VALUE;
-        t->what = bytes ? "bytes" : "JoinedStr";
+        t->what = foreign;
         return 0;
     }
     if (plain) {

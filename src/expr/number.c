@@ -128,11 +128,12 @@ static size_t shortest(double d, char *digits, int *ret_point)
     bool even = (f & 1) == 0, narrow = f == 1ULL << 52 && exp > -1074;
     /* value = r / s, half the gap above = up / s, below = down / s */
     uint64_t one[1] = {1}, fs[1] = {f};
-    int shift = narrow ? 2 : 1, pos = exp > 0 ? exp : 0, negexp = exp < 0 ? -exp : 0;
-    uint32_t nr = big_shl(r, fs, 1, (uint64_t)(pos + shift));
-    uint32_t ns = big_shl(s, one, 1, (uint64_t)(negexp + shift));
-    uint32_t nup = big_shl(up, one, 1, (uint64_t)(pos + shift - 1));
-    uint32_t ndown = big_shl(down, one, 1, (uint64_t)pos);
+    uint64_t shift = narrow ? 2 : 1, pos = exp > 0 ? (uint64_t)exp : 0,
+             negexp = exp < 0 ? (uint64_t)-exp : 0;
+    uint32_t nr = big_shl(r, fs, 1, pos + shift);
+    uint32_t ns = big_shl(s, one, 1, negexp + shift);
+    uint32_t nup = big_shl(up, one, 1, pos + shift - 1);
+    uint32_t ndown = big_shl(down, one, 1, pos);
     int k = (int)ceil((exp + 52 - __builtin_clzll(f) + 11) * 0.30102999566398119521 - 1e-10);
     if (k >= 0) {
         ns = times_ten_to(s, ns, k);

@@ -15,11 +15,17 @@
 
 enum expr_arith { ARITH_ADD, ARITH_SUB, ARITH_MUL, ARITH_DIV };
 enum expr_cmp { CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQ, CMP_NE };
+/* What becomes of a truth: it stands for itself, or joins the one before it. */
+enum expr_join { JOIN_PUSH, JOIN_AND, JOIN_OR };
 
 struct expr_run {
-    struct expr_area area; /* results that do not fit a value */
-    uint64_t work;         /* word operations so far */
-    uint32_t bits, text;   /* the longest integer and string computed so far */
+    struct expr_area area;    /* results that do not fit a value */
+    uint64_t work;            /* word operations so far */
+    uint32_t bits, text;      /* the longest integer and string computed so far */
+    uint32_t steps;           /* instructions run so far */
+    uint32_t highest;         /* most values on the stack so far */
+    struct expr_value *stack; /* NULL before the first instruction */
+    uint32_t pc, height;      /* where to go on, after a slot that was not read yet */
     struct cordon_error *err;
 };
 

@@ -196,6 +196,16 @@ static int binary(struct parser *ps, enum pending kind, enum expr_op op)
     return r ? r : push(ps, kind, op, ps->t.start);
 }
 
+/* A bracket of any kind opens: T is read over. */
+static int open_bracket(struct parser *ps)
+{
+    if (ps->lx.depth == CORDON_NESTING_MAX)
+        return lex_fail(&ps->lx, ps->t.start, ps->t.end, "too many nested parentheses (%u)",
+                        CORDON_NESTING_MAX);
+    ps->lx.depth++;
+    return advance(ps);
+}
+
 /* One string, or several side by side, which are one. */
 static int strings(struct parser *ps, struct expr_value *ret, struct expr_span *span)
 {
@@ -234,17 +244,16 @@ static int strings(struct parser *ps, struct expr_value *ret, struct expr_span *
     return r;
 }
 
-/* ctx[ was read: one declared key and the closing bracket. */
+/* At the [ of ctx[: one declared key and the closing bracket. */
 static int subscript(struct parser *ps, uint32_t start)
 {
     struct lex_token key;
     struct expr_value v = expr_none();
     struct expr_span span = {0};
     unsigned inner = 0;
-    ps->lx.depth++;
-    int r = advance(ps);
-    for (; r == 0 && ps->t.kind == T_OPEN && inner < CORDON_NESTING_MAX; inner++)
-        r = advance(ps);
+    int r = open_bracket(ps);
+    for (; r == 0 && ps->t.kind == T_OPEN; inner++)
+        r = open_bracket(ps);
     if (r)
         return r;
     key = ps->t;
@@ -254,8 +263,10 @@ static int subscript(struct parser *ps, uint32_t start)
         r = advance(ps);
     else
         return refuse_node(&ps->lx, "Subscript", start, key.end, "ctx takes one key in quotes");
-    for (; r == 0 && inner && ps->t.kind == T_CLOSE; inner--)
+    for (; r == 0 && inner && ps->t.kind == T_CLOSE; inner--) {
+        ps->lx.depth--;
         r = advance(ps);
+    }
     if (r)
         return r;
     if (inner || ps->t.kind != T_CLOSE_SQUARE)
@@ -271,7 +282,7 @@ static int subscript(struct parser *ps, uint32_t start)
     int slot = v.kind == K_STR ? expr_schema_slot(ps->p->schema, v.s, v.len) : -1;
     if (slot < 0)
         return refuse_key(&ps->lx, ps->p->schema, &key, &v);
-    ps->p->uses[slot / 64] |= 1ULL << (slot % 64);
+    expr_use(ps->p, (uint32_t)slot);
     ps->operand[ps->values++] = (struct expr_span){start, end};
     return emit(ps, OP_SLOT, (uint32_t)slot, 0, (struct expr_span){start, end});
 }
@@ -295,13 +306,10 @@ static int operand(struct parser *ps)
         struct lex_token t = ps->t;
         switch (t.kind) {
         case T_OPEN:
-            if (ps->parens == CORDON_NESTING_MAX) {
-                return lex_fail(&ps->lx, t.start, t.end, "too many nested parentheses (%u)",
-                                CORDON_NESTING_MAX);
-            }
+            if ((r = push(ps, P_PAREN, 0, t.start)))
+                return r;
             ps->parens++;
-            ps->lx.depth++;
-            if ((r = push(ps, P_PAREN, 0, t.start)) || (r = advance(ps)))
+            if ((r = open_bracket(ps)))
                 return r;
             if (ps->t.kind == T_CLOSE)
                 return refuse_node(&ps->lx, "Tuple", t.start, ps->t.end,
@@ -401,11 +409,23 @@ static int operators(struct parser *ps, bool *ret_end)
     return r;
 }
 
+/* What was refused stands in parentheses, and they may belong to a node further out. */
+static void name_enclosing(struct parser *ps)
+{
+    uint32_t open[CORDON_NESTING_MAX], count = 0;
+    for (uint32_t i = 0; i < ps->depth && count < CORDON_NESTING_MAX; i++)
+        if (ps->stack[i].kind == P_PAREN)
+            open[count++] = ps->stack[i].start;
+    refuse_enclosing(&ps->lx, open, count);
+}
+
 int expr_parse(struct cordon_program *p, struct expr_area *area, struct cordon_error *err)
 {
     struct parser ps = {.p = p};
     uint32_t n = p->source_len;
     ps.lx = (struct lex){.s = p->source, .len = n, .area = area, .err = err};
+    while (p->source[ps.lx.at] == ' ' || p->source[ps.lx.at] == '\t') /* as eval() does */
+        ps.lx.at++;
     /* a token makes at most one instruction, and every source has a RETURN more */
     ps.room = n + 1 < CORDON_NODES_MAX ? n + 1 : CORDON_NODES_MAX;
     ps.pending_room = n + 1 < CORDON_PENDING_MAX ? n + 1 : CORDON_PENDING_MAX;
@@ -422,6 +442,8 @@ int expr_parse(struct cordon_program *p, struct expr_area *area, struct cordon_e
         if ((r = operand(&ps)) == 0)
             r = operators(&ps, &end);
     }
+    if (r && ps.lx.disallowed && ps.parens)
+        name_enclosing(&ps);
     if (r)
         return r;
     ps.room++;

@@ -377,6 +377,10 @@ static bool jumped_to(const struct quick *q)
 
 static void finish(struct quick *q)
 {
+    if (q->height == 0) { /* the verifier lets no program end without a value */
+        q->failed = true;
+        return;
+    }
     struct item *x = &q->stack[q->height - 1];
     if (x->kind == K_BOOL) {
         uint32_t before = q->count;

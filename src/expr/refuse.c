@@ -21,6 +21,7 @@ int refuse_node(struct lex *lx, const char *node, uint32_t start, uint32_t end, 
                   node);
     expr_place(lx->err, lx->s, lx->len, start, end);
     hint(lx, text);
+    lx->disallowed = true;
     return r;
 }
 
@@ -30,6 +31,7 @@ static int refuse_op(struct lex *lx, const char *what, const char *name, const s
     int r = expr_fail(lx->err, CORDON_UNSAFE, "Disallowed %s operator: %s", what, name);
     expr_place(lx->err, lx->s, lx->len, t->start, t->end);
     hint(lx, text);
+    lx->disallowed = true;
     return r;
 }
 
@@ -40,12 +42,14 @@ int refuse_constant(struct lex *lx, const struct lex_token *t)
     int r = expr_fail(lx->err, CORDON_UNSAFE, "Disallowed constant type: %s", t->what);
     expr_place(lx->err, lx->s, lx->len, t->start, t->end);
     hint(lx, "constants are int, float, str, bool and None");
+    lx->disallowed = true;
     return r;
 }
 
 int refuse_key(struct lex *lx, const struct cordon_schema *s, const struct lex_token *t,
                const struct expr_value *key)
 {
+    lx->disallowed = true;
     if (!lx->err)
         return CORDON_UNSAFE;
     char text[CORDON_MESSAGE_MAX];
@@ -64,8 +68,10 @@ int refuse_key(struct lex *lx, const struct cordon_schema *s, const struct lex_t
         expr_text_repr(&m, s->keys[i].name, s->keys[i].len);
     }
     expr_text_str(&m, "]");
-    if (expr_text_end(&m) >= sizeof text)
-        snprintf(text + strlen(text) - 5, 6, "...]");
+    if (expr_text_end(&m) >= sizeof text) {
+        size_t len = strlen(text), cut = expr_text_clip(text, len, len - 5);
+        snprintf(text + cut, sizeof text - cut, "...]");
+    }
     expr_fail(lx->err, CORDON_UNSAFE, "%s", text);
     expr_place(lx->err, lx->s, lx->len, t->start, t->end);
     int near =
@@ -108,43 +114,119 @@ static bool to_closing(struct lex *lx, bool *ret_for, bool *ret_colon, uint32_t 
     return false;
 }
 
+/* The next token without a word about what is wrong with it; false if there is none. */
+static bool next_quietly(struct lex *lx, struct lex_token *ret)
+{
+    struct cordon_error *keep = lx->err;
+    lx->err = NULL;
+    int r = lex_next(lx, ret);
+    lx->err = keep;
+    return r == 0 && ret->kind != T_END;
+}
+
+/* The node that an operand becomes by what follows it. */
+struct outer {
+    const char *node, *hint;
+    uint32_t end;
+};
+
+/* Reads the trailer that T begins and all that follow it; T is then the token behind them, if there
+ * is one (false: there is none). The last of them is the outer node. */
+static bool read_trailers(struct lex *lx, struct lex_token *t, struct outer *ret)
+{
+    bool a, b;
+    while (refuse_is_trailer(t->kind)) {
+        ret->end = t->end;
+        if (t->kind == T_OPEN) {
+            ret->node = "Call";
+            ret->hint = "function and method calls are not allowed";
+            if (!to_closing(lx, &a, &b, &ret->end))
+                return false;
+        } else if (t->kind == T_OPEN_SQUARE) {
+            ret->node = "Subscript";
+            ret->hint = "only ctx['key'] can be subscripted, once";
+            if (!to_closing(lx, &a, &b, &ret->end))
+                return false;
+        } else {
+            ret->node = "Attribute";
+            ret->hint = "attributes are not allowed";
+            if (!next_quietly(lx, t) || t->kind != T_NAME)
+                return false;
+            ret->end = t->end;
+        }
+        if (!next_quietly(lx, t))
+            return false;
+    }
+    return true;
+}
+
 int refuse_trailer(struct lex *lx, uint32_t start, const struct lex_token *next)
 {
     struct lex_token t = *next;
-    uint32_t end = t.end;
-    const char *node = NULL, *text = NULL;
-    bool a, b;
-    while (refuse_is_trailer(t.kind)) {
-        end = t.end;
-        if (t.kind == T_OPEN) {
-            node = "Call";
-            text = "function and method calls are not allowed";
-            if (!to_closing(lx, &a, &b, &end))
-                break;
-        } else if (t.kind == T_OPEN_SQUARE) {
-            node = "Subscript";
-            text = "only ctx['key'] can be subscripted, once";
-            if (!to_closing(lx, &a, &b, &end))
-                break;
-        } else {
-            node = "Attribute";
-            text = "attributes are not allowed";
-            struct cordon_error *keep = lx->err;
-            lx->err = NULL;
-            int r = lex_next(lx, &t);
-            lx->err = keep;
-            if (r || t.kind != T_NAME)
-                break;
-            end = t.end;
+    struct outer o = {.end = t.end};
+    read_trailers(lx, &t, &o);
+    return refuse_node(lx, o.node, start, o.end, o.hint);
+}
+
+/* What stands directly inside one pair of parentheses. */
+struct inside {
+    uint32_t start;
+    bool loop, comma, yields, arguments; /* arguments: of a lambda, whose commas are its own */
+};
+
+static void look_inside(struct inside *in, const struct lex_token *t)
+{
+    if (t->kind == T_LAMBDA)
+        in->arguments = true;
+    else if (t->kind == T_COLON)
+        in->arguments = false;
+    in->loop = in->loop || t->kind == T_FOR;
+    in->yields = in->yields || t->kind == T_YIELD;
+    in->comma = in->comma || (t->kind == T_COMMA && !in->arguments);
+}
+
+void refuse_enclosing(struct lex *from, const uint32_t *open, uint32_t count)
+{
+    struct lex lx = *from;
+    struct inside level[CORDON_NESTING_MAX] = {0};
+    struct lex_token t;
+    struct outer found = {0};
+    uint32_t depth = 0, start = 0;
+    lx.at = open[0];
+    lx.depth = 1; /* line ends are blanks wherever this looks */
+    bool more = next_quietly(&lx, &t);
+    while (more) {
+        bool closes = t.kind == T_CLOSE || t.kind == T_CLOSE_SQUARE || t.kind == T_CLOSE_CURLY;
+        if (t.kind == T_OPEN || t.kind == T_OPEN_SQUARE || t.kind == T_OPEN_CURLY) {
+            if (depth == CORDON_NESTING_MAX)
+                return;
+            level[depth++] = (struct inside){.start = t.start};
+        } else if (!closes) {
+            look_inside(&level[depth - 1], &t);
         }
-        struct cordon_error *keep = lx->err;
-        lx->err = NULL;
-        int r = lex_next(lx, &t);
-        lx->err = keep;
-        if (r)
+        uint32_t end = t.end;
+        more = next_quietly(&lx, &t);
+        if (!closes)
+            continue;
+        struct inside *in = &level[--depth];
+        if (depth < count && in->start == open[depth]) { /* one of those around the refused */
+            struct outer o = {.end = end};
+            if (in->loop)
+                o = (struct outer){"GeneratorExp", "there are no loops", end};
+            else if (in->comma && !in->yields)
+                o = (struct outer){"Tuple", "a condition has one value", end};
+            if (more)
+                more = read_trailers(&lx, &t, &o);
+            if (o.node) {
+                found = o;
+                start = in->start;
+            }
+        }
+        if (depth == 0)
             break;
     }
-    return refuse_node(lx, node, start, end, text);
+    if (depth == 0 && found.node)
+        refuse_node(from, found.node, start, found.end, found.hint);
 }
 
 int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_token *next)
@@ -177,15 +259,22 @@ int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_t
  */
 static bool trailer_follows(struct lex *lx, struct lex_token *next)
 {
-    struct cordon_error *keep = lx->err;
     struct lex at = *lx;
-    lx->err = NULL;
-    int r = lex_next(lx, next);
-    lx->err = keep;
-    if (r == 0 && refuse_is_trailer(next->kind))
+    if (next_quietly(lx, next) && refuse_is_trailer(next->kind))
         return true;
     *lx = at;
     return false;
+}
+
+/* T stands where WHAT belongs; its text may be a string, and so anything. */
+static int misplaced(struct lex *lx, const struct lex_token *t, const char *what)
+{
+    char text[256];
+    struct expr_text quote = {.out = text, .size = sizeof text};
+    expr_text_repr(&quote, lx->s + t->start,
+                   expr_text_clip(lx->s + t->start, t->end - t->start, 20));
+    expr_text_end(&quote);
+    return lex_fail(lx, t->start, t->end, "%s where %s is missing", text, what);
 }
 
 int refuse_operand(struct lex *lx, const struct lex_token *t)
@@ -245,8 +334,7 @@ int refuse_operand(struct lex *lx, const struct lex_token *t)
                  (int)(t->end - t->start), lx->s + t->start);
         return CORDON_UNSAFE;
     default:
-        return lex_fail(lx, t->start, t->end, "'%.*s' where a value is missing",
-                        (int)(t->end - t->start < 20 ? t->end - t->start : 20), lx->s + t->start);
+        return misplaced(lx, t, "a value");
     }
 }
 
@@ -310,6 +398,5 @@ int refuse_operator(struct lex *lx, const struct lex_token *t, unsigned parens)
     default:
         break;
     }
-    return lex_fail(lx, t->start, t->end, "'%.*s' where an operator is missing",
-                    (int)(t->end - t->start < 20 ? t->end - t->start : 20), lx->s + t->start);
+    return misplaced(lx, t, "an operator");
 }

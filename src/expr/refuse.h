@@ -22,6 +22,10 @@ int refuse_operand(struct lex *lx, const struct lex_token *t);
 int refuse_name(struct lex *lx, const struct lex_token *name, const struct lex_token *next);
 /* NEXT, a `(`, `[` or `.`, follows an operand that began at START. */
 int refuse_trailer(struct lex *lx, uint32_t start, const struct lex_token *next);
+/* Something was refused inside the COUNT parentheses that opened at the places OPEN, outermost first:
+ * if one of them is a tuple, a generator expression or the operand of a trailer, that is the node to
+ * name. Changes the error only. */
+void refuse_enclosing(struct lex *lx, const uint32_t *open, uint32_t count);
 /* T stands where an operator belongs. */
 int refuse_operator(struct lex *lx, const struct lex_token *t, unsigned parens);
 

@@ -196,13 +196,18 @@ static int load_keys(struct source *r, uint64_t keys, struct cordon_program *p, 
         if (!name)
             return damaged(err, "the saved program ends too early");
         int slot = expr_schema_slot(p->schema, (const char *)name, (size_t)n);
-        if (slot < 0)
-            return expr_fail(
-                err, CORDON_BYTECODE, "the saved program reads a key that the schema lacks: %.*s",
-                (int)(n < 80 ? utf8_valid_prefix(name, (size_t)n) : 0), (const char *)name);
+        if (slot < 0) {
+            char text[400];
+            struct expr_text t = {.out = text, .size = sizeof text};
+            expr_text_repr(&t, (const char *)name, n < 80 ? (size_t)n : 80);
+            expr_text_end(&t);
+            return expr_fail(err, CORDON_BYTECODE,
+                             "the saved program reads a key that the schema lacks: %s", text);
+        }
         slots[i] = (uint16_t)slot;
-        p->uses[slot / 64] |= 1ULL << (slot % 64);
+        expr_use(p, (uint32_t)slot);
     }
+    p->reads_twice = true; /* the keys do not tell how often */
     return 0;
 }
 

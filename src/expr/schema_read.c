@@ -200,13 +200,13 @@ static void insert(struct cordon_schema *s, uint32_t slot)
     s->hash[h & s->hash_mask] = (uint16_t)(slot + 1);
 }
 
-static int add_key(struct reader *r, const struct json_token *t, struct expr_key **ret)
+/* It stands last among the keys. */
+static int add_key(struct reader *r, const struct json_token *t)
 {
     if (r->s->count == r->key_room)
         return json_fail(&r->j, t, "too many keys");
     struct expr_key *k = &r->s->keys[r->s->count++];
     *k = (struct expr_key){.types = TYPE_ANY};
-    *ret = k;
     int e = keep_string(r, t, &k->name, &k->len);
     if (e)
         return e;
@@ -219,7 +219,6 @@ static int add_key(struct reader *r, const struct json_token *t, struct expr_key
 static int read_keys(struct reader *r)
 {
     struct json_token t, v;
-    struct expr_key *k = NULL;
     int e = json_next(&r->j, &t);
     if (e)
         return e;
@@ -227,12 +226,13 @@ static int read_keys(struct reader *r)
         return json_fail(&r->j, &t, "\"keys\" is an object or a list of names");
     bool list = t.kind == JSON_ARRAY;
     while ((e = json_next(&r->j, &t)) == 0 && (t.kind == JSON_KEY || t.kind == JSON_STRING)) {
-        if ((e = add_key(r, &t, &k)))
+        if ((e = add_key(r, &t)))
             return e;
         if (list)
             continue;
         if ((e = json_next(&r->j, &v)))
             return e;
+        struct expr_key *k = &r->s->keys[r->s->count - 1];
         if (v.kind == JSON_STRING)
             e = read_types(r, &v, &k->types);
         else if (v.kind == JSON_OBJECT)
@@ -294,7 +294,6 @@ static void finish(struct cordon_schema *s)
 static int add_members(struct reader *r, const char *context, size_t len, struct cordon_error *err)
 {
     struct json_token t, v;
-    struct expr_key *k;
     json_init(&r->j, context, len, CORDON_CONTEXT, err);
     int e = json_next(&r->j, &t);
     if (e == 0 && t.kind != JSON_OBJECT)
@@ -307,7 +306,7 @@ static int add_members(struct reader *r, const char *context, size_t len, struct
             return e;
         int known = expr_schema_slot(r->s, name, n);
         r->area.used = mark;
-        if (known < 0 && (e = add_key(r, &t, &k)))
+        if (known < 0 && (e = add_key(r, &t)))
             return e;
         if ((e = json_next(&r->j, &v)) == 0)
             e = json_skip(&r->j, &v);

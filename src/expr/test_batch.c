@@ -1,5 +1,5 @@
-/* Every set of kernels that this processor can run against the plain loops, and the batch over each
- * of them against row-by-row evaluation. */
+/* Every set of kernels that this processor can run, row by row against the plain operators, and the
+ * batch over each of them against row-by-row evaluation. */
 #include "base/tap.h"
 #include "expr/batch.h"
 #include "expr/kernels.h"
@@ -15,6 +15,15 @@ static uint64_t rnd(void)
     state ^= state >> 7;
     state ^= state << 17;
     return state * 0x2545F4914F6CDD1DULL;
+}
+
+/* Row R of BITS, joined with TRUTH the plain way. */
+static void put(uint64_t *bits, size_t r, bool truth, enum expr_join how)
+{
+    uint64_t bit = 1ULL << (r % 64);
+    bool was = bits[r / 64] & bit;
+    bool is = how == JOIN_PUSH ? truth : how == JOIN_AND ? was && truth : was || truth;
+    bits[r / 64] = is ? bits[r / 64] | bit : bits[r / 64] & ~bit;
 }
 
 static void kernels(const struct batch_kernels *k)
@@ -35,15 +44,29 @@ static void kernels(const struct batch_kernels *k)
             double c = round % 7 ? (double)(rnd() & 7) : NAN;
             int64_t n = round % 3 ? (int64_t)(rnd() & 7) - 4 : i[rnd() % 64];
             uint8_t u = (uint8_t)(round % 2 ? rnd() & 3 : rnd());
-            k->floats(f, WORDS, (enum expr_cmp)op, c, got);
-            kernels_scalar.floats(f, WORDS, (enum expr_cmp)op, c, want);
+            enum expr_join how = (enum expr_join)(rnd() % 3);
+            uint64_t before[WORDS];
+            for (size_t w = 0; w < WORDS; w++)
+                before[w] = rnd();
+#define BEFORE memcpy(got, before, sizeof got), memcpy(want, before, sizeof want)
+            BEFORE;
+            k->floats(f, WORDS, (enum expr_cmp)op, c, how, got);
+            for (size_t r = 0; r < WORDS * 64; r++)
+                put(want, r, expr_holds_double((enum expr_cmp)op, f[r], c), how);
             floats = floats && memcmp(got, want, sizeof got) == 0;
-            k->ints(i, WORDS, (enum expr_cmp)op, n, got);
-            kernels_scalar.ints(i, WORDS, (enum expr_cmp)op, n, want);
+            BEFORE;
+            k->ints(i, WORDS, (enum expr_cmp)op, n, how, got);
+            for (size_t r = 0; r < WORDS * 64; r++)
+                put(want, r, expr_holds((enum expr_cmp)op, (i[r] > n) - (i[r] < n)), how);
             ints = ints && memcmp(got, want, sizeof got) == 0;
-            k->bytes(b, WORDS, (enum expr_cmp)op, u, got);
-            kernels_scalar.bytes(b, WORDS, (enum expr_cmp)op, u, want);
-            bytes = bytes && memcmp(got, want, sizeof got) == 0;
+            BEFORE;
+            k->bytes(b, WORDS, u, op & 1, how, got);
+            uint8_t most = 0;
+            for (size_t r = 0; r < WORDS * 64; r++) {
+                put(want, r, (b[r] == u) != (op & 1), how);
+                most = b[r] > most ? b[r] : most;
+            }
+            bytes = bytes && memcmp(got, want, sizeof got) == 0 && k->greatest(b, WORDS) == most;
         }
     }
     tap_ok(floats, "%s: floats", k->name);
@@ -65,6 +88,9 @@ static const char *const programs[] = {
     "ctx['n'] > ctx['a']",
     "True",
     "ctx['b'] == 'nowhere' or ctx['p'] == 1",
+    "ctx['a'] < 0.5 and ctx['b'] != 'low' or ctx['b'] == 'mid' and ctx['p'] < 2",
+    "(ctx['b'] == 'low' or ctx['b'] == 'mid') and (ctx['b'] != 'high' or not ctx['p'])",
+    "ctx['b'] != 'nowhere' and ctx['n'] > 1 and ctx['b'] == 'nowhere'",
 };
 
 static void whole(const struct batch_kernels *k)
@@ -79,8 +105,8 @@ static void whole(const struct batch_kernels *k)
     static uint16_t b16[ROWS];
     static uint32_t b32[ROWS];
     static uint64_t valid[4][ROWS / 64 + 1], truth[ROWS / 64 + 1], errors[ROWS / 64 + 1];
-    static char schema_mem[16384], program_mem[65536], ctx_mem[1024], mem[1 << 20],
-        scratch[1 << 17];
+    static char schema_mem[16384], program_mem[65536], ctx_mem[1024], mem[1 << 23],
+        scratch[1 << 22];
     struct cordon_error err;
     struct cordon_schema *s;
     if (cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &s,
@@ -146,12 +172,45 @@ static void whole(const struct batch_kernels *k)
         }
 }
 
+/* A dictionary may hold strings that no enum has; their rows answer as any other. */
+static void long_entry(const struct batch_kernels *k)
+{
+    static const char schema_text[] = "{\"keys\":{\"s\":{\"type\":\"str\",\"enum\":[\"a\"]}}}";
+    static const char source[] = "ctx['s'] + 'a' != 'b'";
+    static char schema_mem[16384], program_mem[65536], text[50000];
+    static uint8_t codes[200];
+    const char *dict[] = {text, "a"};
+    uint32_t lens[] = {sizeof text, 1};
+    uint64_t truth[4], errors[4];
+    struct cordon_error err;
+    struct cordon_schema *s;
+    struct cordon_program *p;
+    memset(text, 'x', sizeof text);
+    for (size_t r = 0; r < 200; r++)
+        codes[r] = r % 2;
+    struct cordon_column column = {
+        .kind = CORDON_COL_DICT8, .data = codes, .dict = dict, .dict_len = lens, .dict_count = 2};
+    if (cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem, &s,
+                           &err) ||
+        cordon_compile(s, source, strlen(source), program_mem, sizeof program_mem, &p, &err))
+        return;
+    size_t size = cordon_batch_size(p), wrong = 0;
+    void *mem = malloc(size);
+    int r = batch_run(k, p, &column, 200, mem, size, truth, errors, &err);
+    for (size_t row = 0; row < 200; row++)
+        wrong += !(truth[row / 64] >> (row % 64) & 1) || errors[row / 64] >> (row % 64) & 1;
+    tap_ok(r == 0 && wrong == 0, "%s: rows of a 50,000-byte dictionary entry are true (%zu wrong)",
+           k->name, wrong);
+    free(mem);
+}
+
 int main(void)
 {
     const struct batch_kernels *k;
     for (size_t n = 0; (k = kernels_nth(n)); n++) {
         kernels(k);
         whole(k);
+        long_entry(k);
     }
     tap_ok(strcmp(cordon_batch_backend(), "scalar") != 0, "this machine has vector kernels (%s)",
            cordon_batch_backend());

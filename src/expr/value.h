@@ -23,6 +23,7 @@ enum expr_kind {
     K_BIG,
     K_ABSENT,  /* only in a context: the key is not there */
     K_FOREIGN, /* only in a context: a list (i = 1) or an object (i = 0) */
+    K_UNREAD,  /* only in a context: the caller will say when it is reached */
 };
 
 struct expr_value {

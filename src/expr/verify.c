@@ -174,8 +174,11 @@ static struct shape arithmetic(struct checker *k, enum expr_op op, const struct 
                                const struct shape *b)
 {
     struct shape r = {0};
+    uint64_t before = k->scratch, most;
     k->work++;
     numbers(k, op, a, b, &r);
+    most = k->scratch - before; /* a result is one or the other: a number or a string */
+    k->scratch = before;
     unsigned bad_a = a->types & ~T_NUMS, bad_b = b->types & ~T_NUMS;
     if (op == OP_ADD && a->types & T_TEXT && b->types & T_TEXT) {
         r.types |= T_TEXT;
@@ -187,9 +190,11 @@ static struct shape arithmetic(struct checker *k, enum expr_op op, const struct 
         if (a->types & T_TEXT && b->types & T_INTS)
             repetition(k, a, b, &r);
         if (b->types & T_TEXT && a->types & T_INTS) {
-            uint32_t before = r.text;
+            uint32_t longest = r.text;
+            most = k->scratch - before > most ? k->scratch - before : most;
+            k->scratch = before;
             repetition(k, b, a, &r);
-            r.text = greater(r.text, before);
+            r.text = greater(r.text, longest);
         }
         bool pure = (a->types == T_TEXT && !(b->types & ~T_INTS)) ||
                     (b->types == T_TEXT && !(a->types & ~T_INTS));
@@ -198,6 +203,8 @@ static struct shape arithmetic(struct checker *k, enum expr_op op, const struct 
     } else if (bad_a || bad_b) {
         raise(k, CORDON_TYPE_ERROR);
     }
+    if (k->scratch - before < most)
+        k->scratch = before + most;
     if (r.types == 0) /* it always raises; later instructions still need a type */
         r.types = TYPE_BIT(CORDON_NONE);
     return r;
@@ -318,6 +325,27 @@ static const char *step(struct checker *k, uint32_t pc)
     return NULL;
 }
 
+/* Bytes of results that any run can take, whatever its context holds: the most that each instruction
+ * can, all of them run. Types are not followed here, but for `x + 1`, which concatenates nothing. */
+static uint64_t most_scratch(const struct cordon_program *p, uint32_t stack)
+{
+    const uint64_t limbs_max = CORDON_BITS_MAX / 64 + 8, ints = limbs_max * 8 + 16,
+                   quotient = 3 * limbs_max * 8 + 16, text = CORDON_STRING_MAX + 16;
+    uint64_t sum = (uint64_t)stack * sizeof(struct expr_value) + 64;
+    for (uint32_t pc = 0; pc < p->count; pc++) {
+        const struct expr_insn *i = &p->code[pc];
+        if (i->op == OP_ADD || i->op == OP_MUL)
+            sum += i->op == OP_ADD && i[-1].op == OP_CONST && p->konst[i[-1].arg].kind != K_STR
+                       ? ints
+                       : text;
+        else if (i->op == OP_SUB || i->op == OP_DIV)
+            sum += i->op == OP_SUB ? ints : quotient;
+        else if (i->op == OP_NEG)
+            sum += 16;
+    }
+    return sum < CORDON_SCRATCH_MAX ? sum : CORDON_SCRATCH_MAX;
+}
+
 int expr_verify(struct cordon_program *p, struct expr_area *area, struct cordon_error *err)
 {
     size_t mark = area->used;
@@ -355,6 +383,7 @@ int expr_verify(struct cordon_program *p, struct expr_area *area, struct cordon_
         raise(&k, CORDON_LIMIT);
     k.c->work = k.work < CORDON_WORK_MAX ? k.work : CORDON_WORK_MAX;
     k.c->scratch = k.scratch < CORDON_SCRATCH_MAX ? k.scratch : CORDON_SCRATCH_MAX;
+    p->scratch = most_scratch(p, highest);
     area->used = mark;
     return 0;
 }

@@ -146,6 +146,11 @@ for name, expr, ctx, cls in [("a repetition of 10**9", "'a' * 1000000000", "{}",
     code, o, e = run("eval", expr, "--ctx-file", file("ctx", ctx), "--json", "--schema", file("any.json", '{"keys": ["a"]}'))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     tap(code == 1 and json.loads(o)["error"]["type"] == cls and after.ru_utime - before.ru_utime < 5, f"bounded: {name}", code, o[:200], e)
+for name, expr, ctx in [("an integer", "ctx['num_neighbors'] + 1 > 5", '{"num_neighbors": 1%s}' % ("0" * 400)), ("a string", "ctx['income_level'] + 'abc' != 'b'", '{"income_level": "%s"}' % ("x" * 180))]:
+    code, o, e = run("eval", expr, "--ctx", ctx, "--json", "--explain")
+    tap(code == 0 and json.loads(o)["value"] is True and json.loads(o)["explain"][0]["truth"] is True, f"{name} larger than the schema says is evaluated, and explained alike", code, o, e)
+    code, o, e = run("eval", expr, "--ndjson", stdin=ctx.encode() + b"\n")
+    tap(code == 0 and o == ctx + "\n", f"{name} larger than the schema says passes the filter", code, o, e)
 sys.set_int_max_str_digits(0)
 big = 3**40000
 code, o, e = run("eval", "ctx['a'] * 3", "--json", "--ctx-file", file("big", '{"a": %d}' % big))

@@ -1,8 +1,10 @@
 /* Makes programs and contexts, answers them, and writes both down for the oracle (diff.py), which
  * asks the installed CPython. Everything that needs no oracle is checked here: the certificate, the
- * typed code against the exact one, batch, explain, save and load, analysis. Records end with 0x1e,
- * fields with 0x1f: neither occurs in a generated program. */
+ * typed code against the exact one, lazy evaluation, batch, explain, save and load, analysis. Each
+ * gets the memory that its _size() function asks for and no more. Records end with 0x1e, fields with
+ * 0x1f: neither occurs in a generated program. */
 #include "cordon.h"
+#include "expr/context.h"
 #include "gen.h"
 
 #include <stdio.h>
@@ -12,8 +14,9 @@
 #define POOL     64
 #define PER_POOL 512 /* programs a pool of contexts serves */
 
-static char schema_mem[65536], program_mem[1 << 20], loaded_mem[1 << 20], scratch[8 << 20],
-    work_mem[8 << 20];
+#define WORK_SIZE (CORDON_SCRATCH_MAX + (32u << 20)) /* never touched as a whole */
+static char schema_mem[65536], program_mem[1 << 20], loaded_mem[1 << 20];
+static char *scratch, *work_mem;
 static char context_text[POOL][16384], context_json[POOL][40000], context_mem[POOL][4096];
 static size_t context_len[POOL];
 static struct cordon_ctx *contexts[POOL];
@@ -73,10 +76,11 @@ static int64_t col_i[32][ROWS];
 static uint8_t col_b[32][ROWS];
 static uint64_t col_valid[32][4];
 static struct cordon_column columns[32];
-static const char *const dict[] = {"low", "mid", "high", "", "a", "\xc3\xa9", "10"};
-static const uint32_t dict_len[] = {3, 3, 4, 0, 1, 2, 2};
+static char long_text[3000]; /* longer than any enum */
+static const char *const dict[] = {"low", "mid", "high", "", "a", "\xc3\xa9", long_text};
+static const uint32_t dict_len[] = {3, 3, 4, 0, 1, 2, sizeof long_text};
 
-/* Columns of random values, of the kind each key declares or, for the free ones, of any. */
+/* Columns of random values, mostly of the kind each key declares; for the free ones of any. */
 static void new_columns(struct gen *g)
 {
     static const double edges[] = {0, 1, -1, 0.5, -0.0, 1e308, 9007199254740993.0, 3};
@@ -86,7 +90,7 @@ static void new_columns(struct gen *g)
         static const char kinds[] = "a?b?c?d?e?fFgFiIjImFrIuFsDtDpBqB";
         const char *k = *key & 0x80 ? NULL : strchr(kinds, *key);
         char kind = k ? k[1] : '?';
-        if (kind == '?')
+        if (kind == '?' || gen_below(g, 6) == 0) /* a column need not follow the schema */
             kind = "FIBDA"[gen_below(g, 5)];
         *c = (struct cordon_column){.dict = dict, .dict_len = dict_len, .dict_count = 7};
         c->kind = kind == 'F'   ? CORDON_COL_FLOAT
@@ -139,14 +143,13 @@ static void check_batch(const struct cordon_program *p, const char *source, size
     uint64_t truth[4], errors[4];
     struct cordon_error err;
     struct cordon_ctx *c = cordon_ctx_init(row_mem, sizeof row_mem, schema, 0);
-    if (cordon_batch(p, columns, rows, work_mem, sizeof work_mem, truth, errors, &err)) {
-        if (err.status != CORDON_MEMORY)
-            complain(err.message, source, 0);
+    if (cordon_batch(p, columns, rows, work_mem, cordon_batch_size(p), truth, errors, &err)) {
+        complain(err.message, source, 0);
         return;
     }
     for (size_t r = 0; r < rows; r++) {
         fill_row(c, r);
-        int t = cordon_test(p, c, scratch, sizeof scratch);
+        int t = cordon_test(p, c, scratch, cordon_scratch_size(p));
         if ((truth[r / 64] >> (r % 64) & 1) != (t == 1) ||
             (errors[r / 64] >> (r % 64) & 1) != (t < 0)) {
             char what[64];
@@ -160,6 +163,45 @@ static void check_batch(const struct cordon_program *p, const char *source, size
 static struct cordon_finding findings[8];
 static size_t findings_count;
 
+static bool same_value(const struct cordon_value *a, const struct cordon_value *b)
+{
+    if (a->type != b->type || a->negative != b->negative || !a->words != !b->words)
+        return false;
+    if (a->type == CORDON_STR)
+        return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
+    if (a->words)
+        return a->len == b->len && memcmp(a->words, b->words, a->len * 8) == 0;
+    if (a->type == CORDON_FLOAT) /* one NaN is as good as another, one zero is not */
+        return memcmp(&a->f, &b->f, 8) == 0 || (a->f != a->f && b->f != b->f);
+    return a->i == b->i;
+}
+
+/* The same with each value handed over only when it is asked for: once, and never an unused one. */
+static void check_lazy(const struct cordon_program *p, const char *source, size_t context,
+                       int status, const struct cordon_value *v)
+{
+    static char lazy_mem[4096];
+    const struct cordon_ctx *c = contexts[context];
+    struct cordon_ctx *lazy = cordon_ctx_init(lazy_mem, sizeof lazy_mem, schema, 0);
+    struct cordon_value got;
+    uint64_t asked = 0;
+    size_t slot = 0;
+    for (size_t s = 0; s < cordon_schema_count(schema); s++)
+        cordon_ctx_unread(lazy, s);
+    for (bool resume = false;; resume = true) {
+        int r =
+            cordon_eval_lazy(p, lazy, work_mem, cordon_scratch_size(p), resume, &slot, &got, NULL);
+        if (r == CORDON_UNREAD && !(asked >> slot & 1) && cordon_uses(p, slot)) {
+            asked |= 1ULL << slot;
+            lazy->value[slot] = c->value[slot];
+            continue;
+        }
+        if (r != status || (r == 0 && !same_value(&got, v)))
+            complain("lazy evaluation differs", source, context);
+        return;
+    }
+}
+
 /* What needs no oracle. STATUS and V are the answer. */
 static void check_alone(const struct cordon_program *p, const struct cordon_program *loaded,
                         const char *source, size_t context, int status,
@@ -168,8 +210,10 @@ static void check_alone(const struct cordon_program *p, const struct cordon_prog
     const struct cordon_ctx *c = contexts[context];
     const struct cordon_certificate *k = cordon_certify(p);
     struct cordon_certificate m;
-    int exact = cordon_measure(p, c, scratch, sizeof scratch, &m);
-    int test = cordon_test(p, c, scratch, sizeof scratch);
+    size_t size = cordon_scratch_size(p);
+    check_lazy(p, source, context, status, v);
+    int exact = cordon_measure(p, c, work_mem, size, &m);
+    int test = cordon_test(p, c, work_mem, size);
     if (exact != status || (status == 0 && m.types != 1u << v->type))
         complain("typed and exact code differ", source, context);
     if (test != (status ? -1 : truth_of(v)))
@@ -178,17 +222,20 @@ static void check_alone(const struct cordon_program *p, const struct cordon_prog
                          (status != CORDON_LIMIT && (m.bits > k->bits || m.text > k->text ||
                                                      m.work > k->work || m.scratch > k->scratch))))
         complain("the certificate was exceeded", source, context);
+    if (m.steps > k->steps || m.stack > k->stack)
+        complain("the certificate's steps or stack were exceeded", source, context);
+    if (!strpbrk(source, "<>=!") && !strstr(source, "and") && !strstr(source, "or") &&
+        status == 0 && (m.steps != k->steps || m.stack != k->stack))
+        complain("a program without jumps did not run as certified", source, context);
     const struct cordon_reason *reasons;
     size_t count;
-    if (cordon_explain_size(p) < sizeof work_mem) {
-        if (cordon_explain(p, c, work_mem, sizeof work_mem, &reasons, &count) != test)
-            complain("explain answers something else", source, context);
-    }
+    if (cordon_explain(p, c, work_mem, cordon_explain_size(p), &reasons, &count) != test)
+        complain("explain answers something else", source, context);
     if (loaded) {
         struct cordon_value again;
         struct cordon_error err;
-        if (cordon_eval(loaded, c, scratch, sizeof scratch, &again, &err) != status ||
-            cordon_test(loaded, c, scratch, sizeof scratch) != test)
+        if (cordon_eval(loaded, c, work_mem, size, &again, &err) != status ||
+            cordon_test(loaded, c, work_mem, size) != test)
             complain("the saved program answers something else", source, context);
     }
     if (m.conforming && findings_count) {
@@ -224,6 +271,11 @@ int main(int argc, char **argv)
     struct cordon_error err;
     struct gen g;
     setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+    memset(long_text, 'L', sizeof long_text);
+    scratch = malloc(CORDON_SCRATCH_MAX + 4096);
+    work_mem = malloc(WORK_SIZE);
+    if (!scratch || !work_mem)
+        return 2;
     gen_seed(&g, seed);
     if (argc > 4)
         g.size = (int)strtol(argv[4], NULL, 10);
@@ -240,7 +292,7 @@ int main(int argc, char **argv)
             printf("\x1fU\x1f%s\x1e", err.message);
             continue;
         }
-        findings_count = cordon_analyse(p, work_mem, sizeof work_mem, findings, 8);
+        findings_count = cordon_analyse(p, work_mem, cordon_analyse_size(p), findings, 8);
         if (n % 4 == 0) {
             static char saved[65536];
             size_t size = cordon_save(p, saved, sizeof saved);
@@ -256,7 +308,7 @@ int main(int argc, char **argv)
         for (uint64_t i = 0; i < each && i < 16; i++) {
             struct cordon_value v;
             picks[i] = gen_below(&g, POOL);
-            int r = cordon_eval(p, contexts[picks[i]], scratch, sizeof scratch, &v, &err);
+            int r = cordon_eval(p, contexts[picks[i]], scratch, cordon_scratch_size(p), &v, &err);
             printf("\x1f%u\x1f", picks[i]);
             if (r)
                 printf("E:%s:%s", cordon_class(err.status), err.message);
@@ -266,7 +318,7 @@ int main(int argc, char **argv)
         fputs("\x1e", stdout);
         for (uint64_t i = 0; i < each && i < 16; i++) {
             struct cordon_value v;
-            int r = cordon_eval(p, contexts[picks[i]], scratch, sizeof scratch, &v, &err);
+            int r = cordon_eval(p, contexts[picks[i]], scratch, cordon_scratch_size(p), &v, &err);
             check_alone(p, loaded, source, picks[i], r, &v);
         }
         if (n % 8 == 0)

@@ -545,6 +545,25 @@ static void json_value(struct gen *g, char type)
     }
 }
 
+/* A value of a size that no schema here promises, whatever the key's type. */
+static void large_value(struct gen *g)
+{
+    uint32_t n = gen_below(g, 2) ? 20 + gen_below(g, 60) : 400 + gen_below(g, 3500);
+    if (gen_below(g, 2)) {
+        add(g, gen_below(g, 3) ? "" : "-");
+        digits(g, n);
+        return;
+    }
+    add(g, "\"");
+    for (const char *piece = PICK(g, strings); n > 4; n -= (uint32_t)strlen(piece) + 1) {
+        add(g, piece);
+        add(g, "a");
+        if (strlen(piece) + 1 >= n)
+            break;
+    }
+    add(g, "\"");
+}
+
 size_t gen_context(struct gen *g, char *buf, size_t size)
 {
     static const struct {
@@ -556,6 +575,7 @@ size_t gen_context(struct gen *g, char *buf, size_t size)
     g->out = buf;
     g->len = 0;
     g->max = size;
+    uint32_t large = gen_below(g, 8) == 0 ? 4 : 0; /* in one context of eight, one key of four */
     add(g, "{");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (gen_below(g, 24) == 0)
@@ -563,7 +583,9 @@ size_t gen_context(struct gen *g, char *buf, size_t size)
         if (g->len > 1)
             add(g, ", ");
         addf(g, "\"%s\": ", keys[i].key);
-        if (keys[i].type == 's' && keys[i].key[0] == 's' && gen_below(g, 8))
+        if (large && gen_below(g, large) == 0 && g->max - g->len > 8000)
+            large_value(g);
+        else if (keys[i].type == 's' && keys[i].key[0] == 's' && gen_below(g, 8))
             addf(g, "\"%s\"", strings[gen_below(g, 4)]);
         else
             json_value(g, keys[i].type);
