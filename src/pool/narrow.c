@@ -1,14 +1,14 @@
 /* What the holder gives up before its loop. It must go on building jails, so it keeps what that needs:
  * namespaces, mounts, programs to execute, files. Gone are: gaining rights by a program, TCP, signals and
  * abstract sockets that lead out of its own tree of processes (Landlock; no file rights: a domain with
- * those forbids mounting to all descendants), and the system calls below, which neither it nor any
- * template or child ever needs. Its children inherit all of it. */
+ * those forbids mounting to all descendants), and every system call that is not in its table
+ * (src/jail/filters/holder.filter). Its children inherit all of it, and the stricter of two answers wins: so what a
+ * child's table reports must pass here, or a warm run would hide what a cold one shows. */
 #include "pool/holder.h"
 
+#include "jail/filter.h"
 #include "sys/kernel.h"
 
-#include <errno.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,69 +16,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#if defined(__aarch64__)
-#define NATIVE AUDIT_ARCH_AARCH64
-#else
-#define NATIVE AUDIT_ARCH_X86_64
-#endif
-
-/* Each would be a way to more than a user has, or to other processes of the same user. */
-static const int never[] = {
-    SYS_bpf,
-    SYS_perf_event_open,
-    SYS_ptrace,
-    SYS_kexec_load,
-    SYS_init_module,
-    SYS_finit_module,
-    SYS_delete_module,
-    SYS_reboot,
-    SYS_swapon,
-    SYS_swapoff,
-    SYS_acct,
-    SYS_settimeofday,
-    SYS_clock_settime,
-    SYS_clock_adjtime,
-    SYS_adjtimex,
-    SYS_syslog,
-    SYS_quotactl,
-    SYS_add_key,
-    SYS_request_key,
-    SYS_open_by_handle_at,
-    SYS_userfaultfd,
-    SYS_io_uring_setup,
-    SYS_io_uring_enter,
-    SYS_io_uring_register,
-    SYS_process_vm_writev,
-    SYS_move_pages,
-    SYS_vhangup,
-    SYS_fanotify_init,
-    SYS_setdomainname,
-    SYS_lookup_dcookie,
-    SYS_mq_open,
-    SYS_personality,
-};
-enum { CALLS = sizeof never / sizeof *never };
-
-/* The answers are the same for every argument, so the kernel remembers them by number, and allowed calls
- * do not run it at all. */
-static int deny_calls(struct err *err)
+static int load_table(struct err *err)
 {
-    struct sock_filter f[CALLS + 6];
-    unsigned short n = 0;
-    f[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-    f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    f[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < CALLS; i++)
-        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)never[i],
-                                              (unsigned char)(CALLS - i), 0);
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-    struct sock_fprog program = {n, f};
+    const struct jail_filter *f = jail_filter_find("holder");
+    base_assert(f && !jail_filter_notifies(f)); /* one listener per chain: it is the children's */
+    struct sock_fprog program = {f->len, (struct sock_filter *)f->insns};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0
-               ? err_sys(err, "the holder's system call filter")
+               ? err_sys(err, "the holder's system call table")
                : 0;
 }
 
@@ -112,9 +56,8 @@ int pool_holder_narrow(char *said, size_t size, struct err *err)
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     int r = landlock(&abi, err);
     if (r == 0)
-        r = deny_calls(err);
-    snprintf(said, size, "no-new-privs, not dumpable, seccomp (%d calls), Landlock (%s)",
-             (int)CALLS,
+        r = load_table(err);
+    snprintf(said, size, "no-new-privs, not dumpable, seccomp (allow-list), Landlock (%s)",
              abi >= 6   ? "TCP, signals, abstract sockets"
              : abi >= 4 ? "TCP"
                         : "not on this kernel");

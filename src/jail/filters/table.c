@@ -20,7 +20,8 @@ struct reader {
     const char *file;
     int line;
     int depth;
-    bool below; /* what is notified is allowed: another table, above this one, does it */
+    bool below;      /* what is notified is allowed: another table, above this one, does it */
+    const char *top; /* the table that is read; the others are included */
 };
 
 static const char *const layers[] = {"process", "syscalls", "resources", "network", "filesystem"};
@@ -167,6 +168,8 @@ static void add_rule(struct reader *r, const char *name, const struct table_rule
         fail(r, "%s has no condition and is not allowed", name);
     if (c->n_rules) {
         const struct table_rule *last = &c->rules[c->n_rules - 1];
+        if (!last->n_conds && r->below && strcmp(last->file, r->top) == 0)
+            return; /* the table above has the last word on it */
         if (!last->n_conds)
             fail(r, "%s is already decided at %s:%d", name, last->file, last->line);
     }
@@ -294,7 +297,7 @@ static void whole(const struct table_call *c, const char *path, const char *name
 struct table *table_read(const char *path)
 {
     struct table *t = lasting(sizeof *t);
-    struct reader r = {.table = t, .file = path, .line = 0};
+    struct reader r = {.table = t, .file = path, .line = 0, .top = path};
     read_file(&r, path);
 
     t->name = keep(basename(keep(path)));
