@@ -187,6 +187,7 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
         return r;
+    f->spec.limits = *jail_run_limits(f->run); /* what a message names is what was in force */
     flow_worker_init(&f->worker, channel, f->result);
     f->channel[0] = channel;
     f->worker.run = f->run;
@@ -227,7 +228,7 @@ int flow_child_knock(struct flow *f, struct err *err)
     if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f->req))
         return FLOW_GO_ON;
     if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0)
-        (void)!pool_client_knock(&f->pool, &f->environment, &why);
+        (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
     return FLOW_GO_ON;
 }
 
@@ -249,8 +250,8 @@ static bool order(struct flow *f)
         return true;
     /* A holder with many clients lets those go that say nothing, and we may have stood in line for long. */
     pool_client_close(&f->pool);
-    if (pool_client_open(&f->pool, &f->environment, &why) == 0 && f->pool.sock >= 0 &&
-        pool_client_order(&f->pool, &f->lease, &why) == 0)
+    if (pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why) == 0 &&
+        f->pool.sock >= 0 && pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
     pool_client_close(&f->pool);
     return false;

@@ -49,6 +49,11 @@ static void tighten(struct jail_limits *locked, const struct jail_limits *wish)
 #undef X
 }
 
+const struct jail_limits *jail_run_limits(const struct jail_run *run)
+{
+    return &run->spec.limits;
+}
+
 void jail_run_clock(struct jail_run *run)
 {
     if (run->unsettled)

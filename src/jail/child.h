@@ -109,6 +109,9 @@ struct jail_adopt {
 ERR_MUST_USE int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a,
                                 struct jail_run **ret_run, struct err *err);
 
+/* What bounds it: the tighter of what it is locked with and what was asked for. */
+const struct jail_limits *jail_run_limits(const struct jail_run *run);
+
 /* The clocks of the run (wall, CPU) start anew: the worker is about to be told GO. */
 void jail_run_clock(struct jail_run *run);
 

@@ -91,22 +91,22 @@ int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
     struct pool_place place = {.dir = -1};
     char path[PATH_MAX]; /* whole: it is executed in another folder */
     bool ours = false;
-    *ret = (struct pool_client){.sock = -1};
+    *ret = (struct pool_client){.sock = -1, .answer_ms = POOL_ANSWER_MS};
     if (!realpath(holder, path))
         return err_sys(err, "%.160s", holder);
     int r = pool_place_open(&place, true, err);
     place.mark = pool_environment_mark(e);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
-        r = pool_place_connect(&place, &ret->sock, err);
+        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
         r = spawn(path, e, place.dir, &ours, err);
         if (r < 0)
             break;
-        pool_place_wait(&place);
-        r = pool_place_connect(&place, &ret->sock, err);
+        (void)pool_place_wait(&place);
+        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
         if (r == 0 && ret->sock < 0) /* the one that has the lock is about to end */
-            pool_place_gone(&place);
+            (void)pool_place_gone(&place);
     }
     if (r == 0 && ret->sock < 0)
         r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");

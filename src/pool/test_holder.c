@@ -87,7 +87,7 @@ static struct pool_client client(void)
 {
     struct pool_client c;
     struct err err = ERR_INIT;
-    if (pool_client_open(&c, NULL, &err) < 0 || c.sock < 0)
+    if (pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) < 0 || c.sock < 0)
         tap_ok(false, "a client connects: %s", err.msg);
     return c;
 }
@@ -484,6 +484,66 @@ static void ends(void)
     pool_client_close(&c);
 }
 
+/* Sends the two packets of a branch with what a second client does between them. The child of a lease stands in for
+ * the branch: to the holder both are nothing but descriptors. */
+static void closed_while_forked(void)
+{
+    struct pool_client c = client(), d = client(), e = client();
+    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct pool_reply said = {0};
+    struct err err = ERR_INIT;
+    char frame[4096];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    const struct pool_request q = {.type = WIRE_SESSION_BRANCH};
+    const uint64_t bad = look_holder().bad_frames;
+    tap_ok(new_session(&c, "forked", 60000, &x, &a) && back(&c, true, "", NULL, &x) &&
+               call(&c, "forked", true, &x, &a) && lease(&d, 5000, &y, NULL),
+           "a session is lent to be forked");
+    tap_ok(pool_request_write(&q, &b, &err) == 0 &&
+               send(c.sock, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len &&
+               recv(c.sock, frame, sizeof frame, 0) > 0,
+           "the holder agrees to take a branch of it");
+    tap_ok(pool_client_end(&e, "forked", &a, &err) == 0 && !a.declined, "the session is closed");
+    tap_ok(jail_child_send(c.sock, &y, &err) == 0, "then the branch comes");
+    ssize_t n = recv(c.sock, frame, sizeof frame, 0);
+    tap_ok(n > 0 && pool_reply_read(frame, (size_t)n, &said, &err) == 0 &&
+               said.type == WIRE_DECLINED && strcmp(said.state, POOL_WHY_ENDED) == 0,
+           "a branch of a session that was closed meanwhile is declined: %s", said.reason);
+    tap_eq_int(look_holder().bad_frames, bad, "and is not taken for a bad frame");
+    tap_ok(!back(&c, true, "", NULL, &x) && pool_client_look(&c, 1, &a, &err) == 0,
+           "the connection lives on");
+    jail_child_close(&y);
+    pool_client_close(&c);
+    pool_client_close(&d);
+    pool_client_close(&e);
+}
+
+/* A client that is gone before it gets the session that it asked for. */
+static void gone_before_lent(void)
+{
+    struct pool_client c = client(), d = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    char frame[4096];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct pool_request q = {.type = WIRE_SESSION_CALL, .name = "asked-for"};
+    tap_ok(new_session(&c, "asked-for", 60000, &x, &a) && ask(&x, "set 9") == 9 &&
+               back(&c, true, "", NULL, &x),
+           "a session waits");
+    kill(holder, SIGSTOP); /* so that it finds the request and the end of the connection together */
+    bool sent = pool_request_write(&q, &b, &err) == 0 &&
+                send(d.sock, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len;
+    pool_client_close(&d);
+    kill(holder, SIGCONT);
+    tap_ok(sent && call(&c, "asked-for", false, &x, &a) && ask(&x, "get") == 9,
+           "a session whose client died before it was lent is not ended: %s", a.reply.reason);
+    tap_ok(back(&c, true, "", NULL, &x) && pool_client_end(&c, "asked-for", &a, &err) == 0,
+           "it is closed");
+    pool_client_close(&c);
+}
+
 /* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
 static void records_are_bounded(void)
 {
@@ -580,7 +640,8 @@ static void strangers(void)
             if (pool_place_open(&place, false, &err) < 0 || setgid(61234) < 0 || setuid(61234) < 0)
                 _exit(2);
             /* the folder is open already: only the holder's own check is left */
-            _exit(pool_place_connect(&place, &sock, &err) == 0 && sock >= 0 ? 1 : 0);
+            _exit(pool_place_connect(&place, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 ? 1
+                                                                                            : 0);
         }
         int status = 2;
         waitpid(other, &status, 0);
@@ -658,7 +719,8 @@ static void stops(void)
     int status = 1;
     tap_ok(waitpid(holder, &status, 0) == holder && status == 0, "and does");
     pool_client_close(&c);
-    tap_ok(pool_client_open(&c, NULL, &err) == 0 && c.sock < 0, "its socket is gone");
+    tap_ok(pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0 && c.sock < 0,
+           "its socket is gone");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
@@ -689,6 +751,8 @@ int main(int argc, char **argv)
         template_dies();
         life();
         ends();
+        closed_while_forked();
+        gone_before_lent();
         records_are_bounded();
         strangers();
         many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);
