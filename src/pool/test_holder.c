@@ -519,31 +519,6 @@ static void closed_while_forked(void)
     pool_client_close(&e);
 }
 
-/* A client that is gone before it gets the session that it asked for. */
-static void gone_before_lent(void)
-{
-    struct pool_client c = client(), d = client();
-    struct jail_child x = JAIL_CHILD_NONE;
-    struct pool_answer a;
-    struct err err = ERR_INIT;
-    char frame[4096];
-    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
-    struct pool_request q = {.type = WIRE_SESSION_CALL, .name = "asked-for"};
-    tap_ok(new_session(&c, "asked-for", 60000, &x, &a) && ask(&x, "set 9") == 9 &&
-               back(&c, true, "", NULL, &x),
-           "a session waits");
-    kill(holder, SIGSTOP); /* so that it finds the request and the end of the connection together */
-    bool sent = pool_request_write(&q, &b, &err) == 0 &&
-                send(d.sock, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len;
-    pool_client_close(&d);
-    kill(holder, SIGCONT);
-    tap_ok(sent && call(&c, "asked-for", false, &x, &a) && ask(&x, "get") == 9,
-           "a session whose client died before it was lent is not ended: %s", a.reply.reason);
-    tap_ok(back(&c, true, "", NULL, &x) && pool_client_end(&c, "asked-for", &a, &err) == 0,
-           "it is closed");
-    pool_client_close(&c);
-}
-
 /* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
 static void records_are_bounded(void)
 {
@@ -752,7 +727,6 @@ int main(int argc, char **argv)
         life();
         ends();
         closed_while_forked();
-        gone_before_lent();
         records_are_bounded();
         strangers();
         many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);
