@@ -65,17 +65,6 @@ void jail_run_clock(struct jail_run *run)
         jail_run_set_timer(run, run->go_ns, 0);
 }
 
-void jail_run_hand_over(struct jail_run *run)
-{
-    if (run->guest > 0 && sys_apart_worth())
-        sys_apart_begin(&run->apart, run->guest);
-}
-
-void jail_run_handed_over(struct jail_run *run)
-{
-    sys_apart_begun(&run->apart, run->guest);
-}
-
 static int watch_all(struct jail_run *run, struct err *err)
 {
     run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -115,11 +115,6 @@ const struct jail_limits *jail_run_limits(const struct jail_run *run);
 /* The clocks of the run (wall, CPU) start anew: the worker is about to be told GO. */
 void jail_run_clock(struct jail_run *run);
 
-/* Around the word that gives the worker its work: it wakes on another processor than ours, and is at work while we
- * settle the run; from then on each of us waits where it is, until the run has been quiet for a moment. */
-void jail_run_hand_over(struct jail_run *run);
-void jail_run_handed_over(struct jail_run *run);
-
 /* The worker said that this call is done; the session lives on. The outcome is as with
  * jail_run_end_now, the next step returns true, and nothing is killed. */
 void jail_run_release(struct jail_run *run, int exit_code);

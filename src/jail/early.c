@@ -29,7 +29,6 @@
 
 #include "jail/inside.h"
 #include "jail/template.h"
-#include "sys/apart.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -106,7 +105,6 @@ int jail_early_start(struct jail_stage *st)
         err_sys(err, "the worker");
         return err_layer(err, "process");
     }
-    sys_apart_move(st->early); /* we have work of our own meanwhile */
     fd_close(st->orders
                  [1]); /* its copy is what the socket lives by; the number it may still read here */
     return 0;
