@@ -3,7 +3,7 @@
  * holds everything, so that a daemon can hold many runs in one loop.
  *
  * Waits: read in on_timer; nobody: the timerfd is non-blocking; at once; comes again
- *        epoll_wait in sleep_apart; the run; its timer, one of the descriptors: wall and CPU time; it is
+ *        epoll_wait in wait_for_events; the run; its timer, one of the descriptors: wall and CPU time; it is
  *          ended
  *        fd_receive in on_control; nobody: epoll said that it is there; at once; comes again */
 #include "jail/running.h"

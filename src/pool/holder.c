@@ -3,7 +3,7 @@
  * missing in the stock is ordered. Nothing here reads what a guest wrote: sessions' descriptors are
  * kept and copied, not read.
  *
- * Waits: epoll_wait in loop; clients; the next thing due, 60 s at most; looks around
+ * Waits: epoll_wait in loop; clients; the next thing due, 1 s at most; looks for its socket
  *        read in handle; nobody: the signalfd is non-blocking; at once; comes again
  *        write in tell; one word that fits; at once; whoever started us is gone */
 #include "pool/holding.h"

@@ -2,7 +2,8 @@
  * itself. The holder is trusted, but may be stopped or stuck: a run then goes without it, and people are told. The
  * client's answer_ms is 50 ms for a run and 2 s for people.
  *
- * Waits: poll in wait_for; the holder; the caller's; false
+ * Waits: pool_place_connect in pool_client_open; the holder's queue; answer_ms; an error
+ *        poll in wait_for; the holder; the caller's; false
  *        write in sealed; memory; at once; an error
  *        fd_send in send_request; the holder to read; answer_ms, SO_SNDTIMEO; an error
  *        wait_for in receive; the holder; the request's patience (50 ms for a run) and answer_ms; an error

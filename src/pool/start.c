@@ -2,7 +2,8 @@
  * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
  * listens. Two clients that start one at the same time both go on with the one that got the lock.
  *
- * Waits: waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
+ * Waits: pool_place_connect in pool_client_start; the holder's queue; POOL_ANSWER_MS, three times; an error
+ *        waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
  *        poll in spawn; the holder to listen; FD_PATIENCE_MS; it did not start
  *        read in spawn; nobody: poll said that it is there; at once; its word */
 #include "pool/pool_client.h"

@@ -9,9 +9,8 @@
 #include "programs.h"
 #include "result.h"
 #include "session.h"
-#include "sys/fd.h"
+#include "sys/lock.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,12 +184,9 @@ static const struct silent {
 
 static const struct silent *silent_state(pid_t pid)
 {
-    char path[32], text[512];
     const struct silent *s = silent_states;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const char *at =
-        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    while (s->letter && !(at && at[1] && at[2] == s->letter))
+    const char letter = lock_process_state(pid);
+    while (s->letter && s->letter != letter)
         s++;
     return s;
 }

@@ -3,9 +3,10 @@
  * which no signal to the client and no key on its terminal reaches, and the client only waits for its word. A
  * client that is gone by then gets no branch; its session is as it was.
  *
- * Waits: poll for the word of the process that forks, at most 15 s (WORD_MS: its own waits, all together, are
- *        shorter: an answer of the holder three times, and a second for each of three holds, jail/branch.c); then the
- *        client says that nothing came. */
+ * Waits: write in be_forker; the client, or nobody: one word fits every pipe; at once; the branch is made or not
+ *        poll in hear; the process that forks, whose own waits are shorter (three answers of the holder, a second for
+ *          each hold of jail/branch.c); WORD_MS; it says that nothing came
+ *        read in hear; nobody: poll said that it is there; at once; its word */
 #include "session.h"
 
 #include "commands.h"
