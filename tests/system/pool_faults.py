@@ -162,8 +162,13 @@ def few_descriptors(u):
 def interrupted_forks(u):
     """Whoever forks a session may be interrupted at any instant: the session lives, and nothing is left."""
     u("pool", "stop", "--force")
-    u("session", "new", "--profile", "standard", "origin")
-    u.cell("origin", "x = [1]\nopen('/workspace/f', 'w').write('kept')\n")
+
+    def fresh():
+        u("session", "close", "origin")
+        u("session", "new", "--profile", "standard", "origin")
+        u.cell("origin", "x = [1]\nopen('/workspace/f', 'w').write('kept')\n")
+
+    fresh()
     began = time.monotonic()
     whole = u("session", "fork", "origin", "whole")
     took = time.monotonic() - began
@@ -172,6 +177,7 @@ def interrupted_forks(u):
     rest = len(processes.at_rest())
     for name, sig, group in (("Ctrl-C", signal.SIGINT, True), ("SIGTERM", signal.SIGTERM, False), ("SIGKILL", signal.SIGKILL, False)):
         lost = []
+        fresh()  # a session has so many calls, and no more
         for i in range(FORKS):
             p = start(u, "session", "fork", "origin", f"f{i}", start_new_session=True)
             time.sleep(took * 1.2 * i / FORKS)
@@ -180,8 +186,7 @@ def interrupted_forks(u):
             r = until(lambda: (lambda r: r if r.code != 6 else None)(u.cell("origin", "x, open('/workspace/f').read()\n")))
             if r["value"] != "([1], 'kept')":
                 lost.append((i, r.story()))
-                u("session", "new", "--profile", "standard", "origin")
-                u.cell("origin", "x = [1]\nopen('/workspace/f', 'w').write('kept')\n")
+                fresh()
             for s in u.sessions():
                 if s != "origin":
                     u("session", "close", s)
