@@ -147,7 +147,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
         spec.limits.threads = 0;
     before = now_ms();
     if (!mine || client->sock < 0) {
-        if (pool_client_open(client, NULL, err) < 0)
+        if (pool_client_open(client, NULL, POOL_ANSWER_MS, err) < 0)
             return -1;
         kept[way][packages].opened_by = getpid();
         if (!anew)
@@ -247,7 +247,7 @@ static double fork_once(const char *name, struct err *err)
     struct jail_child session = JAIL_CHILD_NONE, branch = JAIL_CHILD_NONE;
     struct pool_answer answer;
     struct pool_use_numbers use = {0};
-    if (client.sock < 0 && pool_client_open(&client, NULL, err) < 0)
+    if (client.sock < 0 && pool_client_open(&client, NULL, POOL_ANSWER_MS, err) < 0)
         return -1;
     if (pool_client_call(&client, name, true, &session, &answer, err) < 0 || answer.declined) {
         if (err->code == 0)
@@ -417,7 +417,7 @@ static int set_warm(const char *profile, uint64_t warm, struct err *err)
     struct pool_client c;
     struct pool_answer answer;
     struct pool_set_numbers set = {.warm = warm, .budget = UINT64_MAX, .idle_exit_ms = UINT64_MAX};
-    int r = pool_client_open(&c, NULL, err);
+    int r = pool_client_open(&c, NULL, POOL_ANSWER_MS, err);
     if (r == 0)
         r = pool_client_set(&c, profile, false, &set, &answer, err);
     if (r == 0 && answer.declined)
@@ -596,7 +596,7 @@ int main(int argc, char **argv)
     double rate = throughput(), idle = idle_mb();
     flow_house_close(&house);
     int missed = report(rate, idle, mean);
-    if (pool_client_open(&c, NULL, &err) == 0)
+    if (pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0)
         (void)!pool_client_stop(&c, true, &answer, &err);
     pool_client_close(&c);
     const char *strict = getenv("BENCH_STRICT");

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define JUDGE_MS          10000 /* a parser that takes longer is a refusal */
+#define LAST_WORD_MS      1000  /* from the end of a child's channel to the word of its end */
 #define LEASE_PATIENCE_MS 50    /* a child that is made now is still cheaper than a jail */
 
 static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
@@ -49,7 +50,8 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
         if (f->channel[0] >= 0 && f->worker.state != state)
             return true;
         uint64_t now = clock_now_ns();
-        if ((timeout_ms >= 0 && now >= until) || (f->req->live_gone && *f->req->live_gone))
+        f->late = f->late || (timeout_ms >= 0 && now >= until);
+        if (f->late || (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
         over = jail_run_step(f->run, timeout_ms < 0 ? -1
                                      : now >= until ? FD_PATIENCE_MS
@@ -135,25 +137,38 @@ static int start(struct flow *f, struct err *err)
     return r < 0 ? r : heed(f, err);
 }
 
-/* It ended before it could be told to go. */
-static int died_early(struct flow *f, const char *what)
+/* `cordon stop` ended it: that is more than "from outside". */
+static void say_who_stopped(struct flow *f)
+{
+    struct gate_stop_info info;
+    char text[380];
+    if (!f->req->house->gate)
+        return;
+    gate_stop_read(f->req->house->gate, &info);
+    if (!info.stopped)
+        return;
+    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
+    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
+}
+
+/* It ended before it could be told to go, and the host did not do it (lost.c): the judge died of the
+ * program, or the caller stopped it. */
+static int died_early(struct flow *f)
 {
     struct flow_result *r = f->result;
     const struct jail_outcome *o = jail_run_outcome(f->run);
     char text[300];
-    if (f->worker.state == FLOW_WORKER_BROKEN) { /* left over from the call before */
+    if (f->worker.state == FLOW_WORKER_BROKEN || (o->end == JAIL_END_STOPPED && !f->late)) {
         flow_result_outcome(r, o, &f->spec.limits);
-        flow_worker_explain(&f->worker, &f->spec.limits);
-        r->ran = false;
-        return FLOW_STOP;
-    }
-    if (o->end == JAIL_END_STOPPED && f->req->stop >= 0 && f->worker.state != FLOW_WORKER_JUDGING) {
-        flow_result_outcome(r, o, &f->spec.limits);
+        if (o->end == JAIL_END_STOPPED && f->worker.state != FLOW_WORKER_BROKEN)
+            say_who_stopped(f);
+        else /* left over from the call before */
+            flow_worker_explain(&f->worker, &f->spec.limits);
         r->ran = false;
         return FLOW_STOP;
     }
     snprintf(text, sizeof text, "the judge %s; nothing was run",
-             o->end == JAIL_END_SIGNAL || o->end == JAIL_END_EXIT ? what : "exceeded its limits");
+             o->end == JAIL_END_SIGNAL || o->end == JAIL_END_EXIT ? "died" : "exceeded its limits");
     struct flow_violation v = {.layer = "input", .rule = "judge.died"};
     snprintf(v.detail, sizeof v.detail, "%s", text);
     snprintf(v.hint, sizeof v.hint, "write a smaller or simpler program");
@@ -172,6 +187,7 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
         return r;
+    f->spec.limits = *jail_run_limits(f->run); /* what a message names is what was in force */
     flow_worker_init(&f->worker, channel, f->result);
     f->channel[0] = channel;
     f->worker.run = f->run;
@@ -190,7 +206,7 @@ static int send_environ(struct flow *f, struct err *err)
     return usual ? 0 : flow_worker_environ(&f->worker, s->env, s->envc, err);
 }
 
-static bool in_session(const struct flow *f)
+bool flow_in_session(const struct flow *f)
 {
     return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
 }
@@ -209,10 +225,10 @@ int flow_child_knock(struct flow *f, struct err *err)
 {
     struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
     (void)err;
-    if (f->req->kind == FLOW_EXEC || in_session(f) || !fits_pool(f->req))
+    if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f->req))
         return FLOW_GO_ON;
     if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0)
-        (void)!pool_client_knock(&f->pool, &f->environment, &why);
+        (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
     return FLOW_GO_ON;
 }
 
@@ -234,8 +250,8 @@ static bool order(struct flow *f)
         return true;
     /* A holder with many clients lets those go that say nothing, and we may have stood in line for long. */
     pool_client_close(&f->pool);
-    if (pool_client_open(&f->pool, &f->environment, &why) == 0 && f->pool.sock >= 0 &&
-        pool_client_order(&f->pool, &f->lease, &why) == 0)
+    if (pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why) == 0 &&
+        f->pool.sock >= 0 && pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
     pool_client_close(&f->pool);
     return false;
@@ -262,8 +278,9 @@ static int receive(struct flow *f, struct err *err)
     return r < 0 ? r : 1;
 }
 
-static int build_one(struct flow *f, struct err *err)
+int flow_child_build(struct flow *f, struct err *err)
 {
+    f->spec = f->req->spec;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->channel) < 0)
         return err_sys(err, "socketpair");
     flow_worker_init(&f->worker, f->channel[0], f->result);
@@ -317,7 +334,7 @@ int flow_child_open(struct flow *f, struct err *err)
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
     f->spec = f->req->spec;
-    if (in_session(f))
+    if (flow_in_session(f))
         return enter_session(f, err);
     int r = f->pool.sock >= 0 /* it was opened with the connection */
                 ? 0
@@ -329,28 +346,18 @@ int flow_child_open(struct flow *f, struct err *err)
         return FLOW_GO_ON;
     }
     f->ordered = order(f);
-    return f->ordered ? FLOW_GO_ON : build_one(f, err);
+    return f->ordered ? FLOW_GO_ON : flow_child_build(f, err);
 }
 
+/* As give_job, with a warm child if one was ordered and came, else with one that is built now. */
 static int put_to_work(struct flow *f, struct err *err)
 {
-    bool ordered = f->ordered;
-    int r = ordered ? receive(f, err) : 1;
-    if (r == 1)
-        r = give_job(f, err);
-    if (r == 0 && ordered) { /* none, or its template was killed, or it was: nothing is lost yet */
-        flow_child_close(f);
-        f->result->warm = false;
-        r = build_one(f, err);
-        if (r == 0)
-            r = give_job(f, err);
+    int r = f->ordered ? receive(f, err) : 1;
+    if (r == 0) {
+        r = flow_child_build(f, err);
+        r = r < 0 ? r : 1;
     }
-    if (r != 0)
-        return r < 0 ? r : 0;
-    err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
-            jail_run_outcome(f->run)->exit_code);
-    err_layer(err, "process");
-    return ERR_MISSING;
+    return r == 1 ? give_job(f, err) : r;
 }
 
 static void report_findings(struct flow *f)
@@ -404,6 +411,48 @@ static int too_long(struct flow *f)
     return FLOW_STOP;
 }
 
+static int judged(struct flow *f)
+{
+    if (f->req->report && !f->result->judged)
+        f->req->report(f->req->report_ctx, &f->worker.report);
+    f->result->judged = true;
+    if (!f->worker.safe) {
+        report_findings(f);
+        return FLOW_STOP;
+    }
+    return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
+}
+
+/* Its channel is closed before its end is told: that end says whether it died of the program. */
+static void await_end(struct flow *f)
+{
+    if (f->worker.state != FLOW_WORKER_BROKEN) {
+        f->channel[0] = -1;
+        (void)carry(f, f->worker.state, LAST_WORD_MS);
+    }
+    jail_run_stop(f->run);
+}
+
+int flow_child_judge(struct flow *f, struct err *err)
+{
+    f->late = false;
+    int given = put_to_work(f, err);
+    if (given < 0)
+        return given;
+    if (given && carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) && f->worker.state == FLOW_WORKER_JUDGED)
+        return judged(f);
+    if (!f->late)
+        await_end(f);
+    if (flow_lost(f, !given && f->result->warm))
+        return FLOW_GO_ON; /* the next step takes it up */
+    if (given || flow_in_session(f))
+        return died_early(f);
+    err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
+            jail_run_outcome(f->run)->exit_code);
+    err_layer(err, "process");
+    return ERR_MISSING;
+}
+
 int flow_check(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
@@ -426,39 +475,18 @@ int flow_check(struct flow *f, struct err *err)
     };
     if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
         f->job.calls_max = 0;
-    int r = put_to_work(f, err);
-    if (r < 0)
-        return r;
-    if (!carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) || f->worker.state != FLOW_WORKER_JUDGED) {
-        jail_run_stop(f->run);
-        return died_early(f, "died");
-    }
-    f->result->judged = true;
-    if (f->req->report)
-        f->req->report(f->req->report_ctx, &f->worker.report);
-    if (!f->worker.safe) {
-        report_findings(f);
-        return FLOW_STOP;
-    }
-    return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
-}
-
-/* `cordon stop` ended it: that is more than "from outside". */
-static void say_who_stopped(struct flow *f)
-{
-    struct gate_stop_info info;
-    char text[380];
-    gate_stop_read(f->req->house->gate, &info);
-    if (!info.stopped)
-        return;
-    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
-    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
+    return flow_child_judge(f, err);
 }
 
 int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
     struct timespec now;
+    if (!exec && jail_run_step(f->run, 0)) { /* it waited for the gate, maybe for long */
+        int next = flow_lost(f, true) ? flow_again(f, err) : died_early(f);
+        if (next != FLOW_GO_ON)
+            return next;
+    }
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
@@ -495,13 +523,13 @@ static void leave_session(struct flow *f)
 
 void flow_child_close(struct flow *f)
 {
-    if (in_session(f))
+    if (flow_in_session(f))
         leave_session(f);
     jail_run_free(f->run);
     f->run = NULL;
     if (f->req->kind == FLOW_EXEC)
         return;
-    if (!in_session(f))
+    if (!flow_in_session(f))
         fd_close(f->worker.fd);
     fd_close(f->channel[1]);
     f->channel[0] = f->channel[1] = f->worker.fd = -1;
@@ -518,7 +546,7 @@ struct flow_left {
 
 void flow_child_leave(struct flow *f)
 {
-    if (!in_session(f) && f->result->warm && f->run)
+    if (!flow_in_session(f) && f->result->warm && f->run)
         f->result->left = malloc(sizeof *f->result->left);
     if (f->result->left) {
         *f->result->left = (struct flow_left){f->run, f->worker.fd, f->pool};

@@ -39,6 +39,7 @@ static const struct {
     {"child",   flow_child_open,  false}, /* a locked child is asked for, or started */
     {"record",  flow_record,      false}, /* durable before the first byte of the code meets its parser */
     {"check",   flow_check,       false}, /* the child judges what it would run */
+    {"again",   flow_again,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
     {"decide",  flow_decide,      false}, /* people and arena; the plan */
     {"run",     flow_execute,     false}, /* the first guest byte, and the last */
     {"collect", flow_collect,     false}, /* files */

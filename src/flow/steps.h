@@ -45,7 +45,10 @@ struct flow {
     struct statx_timestamp released; /* when its program was told to go, in the time of files */
     struct output_clean clean[2];
     bool cleaning;
-    int failed; /* the error that ended a step, or 0 */
+    int failed;     /* the error that ended a step, or 0 */
+    bool late;      /* our own clock ended the child */
+    bool again;     /* a child was lost, and replaced */
+    char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
 
 /* ask.c: the gate and the audit. */
@@ -69,11 +72,21 @@ int flow_child_knock(struct flow *f, struct err *err);
 int flow_child_open(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);
+bool flow_in_session(const struct flow *f);
+int flow_child_build(struct flow *f, struct err *err); /* a cold one */
+/* Gives the child its job and takes its verdict. FLOW_GO_ON with f->lost set: the host ended it first. */
+int flow_child_judge(struct flow *f, struct err *err);
 void flow_child_close(struct flow *f);
 /* The same after a result is known: of a child of the pool, which is dead and whose end others clean up, only
  * descriptors are left, and they are left to flow_result_done. */
 void flow_child_leave(struct flow *f);
 void flow_left_close(struct flow_left *left);
+
+/* lost.c: a child that was ended by a fault of the host before it was told to go. */
+/* Whether the end of f->run is such a one; then f->lost says how. WHATEVER: every end but the caller's stop is. */
+bool flow_lost(struct flow *f, bool whatever);
+/* Replaces a lost child by a cold one, once, and has that one judge; refuses when it is lost too. */
+int flow_again(struct flow *f, struct err *err);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

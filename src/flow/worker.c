@@ -162,11 +162,7 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     wire_put_uint(&m, job->len);
     size_t first = job->len < PIECE ? job->len : PIECE;
     wire_put_bytes(&m, job->source, first);
-    if (w->run)
-        jail_run_hand_over(w->run);
     r = send_frame(w, &m, 0, err);
-    if (w->run)
-        jail_run_handed_over(w->run);
     if (r < 0 && w->state == FLOW_WORKER_STARTING)
         w->job = NULL; /* it has not got it */
     return r < 0 ? r : give_source(w, &b, first, err);

@@ -192,7 +192,8 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
         if (now >= end)
             return 2;
         uint64_t left = (end - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
-        gate_bell_sleep(&row->bell, bell, left < 100 ? left : 100);
+        uint64_t look = gate_line_look_ms(g, t->row);
+        gate_bell_sleep(&row->bell, bell, left < look ? left : look);
         if (gate_load(&row->bell) != bell)
             continue;
         int e = gate_map_lock(&g->map, err); /* nobody rang: see whether somebody was killed */

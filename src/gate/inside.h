@@ -71,6 +71,9 @@ struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const c
 
 /* ---- the line (under the lock) ---- */
 
+/* How long the one in ROW sleeps before it looks whether a place was lost: 0.1 s for each in line up to it, at most
+ * 1 s. What it reads of others may be old, and is a hint. */
+uint64_t gate_line_look_ms(const struct gate *g, uint32_t row);
 uint64_t gate_line_waiting(const struct gate *g, uint32_t client);
 /* Gives free places to those whose turn it is. */
 void gate_line_serve(struct gate *g, uint64_t now);

@@ -3,8 +3,10 @@
  * within a client to who came first. A client that floods the line lengthens only its own part of it.
  *
  * Whoever gives a place back serves the line himself, under the lock, so nobody sleeps on a free
- * place. A process that was killed serves nobody: therefore those in line look around ten times a
- * second as well. */
+ * place. A process that was killed serves nobody: therefore those in line look around as well, the first
+ * ten times a second, those behind it less often. A look asks the kernel about every row, whose answer
+ * is the slower the more of them there are: two hundred that all looked ten times a second took more time for it
+ * than for their runs (`make bench BENCH=clients`). */
 #include "gate/inside.h"
 
 #include <string.h>
@@ -17,6 +19,18 @@ uint64_t gate_line_waiting(const struct gate *g, uint32_t client)
         n += s->rows[i].client == client && !s->rows[i].counted &&
              gate_load(&s->rows[i].state) == GATE_ROW_WAITING;
     return n;
+}
+
+uint64_t gate_line_look_ms(const struct gate *g, uint32_t row)
+{
+    enum { FIRST_MS = 100, LAST_MS = 1000 };
+    const struct gate_shared *s = g->map.at;
+    uint64_t ms = FIRST_MS;
+    for (uint32_t i = 0; i < gate_rows_high(s) && ms < LAST_MS; i++)
+        if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING &&
+            s->rows[i].number < s->rows[row].number)
+            ms += FIRST_MS;
+    return ms;
 }
 
 struct census {

@@ -49,6 +49,11 @@ static void tighten(struct jail_limits *locked, const struct jail_limits *wish)
 #undef X
 }
 
+const struct jail_limits *jail_run_limits(const struct jail_run *run)
+{
+    return &run->spec.limits;
+}
+
 void jail_run_clock(struct jail_run *run)
 {
     if (run->unsettled)
@@ -58,17 +63,6 @@ void jail_run_clock(struct jail_run *run)
     run->cpu_built_us = jail_run_cpu_us(run);
     if (!run->ended)
         jail_run_set_timer(run, run->go_ns, 0);
-}
-
-void jail_run_hand_over(struct jail_run *run)
-{
-    if (run->guest > 0 && sys_apart_worth())
-        sys_apart_begin(&run->apart, run->guest);
-}
-
-void jail_run_handed_over(struct jail_run *run)
-{
-    sys_apart_begun(&run->apart, run->guest);
 }
 
 static int watch_all(struct jail_run *run, struct err *err)

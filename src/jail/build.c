@@ -27,7 +27,6 @@
 
 #include "base/clock.h"
 #include "jail/nest.h"
-#include "sys/apart.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -210,7 +209,6 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
-    sys_apart_move(pid); /* we have work of our own meanwhile */
     if (waits)
         left = close_doors(st); /* with the launcher at work in our memory */
     jail_net_done(st);

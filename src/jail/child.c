@@ -126,12 +126,28 @@ enum { GOT_CHILD = 1, GOT_REFUSAL = 2, GOT_NOTHING = 3, GOT_END = 4 };
 
 static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *err);
 
+/* We had no room for its descriptors. It is one child less, and it dies with them; the next may fit. */
+static int read_cut(const struct fd_packet *p, struct jail_child *ret, struct err *err)
+{
+    struct wire_reader r;
+    int result = p->len ? wire_open(&r, p->data, p->len, err) : ERR_FORMAT;
+    if (result < 0 || r.type != WIRE_CHILD)
+        return err_set(err, ERR_FORMAT, "a packet that does not fit, where a child was due");
+    *ret = (struct jail_child)JAIL_CHILD_NONE;
+    (void)wire_get_uint(&r); /* which descriptors there were */
+    ret->tag = wire_get_uint(&r);
+    err_set(err, ERR_LIMIT, "no room for a child's descriptors (RLIMIT_NOFILE)");
+    return GOT_REFUSAL;
+}
+
 static int next_packet(int sock, struct jail_child *ret, struct err *err)
 {
     char frame[2048];
     int ride[FDS];
     struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = ride, .nfds = FDS};
     int got = fd_receive(sock, &p);
+    if (got < 0 && errno == EMSGSIZE)
+        return read_cut(&p, ret, err);
     if (got < 0)
         return errno == EAGAIN ? GOT_NOTHING : err_sys(err, "receive a child");
     return got == 0 ? GOT_END : read_packet(&p, ret, err);

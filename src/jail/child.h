@@ -109,13 +109,11 @@ struct jail_adopt {
 ERR_MUST_USE int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a,
                                 struct jail_run **ret_run, struct err *err);
 
+/* What bounds it: the tighter of what it is locked with and what was asked for. */
+const struct jail_limits *jail_run_limits(const struct jail_run *run);
+
 /* The clocks of the run (wall, CPU) start anew: the worker is about to be told GO. */
 void jail_run_clock(struct jail_run *run);
-
-/* Around the word that gives the worker its work: it wakes on another processor than ours, and is at work while we
- * settle the run; from then on each of us waits where it is, until the run has been quiet for a moment. */
-void jail_run_hand_over(struct jail_run *run);
-void jail_run_handed_over(struct jail_run *run);
 
 /* The worker said that this call is done; the session lives on. The outcome is as with
  * jail_run_end_now, the next step returns true, and nothing is killed. */

@@ -29,7 +29,6 @@
 
 #include "jail/inside.h"
 #include "jail/template.h"
-#include "sys/apart.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -106,7 +105,6 @@ int jail_early_start(struct jail_stage *st)
         err_sys(err, "the worker");
         return err_layer(err, "process");
     }
-    sys_apart_move(st->early); /* we have work of our own meanwhile */
     fd_close(st->orders
                  [1]); /* its copy is what the socket lives by; the number it may still read here */
     return 0;
@@ -179,7 +177,8 @@ static int gone(struct jail_stage *st)
         err_set(&st->err, ERR_MISSING, "the worker ended before it was locked: %s (%d)",
                 strerror(WEXITSTATUS(status)), WEXITSTATUS(status));
     else
-        err_set(&st->err, ERR_MISSING, "the worker died before it was locked; try `cordon doctor`");
+        err_set(&st->err, ERR_MISSING,
+                "the worker was killed before it was locked; try `cordon doctor`");
     return err_layer(&st->err, "process");
 }
 
@@ -202,7 +201,10 @@ int jail_early_finish(struct jail_stage *st, int (*close_doors)(const struct jai
         return gone(st);
     st->listener = (int)syscall(SYS_pidfd_getfd, alive, AT_LISTENER, 0);
     if (st->listener < 0 || write(st->orders[0], "", 1) != 1) {
-        err_sys(&st->err, "take over the worker's listener");
+        if (errno != ESRCH && errno != EPIPE) { /* those are the worker's end: gone() tells of it */
+            err_sys(&st->err, "take over the worker's listener");
+            err_layer(&st->err, "syscalls");
+        }
         return gone(st);
     }
     *ret_pid = st->early;

@@ -10,7 +10,6 @@
  *          up after FD_PATIENCE_MS); goes on */
 #include "jail/inside.h"
 
-#include "sys/apart.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -62,7 +61,6 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return err_sys(err, "a process that makes the network");
     }
     st->net_maker = pid;
-    sys_apart_move(pid);
     return 0;
 }
 

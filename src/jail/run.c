@@ -3,7 +3,7 @@
  * holds everything, so that a daemon can hold many runs in one loop.
  *
  * Waits: read in on_timer; nobody: the timerfd is non-blocking; at once; comes again
- *        epoll_wait in sleep_apart; the run; its timer, one of the descriptors: wall and CPU time; it is
+ *        epoll_wait in wait_for_events; the run; its timer, one of the descriptors: wall and CPU time; it is
  *          ended
  *        fd_receive in on_control; nobody: epoll said that it is there; at once; comes again */
 #include "jail/running.h"
@@ -314,7 +314,6 @@ void jail_run_free(struct jail_run *run)
 {
     if (!run)
         return;
-    sys_apart_note_end();
     jail_run_reap(run);
     jail_feed_stop(&run->feed);
     for (int s = 0; s < SOURCES; s++)
@@ -444,36 +443,19 @@ static void on_timer(struct jail_run *run)
 
 enum { EVENTS = WORD + 3 }; /* the feed has two, and two may say stop */
 
-/* While we and the worker take turns we wait on our own processor. A program that takes its time, or talks all the
- * time, has no turns. */
-static int sleep_apart(struct jail_run *run, struct epoll_event *events, int timeout_ms)
-{
-    enum { QUIET_MS = 2, TURNS = 16 };
-    if (run->apart.on) {
-        sys_apart_stay(&run->apart);
-        int n = epoll_wait(run->epoll, events, EVENTS,
-                           timeout_ms >= 0 && timeout_ms < QUIET_MS ? timeout_ms : QUIET_MS);
-        sys_apart_stayed(&run->apart);
-        run->apart.on = run->apart.on && n > 0 && ++run->turns < TURNS;
-        if (n != 0)
-            return n;
-    }
-    return epoll_wait(run->epoll, events, EVENTS, timeout_ms);
-}
-
 /* An adopted child is settled when there is nothing else to do: while its worker is at work, not before it can
  * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
 static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
 {
     if (!run->unsettled)
-        return sleep_apart(run, events, timeout_ms);
+        return epoll_wait(run->epoll, events, EVENTS, timeout_ms);
     int n = epoll_wait(run->epoll, events, EVENTS, 0);
     if (n > 0 && run->steps++ == 0)
         return n;
     if (n == 0 && sched_yield() == 0) /* on one processor the worker goes first */
         n = epoll_wait(run->epoll, events, EVENTS, 0);
     jail_run_settle(run, n <= 0);
-    return n > 0 || run->ended ? n : sleep_apart(run, events, timeout_ms);
+    return n > 0 || run->ended ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
 }
 
 bool jail_run_step(struct jail_run *run, int timeout_ms)

@@ -9,7 +9,6 @@
 #define JAIL_RUNNING_H
 
 #include "jail/outside.h"
-#include "sys/apart.h"
 
 /* What the run's epoll watches. The first ones are the run's own descriptors; the last two belong to the caller. */
 enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES, CHANNEL, WORD };
@@ -47,12 +46,10 @@ struct jail_run {
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
     bool exited;       /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
-    bool dying; /* killed, and not waited for yet: jail_run_free does */
-    unsigned turns;
-    struct sys_apart apart; /* from the worker: while both have something to do */
-    bool unsettled;         /* adopted, and only its channel is watched yet */
-    bool over;              /* judged and drained; what is left are descriptors */
-    enum jail_end forced;   /* why we killed it */
+    bool dying;           /* killed, and not waited for yet: jail_run_free does */
+    bool unsettled;       /* adopted, and only its channel is watched yet */
+    bool over;            /* judged and drained; what is left are descriptors */
+    enum jail_end forced; /* why we killed it */
 };
 
 /* run.c */

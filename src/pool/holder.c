@@ -3,7 +3,7 @@
  * missing in the stock is ordered. Nothing here reads what a guest wrote: sessions' descriptors are
  * kept and copied, not read.
  *
- * Waits: epoll_wait in loop; clients; the next thing due, 60 s at most; looks around
+ * Waits: epoll_wait in loop; clients; the next thing due, 1 s at most; looks for its socket
  *        read in handle; nobody: the signalfd is non-blocking; at once; comes again
  *        write in tell; one word that fits; at once; whoever started us is gone */
 #include "pool/holding.h"
@@ -20,6 +20,8 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#define LOOK_NS CLOCK_NS_PER_S /* between two looks at the socket's name */
 
 int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
                       struct err *err)
@@ -54,6 +56,18 @@ static void handle(struct pool_holder *h, uint64_t event)
     }
 }
 
+/* A folder that was deleted, or a socket that another holder took the place of: no new client finds us. Who is
+ * connected is served to his end. Returns when it is looked at next. */
+static uint64_t look_for_socket(struct pool_holder *h)
+{
+    if (h->now - h->looked_ns < LOOK_NS)
+        return h->looked_ns + LOOK_NS;
+    h->looked_ns = h->now;
+    h->hidden = pool_place_socket(h->start->dir, pool_environment_mark(h->start->environment)) !=
+                h->socket_file;
+    return h->looked_ns + LOOK_NS;
+}
+
 /* Whatever is due; returns when something will be next. */
 static uint64_t tick(struct pool_holder *h)
 {
@@ -79,11 +93,13 @@ static uint64_t tick(struct pool_holder *h)
         uint64_t at = pool_warm_tick(h, &h->warm[i]);
         next = at < next ? at : next;
     }
+    if (look_for_socket(h) < next)
+        next = h->looked_ns + LOOK_NS;
     /* A holder that keeps nothing for anybody ends. A pool that was asked for by name is kept for
      * nobody once nobody asks. */
-    bool needed = h->sessions.alive || h->seats;
+    bool needed = (h->sessions.alive && !h->hidden) || h->seats;
     uint64_t end = h->asked_ns + h->idle_exit_ns;
-    if (!needed && end <= h->now)
+    if (!needed && (h->hidden || end <= h->now))
         h->stopping = true;
     else if (!needed && end < next)
         next = end;
@@ -134,10 +150,12 @@ static int prepare(struct pool_holder *h, struct err *err)
     sigprocmask(SIG_SETMASK, &stop, NULL);
     signal(SIGPIPE, SIG_IGN);
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* nine descriptors a child that waits or stays */
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys(err, "getrlimit");
+    h->descriptors = files.rlim_cur;
+    files.rlim_cur = files.rlim_max; /* nine for a child that waits or stays */
+    if (setrlimit(RLIMIT_NOFILE, &files) == 0)
+        h->descriptors = files.rlim_cur;
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
     h->signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
     h->meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -175,6 +193,7 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
         free(h);
         return 0;
     }
+    h->socket_file = pool_place_socket(start->dir, pool_environment_mark(start->environment));
     if (r == 0)
         r = prepare(h, err);
     if (r == 0) {
@@ -183,7 +202,8 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
         fd_close(start->ready);
         loop(h);
     }
-    if (lock >= 0)
+    if (lock >= 0 && pool_place_socket(start->dir, pool_environment_mark(start->environment)) ==
+                         h->socket_file) /* not another one's */
         pool_place_hide(start->dir, pool_environment_mark(h->start->environment));
     end_all(h);
     free(h);

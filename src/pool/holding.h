@@ -85,9 +85,13 @@ struct pool_holder {
     const struct pool_holder_start *start;
     int epoll, sock, signals, meminfo;
     bool stopping;
+    bool hidden;                        /* the socket is no longer where clients look for it */
+    uint64_t socket_file;               /* its inode */
+    uint64_t looked_ns;                 /* when that was looked at */
     uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
     uint64_t idle_exit_ns;
-    size_t warm_usual; /* of a template that nobody asked for by name */
+    size_t descriptors; /* how many may be open at once */
+    size_t warm_usual;  /* of a template that nobody asked for by name */
     uint64_t serial, tag, turn;
     uint64_t leases, declined, refused_peers, bad_frames;
     struct pool_memory memory;
@@ -161,6 +165,12 @@ ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, str
                                  struct err *err);
 uint64_t pool_warm_cost(const struct pool_warm *w);
 void pool_memory_look(struct pool_holder *h);
+
+/* descriptors.c: how many more fit. */
+size_t pool_room_children(const struct pool_holder *h);
+bool pool_room_template(const struct pool_holder *h);
+bool pool_room_client(const struct pool_holder *h);
+bool pool_room_decline(struct pool_holder *h, struct pool_seat *seat);
 
 /* lending.c: a child to a client, a session's life. */
 void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,

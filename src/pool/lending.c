@@ -112,13 +112,16 @@ bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct poo
     snprintf(p.name, sizeof p.name, "%s", s->name);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);
     snprintf(p.role, sizeof p.role, "%s", s->role);
+    held->from->used_ns = h->now;
+    signal_guest(s, SIGCONT);
+    if (!hand_over(h, seat, &p, &held->child)) { /* nobody has it: it waits on, as it was */
+        pool_registry_back(s, &(struct pool_use_numbers){0}, h->now);
+        pool_session_rest(s);
+        return false;
+    }
     seat->session = s;
     seat->serial = s->serial;
     seat->from = held->from;
-    held->from->used_ns = h->now;
-    signal_guest(s, SIGCONT);
-    if (!hand_over(h, seat, &p, &held->child)) /* whoever asked is gone: so is the session */
-        return false;
     pool_seat_state(h, seat, POOL_SEAT_CALL);
     return true;
 }
@@ -140,7 +143,8 @@ void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_wa
     s = pool_registry_lend(&h->sessions, s->name, seat, h->now, &declined);
     base_assert(s);
     seat->for_fork = true; /* whoever made it looks whether it works: that is no call yet */
-    (void)pool_lend_session(h, seat, s);
+    if (!pool_lend_session(h, seat, s))
+        pool_session_end(h, s, "its client went away before it was made");
 }
 
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
@@ -154,7 +158,8 @@ void pool_session_end(struct pool_holder *h, struct pool_session *s, const char 
     struct pool_held *held = pool_registry_end(&h->sessions, s, h->now, reason);
     if (seat && seat->session == s) { /* its client learns it when it comes back */
         seat->session = NULL;
-        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+        if (seat->state != POOL_SEAT_BRANCH) /* a branch is on its way, and is taken first */
+            pool_seat_state(h, seat, POOL_SEAT_IDLE);
     }
     epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
     jail_child_kill(&held->child);

@@ -5,15 +5,14 @@
  *
  * The lock is a record lock of fcntl: it belongs to the process, so no child can keep it alive, and
  * the kernel tells who has it. Byte 0 says that a holder lives, byte 1 that it does not listen yet:
- * whoever loses the race to start one sleeps on byte 1 instead of trying again and again.
+ * whoever loses the race to start one waits for byte 1.
  *
- * Waits: F_SETLKW in set_lock; who holds the place; none (NO DEADLINE YET: only wait_for asks for it); goes
- *          on
- *        F_SETLKW in wait_for; the holder to begin or to end; none (NO DEADLINE YET: `cordon pool stop` and
- *          a start wait for a stopped holder); goes on
- *        connect in pool_place_connect; the holder's queue; FD_PATIENCE_MS, SO_SNDTIMEO; cold */
+ * Waits: nanosleep in wait_for; the holder to begin or to end, whose lock has no wait with a limit of its own; FD_PATIENCE_MS
+ *          in all; false
+ *        connect in pool_place_connect; the holder's queue; the caller's, SO_SNDTIMEO; an error */
 #include "pool/place.h"
 
+#include "base/clock.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
@@ -26,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ALIVE = 0, STARTING = 1, BACKLOG = 128 };
@@ -109,14 +109,10 @@ void pool_place_done(struct pool_place *p)
     fd_close(fd_take(&p->dir));
 }
 
-static int set_lock(int fd, short type, off_t first, off_t count, int how)
+static int set_lock(int fd, short type, off_t first, off_t count)
 {
     struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
-    int r;
-    do
-        r = fcntl(fd, how, &l);
-    while (r < 0 && errno == EINTR && how == F_SETLKW);
-    return r;
+    return fcntl(fd, F_SETLK, &l);
 }
 
 /* By the folder's descriptor: the name fits whatever the path's length. */
@@ -136,7 +132,7 @@ int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, stru
     FD_AUTO lock = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0)
         return err_sys(err, "the holder's lock file");
-    if (set_lock(lock, F_WRLCK, ALIVE, 2, F_SETLK) < 0) {
+    if (set_lock(lock, F_WRLCK, ALIVE, 2) < 0) {
         if (errno != EAGAIN && errno != EACCES)
             return err_sys(err, "lock the holder's lock file");
         *ret_lock = *ret_sock = -1;
@@ -158,7 +154,7 @@ int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, stru
 
 void pool_place_listening(int lock)
 {
-    (void)set_lock(lock, F_UNLCK, STARTING, 1, F_SETLK);
+    (void)set_lock(lock, F_UNLCK, STARTING, 1);
 }
 
 void pool_place_hide(int dir, uint32_t mark)
@@ -166,6 +162,14 @@ void pool_place_hide(int dir, uint32_t mark)
     char name[48];
     socket_name(name, sizeof name, mark, "sock");
     (void)unlinkat(dir, name, 0); /* while the lock is still ours: it can be nobody else's socket */
+}
+
+uint64_t pool_place_socket(int dir, uint32_t mark)
+{
+    char name[48];
+    struct stat st;
+    socket_name(name, sizeof name, mark, "sock");
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
 bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
@@ -179,15 +183,16 @@ bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
     return true;
 }
 
-int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err)
+int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *ret_sock,
+                       struct err *err)
 {
     *ret_sock = -1;
     if (p->dir < 0)
         return 0;
     FD_AUTO sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un a = address(p->dir, p->mark);
-    struct timeval patience = {.tv_sec =
-                                   FD_PATIENCE_MS / 1000}; /* a full queue is no place to sleep */
+    struct timeval patience = {.tv_sec = (time_t)(patience_ms / 1000), /* of a full queue, too */
+                               .tv_usec = (suseconds_t)(patience_ms % 1000 * 1000)};
     if (sock < 0)
         return err_sys(err, "a socket to the holder");
     (void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -202,23 +207,31 @@ int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *er
 }
 
 /* Closing the file again lets go of what was waited for. */
-static void wait_for(const struct pool_place *p, off_t byte)
+static bool wait_for(const struct pool_place *p, off_t byte)
 {
+    const uint64_t end = clock_now_ns() + FD_PATIENCE_MS * CLOCK_NS_PER_MS;
+    struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS / 4};
     char name[48];
     socket_name(name, sizeof name, p->mark, "lock");
     FD_AUTO lock = openat(p->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (lock >= 0)
-        (void)set_lock(lock, F_RDLCK, byte, 1, F_SETLKW);
+    while (lock >= 0 && set_lock(lock, F_RDLCK, byte, 1) < 0) {
+        if (clock_now_ns() >= end)
+            return false;
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 8 * (long)CLOCK_NS_PER_MS)
+            pause.tv_nsec *= 2;
+    }
+    return true;
 }
 
-void pool_place_wait(const struct pool_place *p)
+bool pool_place_wait(const struct pool_place *p)
 {
-    wait_for(p, STARTING);
+    return wait_for(p, STARTING);
 }
 
-void pool_place_gone(const struct pool_place *p)
+bool pool_place_gone(const struct pool_place *p)
 {
-    wait_for(p, ALIVE);
+    return wait_for(p, ALIVE);
 }
 
 size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room)

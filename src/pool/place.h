@@ -36,13 +36,18 @@ void pool_place_listening(int lock); /* from now on a connection is answered */
 void pool_place_hide(int dir,
                      uint32_t mark); /* before the end: no new client; the lock goes last */
 
-/* The client's side. *ret_sock is -1 when no holder is there: that is no error. */
-ERR_MUST_USE int pool_place_connect(const struct pool_place *p, int *ret_sock, struct err *err);
-/* Sleeps until the holder that has the lock listens, or is gone. */
-void pool_place_wait(const struct pool_place *p);
+/* The number of the file that clients find as its socket; 0: there is none. */
+uint64_t pool_place_socket(int dir, uint32_t mark);
 
-/* Sleeps until no holder of this version has the lock. */
-void pool_place_gone(const struct pool_place *p);
+/* The client's side. *ret_sock is -1 when no holder is there: that is no error. The connection, and each send over
+ * it, waits at most PATIENCE_MS. */
+ERR_MUST_USE int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *ret_sock,
+                                    struct err *err);
+/* Sleeps until the holder that has the lock listens, or is gone; at most FD_PATIENCE_MS. False: not in time. */
+bool pool_place_wait(const struct pool_place *p);
+
+/* Sleeps until no holder of this version has the lock; at most FD_PATIENCE_MS. False: not in time. */
+bool pool_place_gone(const struct pool_place *p);
 
 /* The pids of holders that live here, also of other versions (their sockets are not ours to speak
  * on). Returns how many, at most ROOM. */

@@ -1,16 +1,17 @@
-/* One request, one reply; a session comes as the reply and its child's packet behind it, a child for one run by itself. The holder is trusted, but
- * may be stopped or stuck: every wait here has an end.
+/* One request, one reply; a session comes as the reply and its child's packet behind it, a child for one run by
+ * itself. The holder is trusted, but may be stopped or stuck: a run then goes without it, and people are told. The
+ * client's answer_ms is 50 ms for a run and 2 s for people.
  *
- * Waits: poll in wait_for; the holder; the caller's; false
+ * Waits: pool_place_connect in pool_client_open; the holder's queue; answer_ms; an error
+ *        poll in wait_for; the holder; the caller's; false
  *        write in sealed; memory; at once; an error
- *        fd_send in send_request; the holder to read; FD_PATIENCE_MS, SO_SNDTIMEO; an error
- *        wait_for in receive; the holder; the request's patience and FD_PATIENCE_MS; an error
+ *        fd_send in send_request; the holder to read; answer_ms, SO_SNDTIMEO; an error
+ *        wait_for in receive; the holder; the request's patience (50 ms for a run) and answer_ms; an error
  *        fd_receive in *; nobody: poll said that it is there; at once; the holder is lost
- *        wait_for in *; the holder; FD_PATIENCE_MS; an error */
+ *        wait_for in *; the holder; answer_ms; an error */
 #include "pool/pool_client.h"
 
 #include "pool/place.h"
-#include "sys/apart.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -21,14 +22,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int pool_client_open(struct pool_client *ret, const struct pool_environment *e, struct err *err)
+int pool_client_open(struct pool_client *ret, const struct pool_environment *e, uint64_t answer_ms,
+                     struct err *err)
 {
     struct pool_place place = {.dir = -1};
-    *ret = (struct pool_client){.sock = -1};
+    *ret = (struct pool_client){.sock = -1, .answer_ms = answer_ms};
     int r = pool_place_open(&place, false, err);
     place.mark = pool_environment_mark(e);
     if (r == 0)
-        r = pool_place_connect(&place, &ret->sock, err);
+        r = pool_place_connect(&place, answer_ms, &ret->sock, err);
     pool_place_done(&place);
     return r;
 }
@@ -73,9 +75,9 @@ static int send_request(const struct pool_client *c, const struct pool_request *
 static int receive(const struct pool_client *c, uint64_t patience_ms, struct fd_packet *in,
                    struct err *err)
 {
-    if (!wait_for(c->sock, patience_ms + FD_PATIENCE_MS)) {
+    if (!wait_for(c->sock, patience_ms + c->answer_ms)) {
         in->nfds = 0;
-        return err_set(err, ERR_STATE, "the holder does not answer");
+        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
     }
     int got = fd_receive(c->sock, in);
     if (got > 0)
@@ -162,8 +164,8 @@ static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_ch
         return r;
     if (ret->reply.type != WIRE_LENT)
         return err_set(err, ERR_FORMAT, "the holder answered with %s", wire_name(ret->reply.type));
-    if (!wait_for(c->sock, FD_PATIENCE_MS))
-        return err_set(err, ERR_STATE, "the holder does not answer");
+    if (!wait_for(c->sock, c->answer_ms))
+        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
     return jail_child_receive(c->sock, ret_child, err);
 }
 
@@ -236,7 +238,7 @@ int pool_client_ahead(struct pool_client *c, const struct pool_lease *lease, str
     return r;
 }
 
-static int order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
+int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
 {
     const struct pool_request q = lease_request(lease);
     if (c->sock < 0)
@@ -246,35 +248,6 @@ static int order(struct pool_client *c, const struct pool_lease *lease, struct e
         return 0; /* it is on its way */
     int r = c->ahead ? drop_ahead(c, err) : 0;
     return r < 0 ? r : send_request(c, &q, -1, err);
-}
-
-int pool_client_knock(struct pool_client *ret, const struct pool_environment *e, struct err *err)
-{
-    static pid_t last; /* a hint, for it wakes as soon as we are connected */
-    struct sys_apart apart = {0};
-    const pid_t guess = __atomic_load_n(&last, __ATOMIC_RELAXED);
-    pid_t holder = 0;
-    if (guess && sys_apart_worth())
-        sys_apart_begin(&apart, guess);
-    int r = pool_client_open(ret, e, err);
-    sys_apart_begun(&apart, guess);
-    if (r < 0 || ret->sock < 0 || !pool_place_peer_is_us(ret->sock, &holder) || holder == guess)
-        return r;
-    __atomic_store_n(&last, holder, __ATOMIC_RELAXED);
-    if (holder > 0 && sys_apart_worth())
-        sys_apart_move(holder);
-    return r;
-}
-
-int pool_client_order(struct pool_client *c, const struct pool_lease *lease, struct err *err)
-{
-    struct sys_apart apart = {0};
-    pid_t holder = 0;
-    if (c->sock >= 0 && sys_apart_worth() && pool_place_peer_is_us(c->sock, &holder) && holder > 0)
-        sys_apart_begin(&apart, holder);
-    int r = order(c, lease, err);
-    sys_apart_begun(&apart, holder);
-    return r;
 }
 
 int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
@@ -292,7 +265,7 @@ int pool_client_take(struct pool_client *c, const struct pool_lease *lease,
     /* That was then: there may be one now, or another patience; and a template may have died since. */
     r = ret->declined ? 0 : give_back(c, ret_child, err);
     if (r == 0)
-        r = order(c, lease, err);
+        r = pool_client_order(c, lease, err);
     return r < 0 ? r : take_loan(c, lease->patience_ms, ret_child, ret, err);
 }
 
@@ -301,7 +274,7 @@ int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
                       struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
     const struct pool_lease lease = {profile, packages, *limits, patience_ms};
-    int r = order(c, &lease, err);
+    int r = pool_client_order(c, &lease, err);
     return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
 
@@ -340,8 +313,8 @@ int pool_client_branch(struct pool_client *c, const char *name, const struct jai
         return r;
     char frame[4096];
     struct fd_packet in = {.data = frame, .len = sizeof frame};
-    if (!wait_for(c->sock, FD_PATIENCE_MS))
-        return err_set(err, ERR_STATE, "the holder does not answer");
+    if (!wait_for(c->sock, c->answer_ms))
+        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
     if (fd_receive(c->sock, &in) <= 0)
         return lost(err);
     r = pool_reply_read(frame, in.len, &ret->reply, err);

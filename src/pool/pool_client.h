@@ -15,8 +15,9 @@
 
 /* One connection: one loan at a time, one after the other. It is the leash of what is lent over it. */
 struct pool_client {
-    int sock;   /* -1: there is no holder */
-    bool ahead; /* the next child was asked for, and its answer waits in the socket */
+    int sock;           /* -1: there is no holder */
+    uint64_t answer_ms; /* how long an answer may take, beyond the time that the holder was given */
+    bool ahead;         /* the next child was asked for, and its answer waits in the socket */
     struct pool_request asked; /* as this */
 };
 
@@ -27,9 +28,10 @@ struct pool_answer {
 };
 
 /* Finds the holder of this environment (NULL: Debian's packages). No holder is no error: then sock is -1, and every
- * request is declined as `cold`. */
+ * request is declined as `cold`. ANSWER_MS: how long it, and every request after it, waits for a holder that is stopped
+ * or stuck. Who has work of its own before it asks opens first: the holder accepts meanwhile. */
 ERR_MUST_USE int pool_client_open(struct pool_client *ret, const struct pool_environment *e,
-                                  struct err *err);
+                                  uint64_t answer_ms, struct err *err);
 /* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. *ret_fresh: it was us who
  * started it, and it has none but built-in numbers; may be NULL. */
 ERR_MUST_USE int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
@@ -54,10 +56,6 @@ struct pool_lease {
     struct jail_limits limits;
     uint64_t patience_ms;
 };
-/* As pool_client_open, for a caller who has work of its own before it asks: the holder does its part on another
- * processor. So it does after pool_client_order. */
-ERR_MUST_USE int pool_client_knock(struct pool_client *ret, const struct pool_environment *e,
-                                   struct err *err);
 ERR_MUST_USE int pool_client_order(struct pool_client *c, const struct pool_lease *lease,
                                    struct err *err);
 ERR_MUST_USE int pool_client_take(struct pool_client *c, const struct pool_lease *lease,

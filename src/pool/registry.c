@@ -144,7 +144,8 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
         snprintf(sentence, sizeof sentence, "there is no session '%s'", name);
         decline(declined, POOL_WHY_UNKNOWN, sentence);
     } else if (s->state == POOL_SESSION_BUSY) {
-        snprintf(sentence, sizeof sentence, "session '%s' is in another call", name);
+        snprintf(sentence, sizeof sentence,
+                 "session '%s' is in another call; try again when that is over", name);
         decline(declined, POOL_WHY_BUSY, sentence);
     } else {
         snprintf(sentence, sizeof sentence, "session '%s' is over: %.120s", name,

@@ -86,6 +86,8 @@ static void on_lease(struct pool_holder *h, struct pool_seat *seat, const struct
     if (pool_memory_short(&h->memory))
         pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
                           (unsigned long long)(h->memory.available / MIB));
+    else if (!pool_room_children(h))
+        pool_room_decline(h, seat);
     else if (!w->up && q->number < COLD_PATIENCE_MS)
         pool_seat_decline(h, seat, POOL_WHY_COLD, "its template is being started");
     else if (q->number == 0)
@@ -108,6 +110,8 @@ static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct p
     if (pool_memory_short(&h->memory))
         pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
                           (unsigned long long)(h->memory.available / MIB));
+    else if (!pool_room_children(h))
+        pool_room_decline(h, seat);
     else
         wait_for_child(h, seat, w, q, POOL_PATIENCE_MS);
 }
@@ -168,6 +172,10 @@ static void on_branch(struct pool_holder *h, struct pool_seat *seat, const struc
         declined_as(h, seat, &no);
         return;
     }
+    if (!pool_room_children(h)) {
+        pool_room_decline(h, seat);
+        return;
+    }
     snprintf(seat->branch, sizeof seat->branch, "%s", q->name);
     if (pool_seat_agree(h, seat, q->name))
         pool_seat_state(h, seat, POOL_SEAT_BRANCH);
@@ -180,9 +188,16 @@ void pool_request_branch(struct pool_holder *h, struct pool_seat *seat)
     struct pool_reply no;
     struct err err = ERR_INIT;
     struct pool_session *from = seat->session;
-    if (jail_child_receive(seat->sock, &child, &err) < 0 || !from) {
-        jail_child_close(&child);
+    if (jail_child_receive(seat->sock, &child, &err) < 0) {
         pool_seat_close(h, seat);
+        return;
+    }
+    if (!from) { /* it was closed while it was forked */
+        const struct pool_session *over = pool_registry_serial(&h->sessions, seat->serial);
+        jail_child_close(&child);
+        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+        pool_seat_decline(h, seat, POOL_WHY_ENDED, "the session is over: %.120s",
+                          over ? over->reason : "forgotten");
         return;
     }
     struct pool_held *held = from->child;

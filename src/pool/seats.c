@@ -49,7 +49,7 @@ void pool_seat_accept(struct pool_holder *h)
             h->refused_peers++;
             continue;
         }
-        struct pool_seat *seat = free_seat(h);
+        struct pool_seat *seat = pool_room_client(h) ? free_seat(h) : NULL;
         if (!seat)
             continue; /* every seat has something of ours: this one is told by the end of its socket */
         *seat = (struct pool_seat){.sock = -1, .init = -1};

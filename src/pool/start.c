@@ -2,7 +2,8 @@
  * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
  * listens. Two clients that start one at the same time both go on with the one that got the lock.
  *
- * Waits: waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
+ * Waits: pool_place_connect in pool_client_start; the holder's queue; POOL_ANSWER_MS, three times; an error
+ *        waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
  *        poll in spawn; the holder to listen; FD_PATIENCE_MS; it did not start
  *        read in spawn; nobody: poll said that it is there; at once; its word */
 #include "pool/pool_client.h"
@@ -91,22 +92,22 @@ int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
     struct pool_place place = {.dir = -1};
     char path[PATH_MAX]; /* whole: it is executed in another folder */
     bool ours = false;
-    *ret = (struct pool_client){.sock = -1};
+    *ret = (struct pool_client){.sock = -1, .answer_ms = POOL_ANSWER_MS};
     if (!realpath(holder, path))
         return err_sys(err, "%.160s", holder);
     int r = pool_place_open(&place, true, err);
     place.mark = pool_environment_mark(e);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
-        r = pool_place_connect(&place, &ret->sock, err);
+        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
         r = spawn(path, e, place.dir, &ours, err);
         if (r < 0)
             break;
-        pool_place_wait(&place);
-        r = pool_place_connect(&place, &ret->sock, err);
+        (void)pool_place_wait(&place);
+        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
         if (r == 0 && ret->sock < 0) /* the one that has the lock is about to end */
-            pool_place_gone(&place);
+            (void)pool_place_gone(&place);
     }
     if (r == 0 && ret->sock < 0)
         r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");

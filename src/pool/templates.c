@@ -94,6 +94,11 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     struct jail_sink sink = {.ctx = w, .bytes = take_said};
     if (w->template || w->backoff.retry_ns > h->now)
         return w->template;
+    if (!pool_room_template(h)) {
+        snprintf(w->error, sizeof w->error, "of %zu descriptors (RLIMIT_NOFILE) too few are left",
+                 h->descriptors);
+        return false;
+    }
     pool_interpreter_plan(&plan, w->rules, w->packages, h->start, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
@@ -299,7 +304,9 @@ static void refill(struct pool_holder *h, struct pool_warm *w)
 {
     struct err err = ERR_INIT;
     pool_memory_look(h);
-    for (size_t n = pool_stock_ask(&w->stock, &h->memory, pool_warm_cost(w)); n; n--) {
+    size_t n = pool_stock_ask(&w->stock, &h->memory, pool_warm_cost(w));
+    const size_t room = pool_room_children(h);
+    for (n = n < room ? n : room; n; n--) {
         if (order(h, w, &w->plan, false, 0, &err) < 0) {
             w->refill_ns = h->now + CLOCK_NS_PER_S;
             return;

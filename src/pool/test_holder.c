@@ -5,8 +5,7 @@
 #include "base/clock.h"
 #include "base/tap.h"
 #include "jail/template.h"
-#include "pool/holder.h"
-#include "pool/pool_client.h"
+#include "pool/testing.h"
 #include "sys/fd.h"
 
 #include <dirent.h>
@@ -49,131 +48,6 @@ static int be_template(void)
     const struct jail_template_hooks hooks = {.entry = guest};
     struct err err = ERR_INIT;
     return jail_template_serve(&hooks, &err) < 0;
-}
-
-/* ---- the holder in a process of its own ---- */
-
-static const char *nest;
-static char self[4096], state[64];
-static pid_t holder;
-
-static bool start_holder(void)
-{
-    int ready[2];
-    char word = 0;
-    struct pool_place place = {.dir = -1};
-    struct err err = ERR_INIT;
-    if (pool_place_open(&place, true, &err) < 0 || pipe2(ready, O_CLOEXEC) < 0)
-        return false;
-    holder = fork();
-    if (holder == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        struct pool_holder_start start = {
-            .dir = place.dir, .ready = ready[1], .nest = nest, .python = self, .version = "test"};
-        fd_close(ready[0]);
-        int r = pool_holder_run(&start, &err);
-        if (r < 0)
-            fprintf(stderr, "# holder: %s\n", err.msg);
-        _exit(r < 0);
-    }
-    fd_close(ready[1]);
-    bool good = read(ready[0], &word, 1) == 1 && word == 'R';
-    fd_close(ready[0]);
-    pool_place_done(&place);
-    return good;
-}
-
-static struct pool_client client(void)
-{
-    struct pool_client c;
-    struct err err = ERR_INIT;
-    if (pool_client_open(&c, NULL, &err) < 0 || c.sock < 0)
-        tap_ok(false, "a client connects: %s", err.msg);
-    return c;
-}
-
-static struct jail_limits limits(void)
-{
-    struct jail_spec spec;
-    jail_spec_init(&spec);
-    spec.limits.threads = 0; /* as the profile strict has it */
-    return spec.limits;
-}
-
-static struct pool_template_numbers look(struct pool_reply *ret)
-{
-    struct pool_client c = client();
-    struct pool_answer a = {0};
-    struct err err = ERR_INIT;
-    if (pool_client_look(&c, 1, &a, &err) < 0 || a.reply.type != WIRE_POOL_IS)
-        a = (struct pool_answer){0};
-    pool_client_close(&c);
-    if (ret)
-        *ret = a.reply;
-    return a.reply.template;
-}
-
-static struct pool_holder_numbers look_holder(void)
-{
-    struct pool_client c = client();
-    struct pool_answer a = {0};
-    struct err err = ERR_INIT;
-    if (pool_client_look(&c, 0, &a, &err) < 0)
-        a = (struct pool_answer){0};
-    pool_client_close(&c);
-    return a.reply.holder;
-}
-
-/* Until as many wait as are to; true in time. */
-static bool settled(void)
-{
-    for (int i = 0; i < 2000; i++) {
-        struct pool_template_numbers n = look(NULL);
-        if (n.warm && n.ready == n.warm && n.asked == 0)
-            return true;
-        usleep(5000);
-    }
-    return false;
-}
-
-static bool set(uint64_t warm)
-{
-    struct pool_client c = client();
-    struct pool_answer a;
-    struct err err = ERR_INIT;
-    const struct pool_set_numbers n = {warm, UINT64_MAX, UINT64_MAX};
-    int r = pool_client_set(&c, "strict", false, &n, &a, &err);
-    pool_client_close(&c);
-    return r == 0 && !a.declined;
-}
-
-static long ask(const struct jail_child *c, const char *word)
-{
-    char answer[32] = "";
-    struct pollfd p = {.fd = c->channel, .events = POLLIN};
-    if (send(c->channel, word, strlen(word), MSG_NOSIGNAL) < 0 || poll(&p, 1, 10000) != 1 ||
-        recv(c->channel, answer, sizeof answer - 1, 0) <= 0)
-        return -1;
-    return strtol(answer, NULL, 10);
-}
-
-static bool dead_soon(int pidfd)
-{
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    return poll(&p, 1, 10000) == 1;
-}
-
-static bool lease(struct pool_client *c, uint64_t patience, struct jail_child *ret, char *word)
-{
-    struct pool_answer a;
-    struct err err = ERR_INIT;
-    struct jail_limits l = limits();
-    int r = pool_client_lease(c, "strict", false, &l, patience, ret, &a, &err);
-    if (r < 0)
-        printf("# %s\n", err.msg);
-    if (word)
-        snprintf(word, 16, "%s", r < 0 ? "error" : a.declined ? a.reply.state : "");
-    return r == 0 && !a.declined;
 }
 
 /* ---- children for one run ---- */
@@ -484,6 +358,41 @@ static void ends(void)
     pool_client_close(&c);
 }
 
+/* Sends the two packets of a branch with what a second client does between them. The child of a lease stands in for
+ * the branch: to the holder both are nothing but descriptors. */
+static void closed_while_forked(void)
+{
+    struct pool_client c = client(), d = client(), e = client();
+    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct pool_reply said = {0};
+    struct err err = ERR_INIT;
+    char frame[4096];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    const struct pool_request q = {.type = WIRE_SESSION_BRANCH};
+    const uint64_t bad = look_holder().bad_frames;
+    tap_ok(new_session(&c, "forked", 60000, &x, &a) && back(&c, true, "", NULL, &x) &&
+               call(&c, "forked", true, &x, &a) && lease(&d, 5000, &y, NULL),
+           "a session is lent to be forked");
+    tap_ok(pool_request_write(&q, &b, &err) == 0 &&
+               send(c.sock, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len &&
+               recv(c.sock, frame, sizeof frame, 0) > 0,
+           "the holder agrees to take a branch of it");
+    tap_ok(pool_client_end(&e, "forked", &a, &err) == 0 && !a.declined, "the session is closed");
+    tap_ok(jail_child_send(c.sock, &y, &err) == 0, "then the branch comes");
+    ssize_t n = recv(c.sock, frame, sizeof frame, 0);
+    tap_ok(n > 0 && pool_reply_read(frame, (size_t)n, &said, &err) == 0 &&
+               said.type == WIRE_DECLINED && strcmp(said.state, POOL_WHY_ENDED) == 0,
+           "a branch of a session that was closed meanwhile is declined: %s", said.reason);
+    tap_eq_int(look_holder().bad_frames, bad, "and is not taken for a bad frame");
+    tap_ok(!back(&c, true, "", NULL, &x) && pool_client_look(&c, 1, &a, &err) == 0,
+           "the connection lives on");
+    jail_child_close(&y);
+    pool_client_close(&c);
+    pool_client_close(&d);
+    pool_client_close(&e);
+}
+
 /* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
 static void records_are_bounded(void)
 {
@@ -580,7 +489,8 @@ static void strangers(void)
             if (pool_place_open(&place, false, &err) < 0 || setgid(61234) < 0 || setuid(61234) < 0)
                 _exit(2);
             /* the folder is open already: only the holder's own check is left */
-            _exit(pool_place_connect(&place, &sock, &err) == 0 && sock >= 0 ? 1 : 0);
+            _exit(pool_place_connect(&place, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 ? 1
+                                                                                            : 0);
         }
         int status = 2;
         waitpid(other, &status, 0);
@@ -658,7 +568,8 @@ static void stops(void)
     int status = 1;
     tap_ok(waitpid(holder, &status, 0) == holder && status == 0, "and does");
     pool_client_close(&c);
-    tap_ok(pool_client_open(&c, NULL, &err) == 0 && c.sock < 0, "its socket is gone");
+    tap_ok(pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0 && c.sock < 0,
+           "its socket is gone");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
@@ -689,6 +600,7 @@ int main(int argc, char **argv)
         template_dies();
         life();
         ends();
+        closed_while_forked();
         records_are_bounded();
         strangers();
         many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);

@@ -2,6 +2,7 @@
  * holder leaves. */
 #include "base/tap.h"
 #include "pool/place.h"
+#include "pool/pool.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
@@ -119,20 +120,22 @@ static void holders(void)
     char said = 0;
     pid_t pids[4] = {0}, first, second;
     tap_ok(pool_place_open(&p, true, &err) == 0, "the folder");
-    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock < 0, "no holder: that is no error");
+    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
+           "no holder: that is no error");
     first = holder(&p, true, &said);
     tap_eq_int(said, 'H', "the first holds");
     second = holder(&p, true, &said);
     tap_eq_int(said, 'L', "the second loses");
     tap_ok(pool_place_holders(&p, pids, 4) == 1 && pids[0] == first, "the kernel names the holder");
     pid_t peer = 0;
-    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock >= 0 &&
+    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 &&
                pool_place_peer_is_us(sock, &peer) && peer == first,
            "a client reaches it, and knows whom");
     fd_close(sock);
     end(second);
     end(first);
-    tap_ok(pool_place_connect(&p, &sock, &err) == 0 && sock < 0, "a dead holder's socket is none");
+    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
+           "a dead holder's socket is none");
     tap_eq_int(pool_place_holders(&p, pids, 4), 0, "nor is its lock");
     first = holder(&p, false, &said);
     tap_eq_int(said, 'H', "the next one takes its place");
@@ -140,7 +143,7 @@ static void holders(void)
     /* one that has the lock and does not listen yet */
     pid_t waiter = fork();
     if (waiter == 0) {
-        pool_place_wait(&p);
+        (void)pool_place_wait(&p);
         _exit(0);
     }
     usleep(50000);

@@ -148,6 +148,7 @@ int fd_receive(int sock, struct fd_packet *p)
     if (cut) {
         while (p->nfds)
             fd_close(p->fds[--p->nfds]);
+        p->len = m.msg_flags & MSG_TRUNC ? 0 : (size_t)n;
         errno = EMSGSIZE;
         return -1;
     }

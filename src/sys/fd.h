@@ -51,7 +51,8 @@ int fd_send(int sock, const struct fd_packet *p); /* 0, or -1 with errno */
 
 /* Receives into p->data (of p->len bytes) and p->fds (of p->nfds entries); both counts are set to
  * what came. Returns 1, 0 at the end of the stream, -1 with errno. A packet or descriptor list that
- * was cut is EMSGSIZE and leaves no descriptor behind. */
+ * was cut is EMSGSIZE and leaves no descriptor behind; where only descriptors were cut (we have too many open) the
+ * bytes are whole and p->len tells how many, else it is 0. */
 int fd_receive(int sock, struct fd_packet *p);
 
 #endif

@@ -20,90 +20,15 @@ import threading
 import time
 
 import tapsys
+from pooltest import Processes, User, proc, until
 
 BUILD = sys.argv[1]
 tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
-OURS = {(s.st_dev, s.st_ino): p.name for p in programs.bin.iterdir() for s in [p.stat()]}
-
-
-def ours():
-    """{pid: name} of every process that runs one of this test's own programs, in whatever namespace."""
-    found = {}
-    for p in pathlib.Path("/proc").iterdir():
-        if p.name.isdigit():
-            try:
-                s = os.stat(p / "exe")
-                if (s.st_dev, s.st_ino) in OURS and "Z" not in (p / "stat").read_text().rsplit(")", 1)[1].split()[0]:
-                    found[int(p.name)] = OURS[s.st_dev, s.st_ino]
-            except OSError:
-                pass
-    return found
-
-
-def at_rest():
-    """The same when nothing comes or goes any more: a template prepares its next child a little later."""
-    def still():
-        before = ours()
-        time.sleep(0.2)
-        return before if before == ours() else None
-    return until(still) or {}
-
-
-def proc(pid, name):
-    try:
-        return pathlib.Path(f"/proc/{pid}/{name}").read_text()
-    except OSError:
-        return ""
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds * tapsys.SLOW
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.02)
-    return condition()
-
-
-class User:
-    def __init__(self, who):
-        self.who = who
-
-    def __call__(self, *args, text=None, **more):
-        return tapsys.cordon(programs, args, self.who, text=text, **more)
-
-    def ok(self, good, name, *details):
-        return tap.ok(good, f"{self.who}: {name}", *[self.tell(d) for d in details])
-
-    @staticmethod
-    def tell(d):
-        if isinstance(d, tapsys.Run):
-            d.json = d.json if isinstance(d.json, dict) else None
-            return d.story()
-        return d
-
-    def status(self):
-        return self("pool", "status", "--json").json or {}
-
-    def template(self, name):
-        return next((t for t in self.status().get("templates", ()) if t["name"] == name), {})
-
-    def full(self, name):
-        return until(lambda: (lambda t: t if t.get("ready") and t["ready"] == t["warm"] and not t["asked"] else None)(self.template(name)))
-
-    def cell(self, session, source, *options, **more):
-        return self("session", "run", "--json", *options, session, "-", text=source, **more)
-
-    def sessions(self):
-        return {s["session"]: s for s in self("session", "list", "--json").json or () if s["state"] != "over"}
-
-    def new(self, *words):
-        r = self("session", "new", *words)
-        return r.out.strip() if r.code == 0 else f"not-made-{r.err.strip()}"
+processes = Processes(programs)
+ours, at_rest = processes.all, processes.at_rest
 
 
 # --- the pool ---------------------------------------------------------------------------------------
@@ -656,7 +581,7 @@ def ends(u):
 
 
 for who in tapsys.users():
-    user = User(who)
+    user = User(tap, programs, who)
     atexit.register(user, "pool", "stop", "--force")  # also when the test itself breaks
     pool(user)
     strangers(user)

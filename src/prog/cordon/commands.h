@@ -15,7 +15,8 @@ enum {
     EXIT_USAGE = 2,
     EXIT_BLOCKED = 3,
     EXIT_LIMIT = 4,
-    EXIT_JAIL = 5
+    EXIT_JAIL = 5,
+    EXIT_BUSY = 6 /* a session that is in another call */
 };
 
 int cmd_exec(int argc, char **argv);

@@ -9,7 +9,7 @@
 #include "programs.h"
 #include "result.h"
 #include "session.h"
-#include "sys/fd.h"
+#include "sys/lock.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ static int find_holder(struct pool_client *ret, struct pool_environment *e, stru
         result_complain(WHO, broken.msg);
         *e = (struct pool_environment){0};
     }
-    return pool_client_open(ret, e, err);
+    return pool_client_open(ret, e, POOL_ANSWER_MS, err);
 }
 
 static int start(const struct pool_options *o, struct err *err)
@@ -173,6 +173,42 @@ static size_t others(int sock, pid_t *pids, size_t room)
     return kept;
 }
 
+/* What /proc says about a holder that does not answer, and what to do about it. */
+static const struct silent {
+    char letter; /* of its state there; 0: any other */
+    const char *state, *remedy;
+} silent_states[] = {{'T', "stopped", "continue it (kill -CONT)"},
+                     {'t', "traced", "let its debugger go"},
+                     {'Z', "dead", "wait for its parent"},
+                     {0, "busy or stuck", "wait"}};
+
+static const struct silent *silent_state(pid_t pid)
+{
+    const struct silent *s = silent_states;
+    const char letter = lock_process_state(pid);
+    while (s->letter && s->letter != letter)
+        s++;
+    return s;
+}
+
+/* R is what asking it gave. Nobody has to guess which process is at fault. */
+static int name_silent(int r, int sock, bool json, struct err *err)
+{
+    pid_t pid = 0;
+    if (r != ERR_STATE || !pool_place_peer_is_us(sock, &pid) || pid <= 0)
+        return r;
+    const struct silent *s = silent_state(pid);
+    if (json)
+        printf("{\"running\": true, \"answers\": false, \"pid\": %d, \"process\": \"%s\", "
+               "\"templates\": [], \"other_versions\": []}\n",
+               (int)pid, s->state);
+    return err_set(
+        err, ERR_STATE,
+        "the holder, pid %d, is %s and does not answer; runs go without it: %s, or end it "
+        "with `cordon pool stop --force`",
+        (int)pid, s->state, s->remedy);
+}
+
 static int status_json(struct pool_client *c, struct err *err)
 {
     struct pool_answer a;
@@ -183,6 +219,7 @@ static int status_json(struct pool_client *c, struct err *err)
     int r = 0;
     jsonw_open(&j, NULL, '{');
     jsonw_bool(&j, "running", c->sock >= 0);
+    jsonw_bool(&j, "answers", c->sock >= 0);
     if (c->sock >= 0) {
         r = pool_client_look(c, 0, &a, err);
         if (r == 0)
@@ -254,7 +291,8 @@ static int status(const struct pool_options *o, struct err *err)
     struct pool_environment e;
     int r = find_holder(&c, &e, err);
     if (r == 0)
-        r = o->json ? status_json(&c, err) : status_text(&c, err);
+        r = name_silent(o->json ? status_json(&c, err) : status_text(&c, err), c.sock, o->json,
+                        err);
     if (r == 0 && c.sock < 0)
         r = EXIT_FAILED;
     pool_client_close(&c);
@@ -276,7 +314,7 @@ static void signal_all(int sock, const struct pool_environment *e, int sig, bool
         (void)kill(pids[i], sig);
     place.mark = pool_environment_mark(e);
     if (also_ours && place.dir >= 0)
-        pool_place_gone(&place);
+        (void)pool_place_gone(&place);
     pool_place_done(&place);
 }
 
@@ -296,7 +334,8 @@ static int stop(const struct pool_options *o, struct err *err)
             r = declined(&a);
         else if (r == 0 && pool_place_open(&place, false, err) == 0 && place.dir >= 0) {
             place.mark = pool_environment_mark(&e);
-            pool_place_gone(&place);    /* then all that it held is gone */
+            if (!pool_place_gone(&place)) /* then all that it held is gone */
+                r = err_set(err, ERR_STATE, "the holder did not end within 10 s; --force ends it");
         } else if (r < 0 && o->force) { /* it does not answer: what it holds dies with it */
             signal_all(c.sock, &e, SIGKILL, true);
             r = 0;

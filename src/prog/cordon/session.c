@@ -72,7 +72,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     options_print(rows, count);
     puts(
         "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
-        "hit, 5 there is no such session, or it is over.\n\n"
+        "hit, 5 there is no such session, or it is over, 6 it is in another call.\n\n"
         "  s=$(cordon session new --profile standard)\n"
         "  echo 'x = 6 * 7' | cordon session run $s\n"
         "  echo 'x' | cordon session run --json $s");
@@ -141,50 +141,9 @@ static int on_close(struct session_options *o)
     return a.declined ? session_declined(&o->house, word(o, 1), &a) : EXIT_DONE;
 }
 
-/* ---- fork ---- */
-
-static int say_forked(struct session_options *o, const char *from, const char *name)
-{
-    if (o->house.json)
-        printf("{\"session\": \"%s\", \"from\": \"%s\"}\n", name, from);
-    else
-        puts(name);
-    return EXIT_DONE;
-}
-
 static int on_fork(struct session_options *o)
 {
-    struct jail_child child = JAIL_CHILD_NONE, branch = JAIL_CHILD_NONE;
-    const struct pool_use_numbers none = {0};
-    struct pool_answer a, back;
-    struct err err = ERR_INIT, later = ERR_INIT;
-    const char *from = word(o, 1);
-    int r = pool_client_call(&o->house.holder, from, true, &child, &a, &err);
-    if (r < 0)
-        return result_usage(WHO, &err);
-    if (a.declined)
-        return session_declined(&o->house, from, &a);
-    r = jail_branch(&child, &branch, &err);
-    bool alive = r == 0 || r == ERR_STATE, made = false;
-    if (r == 0) {
-        r = pool_client_branch(&o->house.holder, word(o, 2) ? word(o, 2) : "", &branch, &a, &err);
-        made = r == 0 && !a.declined;
-    }
-    /* the branch is the holder's now, or nobody's */
-    jail_child_close(&branch);
-    jail_child_close(&child);
-    if (pool_client_back(&o->house.holder, alive, alive ? "" : err.msg, &none, NULL, 0, &back,
-                         &later) < 0)
-        result_complain(WHO, later.msg);
-    if (made)
-        return say_forked(o, from, a.reply.name);
-    if (r == 0)
-        return session_declined(&o->house, from, &a);
-    if (r == ERR_USAGE)
-        return result_usage(WHO, &err);
-    snprintf(a.reply.reason, sizeof a.reply.reason, "%.190s", err.msg);
-    (void)session_declined(&o->house, from, &a);
-    return alive ? EXIT_BLOCKED : EXIT_FAILED;
+    return session_fork(&o->house, word(o, 1), word(o, 2) ? word(o, 2) : "");
 }
 
 /* ---- export ---- */

@@ -66,7 +66,11 @@ struct session_call {
 /* Returns the exit status; everything has been printed. */
 int session_call(struct session_house *h, struct session_call *c);
 
-/* What the holder declined, in one line or one object: exit status 5. */
+/* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The
+ * connection to the holder is used up. */
+int session_fork(struct session_house *h, const char *from, const char *name);
+
+/* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. */
 int session_declined(const struct session_house *h, const char *session,
                      const struct pool_answer *a);
 

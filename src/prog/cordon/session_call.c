@@ -69,7 +69,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
         r = pool_environment_open(&environment, h->flow.policy, err);
     if (r == 0)
         r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
-                  : pool_client_open(&h->holder, &environment, err);
+                  : pool_client_open(&h->holder, &environment, POOL_ANSWER_MS, err);
     if (r == 0 && fresh) {
         struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
         struct pool_answer a;
@@ -131,7 +131,9 @@ static int refused(const struct session_house *h, const char *session, const cha
 int session_declined(const struct session_house *h, const char *session,
                      const struct pool_answer *a)
 {
-    return refused(h, session, "SessionError", a->reply.reason);
+    const bool busy = strcmp(a->reply.state, POOL_WHY_BUSY) == 0;
+    int r = refused(h, session, busy ? "SessionBusy" : "SessionError", a->reply.reason);
+    return busy ? EXIT_BUSY : r;
 }
 
 static int failed(const struct session_house *h, const char *session, int code,

@@ -1,0 +1,55 @@
+/* The holder counts what it will hold before it asks for it. A packet whose descriptors do not fit is cut by the
+ * kernel, and what was in it is gone: so a child that there is no room for is never ordered, and whoever wanted
+ * it is told, while everybody else keeps what he has.
+ *
+ * The numbers are what the parts have at most, not what they have now: those on their way count too. */
+#include "pool/holding.h"
+
+enum {
+    OWN = 48,      /* ours, and what starting a template needs for a moment */
+    TEMPLATE = 16, /* streams, sockets, clocks of one that runs */
+    CLIENT = 2,    /* a connection; the child that is lent over it */
+};
+
+static size_t used(const struct pool_holder *h)
+{
+    size_t n = OWN + h->seats * CLIENT + h->sessions.alive * JAIL_CHILD_RIDE;
+    for (size_t i = 0; i < POOL_CLIENTS; i++)
+        n += h->seat[i].state == POOL_SEAT_BRANCH ? JAIL_CHILD_RIDE : 0;
+    for (size_t i = 0; i < POOL_TEMPLATES; i++) {
+        const struct pool_warm *w = &h->warm[i];
+        n += w->template ? TEMPLATE : 0;
+        n += (w->stock.ready + w->orders) * JAIL_CHILD_RIDE;
+    }
+    return n;
+}
+
+static size_t left(const struct pool_holder *h)
+{
+    const size_t n = used(h);
+    return n < h->descriptors ? h->descriptors - n : 0;
+}
+
+size_t pool_room_children(const struct pool_holder *h)
+{
+    return left(h) / JAIL_CHILD_RIDE;
+}
+
+bool pool_room_template(const struct pool_holder *h)
+{
+    return left(h) >= TEMPLATE + JAIL_CHILD_RIDE;
+}
+
+bool pool_room_client(const struct pool_holder *h)
+{
+    return left(h) >= CLIENT;
+}
+
+bool pool_room_decline(struct pool_holder *h, struct pool_seat *seat)
+{
+    return pool_seat_decline(
+        h, seat, POOL_WHY_FULL,
+        "the holder may open %zu descriptors (RLIMIT_NOFILE), and another child "
+        "has no room: close a session, or raise `ulimit -Hn` and start it anew",
+        h->descriptors);
+}

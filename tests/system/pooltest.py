@@ -1,0 +1,90 @@
+"""What the whole-system tests of the pool share: the processes of this test, and a user who runs cordon."""
+import os
+import pathlib
+import time
+
+import tapsys
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds * tapsys.SLOW
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.02)
+    return condition()
+
+
+def proc(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_text()
+    except OSError:
+        return ""
+
+
+class Processes:
+    """Those that run a program of this test, in whatever namespace: the programs are a copy of its own."""
+
+    def __init__(self, programs):
+        self.files = {(s.st_dev, s.st_ino): p.name for p in programs.bin.iterdir() for s in [p.stat()]}
+
+    def all(self):
+        """{pid: name of the program} of those that live."""
+        found = {}
+        for p in pathlib.Path("/proc").iterdir():
+            if p.name.isdigit():
+                try:
+                    s = os.stat(p / "exe")
+                    if (s.st_dev, s.st_ino) in self.files and "Z" not in (p / "stat").read_text().rsplit(")", 1)[1].split()[0]:
+                        found[int(p.name)] = self.files[s.st_dev, s.st_ino]
+                except OSError:
+                    pass
+        return found
+
+    def at_rest(self):
+        """The same when nothing comes or goes any more: a template prepares its next child a little later."""
+        def still():
+            before = self.all()
+            time.sleep(0.2)
+            return before if before == self.all() else None
+        return until(still) or {}
+
+
+class User:
+    """Runs cordon as root or as an ordinary user; what is told about it begins with who it was."""
+
+    def __init__(self, tap, programs, who):
+        self.tap, self.programs, self.who = tap, programs, who
+
+    def __call__(self, *args, text=None, **more):
+        return tapsys.cordon(self.programs, args, self.who, text=text, **more)
+
+    def ok(self, good, name, *details):
+        return self.tap.ok(good, f"{self.who}: {name}", *[self.tell(d) for d in details])
+
+    @staticmethod
+    def tell(d):
+        if isinstance(d, tapsys.Run):
+            d.json = d.json if isinstance(d.json, dict) else None
+            return d.story()
+        return d
+
+    def status(self):
+        return self("pool", "status", "--json").json or {}
+
+    def template(self, name):
+        return next((t for t in self.status().get("templates", ()) if t["name"] == name), {})
+
+    def full(self, name):
+        return until(lambda: (lambda t: t if t.get("ready") and t["ready"] == t["warm"] and not t["asked"] else None)(self.template(name)))
+
+    def cell(self, session, source, *options, **more):
+        return self("session", "run", "--json", *options, session, "-", text=source, **more)
+
+    def sessions(self):
+        return {s["session"]: s for s in self("session", "list", "--json").json or () if s["state"] != "over"}
+
+    def new(self, *words):
+        r = self("session", "new", *words)
+        return r.out.strip() if r.code == 0 else f"not-made-{r.err.strip()}"
