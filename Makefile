@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz demo test lint bench soak pool-soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -20,11 +20,12 @@ demo: build		## a tour: model-written programs in the jail, good and bad
 	@demo/run build/cordon
 
 # Every test in the product; what is ours alone again under the sanitizers, compiled by clang; each
-# layer off in turn in the one build that has the switches.
-test: build build-asan build-switches	## every test; ends with `N passed, N failed, N skipped`
+# layer off in turn in the one build that has the switches. What cannot run here is compiled at least:
+# all of it for the other architecture.
+test: build build-asan build-switches build-cross	## every test; ends with `N passed, N failed, N skipped`
 	@tests/run build build-asan:unit,fuzz build-asan:expr,sanitized build-switches:live
 
-lint: build		## house rules, clang-format, clang-tidy
+lint: build build-cross	## house rules, clang-format, clang-tidy for both architectures
 	@tests/run build:lint
 
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
@@ -66,7 +67,7 @@ uninstall:		## what the last `make install` put in place
 	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-cell"
 
 clean:			## every build folder
-	rm -rf build build-asan build-switches build-fuzz build-vm-*
+	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -75,6 +76,10 @@ help:			## this list
 build build-asan build-switches build-fuzz: setup
 	@[ -f $@/build.ninja ] || { echo "configuring $@"; out=$$($(configure) $@ $(flags)) || { echo "$$out"; exit 1; }; }
 	@$(NINJA) -C $@
+
+# Into build-x86_64 or build-aarch64, whichever this machine is not; warnings are errors there too.
+build-cross: setup	## everything compiled for the other architecture, and linked
+	@tests/vm/run --build
 
 configure                 = CC=gcc $(MESON) setup
 sanitize                  = -Db_sanitize=address,undefined -Db_lundef=false

@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +22,27 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+#endif
+
+extern char **environ;
+
+int peer_copy(const char *const *paths, const char *into)
+{
+    const char *cp[PEER_WORDS] = {"/bin/cp", "-a"};
+    size_t n = 2;
+    int status;
+    pid_t pid;
+    while (*paths && n < PEER_WORDS - 2)
+        cp[n++] = *paths++;
+    cp[n] = into;
+    if (*paths || posix_spawn(&pid, cp[0], NULL, NULL, (char *const *)cp, environ) != 0 ||
+        waitpid(pid, &status, 0) != pid)
+        return -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
 
 /* Links of a merged /usr; a host that has folders here has them bound instead. */
 static const char *const top[] = {"bin", "sbin", "lib", "lib64", "lib32"};
@@ -110,16 +133,29 @@ int peer_filter(void)
 
 /* ---- crun ---- */
 
+static bool allowed(const struct jail_filter *f, struct seccomp_data call)
+{
+    call.arch = f->arch;
+    return bpf_sim_run(f->insns, &call).action == SECCOMP_RET_ALLOW;
+}
+
 /* crun compiles its filter from names at every start: the calls that cordon's table allows when
- * their arguments are plain. */
+ * their arguments are plain, and what the C library cannot start without. */
+static bool crun_may_call(const struct jail_filter *f, int nr)
+{
+#if defined(__x86_64__)
+    if (nr == SYS_arch_prctl) /* the loader sets the thread pointer by it, or exits with 127 */
+        return allowed(f, (struct seccomp_data){.nr = nr, .args = {ARCH_SET_FS}});
+#endif
+    return nr == SYS_execve || nr == SYS_exit_group || allowed(f, (struct seccomp_data){.nr = nr});
+}
+
 static void print_calls(FILE *out)
 {
     const struct jail_filter *f = jail_filter_find("exec");
     const char *comma = "";
     for (int nr = 0; f && nr < 600; nr++) {
-        struct seccomp_data call = {.nr = nr, .arch = f->arch};
-        if (nr != SYS_execve && nr != SYS_exit_group &&
-            bpf_sim_run(f->insns, &call).action != SECCOMP_RET_ALLOW)
+        if (!crun_may_call(f, nr))
             continue;
         char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
         if (name) {

@@ -1,4 +1,4 @@
-/* The peers of the exec bench, each given the policy nearest to cordon's own.
+/* The peers of the benches that start programs, each given the policy nearest to cordon's own.
  *
  * Takes:   a temporary folder that the caller removes.
  * Gives:   command lines to start, and what has to be inherited for them.
@@ -13,6 +13,11 @@
 #define PEER_FILTER_FD 9 /* where bubblewrap is told to find its filter */
 #define PEER_WORDS     64
 
+/* Copies the programs and folders PATHS (up to NULL) into INTO, as if installed: an ordinary user can
+ * reach them wherever the tree was built, and they were written at once, like the peers', so that the
+ * page cache holds them in large pieces (the linker writes here and there). 0 or -1. */
+int peer_copy(const char *const *paths, const char *into);
+
 /* bubblewrap with the policy; `seccomp` adds --seccomp PEER_FILTER_FD. */
 void peer_bwrap(const char *argv[PEER_WORDS], int seccomp);
 
@@ -20,7 +25,8 @@ void peer_bwrap(const char *argv[PEER_WORDS], int seccomp);
  * time. */
 int peer_filter(void);
 
-/* Writes an OCI bundle with the same policy into `dir`; 0 or -1. */
+/* Writes an OCI bundle with the same policy into `dir`; 0 or -1. crun as root gives its standard
+ * streams to the container's user: start it with files of its own, never with /dev/null. */
 int peer_crun_bundle(const char *dir);
 
 /* A mount namespace without the unified cgroup tree, or -1 where crun needs none or it cannot be.

@@ -536,22 +536,19 @@ static bool write_file(const char *name, const char *text)
     return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
-/* Copies, as if installed: they were written at once, like the peers', so that the page cache holds them in large
- * pieces; the linker writes here and there. */
-static bool copy_programs(const char *build)
+static bool copy_build(const char *build)
 {
     static const char *const names[] = {"cordon",        "cordon-nest",   "cordon-cell",
                                         "cordon-python", "cordon-holder", "bench/python_start"};
     enum { NAMES = sizeof names / sizeof *names };
     char paths[NAMES][4096];
-    const char *cp[NAMES + 4] = {"/bin/cp", "-a"};
+    const char *copied[NAMES + 1] = {NULL};
     snprintf(bin, sizeof bin, "%s/bin", dir);
     for (int i = 0; i < NAMES; i++) {
         snprintf(paths[i], sizeof paths[i], "%s/%s", build, names[i]);
-        cp[2 + i] = paths[i];
+        copied[i] = paths[i];
     }
-    cp[2 + NAMES] = bin;
-    return mkdir(bin, 0755) == 0 && spawn_once(cp) >= 0;
+    return mkdir(bin, 0755) == 0 && peer_copy(copied, bin) == 0;
 }
 
 int main(int argc, char **argv)
@@ -572,7 +569,7 @@ int main(int argc, char **argv)
     }
     if (!mkdtemp(dir) || chmod(dir, 0700) < 0 || chdir(dir) < 0)
         return 2;
-    if (!copy_programs(argv[1]))
+    if (!copy_build(argv[1]))
         return 2;
     snprintf(path, sizeof path, "%s/cordon", dir);
     if (mkdir(path, 0700) < 0 || !write_file("cordon/policy.yaml", policy) ||

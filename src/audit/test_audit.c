@@ -367,7 +367,7 @@ static void file_names(char head[400], char log[400])
 static void look_at_disk(struct disk *d)
 {
     char head[400], log[400];
-    struct stat st;
+    struct stat st = {0};
     file_names(head, log);
     FILE *f = fopen(head, "re");
     if (!f || fread(d->head, 1, sizeof d->head, f) != sizeof d->head || stat(log, &st) < 0)

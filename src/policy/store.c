@@ -98,12 +98,12 @@ static int read_source(struct source *s, struct policy_box **box, struct policy_
     r = read_file(fd, s->path, &text, err);
     close(fd);
     s->read = sum_of(&text);
-    if (r == 0 && !*box && !(*box = policy_box_new()))
-        r = err_set(err, ERR_MEMORY, "no memory for the policy");
-    if (r == 0)
+    if (r == 0 && !*box)
+        *box = policy_box_new();
+    if (r == 0 && *box)
         (*box)->later = s->kind != OF_SYSTEM;
-    if (r == 0 &&
-        policy_box_load(*box, s->path, text.data ? text.data : "", text.len, problems) < 0)
+    if (r == 0 && (!*box || policy_box_load(*box, s->path, text.data ? text.data : "", text.len,
+                                            problems) < 0))
         r = err_set(err, ERR_MEMORY, "no memory for the policy");
     buf_done(&text);
     return r;

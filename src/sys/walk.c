@@ -169,7 +169,7 @@ static int start(struct walk *w, struct err *err)
 int walk_open(const struct walk_rules *rules, const char *path, int *ret_fd, struct stat *ret_st,
               struct err *err)
 {
-    struct walk w = {.rules = rules, .path = path};
+    struct walk w = {.rules = rules, .path = path, .rest = ""};
     struct stat st;
     *ret_fd = -1;
     int r = start(&w, err);

@@ -1,6 +1,10 @@
 """Whether the tests can fail: breaks one thing of the engine at a time and expects the differential test (or, where said,
-a unit test) to notice. mutants.py BUILD ROOT. TAP on stdout; run by `make expr-mutants`, not by `make test`."""
+a unit test) to notice. mutants.py BUILD ROOT. TAP on stdout; run by `make expr-mutants`, not by `make test`.
+
+A mutant that leaves the machine code as it was is a mistake in this file, not a pass: it stands in code that this machine
+does not compile, or it changes nothing."""
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -31,6 +35,11 @@ MUTANTS = [
     ("big.c", "m += rest > half || (rest == half && (sticky || (m & 1)));", "m += rest >= half;"),
     ("big.c", "borrow -= c;", "borrow = 0;", "number"),
     ("number.c", "high = c > 0 || (c == 0 && (q & 1));", "high = false;"),
+    # numbers by the C library, which obeys the locale
+    ("number.c", "    char digits[KEEP + 1];\n", "    extern double strtod(const char *, char **);\n    char digits[KEEP + 1];\n    if (len < KEEP) {\n"
+     "        memcpy(digits, s, len);\n        digits[len] = 0;\n        return strtod(digits, NULL);\n    }\n", "locale"),
+    ("number.c", "    char digits[24];\n", "    extern int sprintf(char *, const char *, ...);\n    char digits[24];\n    if (isfinite(d))\n"
+     "        return (size_t)sprintf(out, \"%.17g\", d);\n", "locale"),
     # typed code
     ("fast_run.c", "b &= (truth) | ~1ULL", "b |= (truth)"),
     ("fast_run.c", "if (__builtin_add_overflow(s->i, s[1].i, &s->i))\n        return -1;", "s->i = (int64_t)((uint64_t)s->i + (uint64_t)s[1].i);"),
@@ -69,8 +78,28 @@ MUTANTS = [
     ("explain.c", "n->use_right = r->truth == stop && r->cost < l->cost;", "n->use_right = false;", "expr"),
     ("explain.c", "n->use_left = r->truth != stop;", "n->use_left = false;", "expr"),
     ("save.c", "if (get_int(&r, 4) != sum)", "if (0)", "expr"),
-    ("kernels_neon.c", "vcgtq_f64, 0)", "vcgeq_f64, 0)", "batch"),
 ]
+# Kernels are compiled for one architecture each; the processor must also have what a set of them needs.
+KERNELS = {
+    "aarch64": [("asimd", "kernels_neon.c", "vcgtq_f64, 0)", "vcgeq_f64, 0)", "batch")],
+    "x86_64": [("sse2", "kernels_x86.c", "_mm_cmpgt_pd", "_mm_cmpge_pd", "batch"),
+               ("avx2", "kernels_x86.c", "_CMP_GT_OQ", "_CMP_GE_OQ", "batch")],
+}
+processor = set(next(line for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                     if line.lower().startswith(("flags", "features"))).split())
+MUTANTS += [m for feature, *m in KERNELS[platform.machine()] if feature in processor]
+for feature, name, *_ in KERNELS[platform.machine()]:
+    if feature not in processor:
+        print(f"# {name}: this processor has no {feature}, so those kernels are compiled and never entered")
+
+
+def compiled(text, tmp):
+    """The machine code of a source, or why there is none. The name in it is always the same."""
+    (tmp / "mutant.c").write_text(text)
+    made = subprocess.run(["gcc", *FLAGS, "-c", str(tmp / "mutant.c"), "-o", str(tmp / "mutant.o")], capture_output=True, text=True)
+    return (tmp / "mutant.o").read_bytes() if made.returncode == 0 else made.stderr[:300]
+
+
 count = failures = 0
 with tempfile.TemporaryDirectory() as tmp:
     tmp = pathlib.Path(tmp)
@@ -82,10 +111,13 @@ with tempfile.TemporaryDirectory() as tmp:
             failures += 1
             print(f"not ok {count} - {what} (is no longer there)")
             continue
-        (tmp / "mutant.c").write_text(text.replace(old, new, 1))
-        obj, prog = tmp / "mutant.o", tmp / "prog"
+        if compiled(text, tmp) == compiled(text.replace(old, new, 1), tmp):
+            failures += 1
+            print(f"not ok {count} - {what} (changes no machine code on {platform.machine()})")
+            continue
+        prog = tmp / "prog"
         main = [f"{root}/src/expr/test_{unit[0]}.c"] if unit else [f"{root}/tests/expr/diff_driver.c", f"{root}/tests/expr/gen.c"]
-        cmd = ["gcc", *FLAGS, *main, str(tmp / "mutant.c"), f"{build}/src/expr/libexpr.a", f"{build}/src/base/libbase.a", "-lm", "-o", str(prog)]
+        cmd = ["gcc", *FLAGS, *main, str(tmp / "mutant.o"), f"{build}/src/expr/libexpr.a", f"{build}/src/base/libbase.a", "-lm", "-o", str(prog)]
         made = subprocess.run(cmd, capture_output=True, text=True)
         if made.returncode:
             failures += 1

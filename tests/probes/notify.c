@@ -13,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,6 +188,37 @@ static void many_kinds(int argc, char **argv)
     contained("5000 different addresses refused");
 }
 
+static volatile sig_atomic_t signals;
+
+static void count_signal(int nr)
+{
+    (void)nr;
+    signals++;
+}
+
+/* Each signal may take a denied call back while it is judged; asked again, it is denied again. */
+static void interrupted(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    enum { SIGNALS = 500 };
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    struct sigaction act = {.sa_handler = count_signal};
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    double start = now();
+    int calls = 0;
+    sigaction(SIGALRM, &act, NULL);
+    if (setitimer(ITIMER_REAL, &often, NULL) < 0)
+        broken("setitimer: %s", error_name(errno));
+    for (; signals < SIGNALS && now() - start < FLOOD_SECONDS; calls++) {
+        if (refused_connect(&a, sizeof a) == 0)
+            reached("connect worked at call %d", calls);
+        if (errno != EPERM && errno != EINTR)
+            reached("connect got into the kernel: %s", error_name(errno));
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    contained("%d denied calls, %d signals", calls, (int)signals);
+}
+
 const struct probe probes_notify[] = {
     {"notify-flood", "a flood of denied calls", "24", 3, "syscalls", "benign-time", flood,
      .rule = "connect"},
@@ -202,5 +234,7 @@ const struct probe probes_notify[] = {
      .rule = "execve"},
     {"notify-kinds", "thousands of different violations", "24", 3, "syscalls", "benign-output",
      many_kinds, .rule = "connect"},
+    {"notify-signals", "signals in the midst of denied calls", "24", 1, "syscalls", "benign-time",
+     interrupted, .rule = "connect"},
     {0},
 };

@@ -161,20 +161,31 @@ for who in tapsys.users():
         seen = (odd / "kinds").read_text().split() if (odd / "kinds").exists() else []
         safe = all(re.match(r"/dev/null|pipe:", k) or k.endswith("kinds") for k in seen[:-1])
         tap.ok(code == 0 and len(seen) >= 3 and safe, f"{who}: a caller with {closed}", code, seen)
-    for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
-        p = subprocess.Popen(programs.command(["exec", "--json", "--", "/bin/sleep", "98.76"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    seconds = f"98.{os.getpid()}"  # nobody else sleeps so long
+
+    def sleepers():
+        return subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {seconds}"], stdout=subprocess.PIPE, text=True).stdout
+
+    def signalled(number):
+        p = subprocess.Popen(programs.command(["exec", "--json", "--", "/bin/sleep", seconds], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who), start_new_session=True)
-        time.sleep(0.3)
+        while not sleepers() and p.poll() is None:
+            time.sleep(0.01)
         start = time.monotonic()
         p.send_signal(number)
         try:
-            out, err = p.communicate(timeout=10)
+            p.communicate(timeout=60 * tapsys.SLOW)
             took = time.monotonic() - start
         except subprocess.TimeoutExpired:
             p.kill()
-            out, err, took = *p.communicate(), 99
-        alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sleep 98.76"], stdout=subprocess.PIPE, text=True).stdout
-        tap.ok(took < 2 and not alive and p.returncode != 0, f"{who}: SIG{name} ends the run, and all of it", took, p.returncode, alive)
+            p.communicate()
+            took = 1e9
+        alive = sleepers()
+        tap.ok(not alive and p.returncode != 0, f"{who}: signal {number} ends the run, and all of it", p.returncode, alive)
+        return took, p
+    for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
+        took, _ = tapsys.soonest(lambda: signalled(number))
+        tap.ok(took <= tapsys.LATE, f"{who}: SIG{name} ends the run within {tapsys.LATE * 1000:.0f} ms", f"{took:.3f} s in the best try")
     # a reader that goes away, and one that never reads
     p = subprocess.Popen(programs.command(["exec", "--timeout", "5s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))

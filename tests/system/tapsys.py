@@ -20,6 +20,7 @@ import tempfile
 import time
 
 SLOW = int(os.environ.get("TAPSYS_SLOW", "1"))  # an emulated machine gets that many times the time
+LATE = 0.25 * SLOW  # seconds that the end of a run may come after its limit; a quiet machine needs 4 ms
 ROOTLESS = 61234  # an ordinary uid that no account has
 STATUSES = {"ok", "error", "blocked", "denied", "timeout", "memory", "output", "crashed", "refused"}
 LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "gate")
@@ -260,6 +261,19 @@ def enter_empty_network():
         fcntl.ioctl(s, 0x8914, request + bytes(16))  # SIOCSIFFLAGS
     names = [n for _, n in socket.if_nameindex()]
     assert names == ["lo"], f"the namespace is not empty: {names}"
+
+
+def soonest(attempt, tries=10):
+    """The best of up to TRIES: attempt() gives seconds of lateness and what else there is to look at; the first that is within
+    LATE ends it. Other programs can make a run late, never early: one that is in time shows that the limit is kept."""
+    best = None
+    for _ in range(tries):
+        now = attempt()
+        if best is None or now[0] < best[0]:
+            best = now
+        if best[0] <= LATE:
+            break
+    return best
 
 
 # --- canaries -------------------------------------------------------------------------------------
