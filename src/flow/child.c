@@ -32,6 +32,22 @@ static bool take_channel(void *ctx)
     return flow_worker_read(&f->worker);
 }
 
+static enum jail_held pass_on(void *ctx, enum jail_stream stream)
+{
+    struct flow *f = ctx;
+    return f->req->live.pass_on(f->req->live.ctx, stream);
+}
+
+static struct jail_sink sink_of(struct flow *f)
+{
+    const struct jail_sink *live = &f->req->live;
+    return (struct jail_sink){.ctx = f,
+                              .bytes = take_bytes,
+                              .channel = take_channel,
+                              .pass_on = live->pass_on ? pass_on : NULL,
+                              .onward = {live->onward[0], live->onward[1]}};
+}
+
 /* `cordon stop`, and whoever started us: both end it from outside. */
 static int heed(struct flow *f, struct err *err)
 {
@@ -126,7 +142,7 @@ static int start(struct flow *f, struct err *err)
                                .input = flow_input(f),
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
-                               .sink = {f, take_bytes, take_channel},
+                               .sink = sink_of(f),
                                .step_down = f->req->kind == FLOW_EXEC && f->req->once};
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
@@ -166,8 +182,7 @@ static int died_early(struct flow *f, const char *what)
 
 static int take_over(struct flow *f, struct jail_child *child, bool fresh, struct err *err)
 {
-    struct jail_adopt a = {
-        .limits = f->spec.limits, .input = flow_input(f), .sink = {f, take_bytes, take_channel}};
+    struct jail_adopt a = {.limits = f->spec.limits, .input = flow_input(f), .sink = sink_of(f)};
     int channel = child->channel;
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)

@@ -3,8 +3,7 @@
  * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins. The caller's descriptor
  * may be shared: what epoll saw another process can have taken before we read.
  *
- * Waits: sys_read_now in jail_feed_step; the caller's input, if another process came first; SYS_NOWAIT_MS; comes again
- *        write in jail_feed_step; nobody: the pipe is non-blocking; at once; comes again */
+ * Waits: write in jail_feed_step; nobody: the pipe is non-blocking; at once; comes again */
 #include "jail/outside.h"
 
 #include "sys/fd.h"

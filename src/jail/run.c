@@ -442,7 +442,7 @@ static void on_timer(struct jail_run *run)
         jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
 }
 
-enum { EVENTS = WORD + 3 }; /* the feed has two, and two may say stop */
+enum { EVENTS = ONWARD_ERR + 3 }; /* the feed has two, and two may say stop */
 
 /* While we and the worker take turns we wait on our own processor. A program that takes its time, or talks all the
  * time, has no turns. */
@@ -513,6 +513,12 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 break;
             case WORD:
                 jail_run_stop(run);
+                break;
+            case ONWARD_OUT:
+                jail_run_pass_on(run, JAIL_STDOUT);
+                break;
+            case ONWARD_ERR:
+                jail_run_pass_on(run, JAIL_STDERR);
                 break;
             }
         }

@@ -12,8 +12,11 @@
  * Reading is the same: what poll saw another process may have taken.
  * Poll tells a terminal that was stopped with ^S, and a full socket, as not writable.
  *
- * Waits: read and write, at most SYS_NOWAIT_MS, by the timer. With a regular file they take what the disk takes, and
- * no signal interrupts them. */
+ * With a regular file both take what the disk takes, and no signal interrupts them.
+ *
+ * Waits: read in sys_read_now; the other end, if another process came first; SYS_NOWAIT_MS, by the timer; EAGAIN
+ *        write in write_piece; the other end, if another process came first; SYS_NOWAIT_MS, by the timer; EAGAIN
+ *        write in sys_write_now; the disk; none (the kernel's own); its error */
 #include "sys/nowait.h"
 
 #include <errno.h>
