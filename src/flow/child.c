@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define JUDGE_MS          10000 /* a parser that takes longer is a refusal */
@@ -151,6 +152,27 @@ static int start(struct flow *f, struct err *err)
     return r < 0 ? r : heed(f, err);
 }
 
+/* `cordon stop` ended it: who did it, when, and what to do. False: it was something else. */
+static bool say_who_stopped(struct flow *f)
+{
+    struct gate_stop_info info = {0};
+    struct tm tm;
+    char text[380], when[32] = "?";
+    if (!f->run || jail_run_outcome(f->run)->end != JAIL_END_STOPPED || !f->req->house->gate)
+        return false;
+    gate_stop_read(f->req->house->gate, &info);
+    if (!info.stopped)
+        return false;
+    time_t since = (time_t)info.since;
+    if (gmtime_r(&since, &tm))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(text, sizeof text,
+             "stopped by %.100s at %s%s%.160s; runs begin again after `cordon resume`", info.who,
+             when, info.why[0] ? ": " : "", info.why);
+    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
+    return true;
+}
+
 /* It ended before it could be told to go. */
 static int died_early(struct flow *f, const char *what)
 {
@@ -163,6 +185,8 @@ static int died_early(struct flow *f, const char *what)
         r->ran = false;
         return FLOW_STOP;
     }
+    if (say_who_stopped(f))
+        return FLOW_STOP;
     if (o->end == JAIL_END_STOPPED && f->req->stop >= 0 && f->worker.state != FLOW_WORKER_JUDGING) {
         flow_result_outcome(r, o, &f->spec.limits);
         r->ran = false;
@@ -443,7 +467,7 @@ int flow_check(struct flow *f, struct err *err)
         f->job.calls_max = 0;
     int r = put_to_work(f, err);
     if (r < 0)
-        return r;
+        return say_who_stopped(f) ? FLOW_STOP : r;
     if (!carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) || f->worker.state != FLOW_WORKER_JUDGED) {
         jail_run_stop(f->run);
         return died_early(f, "died");
@@ -456,18 +480,6 @@ int flow_check(struct flow *f, struct err *err)
         return FLOW_STOP;
     }
     return flow_only_judges(f) ? FLOW_STOP : FLOW_GO_ON;
-}
-
-/* `cordon stop` ended it: that is more than "from outside". */
-static void say_who_stopped(struct flow *f)
-{
-    struct gate_stop_info info;
-    char text[380];
-    gate_stop_read(f->req->house->gate, &info);
-    if (!info.stopped)
-        return;
-    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
-    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
 }
 
 int flow_execute(struct flow *f, struct err *err)
@@ -491,8 +503,7 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
-    if (jail_run_outcome(f->run)->end == JAIL_END_STOPPED)
-        say_who_stopped(f);
+    (void)say_who_stopped(f);
     return FLOW_GO_ON;
 }
 

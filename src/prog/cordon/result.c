@@ -70,7 +70,8 @@ void result_print_text(const struct flow_result *r)
                  v->detail, v->times > 1 ? " and again" : "", v->hint[0] ? "; " : "", v->hint);
         result_complain("cordon", line);
     }
-    if (r->status != FLOW_OK && r->status != FLOW_ERROR) {
+    bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
+    if (r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
         snprintf(line, sizeof line, "%s: %.900s", flow_status_name(r->status), r->message);
         result_complain("cordon", line);
     }
