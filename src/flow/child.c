@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define JUDGE_MS          10000 /* a parser that takes longer is a refusal */
@@ -31,6 +32,22 @@ static bool take_channel(void *ctx)
 {
     struct flow *f = ctx;
     return flow_worker_read(&f->worker);
+}
+
+static enum jail_held pass_on(void *ctx, enum jail_stream stream)
+{
+    struct flow *f = ctx;
+    return f->req->live.pass_on(f->req->live.ctx, stream);
+}
+
+static struct jail_sink sink_of(struct flow *f)
+{
+    const struct jail_sink *live = &f->req->live;
+    return (struct jail_sink){.ctx = f,
+                              .bytes = take_bytes,
+                              .channel = take_channel,
+                              .pass_on = live->pass_on ? pass_on : NULL,
+                              .onward = {live->onward[0], live->onward[1]}};
 }
 
 /* `cordon stop`, and whoever started us: both end it from outside. */
@@ -128,7 +145,7 @@ static int start(struct flow *f, struct err *err)
                                .input = flow_input(f),
                                .channel = f->channel[1],
                                .channel_ours = f->channel[0],
-                               .sink = {f, take_bytes, take_channel},
+                               .sink = sink_of(f),
                                .step_down = f->req->kind == FLOW_EXEC && f->req->once};
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
@@ -137,18 +154,25 @@ static int start(struct flow *f, struct err *err)
     return r < 0 ? r : heed(f, err);
 }
 
-/* `cordon stop` ended it: that is more than "from outside". */
-static void say_who_stopped(struct flow *f)
+/* `cordon stop` ended it: who did it, when, and what to do. False: it was something else. */
+static bool say_who_stopped(struct flow *f)
 {
-    struct gate_stop_info info;
-    char text[380];
-    if (!f->req->house->gate)
-        return;
+    struct gate_stop_info info = {0};
+    struct tm tm;
+    char text[380], when[32] = "?";
+    if (!f->run || jail_run_outcome(f->run)->end != JAIL_END_STOPPED || !f->req->house->gate)
+        return false;
     gate_stop_read(f->req->house->gate, &info);
     if (!info.stopped)
-        return;
-    snprintf(text, sizeof text, "stopped by %s%s%s", info.who, info.why[0] ? ": " : "", info.why);
+        return false;
+    time_t since = (time_t)info.since;
+    if (gmtime_r(&since, &tm))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(text, sizeof text,
+             "stopped by %.100s at %s%s%.160s; runs begin again after `cordon resume`", info.who,
+             when, info.why[0] ? ": " : "", info.why);
     flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
+    return true;
 }
 
 /* It ended before it could be told to go, and the host did not do it (lost.c): the judge died of the
@@ -161,7 +185,7 @@ static int died_early(struct flow *f)
     if (f->worker.state == FLOW_WORKER_BROKEN || (o->end == JAIL_END_STOPPED && !f->late)) {
         flow_result_outcome(r, o, &f->spec.limits);
         if (o->end == JAIL_END_STOPPED && f->worker.state != FLOW_WORKER_BROKEN)
-            say_who_stopped(f);
+            (void)say_who_stopped(f);
         else /* left over from the call before */
             flow_worker_explain(&f->worker, &f->spec.limits);
         r->ran = false;
@@ -181,8 +205,7 @@ static int died_early(struct flow *f)
 
 static int take_over(struct flow *f, struct jail_child *child, bool fresh, struct err *err)
 {
-    struct jail_adopt a = {
-        .limits = f->spec.limits, .input = flow_input(f), .sink = {f, take_bytes, take_channel}};
+    struct jail_adopt a = {.limits = f->spec.limits, .input = flow_input(f), .sink = sink_of(f)};
     int channel = child->channel;
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
@@ -438,7 +461,7 @@ int flow_child_judge(struct flow *f, struct err *err)
     f->late = false;
     int given = put_to_work(f, err);
     if (given < 0)
-        return given;
+        return say_who_stopped(f) ? FLOW_STOP : given;
     if (given && carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) && f->worker.state == FLOW_WORKER_JUDGED)
         return judged(f);
     if (!f->late)
@@ -504,8 +527,7 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
-    if (jail_run_outcome(f->run)->end == JAIL_END_STOPPED)
-        say_who_stopped(f);
+    (void)say_who_stopped(f);
     return FLOW_GO_ON;
 }
 

@@ -162,6 +162,7 @@ bool jail_run_output(struct jail_run *run, enum source s)
     }
     run->out.bytes[stream] += (uint64_t)n;
     run->sink.bytes(run->sink.ctx, stream, chunk, (size_t)n);
+    jail_run_pass_on(run, stream);
     if (run->out.bytes[0] + run->out.bytes[1] > run->spec.limits.flood)
         jail_run_force(run, JAIL_END_FLOOD);
     return true;

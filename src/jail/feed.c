@@ -1,12 +1,13 @@
 /* The guest's input is pumped through a pipe of ours. Handing over the caller's own descriptor
  * would hand over more than its bytes: with it a guest can chmod the file behind it, lock it, or
- * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins.
+ * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins. The caller's descriptor
+ * may be shared: what epoll saw another process can have taken before we read.
  *
- * Waits: read in jail_feed_step; the caller's input, which epoll said is there; at once; comes again
- *        write in jail_feed_step; nobody: the pipe is non-blocking; at once; comes again */
+ * Waits: write in jail_feed_step; nobody: the pipe is non-blocking; at once; comes again */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
+#include "sys/nowait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ void jail_feed_step(struct jail_feed *f)
     if (f->to < 0)
         return;
     if (f->at == f->len) {
-        ssize_t n = read(f->from, f->data, CHUNK);
+        ssize_t n = sys_read_now(f->from, f->data, CHUNK);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return;
         if (n <= 0) {

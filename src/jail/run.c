@@ -441,7 +441,7 @@ static void on_timer(struct jail_run *run)
         jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
 }
 
-enum { EVENTS = WORD + 3 }; /* the feed has two, and two may say stop */
+enum { EVENTS = ONWARD_ERR + 3 }; /* the feed has two, and two may say stop */
 
 /* An adopted child is settled when there is nothing else to do: while its worker is at work, not before it can
  * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
@@ -495,6 +495,12 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 break;
             case WORD:
                 jail_run_stop(run);
+                break;
+            case ONWARD_OUT:
+                jail_run_pass_on(run, JAIL_STDOUT);
+                break;
+            case ONWARD_ERR:
+                jail_run_pass_on(run, JAIL_STDERR);
                 break;
             }
         }

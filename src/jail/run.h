@@ -17,6 +17,13 @@
 
 enum jail_stream { JAIL_STDOUT, JAIL_STDERR };
 
+/* What a sink that passes bytes on still holds of a stream. */
+enum jail_held {
+    JAIL_HELD_NONE, /* all of it was taken */
+    JAIL_HELD_SOME, /* a rest waits for whoever reads */
+    JAIL_HELD_FULL, /* and nothing more is taken from the guest until that rest is smaller */
+};
+
 struct jail_sink {
     void *ctx;
     /* Takes bytes as they come. */
@@ -25,6 +32,11 @@ struct jail_sink {
      * jail_run_step; may call jail_run_end_now and jail_run_stop. False: do not watch it any more (a
      * closed channel that is still watched is told for ever). */
     bool (*channel)(void *ctx);
+    /* For a sink that passes the bytes on to somebody who may not read: passes on what can be passed on without
+     * waiting, and tells what is left. Called after `bytes`, and whenever ONWARD of the stream can take more. NULL:
+     * whatever `bytes` is given is taken. */
+    enum jail_held (*pass_on)(void *ctx, enum jail_stream stream);
+    int onward[2]; /* by stream; the caller's */
 };
 
 struct jail_start {

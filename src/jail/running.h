@@ -10,8 +10,20 @@
 
 #include "jail/outside.h"
 
-/* What the run's epoll watches. The first ones are the run's own descriptors; the last two belong to the caller. */
-enum source { CONTROL, OUT, ERR, LISTENER, TIMER, SOURCES, FEED = SOURCES, CHANNEL, WORD };
+/* What the run's epoll watches. The first ones are the run's own descriptors; the others belong to the caller. */
+enum source {
+    CONTROL,
+    OUT,
+    ERR,
+    LISTENER,
+    TIMER,
+    SOURCES,
+    FEED = SOURCES,
+    CHANNEL,
+    WORD,
+    ONWARD_OUT,
+    ONWARD_ERR
+};
 
 struct jail_run {
     struct jail_spec spec; /* the caller's strings; they outlive the run */
@@ -50,6 +62,7 @@ struct jail_run {
     bool unsettled;       /* adopted, and only its channel is watched yet */
     bool over;            /* judged and drained; what is left are descriptors */
     enum jail_end forced; /* why we killed it */
+    enum jail_held held[2]; /* by stream: what the sink still has to pass on */
 };
 
 /* run.c */
@@ -76,5 +89,8 @@ jail_run_peak_memory(const struct jail_run *run); /* of the guest while it lives
 bool jail_run_output(struct jail_run *run, enum source s); /* one read; true: there may be more */
 void jail_run_finish(struct jail_run *run);                /* once, when it has ended */
 void jail_run_clean_up(struct jail_run *run);
+
+/* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
+void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);
 
 #endif

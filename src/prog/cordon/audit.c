@@ -49,14 +49,6 @@ static int no_log(const struct err *err)
     return EXIT_FAILED;
 }
 
-static int flushed(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    result_complain("cordon audit", "standard output cannot take it");
-    return EXIT_FAILED;
-}
-
 /* ---- tail, show, export ---- */
 
 enum look { NOTHING, LINES, SHEETS, RAW };
@@ -123,7 +115,7 @@ static int follow(struct options *o, struct audit_walk *w, enum look look, uint6
     for (;;) {
         char events[4096];
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (flushed(EXIT_DONE) != EXIT_DONE)
+        if (fflush(stdout) != 0)
             return EXIT_FAILED;
         if (poll(&p, 1, 1000) > 0)
             while (read(fd, events, sizeof events) > 0)
@@ -193,7 +185,7 @@ static int list(struct options *o, enum look look, bool last, uint64_t *shown)
         result_complain("cordon audit", err.msg);
         r = EXIT_FAILED;
     }
-    return flushed(r);
+    return r;
 }
 
 /* ---- verify ---- */
@@ -290,7 +282,7 @@ static int verify(const struct options *o)
         print_verdict_json(&v);
     else
         print_verdict(&v);
-    return flushed(v.good ? EXIT_DONE : EXIT_FAILED);
+    return v.good ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- the command ---- */
@@ -337,7 +329,7 @@ static int dispatch(struct options *o, const struct option_list *words)
     if (strcmp(action, "export") == 0)
         return list(o, RAW, false, &shown);
     if (strcmp(action, "anomalies") == 0)
-        return flushed(audit_anomalies(&o->filter, wall_ms(), o->json));
+        return audit_anomalies(&o->filter, wall_ms(), o->json);
     return complain(*action ? "there is tail, show, verify, export and anomalies; see --help"
                             : "what? tail, show, verify, export or anomalies; see --help");
 }

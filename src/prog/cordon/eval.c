@@ -465,10 +465,6 @@ int cmd_eval(int argc, char **argv)
         status = o.expr ? run_one(&r, NULL, o.expr, strlen(o.expr), NULL) : EXIT_USAGE;
     }
 out:
-    if (fflush(stdout) && status == 0) {
-        fprintf(stderr, "cordon eval: standard output: %s\n", strerror(errno));
-        status = 1;
-    }
     free(saved.data);
     free(o.ctx.data);
     free(r.ctx_mem);

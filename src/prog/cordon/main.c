@@ -1,6 +1,7 @@
-/* One table of subcommands and nothing else. */
+/* One table of subcommands, and the one way out: what they wrote has arrived, or the exit status says that it did not. */
 #include "commands.h"
 #include "result.h"
+#include "writer.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -41,13 +42,8 @@ static void help(void)
         "Try: cordon exec -- python3 -c 'print(6 * 7)'");
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
-    for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
-            break;
-    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     const char *name = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(name, commands[i].name) == 0)
@@ -64,4 +60,15 @@ int main(int argc, char **argv)
     snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
     result_complain("cordon", *name ? line : "a command is missing; see cordon --help");
     return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            break;
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
+    int r = writer_init() < 0 ? EXIT_FAILED : command(argc, argv);
+    return writer_finish(r);
 }

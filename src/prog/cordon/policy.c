@@ -8,7 +8,6 @@
 #include "policy/show.h"
 #include "result.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,10 +25,8 @@ static int complain(const char *text)
 
 static int put(const struct buf *out)
 {
-    if (fwrite(out->data ? out->data : "", 1, out->len, stdout) == out->len && fflush(stdout) == 0)
-        return EXIT_DONE;
-    fprintf(stderr, "cordon policy: standard output: %s\n", strerror(errno));
-    return EXIT_FAILED;
+    return fwrite(out->data ? out->data : "", 1, out->len, stdout) == out->len ? EXIT_DONE
+                                                                               : EXIT_FAILED;
 }
 
 /* ---- show ---- */

@@ -1,17 +1,21 @@
-/* What goes to a pipe is for a program and stays as it is; what goes to a terminal is for eyes.
- *
- * Waits: write in write_out; the caller to read; none (NO DEADLINE YET: a stalled reader holds the run up);
- *          EPIPE ends it */
+/* What goes to a pipe is for a program and stays as it is; what goes to a terminal is for eyes. What our own reader
+ * has not taken yet is held by the writer, up to the cap. A guest that has written more than the cap waits until the
+ * head has arrived, as it would for any slow reader; `yes | head` so ends when `head` has its lines, and not because
+ * of too much output. */
 #include "reader.h"
 
 #include "base/limits.h"
+#include "writer.h"
 
-#include <errno.h>
 #include <unistd.h>
+
+#define BEYOND_CAP                                                                                 \
+    (8 * MIB) /* what a dead guest's pipes still held, made visible; and complaints */
 
 void reader_init(struct reader *r, uint64_t cap, enum output_unit unit)
 {
-    *r = (struct reader){.tty = {isatty(1), isatty(2)}};
+    *r = (struct reader){.cap = cap, .tty = {isatty(1), isatty(2)}};
+    writer_ceiling((unit == OUTPUT_CHARACTERS ? 4 * cap : cap) + BEYOND_CAP);
     for (int i = 0; i < 2; i++) {
         output_clean_init(&r->clean[i], NULL, cap, unit);
         if (unit == OUTPUT_CHARACTERS)
@@ -41,18 +45,8 @@ void reader_rules(struct reader *r, const struct output_rules *rules)
 
 static void write_out(struct reader *r, enum jail_stream stream, const char *p, size_t len)
 {
-    int fd = stream == JAIL_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
-    while (len) {
-        ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            r->gone = r->gone || errno == EPIPE;
-            return;
-        }
-        p += n;
-        len -= (size_t)n;
-    }
+    writer_put(stream, p, len);
+    r->gone = r->gone || writer_gone(stream);
 }
 
 /* What has become final since the last time. */
@@ -76,6 +70,25 @@ void reader_bytes(void *reader, enum jail_stream stream, const void *data, size_
     size_t now = output_capture_add(&r->streams[stream], data, len);
     if (now)
         write_out(r, stream, data, now);
+}
+
+enum jail_held reader_pass_on(void *reader, enum jail_stream stream)
+{
+    struct reader *r = reader;
+    const struct output_capture *kept =
+        r->tty[stream] ? &r->clean[stream].kept : &r->streams[stream];
+    writer_push(stream);
+    r->gone = r->gone || writer_gone(stream);
+    size_t held = writer_held(stream);
+    return !held ? JAIL_HELD_NONE : kept->closed || held > r->cap ? JAIL_HELD_FULL : JAIL_HELD_SOME;
+}
+
+struct jail_sink reader_sink(struct reader *r)
+{
+    return (struct jail_sink){.ctx = r,
+                              .bytes = reader_bytes,
+                              .pass_on = reader_pass_on,
+                              .onward = {STDOUT_FILENO, STDERR_FILENO}};
 }
 
 void reader_rest(struct reader *r)

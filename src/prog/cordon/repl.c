@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "result.h"
 #include "sys/fd.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -174,21 +175,21 @@ static int serve(struct repl_options *o, const char *session, int input)
     buf_init(&lines.held, LIMIT_SOURCE);
     o->house.stop = plan_stop_fd();
     while (got != LINE_END && !c.over && !c.is_final) {
-        if (prompts) {
-            fputs(text.len ? "... " : ">>> ", stdout);
-            fflush(stdout);
-        }
+        if (prompts)
+            writer_put(JAIL_STDOUT, text.len ? "... " : ">>> ", 4);
+        if (!writer_wait(o->house.stop)) /* who does not read is not read either */
+            break;
         got = read_line(&lines, &text, o->house.stop);
         if (got == LINE_TOO_LONG)
             result_complain(WHO, "the block is too long, and forgotten");
         if (got == LINE_INTERRUPT && prompts)
-            putchar('\n');
+            writer_put(JAIL_STDOUT, "\n", 1);
         if (got == LINE_TOO_LONG || got == LINE_INTERRUPT || blank(&text) ||
             run_block(o, &c, &text, got == LINE_END, &input, &status))
             buf_reset(&text);
     }
     if (prompts && got == LINE_END)
-        putchar('\n');
+        writer_put(JAIL_STDOUT, "\n", 1);
     buf_done(&text);
     buf_done(&lines.held);
     return c.over && status == EXIT_DONE ? EXIT_JAIL : status;

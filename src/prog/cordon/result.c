@@ -1,7 +1,5 @@
-/* The one way from a request to what is printed, for every command that runs something.
- *
- * Waits: write in write_all; the caller to read the result; none (NO DEADLINE YET: the run is over and
- *          recorded by then); EPIPE ends it */
+/* The one way from a request to what is printed, for every command that runs something. What is printed waits
+ * for its reader when everything else is closed (writer.c). */
 #include "result.h"
 
 #include "base/limits.h"
@@ -13,8 +11,8 @@
 #include "reader.h"
 #include "sys/fd.h"
 #include "sys/state.h"
+#include "writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,27 +30,13 @@ int result_exit_status(enum flow_status status)
     return codes[status];
 }
 
-static int write_all(const char *p, size_t len)
-{
-    while (len) {
-        ssize_t n = write(STDOUT_FILENO, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return ERR_SYS;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int result_print_json(const struct flow_result *r)
 {
     struct buf out;
     buf_init(&out, 16 * LIMIT_OUTPUT_MAX);
     int e = flow_result_json(r, &out);
     if (e == 0)
-        e = write_all(out.data, out.len);
+        writer_take(JAIL_STDOUT, &out);
     buf_done(&out);
     return e;
 }
@@ -62,9 +46,10 @@ void result_complain(const char *who, const char *text)
     struct output_visible v = {.one_line = true};
     struct buf line;
     buf_init(&line, 8192);
-    if (output_visible_add(&v, text, strlen(text), &line) == 0 &&
-        output_visible_end(&v, &line) == 0)
-        fprintf(stderr, "%s: %s\n", who, line.data);
+    if (buf_printf(&line, "%s: ", who) == 0 &&
+        output_visible_add(&v, text, strlen(text), &line) == 0 &&
+        output_visible_end(&v, &line) == 0 && buf_str(&line, "\n") == 0)
+        writer_take(JAIL_STDERR, &line);
     buf_done(&line);
 }
 
@@ -85,7 +70,8 @@ void result_print_text(const struct flow_result *r)
                  v->detail, v->times > 1 ? " and again" : "", v->hint[0] ? "; " : "", v->hint);
         result_complain("cordon", line);
     }
-    if (r->status != FLOW_OK && r->status != FLOW_ERROR) {
+    bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
+    if (r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
         snprintf(line, sizeof line, "%s: %.900s", flow_status_name(r->status), r->message);
         result_complain("cordon", line);
     }
@@ -209,7 +195,7 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
     req->rules = rules;
     req->escape = result_escape(req);
     if (!json) {
-        req->live = (struct jail_sink){.ctx = &reader, .bytes = reader_bytes};
+        req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;
     }
     r = run_request(req, r, &result, err);
@@ -219,7 +205,7 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
             reader_rest(&reader);
             result_print_text(&result);
         } else if (result_print_json(&result) < 0) {
-            result_complain(who, "the result could not be written to stdout");
+            result_complain(who, "no memory for the result");
             r = EXIT_FAILED;
         }
     }

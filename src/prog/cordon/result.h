@@ -29,9 +29,8 @@ int result_check(const char *who, struct flow_request *req, struct err *err);
 
 int result_exit_status(enum flow_status status);
 
-ERR_MUST_USE int
-result_print_json(const struct flow_result *r);      /* ERR_SYS: stdout cannot take it */
-void result_print_text(const struct flow_result *r); /* to stderr */
+ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
+void result_print_text(const struct flow_result *r);             /* to stderr */
 
 /* One line on stderr, in which nothing acts on a terminal. */
 void result_complain(const char *who, const char *text);

@@ -9,6 +9,7 @@
 #include "result.h"
 #include "source.h"
 #include "tools.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,8 +129,12 @@ static void print_report(void *ctx, const struct check_report *report)
     buf_init(&out, 4 * MIB);
     int r = o->json ? check_report_print_json(report, &out)
                     : check_report_print_text(report, display_name(o->file), &out);
-    if (r == 0 && fwrite(out.data, 1, out.len, stdout) == out.len && o->json)
-        putchar('\n');
+    if (r == 0 && o->json)
+        r = buf_str(&out, "\n");
+    if (r == 0) /* its reader is waited for when the jail is gone */
+        writer_take(JAIL_STDOUT, &out);
+    else
+        result_complain("cordon check", "no memory for the report");
     buf_done(&out);
 }
 

@@ -1,5 +1,6 @@
 /* The one way into a session, for `session run` and for each block of `repl`. The holder's record is made of
- * what the client of the session saw, so the streams are kept here as well as shown. */
+ * what the client of the session saw, so the streams are kept here as well as shown. A session is given
+ * back before its reader is waited for. */
 #include "session.h"
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "result.h"
 #include "sys/fd.h"
 #include "tools.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -160,6 +162,20 @@ static void take_bytes(void *ctx, enum jail_stream stream, const void *data, siz
         reader_bytes(&s->reader, stream, data, len);
 }
 
+static enum jail_held pass_on(void *ctx, enum jail_stream stream)
+{
+    struct streams *s = ctx;
+    return reader_pass_on(&s->reader, stream);
+}
+
+static struct jail_sink streams_sink(struct streams *s)
+{
+    return (struct jail_sink){.ctx = s,
+                              .bytes = take_bytes,
+                              .pass_on = s->show ? pass_on : NULL,
+                              .onward = {STDOUT_FILENO, STDERR_FILENO}};
+}
+
 static void streams_init(struct streams *s, const struct session_house *h, bool show)
 {
     const uint64_t cap = h->spec.limits.output;
@@ -251,9 +267,8 @@ static void print_value(const struct flow_result *r)
                                   : buf_add(&line, text->data, text->len);
     if (e == 0 && isatty(STDOUT_FILENO))
         e = output_visible_end(&v, &line);
-    if (e == 0 && line.len)
-        printf("%.*s\n", (int)line.len, line.data);
-    fflush(stdout);
+    if (e == 0 && line.len && buf_str(&line, "\n") == 0)
+        writer_take(JAIL_STDOUT, &line);
     buf_done(&line);
 }
 
@@ -263,7 +278,7 @@ static int print_result(const struct session_house *h, const struct session_call
     char line[512];
     if (h->json) {
         if (result_print_json(r) < 0) {
-            result_complain(h->who, "the result could not be written to stdout");
+            result_complain(h->who, "no memory for the result");
             return EXIT_FAILED;
         }
     } else {
@@ -353,7 +368,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     req.stop = h->stop;
     req.escape = result_escape(&req);
     streams_init(&streams, h, !h->json && !c->quiet);
-    req.live = (struct jail_sink){.ctx = &streams, .bytes = take_bytes};
+    req.live = streams_sink(&streams);
     req.live_gone = &streams.reader.gone;
     if (r == 0)
         r = flow_run(&req, &result, &err);

@@ -1,0 +1,40 @@
+/* The guest's output on its way to somebody who may not read. The sink never waits; what it could not pass on it
+ * holds, and the loop comes back to it when the other side can take more. So the clock, `cordon stop` and the
+ * guest's own end are heard whoever reads. A sink that holds as much as it may is given no more: the guest's pipe
+ * fills, and the guest waits as it would wait for any slow reader, until its reader reads or its time is over.
+ *
+ * A stream that is not read is taken out of epoll, not masked: a closed pipe is reported whatever the mask. */
+#include "jail/running.h"
+
+#include <sys/epoll.h>
+
+static int watch_for_room(struct jail_run *run, enum jail_stream stream, bool on)
+{
+    struct epoll_event e = {.events = EPOLLOUT,
+                            .data.u32 = stream == JAIL_STDOUT ? ONWARD_OUT : ONWARD_ERR};
+    return epoll_ctl(run->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, run->sink.onward[stream], &e);
+}
+
+static int read_guest(struct jail_run *run, enum jail_stream stream, bool on)
+{
+    enum source s = stream == JAIL_STDOUT ? OUT : ERR;
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = s};
+    return run->fd[s] < 0
+               ? 0
+               : epoll_ctl(run->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, run->fd[s], &e);
+}
+
+void jail_run_pass_on(struct jail_run *run, enum jail_stream stream)
+{
+    if (!run->sink.pass_on || run->ended) /* at the end the sink's owner passes on what is left */
+        return;
+    enum jail_held before = run->held[stream], now = run->sink.pass_on(run->sink.ctx, stream);
+    int r = 0;
+    if ((before == JAIL_HELD_NONE) != (now == JAIL_HELD_NONE))
+        r = watch_for_room(run, stream, now != JAIL_HELD_NONE);
+    if (r == 0 && (before == JAIL_HELD_FULL) != (now == JAIL_HELD_FULL))
+        r = read_guest(run, stream, now != JAIL_HELD_FULL);
+    run->held[stream] = now;
+    if (r < 0) /* nothing runs that is not watched */
+        jail_run_force(run, JAIL_END_LOST);
+}
