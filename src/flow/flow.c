@@ -38,6 +38,7 @@ static const struct {
     {"admit",   flow_admit,       false}, /* stop flag, role, breaker, rate, place: cheap */
     {"child",   flow_child_open,  false}, /* a locked child is asked for, or started */
     {"record",  flow_record,      false}, /* durable before the first byte of the code meets its parser */
+    {"judge",   flow_judge_apart, false}, /* a session's code, in a process that has run none */
     {"check",   flow_check,       false}, /* the child judges what it would run */
     {"again",   flow_again,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
     {"decide",  flow_decide,      false}, /* people and arena; the plan */

@@ -40,7 +40,7 @@ struct flow_file {
     bool changed; /* it was there before */
 };
 
-#define FLOW_STEPS_MAX 12
+#define FLOW_STEPS_MAX 14
 
 struct flow_result {
     char id[40];

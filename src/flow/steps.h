@@ -67,6 +67,9 @@ int flow_settle(struct flow *f, struct err *err);
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer);
 
+/* judge.c: for a session whose process has run code. */
+int flow_judge_apart(struct flow *f, struct err *err);
+
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_child_knock(struct flow *f, struct err *err);
 int flow_child_open(struct flow *f, struct err *err);

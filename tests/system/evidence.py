@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What a run was refused is evidence: the same in each way to run a program, in the result and in the record."""
 import json
+import pathlib
+import re
 import sys
 
 import tapsys
@@ -79,6 +81,50 @@ def cleaned(who):
     tap.ok("<b>" not in r.out, f"{who}: markup in an exception's type is escaped in strict", r.story())
 
 
+def wire_number(name):
+    """The number of a message on the wire: its place in the one table."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src/wire/msg.h").read_text()
+    worker = re.search(r"#define WIRE_WORKER_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1)
+    table = re.search(r"#define WIRE_MESSAGES\(X\)(.*?)\n\n", text, re.S).group(1).replace("WIRE_WORKER_MESSAGES(X)", worker)
+    number = re.findall(r"X\((\w+), ", table).index(name) + 1
+    return bytes([number]) if number < 24 else bytes([24, number])
+
+
+# The first call says that it is done, and stays: it answers for the judge of the calls that follow.
+FORGER = """
+import os, threading
+def answer():
+    os.write(3, b"\\x82" + {done!r} + b"\\x00")
+    while True:
+        frame = os.read(3, 1 << 18)
+        if not frame: os._exit(0)
+        kind = frame[1:3] if frame[1] == 24 else frame[1:2]
+        if kind == {source!r}: os.write(3, b"\\x83" + {report!r} + b"\\x01\\x00")
+        if kind == {go!r}: os.write(3, b"\\x82" + {done!r} + b"\\x00")
+answer()
+"""
+
+
+def judged_apart(who):
+    """Who has run code may have become somebody else: its own yes is not enough."""
+    names = {"done": "DONE", "report": "REPORT", "source": "JOB", "go": "GO"}
+    forger = FORGER.format(**{k: wire_number(v) for k, v in names.items()})
+    tapsys.cordon(programs, ["session", "new", "forger", "--profile", "standard"], who)
+    r = tapsys.cordon(programs, ["session", "run", "forger", "--json", "-"], who, text=forger)
+    tap.eq(r["status"], "ok", f"{who}: a guest says that its call is done, and stays", r.story())
+    r = tapsys.cordon(programs, ["session", "run", "forger", "--json", "-"], who, text="this is not Python at all ((\n")
+    tap.ok(r["status"] == "blocked" and "syntax" in r.rules(), f"{who}: it does not pass for the judge of the next call", r.story())
+    tapsys.cordon(programs, ["session", "close", "forger"], who)
+    tapsys.cordon(programs, ["session", "new", "honest", "--profile", "standard"], who)
+    for i in range(3):
+        r = tapsys.cordon(programs, ["session", "run", "honest", "--json", "-"], who, text=f"x = {i}\nprint(x)\n")
+        tap.eq(r["stdout"], f"{i}\n", f"{who}: call {i} of an honest session runs", r.story())
+    shown = tapsys.cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who)
+    steps = [json.loads(line)["steps"] for line in shown.out.splitlines() if '"kind": "end"' in line]
+    tap.figure(f"evidence: {who}: a session's call is judged in a clean child in {steps[0].get('judge') if steps else '?'} us")
+    tapsys.cordon(programs, ["session", "close", "honest"], who)
+
+
 def seen(r):
     return sorted({rule for rule in r.rules() if rule.startswith("seccomp.")})
 
@@ -100,6 +146,7 @@ def same_everywhere(who):
 
 
 for who in users():
+    judged_apart(who)
     same_everywhere(who)
     for way in WAYS:
         crowd(who, way)

@@ -25,6 +25,7 @@ struct session_house {
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
     int stop; /* readable: somebody wants us to stop */
     bool json, staffed;
+    char nest[4096], python[4096]; /* our programs, for a judge that no holder has ready */
 };
 
 void session_house_init(struct session_house *h, const char *who);

@@ -324,6 +324,10 @@ static int staff(struct session_house *h, struct flow_request *req, struct err *
         return 0;
     int r = result_staff(&h->flow, h->json, err);
     if (r == 0)
+        r = programs_find("cordon-nest", h->nest, sizeof h->nest, err);
+    if (r == 0)
+        r = programs_find("cordon-python", h->python, sizeof h->python, err);
+    if (r == 0)
         r = result_rules(req, &h->rules, err);
     if (r == 0 && h->stop < 0)
         h->stop = plan_stop_fd();
@@ -356,6 +360,8 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .child_fresh = c->first,
         .session = lent->name,
         .session_call = lent->lent.ran,
+        .nest = h->nest,
+        .python = h->python,
         .task = c->line ? NULL : task,
         .calls_used = lent->lent.host_calls,
         .report = look_for_more,

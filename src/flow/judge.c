@@ -1,0 +1,62 @@
+/* A session's code is judged in a process that has run none of it. What a guest left behind in its own process may
+ * answer for the judge there: so the verdict that counts is one of a clean child, warm where there is one. The
+ * session's own judge is asked afterwards as well, since it makes the tree that is run; it can refuse, but its yes
+ * alone is nothing.
+ *
+ * Cost: the step `judge` in the record of a call; `meson test -C build evidence -v` prints it. */
+#include "flow/steps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The verdict becomes the call's own. */
+static void take_verdict(struct flow *f, struct flow_result *verdict)
+{
+    struct flow_result *r = f->result;
+    for (size_t i = 0; i < verdict->violation_count; i++)
+        flow_result_violation(r, &verdict->violations[i]);
+    const bool rule = strcmp(verdict->type, "SecurityError") == 0;
+    flow_result_say(r, verdict->status, verdict->layer, verdict->category,
+                    rule ? "REPLSecurityError" : verdict->type, verdict->reason);
+    snprintf(r->message, sizeof r->message, "%s", verdict->message);
+    r->line = verdict->line;
+    r->judged = verdict->judged;
+}
+
+int flow_judge_apart(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    struct flow_result verdict;
+    if (req->kind != FLOW_CELL || (req->child_fresh && req->session_call == 0))
+        return FLOW_GO_ON; /* in a process that has run nothing its own judge will do */
+    struct flow_request clean = {.kind = FLOW_CHECK,
+                                 .house = req->house,
+                                 .profile = req->profile,
+                                 .name = req->name,
+                                 .source = req->source,
+                                 .source_len = req->source_len,
+                                 .source_too_long = req->source_too_long,
+                                 .tools = req->tools,
+                                 .memory_by = req->memory_by,
+                                 .input = -1,
+                                 .nest = req->nest,
+                                 .python = req->python,
+                                 .stop = req->stop,
+                                 .pool = true,
+                                 .rules = req->rules,
+                                 .escape = req->escape,
+                                 .report = req->report,
+                                 .report_ctx = req->report_ctx};
+    jail_spec_init(&clean.spec);
+    clean.spec.env = (const char **)pool_env;
+    clean.spec.envc = POOL_ENV;
+    int r = flow_run(&clean, &verdict, err);
+    if (r == 0 && verdict.status != FLOW_OK) {
+        take_verdict(f, &verdict);
+        r = FLOW_STOP;
+    } else if (r == 0) {
+        f->result->judged = true;
+    }
+    flow_result_done(&verdict);
+    return r;
+}
