@@ -183,6 +183,15 @@ bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
     return true;
 }
 
+/* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. */
+bool pool_place_peer_is_outside(pid_t peer)
+{
+    char path[40], ours[12288], theirs[12288]; /* 340 lines at the most */
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)peer);
+    return peer > 0 && fd_read_file(AT_FDCWD, "/proc/self/uid_map", ours, sizeof ours) > 0 &&
+           fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 && strcmp(ours, theirs) == 0;
+}
+
 int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *ret_sock,
                        struct err *err)
 {

@@ -55,5 +55,7 @@ size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room);
 
 /* True when the peer of this socket is our own user; *ret_pid may be NULL. */
 bool pool_place_peer_is_us(int sock, pid_t *ret_pid);
+/* A guest has its user's number on the host, too; but not its user namespace. */
+bool pool_place_peer_is_outside(pid_t peer);
 
 #endif

@@ -45,7 +45,8 @@ void pool_seat_accept(struct pool_holder *h)
         struct err err = ERR_INIT;
         if (sock < 0)
             return;
-        if (!pool_place_peer_is_us(sock, NULL)) {
+        pid_t peer = 0;
+        if (!pool_place_peer_is_us(sock, &peer) || !pool_place_peer_is_outside(peer)) {
             h->refused_peers++;
             continue;
         }

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char top[64];
@@ -159,6 +161,37 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
+/* As a guest: the same user on the host, in a user namespace of its own. */
+static void namespaces(void)
+{
+    int hold[2];
+    if (!tap_ok(pipe2(hold, O_CLOEXEC) == 0, "a pipe"))
+        return;
+    pid_t guest = fork();
+    if (guest == 0) {
+        char c;
+        close(hold[1]);
+        _exit(unshare(CLONE_NEWUSER) == 0 && read(hold[0], &c, 1) == 0 ? 0 : 1);
+    }
+    close(hold[0]);
+    char path[40], before[64] = "", now[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)guest);
+    (void)!fd_read_file(AT_FDCWD, "/proc/self/uid_map", before, sizeof before);
+    for (int i = 0; i < 5000;
+         i++) { /* until it is in its own namespace, where nothing is mapped yet */
+        if (fd_read_file(AT_FDCWD, path, now, sizeof now) >= 0 && strcmp(before, now) != 0)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    tap_ok(!pool_place_peer_is_outside(guest),
+           "a process of the same user in another user namespace is not served");
+    tap_ok(pool_place_peer_is_outside(getpid()), "a process of our own user namespace is served");
+    close(hold[1]);
+    int status = -1;
+    waitpid(guest, &status, 0);
+    tap_eq_int(status, 0, "the process in its own namespace waited for the test");
+}
+
 int main(void)
 {
     snprintf(top, sizeof top, "/tmp/cordon-test-place-XXXXXX");
@@ -166,6 +199,7 @@ int main(void)
         return 1;
     where();
     holders();
+    namespaces();
     if (nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
         return 1;
     return tap_done();
