@@ -55,6 +55,20 @@ def below(pid):
     return found
 
 
+def where(pid):
+    """What a process and all below it wait for, in words: for whoever has to find out why nothing goes on."""
+    told = []
+    for p in filter(None, [process(pid), *below(pid).values()]):
+        words = []
+        for name in ("wchan", "syscall"):
+            try:
+                words.append(pathlib.Path(f"/proc/{p.pid}/{name}").read_text().split(" ")[0].strip())
+            except OSError:
+                words.append("?")
+        told.append(f"{p.pid} {p.name} {p.state} in {words[0]}, call {words[1]}")
+    return "; ".join(told)
+
+
 def adopt_orphans():
     """Whatever loses its parent below this process becomes its child, so nothing leaves the tree."""
     if ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER
