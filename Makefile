@@ -5,11 +5,12 @@ NINJA        = ninja --quiet
 PREFIX       = /usr/local
 SOAK         = 10000
 RUNS         = 100000
+FAULTS       = 2000
 FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all setup build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
 
 all: build		## the programs: build/cordon, build/cordon-nest
 
@@ -36,6 +37,10 @@ soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing 
 
 pool-soak: build	## RUNS=100000 warm runs by two clients: no leak anywhere; prints p99
 	@/usr/bin/python3 tests/system/pool_soak.py build $(RUNS)
+
+# SEED only where somebody gave one: a campaign is to be a new one, and prints what repeats it.
+faults: build		## FAULTS=2000 faults at random instants: Cordon stays alive and tells the truth (SEED= repeats one)
+	@/usr/bin/python3 tests/system/faults.py build --count $(FAULTS) $(if $(filter-out file,$(origin SEED)),--seed $(SEED))
 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)

@@ -39,6 +39,22 @@ int err_sys(struct err *err, const char *fmt, ...)
     return ERR_SYS;
 }
 
+bool err_is_host(const struct err *err)
+{
+    switch (err->sys_errno) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EIO:
+        return true;
+    default:
+        return err->code == ERR_MEMORY;
+    }
+}
+
 int err_layer(struct err *err, const char *layer)
 {
     if (!err)

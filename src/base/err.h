@@ -8,6 +8,7 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Why something could not be done. A refusal of hostile code is not an error: it is a verdict. */
@@ -40,6 +41,9 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 
 /* The same with errno's text appended; keeps errno in the record. Returns ERR_SYS. */
 int err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether the machine is at fault and not whoever asked: descriptors, memory or disk were used up. */
+bool err_is_host(const struct err *err);
 
 /* Names the layer that failed; returns the code already in ERR. */
 int err_layer(struct err *err, const char *layer);

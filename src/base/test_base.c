@@ -19,6 +19,13 @@ static void errors(void)
     tap_eq_int(err_sys(&e, "open %s", "/x"), ERR_SYS, "err_sys returns ERR_SYS");
     tap_eq_str(e.msg, "open /x: No such file or directory", "err_sys appends errno's text");
     tap_eq_int(e.sys_errno, ENOENT, "err_sys keeps errno");
+    tap_ok(!err_is_host(&e), "a file that is not there is not the machine's fault");
+    errno = EMFILE;
+    err_sys(&e, "open %s", "/x");
+    e.code = ERR_USAGE;
+    tap_ok(err_is_host(&e), "no descriptor left is the machine's fault, whoever asked");
+    err_set(&e, ERR_MEMORY, "no memory");
+    tap_ok(err_is_host(&e), "so is no memory");
     err_layer(&e, "landlock");
     tap_eq_str(e.layer, "landlock", "err_layer names the layer");
     char big[600];

@@ -55,8 +55,9 @@ _Noreturn static void become(const char *const *argv, const char *const *env, in
     int high[4] = {fcntl(in, F_DUPFD_CLOEXEC, 10), fcntl(out, F_DUPFD_CLOEXEC, 10),
                    fcntl(null, F_DUPFD_CLOEXEC, 10),
                    keep >= 0 ? fcntl(keep, F_DUPFD_CLOEXEC, 10) : -1};
-    for (int i = 0; i < 4; i++)
-        if (high[i] >= 0 && dup2(high[i], i) < 0)
+    /* without one of these it would read our input, or write to our output: it does not run then */
+    for (int i = 0; i < (keep >= 0 ? 4 : 3); i++)
+        if (high[i] < 0 || dup2(high[i], i) < 0)
             _exit(127);
     close_range(keep >= 0 ? 4 : 3, ~0U, 0);
     for (int s = 1; s < 32; s++)

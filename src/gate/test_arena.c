@@ -1,6 +1,10 @@
 /* The arena with real commands as judges: agreeing, disagreeing, silent, slow, lying, crashing. */
+#include "base/clock.h"
+#include "gate/child.h"
 #include "gate/testing.h"
 #include "gate/verdict.h"
+
+#include <sys/resource.h>
 
 static struct gate_refusal r;
 static struct err err;
@@ -237,8 +241,40 @@ static void test_verdicts(void)
     }
 }
 
+/* Without its own input and output it would have ours. */
+static void test_few_descriptors(void)
+{
+    struct rlimit before, few;
+    int ran = 0, started = 0, wrong = 0;
+    getrlimit(RLIMIT_NOFILE, &before);
+    for (rlim_t n = 3; n < 32; n++) {
+        struct gate_child c;
+        struct err why = ERR_INIT;
+        few = (struct rlimit){n, before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &few);
+        int got = gate_child_start(&c, SHELL("read x && echo \"got $x\""),
+                                   (const char *const[]){NULL}, "input\n", 6, -1, 4096, &why);
+        setrlimit(RLIMIT_NOFILE, &before);
+        if (got == 0) {
+            uint64_t deadline = clock_now_ns() + 20000000000ULL;
+            gate_children_wait(&c, &deadline, 1);
+            const bool good = c.text.len == 10 && memcmp(c.text.data, "got input\n", 10) == 0;
+            started++;
+            ran += good;
+            wrong += !good && !(WIFEXITED(c.status) && WEXITSTATUS(c.status) == 127 && !c.text.len);
+        }
+        gate_child_done(&c);
+    }
+    tap_ok(ran > 0 && started > ran && wrong == 0,
+           "with few descriptors a judge has its own input and output, or does not run: %d of %d "
+           "ran, %d "
+           "with ours",
+           ran, started, wrong);
+}
+
 int main(void)
 {
+    test_few_descriptors();
     test_verdicts();
     test_stances();
     test_judges_world();

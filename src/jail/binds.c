@@ -66,7 +66,7 @@ static int open_source(const struct jail_bind *b, struct err *err)
     }
     if (fd < 0) {
         err_sys(err, "%s %s", option(b), b->source);
-        return err->code = ERR_USAGE;
+        return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
     }
     struct stat st;
     if (fstat(fd, &st) < 0)

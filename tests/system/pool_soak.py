@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import tapsys
+import traces
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 N = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
@@ -34,21 +35,9 @@ def wait_full():
     return False
 
 
-def processes(below):
+def processes(pid):
     """{pid: command} of all descendants."""
-    parents = {}
-    for p in pathlib.Path("/proc").iterdir():
-        if p.name.isdigit():
-            try:
-                text = (p / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(p.name)] = (int(text.rsplit(")", 1)[1].split()[1]), text.split("(", 1)[1].rsplit(")", 1)[0])
-    found, more = {}, {below}
-    while more:
-        more = {pid for pid, (parent, _) in parents.items() if parent in more}
-        found.update({pid: parents[pid][1] for pid in more})
-    return found
+    return {p.pid: p.name for p in traces.below(pid).values()}
 
 
 def size(pid):
@@ -64,8 +53,7 @@ def size(pid):
 def template_of(holder):
     below = processes(holder)
     nest = next(pid for pid, name in below.items() if name == "cordon-nest")
-    return next(pid for pid, name in below.items() if name == "cordon-python" and
-                int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) == nest)
+    return next(pid for pid, name in below.items() if name == "cordon-python" and traces.process(pid).parent == nest)
 
 
 r = tapsys.cordon(programs, ["pool", "start", "--profile", "strict", "--size", "16"], who)

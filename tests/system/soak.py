@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import tapsys
+import traces
 
 BUILD = sys.argv[1]
 N = int(sys.argv[2]) if len(sys.argv) > 2 else 300
@@ -59,86 +60,18 @@ def descendants_by_mark():
     return found
 
 
-def children_of(pid):
-    out = []
-    for p in pathlib.Path("/proc").iterdir():
-        if p.name.isdigit():
-            try:
-                stat = (p / "stat").read_text()
-            except OSError:
-                continue
-            if int(stat[stat.rindex(")") + 2:].split()[1]) == pid:
-                out.append(int(p.name))
-    return out
-
-
-def alive(pid):
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat[stat.rindex(")") + 2] not in "ZX"
-
-
 def tree_of(pid):
-    out, todo = [], [pid]
-    while todo:
-        kids = children_of(todo.pop())
-        out += kids
-        todo += kids
-    return out
-
-
-def mounts():
-    return sorted(" ".join(line.split()[3:]) for line in open("/proc/self/mountinfo"))
-
-
-def cgroups():
-    found = set()
-    for base, dirs, _ in os.walk("/sys/fs/cgroup"):
-        if base.count("/") > 12:
-            dirs.clear()
-        found.update(os.path.join(base, d) for d in dirs)
-    return {c for c in found if "cordon" in os.path.basename(c)}
+    return list(traces.below(pid))
 
 
 OURS = [str(programs.dir), *(str(programs.dir / name) for name in ("runtime", "state", "tmp"))]  # nobody else's
-SHARED = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/user", "/var/lib/cordon", os.environ.get("XDG_RUNTIME_DIR", "/nowhere")]
-
-
-def files():
-    """Everything in our own places; in those of everybody what is named like ours or owned like a guest."""
-    found = {os.path.join(place, n) for place in OURS for n in os.listdir(place)}
-    for place in SHARED:
-        for n in os.listdir(place) if os.path.isdir(place) else ():
-            f = os.path.join(place, n)
-            try:
-                owner = os.lstat(f).st_uid
-            except OSError:
-                continue
-            if not n.startswith(("cordon-canary-", "cordon-test-", "cordon-house-")) and ("cordon" in n or owner == tapsys.ROOTLESS or owner >= 100000):
-                found.add(f)
-    return found
-
-
-def ipc():
-    """System V objects of guests: of an ordinary user's runs, and of ids that root's runs get. Others may have theirs."""
-    found = []
-    for kind in ("shm", "msg", "sem"):
-        head, *rows = pathlib.Path(f"/proc/sysvipc/{kind}").read_text().splitlines()
-        for row in rows:
-            o = dict(zip(head.split(), row.split()))
-            if int(o["uid"]) == tapsys.ROOTLESS or int(o["uid"]) >= 100000:
-                found.append((kind, o.get(kind + "id"), o["uid"]))
-    return sorted(found)
-
 
 for name in ("runtime", "state", "tmp"):
     (programs.dir / name).mkdir()
     os.chmod(programs.dir / name, 0o777)
 lent = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-lent-", dir="/var/tmp"))
 os.chmod(lent, 0o777)
-before = dict(mounts=mounts(), cgroups=cgroups(), files=files(), ipc=ipc(), processes=descendants_by_mark())
+before = dict(mounts=traces.mounts(), cgroups=traces.cgroups(), files=traces.files(OURS), ipc=traces.system_v(), processes=descendants_by_mark())
 tap.ok(not before["processes"], "nothing of ours runs before", before["processes"])
 
 killed = dict.fromkeys(("supervisor", "nest", "guest", "group"), 0)
@@ -181,7 +114,7 @@ class Job:
             targets = tree[:1] if self.victim == "nest" else tree[-1:]
             if not targets and self.p.poll() is None:
                 self.kill_at = time.monotonic() + 0.001  # not born yet
-        hit = any(alive(t) for t in targets)
+        hit = any(traces.alive(t) for t in targets)
         try:
             if self.victim == "group":
                 os.killpg(pid, signal.SIGKILL)
@@ -207,16 +140,16 @@ took = time.monotonic() - started
 # what dies with its pid namespace or is swept by the janitor gets a moment
 for _ in range(100):
     left = descendants_by_mark()
-    if not left and cgroups() <= before["cgroups"] and files() <= before["files"]:
+    if not left and traces.cgroups() <= before["cgroups"] and traces.files(OURS) <= before["files"]:
         break
     time.sleep(0.1)
 tap.ok(not odd, "every run ended", *odd)
 tap.ok(not slow, "no run took long", *slow)
 tap.ok(not left, "no process is left", left)
-tap.ok(mounts() == before["mounts"], "no mount is left", set(mounts()) - set(before["mounts"]))
-tap.ok(cgroups() <= before["cgroups"], "no cgroup is left", sorted(cgroups() - before["cgroups"])[:10])
-tap.ok(files() <= before["files"], "no file is left", sorted(files() - before["files"])[:10])
-tap.ok(ipc() == before["ipc"], "no System V object is left", ipc())
+tap.ok(traces.mounts() == before["mounts"], "no mount is left", set(traces.mounts()) - set(before["mounts"]))
+tap.ok(traces.cgroups() <= before["cgroups"], "no cgroup is left", sorted(traces.cgroups() - before["cgroups"])[:10])
+tap.ok(traces.files(OURS) <= before["files"], "no file is left", sorted(traces.files(OURS) - before["files"])[:10])
+tap.ok(traces.system_v() == before["ipc"], "no System V object is left", traces.system_v())
 tap.ok(sum(killed.values()) >= N / 3, "a third of them were killed while they ran", killed)
 tap.ok(min(killed.values()) >= N / 100, "and each kind of victim often", killed)
 # the machine is as good as before: an honest run still works for both

@@ -124,7 +124,7 @@ class Run:
             self.json = None
 
     def __getitem__(self, key):
-        return (self.json or {}).get(key)
+        return self.json.get(key) if isinstance(self.json, dict) else None
 
     def rules(self):
         return [v.get("rule", "") for v in self["violations"] or ()]
@@ -134,7 +134,7 @@ class Run:
         return lines[-1] if lines else ""
 
     def story(self):
-        if self.json is None:
+        if not isinstance(self.json, dict):
             return f"exit {self.code}; stdout {self.out[:300]!r}; stderr {self.err[:300]!r}"
         j = dict(self.json)
         for k in ("stdout", "stderr"):

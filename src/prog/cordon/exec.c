@@ -96,5 +96,5 @@ int cmd_exec(int argc, char **argv)
     }
     flow_house_close(&house);
     arena_done(&mem);
-    return r < 0 ? result_usage("cordon exec", &err) : r;
+    return r < 0 ? result_failed("cordon exec", o.json, &err) : r;
 }

@@ -169,7 +169,7 @@ int plan_open_input(const char *input, int *ret_fd, struct err *err)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0) {
         err_sys(err, "--stdin %s", input);
-        return err->code = ERR_USAGE;
+        return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
     }
     if (S_ISDIR(st.st_mode)) {
         fd_close(fd);

@@ -227,10 +227,8 @@ int cmd_repl(int argc, char **argv)
         r = session_house_open(&o->house, &o->tools, true, &err);
         if (r == 0)
             r = run(o);
-        else if (r != ERR_USAGE) {
-            result_complain(WHO, err.msg);
-            r = EXIT_JAIL;
-        }
+        else if (r != ERR_USAGE)
+            r = result_refused(WHO, o->house.json, &err);
     }
     if (r < 0)
         r = result_usage(WHO, &err);

@@ -59,6 +59,23 @@ int result_usage(const char *who, const struct err *err)
     return EXIT_USAGE;
 }
 
+int result_refused(const char *who, bool json, const struct err *err)
+{
+    struct flow_result result;
+    flow_result_init(&result);
+    flow_result_refuse(&result, err);
+    if (json && result_print_json(&result) < 0)
+        result_complain(who, "the result could not be written to stdout");
+    flow_result_done(&result);
+    result_complain(who, err->msg);
+    return EXIT_JAIL;
+}
+
+int result_failed(const char *who, bool json, const struct err *err)
+{
+    return err_is_host(err) ? result_refused(who, json, err) : result_usage(who, err);
+}
+
 void result_print_text(const struct flow_result *r)
 {
     char line[1024], place[32] = "";

@@ -38,4 +38,9 @@ void result_complain(const char *who, const char *text);
 /* Complains and gives the exit status of a wrong command line. */
 int result_usage(const char *who, const struct err *err);
 
+/* The same before there was a run: a fault of the machine is a refusal, with its JSON where that was
+ * asked for, and not the caller's mistake. */
+int result_failed(const char *who, bool json, const struct err *err);
+int result_refused(const char *who, bool json, const struct err *err);
+
 #endif

@@ -117,7 +117,7 @@ int cmd_run(int argc, char **argv)
     free(source.data);
     flow_house_close(&house);
     arena_done(&mem);
-    return r < 0 ? result_usage("cordon run", &err) : r;
+    return r < 0 ? result_failed("cordon run", o.json, &err) : r;
 }
 
 /* ---- check ---- */
@@ -164,5 +164,5 @@ int check_python(const struct check_options *o)
     free(source.data);
     flow_house_close(&house);
     arena_done(&mem);
-    return r < 0 ? result_usage("cordon check", &err) : r;
+    return r < 0 ? result_failed("cordon check", false, &err) : r;
 }

@@ -280,10 +280,8 @@ int cmd_session(int argc, char **argv)
         r = session_house_open(&o->house, &o->tools, verbs[verb].start, &err);
         if (r == 0)
             r = verbs[verb].run(o);
-        else if (r != ERR_USAGE) {
-            result_complain(WHO, err.msg);
-            r = EXIT_JAIL;
-        }
+        else if (r != ERR_USAGE)
+            r = result_refused(WHO, o->house.json, &err);
     }
     if (r < 0)
         r = result_usage(WHO, &err);

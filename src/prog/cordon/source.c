@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A name that is wrong is the caller's; that no descriptor is left is not. */
+static int unreadable(const char *path, struct err *err)
+{
+    err_sys(err, "%.200s", path);
+    return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
+}
+
 int source_read(const char *path, size_t max, struct text *ret, struct err *err)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -15,7 +22,7 @@ int source_read(const char *path, size_t max, struct text *ret, struct err *err)
     int r = 0;
     struct text t = {.data = malloc(cap)};
     if (!f)
-        r = err_set(err, ERR_USAGE, "%.200s: %s", path, strerror(errno));
+        r = unreadable(path, err);
     else if (!t.data)
         r = err_set(err, ERR_MEMORY, "no memory");
     for (size_t n; r == 0 && (n = fread(t.data + t.len, 1, cap - t.len, f)) > 0;) {
@@ -29,7 +36,7 @@ int source_read(const char *path, size_t max, struct text *ret, struct err *err)
             r = err_set(err, ERR_LIMIT, "%.200s: more than %zu bytes", path, max);
     }
     if (r == 0 && ferror(f))
-        r = err_set(err, ERR_USAGE, "%.200s: %s", path, strerror(errno));
+        r = unreadable(path, err);
     if (f && !is_stdin)
         fclose(f);
     if (r < 0)
