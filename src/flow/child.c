@@ -93,6 +93,7 @@ static int plan_worker(struct flow *f, struct err *err)
         f->spec.limits.threads = 0;
     f->spec.filter = f->spec.limits.threads ? "python-threads" : "python";
     f->spec.program = JAIL_PYTHON;
+    f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (installed)
