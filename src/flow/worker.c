@@ -409,9 +409,10 @@ bool flow_worker_read(struct flow_worker *w)
 static void explain_stack(struct flow_result *r)
 {
     char text[200];
-    snprintf(text, sizeof text,
-             "killed by signal %d (SEGV): stack exhausted (limit %llu MB); nest objects less deeply",
-             r->signal, (unsigned long long)(LIMIT_STACK / MIB));
+    snprintf(
+        text, sizeof text,
+        "killed by signal %d (SEGV): stack exhausted (limit %llu MB); nest objects less deeply",
+        r->signal, (unsigned long long)(LIMIT_STACK / MIB));
     flow_result_say(r, FLOW_CRASHED, "resources", "CODE", WIRE_FAULT_STACK, text);
 }
 

@@ -49,7 +49,7 @@
 #include <unistd.h>
 
 enum { WORKER_GAVE_UP = 70, LOADER_FAILED = 127 }; /* exit statuses of a worker */
-enum { /* what rides along with ROOM */
+enum {                                             /* what rides along with ROOM */
        ROOM_PROC,
        ROOM_RULESET,
        ROOM_NET,
@@ -173,11 +173,12 @@ static void tell_exit(int status, struct err *err)
     struct rlimit space;
     if (status == WORKER_GAVE_UP)
         err_set(err, ERR_MISSING, "the worker gave up before it was locked; try `cordon doctor`");
-    else if ((status == LOADER_FAILED || status == ENOMEM) &&
-             getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-        err_set(err, ERR_MISSING,
-                "the worker does not fit into %llu KB of address space; raise `ulimit -v` or --memory",
-                (unsigned long long)space.rlim_cur / 1024);
+    else if ((status == LOADER_FAILED || status == ENOMEM) && getrlimit(RLIMIT_AS, &space) == 0 &&
+             space.rlim_cur != RLIM_INFINITY)
+        err_set(
+            err, ERR_MISSING,
+            "the worker does not fit into %llu KB of address space; raise `ulimit -v` or --memory",
+            (unsigned long long)space.rlim_cur / 1024);
     else if (status == LOADER_FAILED)
         err_set(err, ERR_MISSING,
                 "the loader could not put the worker together, a library of its may be missing; "

@@ -103,6 +103,20 @@ def done_number():
     return number
 
 
+DEEP = "x = iter([0, 1, 2])\nfor i in range(200000):\n    x = filter(None, x)\nprint(list(x))\n"
+
+
+def in_a_session(who):
+    """Deep objects in a cell; a cell that uses up the stack ends its session, and says so."""
+    r = tapsys.cordon(programs, ["session", "new", "deep", "--profile", "open"], who)
+    tap.eq(r.code, 0, f"{who}: a session for deep objects", r.err)
+    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=DEEP)
+    tap.ok(r["status"] == "ok" and r["stdout"] == "[1, 2]\n", f"{who}: 200,000 nested filters run in a session", r.story())
+    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=ENDLESS)
+    faults = [k for k, v in STACK.items() if pick(r.json, k) != v]
+    tap.ok(not faults and r["stdout"] == "before\n", f"{who}: recursion in C without an end is named in a session, too", faults, r.story())
+
+
 def pick(result, key):
     for part in key.split("."):
         result = (result or {}).get(part)
@@ -133,6 +147,7 @@ for who in tapsys.users():
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
     canaries.close()
     if WARM:
+        in_a_session(who)
         r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
         tap.ok((r["leases"] or 0) > len(ROWS) and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died", r.out)
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")

@@ -21,8 +21,8 @@
 
 enum {
     THREAD = 8 * 1024 * 1024, /* the stack of a thread, as the C library has it by default */
-    OWN = 64 * 1024,          /* the handler's; the largest register file of an x86-64 takes 11 KB of it */
-    GUARD = 2 * 1024 * 1024,  /* below the end: the kernel's guard gap and a large frame */
+    OWN = 64 * 1024, /* the handler's; the largest register file of an x86-64 takes 11 KB of it */
+    GUARD = 2 * 1024 * 1024, /* below the end: the kernel's guard gap and a large frame */
 };
 
 static char own[OWN] __attribute__((aligned(16)));
