@@ -86,7 +86,7 @@ if "--write" in sys.argv:
 ok(len(table) > 50, f"the table has {len(table)} families")
 for place, (_, family, _, stated) in table.items():
     n = cases_in(place) if (ROOT / place).exists() else 0
-    ok(n > 0 and n == stated, f"the family {family} has its {stated} cases in {place}", f"found {n}; families.py ROOT --write")
+    ok(n >= stated > 0, f"the family {family} has its {stated} cases in {place}, or more", f"found {n}; families.py ROOT --write")
 missing = sorted(p for p in places() if p not in table and not any(p.startswith(t + "/") for t in table))
 ok(not missing, "every folder and file of cases is in the table", *missing)
 covered = {w.strip() for _, _, covers, _ in table.values() for w in covers.split(";") if w.strip()}

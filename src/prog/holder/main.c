@@ -2,7 +2,8 @@
  * has none of the caller's memory, terminal or environment, and can narrow itself before it serves. It is
  * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand.
  *
- * Waits: write in main; stderr, where it was started by hand; none (nothing runs); ends */
+ * Waits: write in main; stderr, where it was started by hand; none (nothing runs); ends
+ *        write in complain; an empty pipe, which takes a line whole; 0; ends */
 #include "pool/holder.h"
 
 #include "programs.h"
