@@ -35,7 +35,8 @@ int err_sys(struct err *err, const char *fmt, ...)
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof err->msg)
-        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", strerror(saved));
+        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s%s", strerror(saved),
+                 saved == EFBIG ? " (raise `ulimit -f`)" : "");
     return ERR_SYS;
 }
 

@@ -23,6 +23,7 @@
 #define LIMIT_THREADS      16ULL
 #define LIMIT_OUTPUT       (10 * MIB)
 #define LIMIT_FLOOD_FACTOR 10ULL
+#define LIMIT_STACK        (256 * MIB) /* of a language's worker; a page of it costs when it is touched */
 
 /* What a caller may ask for: beyond these a limit is absurd and refused by name. */
 #define LIMIT_WALL_MS_MAX     (7ULL * 24 * 3600 * 1000)

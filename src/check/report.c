@@ -168,6 +168,8 @@ int check_report_print_json(const struct check_report *report, struct buf *out)
     int r = check_report_message(report, &message);
     struct jsonw j = {.out = out, .bad = r};
     jsonw_open(&j, NULL, '{');
+    jsonw_string(&j, "status", check_report_safe(report) ? "ok" : "blocked");
+    jsonw_string(&j, "layer", check_report_safe(report) ? NULL : "input");
     jsonw_bool(&j, "is_safe", check_report_safe(report));
     jsonw_string(&j, "risk_level", check_report_risk(report));
     jsonw_open(&j, "blocked_operations", '[');

@@ -57,7 +57,7 @@ bool check_report_safe(const struct check_report *report);
 const char *check_report_risk(const struct check_report *report);
 /* `Code passed validation`, `Syntax error: ...`, or `Security violations: a, b`. */
 ERR_MUST_USE int check_report_message(const struct check_report *report, struct buf *out);
-/* {"is_safe", "risk_level", "blocked_operations", "message", "violations"}, one line, no line feed. */
+/* {"status", "layer", "is_safe", "risk_level", "blocked_operations", "message", "violations"}, one line, no line feed. */
 ERR_MUST_USE int check_report_print_json(const struct check_report *report, struct buf *out);
 /* For people: a line a finding, `FILE:LINE:COLUMN: message [rule]`, its hint below, then the verdict. */
 ERR_MUST_USE int check_report_print_text(const struct check_report *report, const char *file,

@@ -116,6 +116,7 @@ static int plan_worker(struct flow *f, struct err *err)
                      : own_root ? "python"
                                 : "python-landlock";
     f->spec.program = JAIL_PYTHON;
+    f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = "cordon-python";
     f->worker_argv[n++] = "--child";
     if (installed)

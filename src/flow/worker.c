@@ -14,6 +14,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -400,6 +401,17 @@ bool flow_worker_read(struct flow_worker *w)
     return true;
 }
 
+/* The guest could have said so itself: the words are about its own end, and nothing is decided by them. */
+static void explain_stack(struct flow_result *r)
+{
+    char text[200];
+    snprintf(
+        text, sizeof text,
+        "killed by signal %d (SEGV): stack exhausted (limit %llu MB); nest objects less deeply",
+        r->signal, (unsigned long long)(LIMIT_STACK / MIB));
+    flow_result_say(r, FLOW_CRASHED, "resources", "CODE", WIRE_FAULT_STACK, text);
+}
+
 void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
 {
     struct flow_result *r = w->result;
@@ -407,6 +419,11 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
     if (w->state == FLOW_WORKER_BROKEN) {
         flow_result_say(r, FLOW_ERROR, "process", "CODE", "ProtocolError",
                         "the program wrote garbage to its channel and was stopped");
+        return;
+    }
+    if (r->status == FLOW_CRASHED && r->signal == SIGSEGV &&
+        strcmp(w->fault_type, WIRE_FAULT_STACK) == 0) {
+        explain_stack(r);
         return;
     }
     if (r->status != FLOW_ERROR || !w->fault_type[0] || r->category[0] == 'E')

@@ -41,12 +41,14 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { /* what rides along with ROOM */
+enum { WORKER_GAVE_UP = 70, LOADER_FAILED = 127 }; /* exit statuses of a worker */
+enum {                                             /* what rides along with ROOM */
        ROOM_PROC,
        ROOM_RULESET,
        ROOM_NET,
@@ -163,7 +165,28 @@ static int take_locked(struct jail_stage *st, const struct fd_packet *p)
     return 0;
 }
 
-/* It died, or never came to be. What it could not be executed for is its exit status. */
+/* The exit status of a worker that never spoke: its own (70), its loader's (127), or the errno that execveat gave. */
+static void tell_exit(int status, struct err *err)
+{
+    struct rlimit space;
+    if (status == WORKER_GAVE_UP)
+        err_set(err, ERR_MISSING, "the worker gave up before it was locked; try `cordon doctor`");
+    else if ((status == LOADER_FAILED || status == ENOMEM) && getrlimit(RLIMIT_AS, &space) == 0 &&
+             space.rlim_cur != RLIM_INFINITY)
+        err_set(
+            err, ERR_MISSING,
+            "the worker does not fit into %llu KB of address space; raise `ulimit -v` or --memory",
+            (unsigned long long)space.rlim_cur / 1024);
+    else if (status == LOADER_FAILED)
+        err_set(err, ERR_MISSING,
+                "the loader could not put the worker together, a library of its may be missing; "
+                "install Cordon again, or build it on this machine");
+    else
+        err_set(err, ERR_MISSING, "the worker could not be executed: %s; try `cordon doctor`",
+                strerror(status));
+}
+
+/* It died, or never came to be. */
 static int gone(struct jail_stage *st)
 {
     int status = 0;
@@ -174,8 +197,7 @@ static int gone(struct jail_stage *st)
     if (st->err.code)
         return st->err.code;
     if (WIFEXITED(status) && WEXITSTATUS(status) > 0)
-        err_set(&st->err, ERR_MISSING, "the worker ended before it was locked: %s (%d)",
-                strerror(WEXITSTATUS(status)), WEXITSTATUS(status));
+        tell_exit(WEXITSTATUS(status), &st->err);
     else
         err_set(&st->err, ERR_MISSING,
                 "the worker was killed before it was locked; try `cordon doctor`");

@@ -39,6 +39,8 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
         /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this
          */
         {"RLIMIT_FSIZE", RLIMIT_FSIZE, guest, l->disk + 4096, l->disk + 4096},
+        /* a child has its template's, which was placed when that was executed */
+        {"RLIMIT_STACK", RLIMIT_STACK, spec->stack != 0, spec->stack, spec->stack},
         {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, guest, 65536, 65536},
         {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, guest, 256, 256},
         {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, true, 0, 0},

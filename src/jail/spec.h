@@ -88,6 +88,7 @@ struct jail_spec {
     struct jail_bind *binds;
     size_t nbinds;
     struct jail_limits limits;
+    uint64_t stack; /* RLIMIT_STACK, set before the program is executed; 0: as the caller has it */
 };
 
 /* Whether a layer is off. In the product this is the constant false and costs nothing. */

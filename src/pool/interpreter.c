@@ -19,6 +19,7 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";
     spec->program = "/cordon-python";
+    spec->stack = LIMIT_STACK;
     t->argv[n++] = "cordon-python";
     t->argv[n++] = "--template";
     t->argv[n++] = "--profile";

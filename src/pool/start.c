@@ -9,6 +9,7 @@
 #include "pool/pool_client.h"
 
 #include "sys/fd.h"
+#include "sys/here.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +96,9 @@ int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
     *ret = (struct pool_client){.sock = -1, .answer_ms = POOL_ANSWER_MS};
     if (!realpath(holder, path))
         return err_sys(err, "%.160s", holder);
-    int r = pool_place_open(&place, true, err);
+    int r = here_proc(err); /* its socket is bound by a path below /proc/self/fd */
+    if (r == 0)
+        r = pool_place_open(&place, true, err);
     place.mark = pool_environment_mark(e);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
         r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);

@@ -6,6 +6,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+int here_proc(struct err *err)
+{
+    if (access("/proc/self/fd", F_OK) == 0)
+        return 0;
+    err_set(err, ERR_MISSING, "/proc is not mounted here; mount it: mount -t proc proc /proc");
+    return err_layer(err, "process");
+}
 
 const char *here_boot(void)
 {

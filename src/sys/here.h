@@ -9,9 +9,14 @@
 #ifndef SYS_HERE_H
 #define SYS_HERE_H
 
+#include "base/err.h"
+
 #include <stdint.h>
 
 #define HERE_BOOT_MAX 40
+
+/* ERR_MISSING, and what to do, when /proc is not mounted. */
+ERR_MUST_USE int here_proc(struct err *err);
 
 /* The kernel's id of this boot as it prints it, a uuid and a line end; NULL: there is no /proc. */
 const char *here_boot(void);

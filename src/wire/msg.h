@@ -77,6 +77,9 @@
     WIRE_WORKER_MESSAGES(X)                                                                        \
     WIRE_HOLDER_MESSAGES(X)
 
+/* The type of a FAULT that is no exception: the C stack is used up, and a signal ends the worker. */
+#define WIRE_FAULT_STACK "StackOverflow"
+
 enum wire_type {
     WIRE_NONE = 0,
 #define WIRE_ENUM(name, sig, text) WIRE_##name,

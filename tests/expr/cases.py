@@ -1,8 +1,9 @@
-"""Whole cases through `cordon eval --json`: the repository's own (tests/cases/expr/*.case) and the public ones of
+"""Whole cases through `cordon eval --json`: the repository's own (tests/cases/expr: *.case, *.table) and the public ones of
 ../shared/corpora/expr_cases.jsonl, which are read where they lie and never copied.
 
 A .case file: `# expect:` value as JSON, `error CLASS[: message]` or `refused: message part`; optional `# ctx:`, `# schema:`
-(JSON), `# args:`; then the expression. cases.py CORDON ROOT. TAP on stdout."""
+(JSON), `# args:`; then the expression. A .table file: lines of what is expected (a Python literal, `error CLASS` or `refused`), a tab,
+the expression (after `!`: a Python expression that makes it), and maybe, after tabs, context and schema as JSON. cases.py CORDON ROOT. TAP on stdout."""
 import ast
 import json
 import math
@@ -99,10 +100,35 @@ for path in own:
         good = code == 0 and out["error"] is None and same(out["value"], out["type"], want)
     tap(good, f"{path.relative_to(root)}", code, out)
 
+def judge_row(name, expect, expr, ctx, code, out):
+    """One line of a table: what it states, and whether CPython says the same where the expression is in the language."""
+    err = out["error"] or {"type": None, "message": ""}
+    if expect == "refused":
+        tap(code == 3 and err["type"] == "UnsafeExpressionError" and err["message"], name + " is refused", code, out)
+        return
+    try:
+        want, kind = eval(compile(expr, "", "eval"), {"__builtins__": {}, "ctx": json.loads(ctx or "{}")}), None
+    except Exception as e:  # noqa: BLE001
+        want, kind = None, type(e).__name__
+    stated = expect.split()[1] if expect.startswith("error ") else ast.literal_eval(expect)
+    if kind:
+        tap(code == 1 and err["type"] == kind == stated, f"{name} is an error as in CPython", code, out, kind)
+    else:
+        tap(code == 0 and same(out["value"], out["type"], want) and repr(stated) == repr(want), f"{name} is what CPython says", code, out, want)
+
+
+tables = sorted((root / "tests/cases/expr").rglob("*.table"))
+tap(len(tables) > 5, f"the repository's own tables are there ({len(tables)})")
+for path in tables:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line and not line.startswith("# "):
+            expect, expr, *given = line.split("\t")
+            made = eval(expr[1:]) if expr.startswith("!") else expr
+            judge_row(f"{path.stem}:{number} {expr[:60]!r}", expect, made, given[0] if given else None, *run(made, *given))
+
 public = root / "../shared/corpora/expr_cases.jsonl"
 if not public.exists():
-    count += 1
-    print(f"ok {count} - the public cases # SKIP ../shared/corpora/expr_cases.jsonl is not here")
+    print("# the repository's own cases alone; ../shared/corpora is not here")
 else:
     for line in public.read_text().splitlines():
         case = json.loads(line)

@@ -9,7 +9,7 @@ Usage: guards.py BUILD TOOL PART, where PART is
             twin:    NAME.case          refused ones only: the honest one of the same family
             rule:    REGEX              of what is reported        says: REGEX   in stderr
             present: REGEX              in stdout
-    corpus  what others collected: nothing is reached, neither in strict nor in bare
+    corpus  attacks of our own, and what others collected: nothing is reached, neither in strict nor in bare
     benign  honest programs do the same with guards as without; prints the rate
     crawl   a program that walks from everything it is given to everything it can reach
     hook    what the audit hook reports and refuses, by profile"""
@@ -24,22 +24,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+import corpus as programs_of  # noqa: E402
 import tapsys  # noqa: E402
 
 BUILD, TOOL, PART = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 HERE = pathlib.Path(__file__).resolve().parent
-CORPORA = HERE.parents[1] / "../shared/corpora"
 tap = tapsys.Tap()
 who = tapsys.users()[0]
-
-
-def corpus(name):
-    path = CORPORA / name
-    if path.exists():
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    tap.count += 1  # not CORDON_MUST_WORK's business: the corpus is not ours to ship
-    print(f"ok {tap.count} - {name} # SKIP ../shared/corpora is not here")
-    return []
 
 
 class Jailed:
@@ -118,23 +109,26 @@ def cases():
 
 # --- corpora --------------------------------------------------------------------------------------
 
+# families whose attack is to reach an object: what they reach, the guards alone must keep from them
+REACH = ("object-graph", "frames", "indirect-attribute", "template-injection")
+# where to say REACHED is nothing but one's own doing: no object is reached by it
+OWN_DOING = {"own-py/71", "own-py/72", "own-py/76", "own-py/78", "own-py/35", "own-py/37", "own-py/38", "own-py/39"}
+
+
 def attacks():
-    rows = [r for r in corpus("attacks/python.jsonl") if r["expects"] != "allow" and (r.get("group") or "RedCode" not in r["source"])]
-    if not rows:
-        return
+    own, others = programs_of.attacks()
+    rows = [(r, ("strict", "bare") if r["family"] in REACH else ("strict",)) for r in own if r["expect"] in ("block-or-contain", "policy-import")]
+    rows += [(r, ("strict", "bare") if r.get("group") and r["id"] not in OWN_DOING else ("strict",)) for r in others
+             if r["expects"] != "allow" and (r.get("group") or "RedCode" not in r["source"])]
     jail = Jailed()
     ended = collections.Counter()
-    # where to say REACHED is nothing but one's own doing: no object is reached by it
-    own_doing = {"own-py/71", "own-py/72", "own-py/76", "own-py/78", "own-py/35", "own-py/37", "own-py/38", "own-py/39"}
-    for row in rows:
-        for profile in ("strict", "bare") if row.get("group") else ("strict",):
-            if profile == "bare" and row["id"] in own_doing:
-                continue
+    for row, profiles in rows:
+        for profile in profiles:
             r = jail.run(profile, row["code"], options=["--timeout", "5s"])
             ended[profile, r["status"]] += 1
             good = r["status"] in ("ok", "error", "timeout", "memory") and not reached(r)
             tap.ok(good, f"{profile}: {row['id']} {row.get('why', '')[:60]}", r.story())
-    tap.figure("guards, collected attacks: " + ", ".join(f"{p} {s} {n}" for (p, s), n in sorted(ended.items())))
+    tap.figure("guards, attacks: " + ", ".join(f"{p} {s} {n}" for (p, s), n in sorted(ended.items())))
 
 
 class Served:
@@ -161,9 +155,8 @@ def same(text):
 
 
 def benign():
-    rows = [r for r in corpus("benign/python.jsonl") if not r.get("needs")]
-    if not rows:
-        return
+    own, others = programs_of.honest()
+    rows = [r for r in own + others if not r.get("needs") and not r.get("strict") and not r.get("stack")]
     plain, guarded = Served(), Served("strict")
     alike, refused, spent = 0, collections.Counter(), collections.Counter()
     for row in rows:

@@ -9,18 +9,22 @@ the payload:
     twin:    NAME.case               refused ones only: an honest program of the same kind, which passes
     finding: RULE LINE:COLUMN TEXT   all of them, in order
 
-The corpora lie beside the repository (../shared/corpora) and are not part of it."""
+Besides them: the programs of tests/cases/python/attacks and .../benign, and those of ../shared/corpora where that is."""
 import ast
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 import yaml
 
 TOOL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
-CASES, CORPORA = ROOT / "tests/cases/python/judge", ROOT / "../shared/corpora"
+CASES = ROOT / "tests/cases/python/judge"
+sys.path.insert(0, str(ROOT / "tests/system"))
+import corpus  # noqa: E402
+
 count = failures = 0
 
 
@@ -190,17 +194,12 @@ compare("cases", [c["payload"].decode("utf-8", "replace") for c in cases.values(
 library = [p.read_text(errors="replace") for p in sorted(pathlib.Path(ast.__file__).parent.glob("*.py")) if p.stat().st_size < 50000]
 compare("standard library", library)
 
-# ---- the corpora ----
+# ---- programs of our own, and the collected ones ----
 
-if not CORPORA.exists():
-    for what in ("benign programs", "attacks"):
-        count += 1
-        print(f"ok {count} - {what} # SKIP ../shared/corpora is not here")
-else:
-    load = lambda name: [json.loads(line) for line in (CORPORA / name).read_text().splitlines()]
-    benign = load("benign/python.jsonl")
-    plain = [r for r in benign if not r.get("needs")]
-    for profile, rows, least in (("strict", plain, 95), ("standard", benign, 100), ("open", benign, 100)):
+def pass_rate(what, rows, least):
+    """How many of ROWS, honest programs, the judge lets pass in each profile, and that each refusal is by name."""
+    plain = [r for r in rows if not r.get("needs") and not r.get("strict")]
+    for profile, rows, least in (("strict", plain, least), ("standard", rows, 100), ("open", rows, 100)):
         refused, by_rule = {}, collections.Counter()
         for r in rows:
             report = judge(profile, r["code"])
@@ -208,26 +207,42 @@ else:
                 refused[r["id"]] = report
                 by_rule.update({v["rule"] for v in report["violations"]})
         rate = 100 * (len(rows) - len(refused)) / len(rows)
-        needs = "with empty `needs`" if rows is plain else "all"
-        ok(rate >= least, f"benign programs ({needs}), {profile}: {len(rows) - len(refused)} of {len(rows)} pass, {rate:.1f} %", by_rule)
-        ok(all(v["rule"] and v["hint"] and v["line"] for x in refused.values() for v in x["violations"]), f"{profile}: every refusal names rule, line and hint")
+        ok(rate >= least, f"{what}, {profile}: {len(rows) - len(refused)} of {len(rows)} pass, {rate:.1f} %", by_rule)
+        ok(all(v["rule"] and v["hint"] and v["line"] for x in refused.values() for v in x["violations"]), f"{what}, {profile}: every refusal names rule, line and hint")
         for rule, n in by_rule.most_common():
             print(f"#   {n:3} refused by {rule}")
         for name in refused:
             print(f"#   {name}: {refused[name]['message'][:100]}")
-    attacks = load("attacks/python.jsonl")
-    own = [r for r in attacks if r["id"].startswith("own-py/")]
-    passed = [r["id"] for r in own if judge("strict", r["code"])["is_safe"]]
-    ok(not passed, f"strict refuses every one of {len(own)} language attacks", passed)
-    allowed = [r for r in attacks if r["expects"] == "allow"]
+
+
+def refusals(what, language, allowed, others):
+    passed = [r["id"] for r in language if judge("strict", r["code"])["is_safe"]]
+    ok(not passed, f"{what}: strict refuses every one of {len(language)} language attacks", passed)
     refused = [r["id"] for r in allowed if not judge("standard", r["code"])["is_safe"]]
-    ok(not refused, f"standard refuses none of {len(allowed)} programs that are to be allowed", refused)
-    others = [r for r in attacks if r["expects"] in ("contain", "block-or-contain", "policy-import")]
+    ok(not refused, f"{what}: standard refuses none of {len(allowed)} programs that are to be allowed", refused)
     passed = [r["id"] for r in others if judge("strict", r["code"])["is_safe"]]
-    ok(len(passed) <= len(others) // 10, f"strict refuses {len(others) - len(passed)} of {len(others)} attacks; the others are for later layers", passed)
+    ok(len(passed) <= len(others) // 10, f"{what}: strict refuses {len(others) - len(passed)} of {len(others)} attacks; the others are for later layers", passed)
     for name in passed:
         print(f"#   not the check's to refuse: {name}")
+
+
+own_attacks, attacks = corpus.attacks()
+own_honest, benign = corpus.honest()
+pass_rate("own honest programs", own_honest, 100)
+for r in own_honest:
+    if r.get("strict") and "guard" not in r["strict"]:  # a guard refuses while it runs
+        rules = [v["rule"] for v in judge("strict", r["code"])["violations"]]
+        ok(any(re.match(r["strict"], rule) for rule in rules), f"strict refuses {r['id']} by {r['strict']}", rules)
+LANGUAGE = ("object-graph", "frames", "indirect-attribute", "no-call-syntax", "parser-differential", "dynamic-code", "template-injection")
+refusals("own attacks", [r for r in own_attacks if r["family"] in LANGUAGE], [r for r in own_attacks if r["expect"] == "allow"],
+         [r for r in own_attacks if r["expect"] in ("contain", "policy-import") or (r["expect"] == "block-or-contain" and r["family"] not in LANGUAGE)])
+compare("own programs", [r["code"] for r in own_honest + own_attacks])
+if benign:
+    pass_rate("benign programs", benign, 95)
     compare("benign programs", [r["code"] for r in benign])
+if attacks:
+    refusals("attacks", [r for r in attacks if r["id"].startswith("own-py/")], [r for r in attacks if r["expects"] == "allow"],
+             [r for r in attacks if r["expects"] in ("contain", "block-or-contain", "policy-import")])
     compare("attacks", [r["code"] for r in attacks])
 
 judge.process.stdin.close()

@@ -2,7 +2,11 @@
 
 Usage: python_ends.py BUILD. One row a program: how it must end, exit code, type of the error, what was printed."""
 import atexit
+import ctypes
+import os
+import resource
 import sys
+import tempfile
 
 import tapsys
 
@@ -13,6 +17,12 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 
 BOMB = "import zlib\nprint('before')\nbomb = zlib.compress(b'0' * 10**7)\nx = [zlib.decompress(bomb) for i in range(200)]\n"
+ENDLESS = ("import sys\nsys.setrecursionlimit(10**9)\nprint('before')\n"
+           "class A:\n    def __repr__(self): return repr(A())\nrepr(A())\n")
+STACK = {"status": "crashed", "layer": "resources", "signal": 11, "error.type": "StackOverflow",
+         "reason": "killed by signal 11 (SEGV): stack exhausted (limit 256 MB); nest objects less deeply"}
+THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread(target=hold.wait, daemon=True) for i in range(2)]\n"
+           "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
 ROWS = [  # name, source, options, {key: value}, printed
     ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
     ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),
@@ -21,6 +31,10 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", "1s"], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": "Execution timeout exceeded (1s)"}, "before"),
     ("CPU time", "while True: pass", ["--cpu", "1s"], {"status": "timeout"}, ""),
     ("sleeps too long", "import time\nprint('before')\ntime.sleep(50)", ["--timeout", "1s"], {"status": "timeout"}, "before\n"),
+    ("recursion in C without an end", ENDLESS, [], STACK, "before\n"),
+    ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit"], STACK, "before\n"),
+    ("a stack that nobody uses takes no address space", "print(sum(range(10)))", ["--memory-by", "rlimit", "--memory", "128m"], {"status": "ok"}, "45\n"),
+    ("stacks of threads are of the usual size", THREADS, ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "2\n"),
     ("recursion", "def f(): f()\nf()", [], {"status": "error", "error.type": "RecursionError"}, ""),
     ("deep recursion of the parser", "(" * 5000, [], {"status": "blocked", "error.type": "ValidationError"}, ""),
     ("huge number", "x = 9 ** 9 ** 9", ["--timeout", "2s"], {"status": "timeout"}, ""),
@@ -89,6 +103,20 @@ def done_number():
     return number
 
 
+DEEP = "x = iter([0, 1, 2])\nfor i in range(200000):\n    x = filter(None, x)\nprint(list(x))\n"
+
+
+def in_a_session(who):
+    """Deep objects in a cell; a cell that uses up the stack ends its session, and says so."""
+    r = tapsys.cordon(programs, ["session", "new", "deep", "--profile", "open"], who)
+    tap.eq(r.code, 0, f"{who}: a session for deep objects", r.err)
+    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=DEEP)
+    tap.ok(r["status"] == "ok" and r["stdout"] == "[1, 2]\n", f"{who}: 200,000 nested filters run in a session", r.story())
+    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=ENDLESS)
+    faults = [k for k, v in STACK.items() if pick(r.json, k) != v]
+    tap.ok(not faults and r["stdout"] == "before\n", f"{who}: recursion in C without an end is named in a session, too", faults, r.story())
+
+
 def pick(result, key):
     for part in key.split("."):
         result = (result or {}).get(part)
@@ -119,6 +147,7 @@ for who in tapsys.users():
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
     canaries.close()
     if WARM:
+        in_a_session(who)
         r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
         tap.ok((r["leases"] or 0) > len(ROWS) and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died", r.out)
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")
@@ -134,4 +163,36 @@ for source, code, want in (("import os\n", 3, {"is_safe": False, "risk_level": "
                            ("x = (\n", 3, {"is_safe": False, "risk_level": "high"})):
     r = tapsys.cordon(programs, ["check", "--json", "-"], tapsys.users()[-1], text=source)
     tap.ok(r.code == code and all(r[k] == v for k, v in want.items()), f"check: {source!r}", r.story())
+
+
+# ---- faults of the host: each is named, with what to do, and `check --json` prints its object ----
+
+def bounded(limit, value):
+    return lambda: resource.setrlimit(limit, (value, value))
+
+
+def without_proc():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(0x00020000) != 0 or libc.mount(None, b"/", None, 0x4000 | 0x40000, None) != 0 or libc.umount2(b"/proc", 2) != 0:
+        os._exit(77)
+
+
+CHECK_KEYS = {"status", "layer", "is_safe", "risk_level", "blocked_operations", "message", "violations"}
+FAULTS = [("no address space", bounded(resource.RLIMIT_AS, 10 << 20), "does not fit into 10240 KB of address space; raise `ulimit -v`")]
+if os.geteuid() == 0:
+    FAULTS.append(("no /proc", without_proc, "/proc is not mounted here; mount it"))
+for what, fault, words in FAULTS:
+    r = tapsys.cordon(programs, ["check", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
+    tap.ok(r.code == 5 and set(r.json or ()) == CHECK_KEYS and r["status"] == "refused" and r["is_safe"] is False and words in r["message"],
+           f"{what}: check --json prints one object that says refused and why", r.story())
+    r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
+    tap.ok(r.code == 5 and r["status"] == "refused" and words in r["reason"], f"{what}: run --json says refused and why", r.story())
+if os.geteuid() == 0:
+    r = tapsys.cordon(programs, ["pool", "start"], "root", preexec_fn=without_proc)
+    tap.ok(r.code == 5 and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
+with tempfile.TemporaryDirectory() as state:
+    r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n",
+                      env={"CORDON_STATE": state}, preexec_fn=bounded(resource.RLIMIT_FSIZE, 1024))
+    tap.ok(r.code == 5 and r["status"] == "refused" and "File too large" in r["reason"] and "ulimit -f" in r["reason"],
+           "a limit of file sizes refuses a run by name", r.story())
 tap.done()

@@ -19,7 +19,8 @@ static void help(const struct option_row *rows, size_t count)
          "Conditions (--lang expr): one a line, or one over several lines in parentheses; blank\n"
          "lines and lines that begin with # are skipped.\n");
     options_print(rows, count);
-    puts("\nExit status: 0 nothing found, 2 usage, 3 refused.\n\n"
+    puts("\nExit status: 0 nothing found, 2 usage, 3 something is refused, 5 no jail to judge it "
+         "in.\n\n"
          "  cordon check program.py\n"
          "  cordon check --profile standard --json - < program.py\n"
          "  cordon check --lang expr -e \"ctx['status'] == 'ok'\"");

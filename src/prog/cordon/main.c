@@ -69,6 +69,7 @@ int main(int argc, char **argv)
             break;
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that would grow past `ulimit -f` */
     int r = writer_init() < 0 ? EXIT_FAILED : command(argc, argv);
     return writer_finish(r);
 }

@@ -2,6 +2,7 @@
  * for its reader when everything else is closed (writer.c). */
 #include "result.h"
 
+#include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "output/config.h"
@@ -10,6 +11,7 @@
 #include "programs.h"
 #include "reader.h"
 #include "sys/fd.h"
+#include "sys/here.h"
 #include "sys/state.h"
 #include "writer.h"
 
@@ -97,7 +99,9 @@ void result_print_text(const struct flow_result *r)
 static int find_programs(struct flow_request *req, char *nest, char *python, size_t size,
                          struct err *err)
 {
-    int r = programs_find("cordon-nest", nest, size, err);
+    int r = here_proc(err); /* gate, audit and jail look there for who is who */
+    if (r == 0)
+        r = programs_find("cordon-nest", nest, size, err);
     if (r == 0 && req->kind != FLOW_EXEC)
         r = programs_find("cordon-python", python, size, err);
     req->nest = nest;
@@ -117,7 +121,47 @@ static int run_request(struct flow_request *req, int found, struct flow_result *
     return 0;
 }
 
-int result_check(const char *who, struct flow_request *req, struct err *err)
+/* The keys of a report (check/report.h) where there is none: nothing is known to be safe. */
+static int unjudged_json(const struct flow_result *result, struct buf *out)
+{
+    struct jsonw j = {.out = out};
+    jsonw_open(&j, NULL, '{');
+    jsonw_string(&j, "status", flow_status_name(result->status));
+    jsonw_string(&j, "layer", result->layer);
+    jsonw_bool(&j, "is_safe", false);
+    jsonw_string(&j, "risk_level", "high");
+    jsonw_open(&j, "blocked_operations", '[');
+    jsonw_close(&j, ']');
+    jsonw_string(&j, "message", result->message);
+    jsonw_open(&j, "violations", '[');
+    for (size_t i = 0; i < result->violation_count; i++) {
+        const struct flow_violation *v = &result->violations[i];
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "layer", v->layer);
+        jsonw_string(&j, "rule", v->rule);
+        jsonw_string(&j, "detail", v->detail);
+        jsonw_null(&j, "operand");
+        jsonw_null(&j, "line");
+        jsonw_null(&j, "column");
+        jsonw_string(&j, "hint", v->hint[0] ? v->hint : NULL);
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    return j.bad < 0 ? j.bad : buf_str(out, "\n");
+}
+
+static void tell_unjudged(const char *who, bool json, const struct flow_result *result)
+{
+    struct buf out;
+    buf_init(&out, MIB);
+    if (json && unjudged_json(result, &out) == 0)
+        (void)!fwrite(out.data, 1, out.len, stdout);
+    result_complain(who, result->message);
+    buf_done(&out);
+}
+
+int result_check(const char *who, struct flow_request *req, bool json, struct err *err)
 {
     char nest[4096], python[4096];
     struct flow_result result;
@@ -127,7 +171,7 @@ int result_check(const char *who, struct flow_request *req, struct err *err)
     if (r == 0) {
         r = result_exit_status(result.status);
         if (!result.judged)
-            result_complain(who, result.message);
+            tell_unjudged(who, json, &result);
     }
     flow_result_done(&result);
     fd_close(req->stop);

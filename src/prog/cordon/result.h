@@ -25,7 +25,7 @@ ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **re
 enum output_escape result_escape(const struct flow_request *req);
 
 /* The same where nothing is run: prints nothing unless there is no verdict. */
-int result_check(const char *who, struct flow_request *req, struct err *err);
+int result_check(const char *who, struct flow_request *req, bool json, struct err *err);
 
 int result_exit_status(enum flow_status status);
 

@@ -160,7 +160,7 @@ int check_python(const struct check_options *o)
     if (r == 0)
         r = read_source(o->file, &req, &source, &err);
     if (r == 0)
-        r = result_check("cordon check", &req, &err);
+        r = result_check("cordon check", &req, o->json, &err);
     free(source.data);
     flow_house_close(&house);
     arena_done(&mem);

@@ -2,17 +2,27 @@
  * has none of the caller's memory, terminal or environment, and can narrow itself before it serves. It is
  * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand.
  *
- * Waits: write in main; stderr, where it was started by hand; none (nothing runs); ends */
+ * Waits: write in main; stderr, where it was started by hand; none (nothing runs); ends
+ *        write in complain; an empty pipe, which takes a line whole; 0; ends */
 #include "pool/holder.h"
 
 #include "programs.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIR = 3, READY = 4 }; /* see pool/start.c */
+
+/* One write, so that whoever started us reads the letter and the sentence together. */
+static int complain(const struct err *err)
+{
+    char line[1 + sizeof err->msg];
+    int n = snprintf(line, sizeof line, "E%s", err->msg[0] ? err->msg : "it gave no reason");
+    return write(READY, line, (size_t)n) == n ? 0 : -1;
+}
 
 int main(int argc, char **argv)
 {
@@ -25,6 +35,7 @@ int main(int argc, char **argv)
         !S_ISDIR(dir.st_mode) || fstat(READY, &ready) < 0 || !S_ISFIFO(ready.st_mode))
         return write(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? 3 : 2;
     signal(SIGPIPE, SIG_IGN); /* whoever started us may be gone already */
+    signal(SIGXFSZ, SIG_IGN); /* a file past `ulimit -f` is a failed call that is reported */
     struct pool_holder_start start = {.dir = DIR,
                                       .ready = READY,
                                       .nest = nest,
@@ -38,8 +49,5 @@ int main(int argc, char **argv)
         r = programs_find("cordon-python", python, sizeof python, &err);
     if (r == 0)
         r = pool_holder_run(&start, &err);
-    if (r < 0 && err.msg[0] && write(READY, "E", 1) == 1 &&
-        write(READY, err.msg, strlen(err.msg)) < 0)
-        return 3;
-    return r < 0;
+    return r < 0 && complain(&err) < 0 ? 3 : r < 0;
 }

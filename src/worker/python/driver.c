@@ -22,6 +22,7 @@
 #include "interp.h"
 #include "jail/template.h"
 #include "judge.h"
+#include "stack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,7 @@ static int run(void)
     if (fresh ? fresh_globals() < 0 : py_host_bind(job.globals) < 0)
         return -1; /* a later cell may have been given other functions of the host */
     py_hook_arm(job.rules, job.name, py_event, NULL);
+    py_stack_guest(true);
     execute();
     bool guarded = check_ruleset_profile(job.rules)->guards;
     int status =
@@ -239,6 +241,7 @@ static int run(void)
         py_interp_finish();
     else
         py_interp_flush();
+    py_stack_guest(false);
     say_done(status);
     forget_program();
     return status;
@@ -399,6 +402,7 @@ int py_driver_serve(void)
 {
     struct wire_reader r;
     int status = 0, go_on = 1;
+    py_stack_watch();
     /* the supervisor is only waking up: time for what the first program will need */
     if (job.rules && !job.globals) {
         if (fresh_globals() < 0)

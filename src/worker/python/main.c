@@ -13,6 +13,7 @@
 #include "judge.h"
 #include "rehearse.h"
 #include "settle.h"
+#include "stack.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -112,9 +113,10 @@ int main(int argc, char **argv)
         py_settle_watch();
     else if (jail_enter(&err) < 0)
         _exit(70); /* who started it says why */
-    if (py_interp_start(&w.start, &err) < 0 || py_judge_init(&err) < 0 || py_guard_init(&err) < 0 ||
-        py_hook_install(&err) < 0 || (w.profile && py_driver_profile(w.profile, &err) < 0) ||
-        py_interp_started(&err) < 0 || (!w.template && jail_entered(&err) < 0))
+    if (py_stack_threads(&err) < 0 || py_interp_start(&w.start, &err) < 0 ||
+        py_judge_init(&err) < 0 || py_guard_init(&err) < 0 || py_hook_install(&err) < 0 ||
+        (w.profile && py_driver_profile(w.profile, &err) < 0) || py_interp_started(&err) < 0 ||
+        (!w.template && jail_entered(&err) < 0))
         return complain(err.msg);
     if (!w.template) {
         py_driver_ready();

@@ -1,0 +1,147 @@
+"""Programs as data: the repository's own, and the collected ones of ../shared/corpora where that folder is.
+
+The repository's own stand alone: a clone has every family that the collection has, and no test skips anything
+without it. A file FAMILY.cases has several programs:
+
+    twin: NAME                    lines before the first === hold for every program of the file
+    === NAME                      a program begins; its name is said in the test's log
+    expect: block-or-contain      strict: refused or ended without REACHED in its output
+            contain               REACHED in its output is a failure in every profile: it would be an effect outside
+            limit                 ended by time or memory, or refused
+            policy-import         strict refuses the import
+            allow                 odd, but honest: standard must not refuse it
+            works                 honest: prints what stands below `--- output`, in every profile
+    strict: RULE                  of `works`: strict refuses it by this rule (a regular expression)
+    twin:   NAME                  of an attack: the honest program of the same file that walks the same ground
+    why:    WORDS                 what it tries
+    warm:   OSError               of `works`: a known fault of warm runs, by the error's type; a run that has it no longer fails the test
+    stack:  256m                  of `works`: the stack that bare Python needs for it
+    options: --processes 8        of a shell script: options of `cordon exec`
+    ---
+    the program
+    --- output
+    what /usr/bin/python3 -I prints for it, byte for byte (corpus.py --write fills it in)
+
+@SECRET@ @PORT@ @UDP@ @PID@ @ABSTRACT@ in an attack stand for the canaries of tapsys.py."""
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CASES = ROOT / "tests/cases"
+SHARED = ROOT / "../shared/corpora"
+KEYS = {"expect", "strict", "twin", "why", "warm", "stack", "options"}
+EXPECTS = {"block-or-contain", "contain", "limit", "policy-import", "allow", "works"}
+FOLDERS = ("python/attacks", "python/benign", "shell")
+
+
+def parse(path):
+    """The programs of one file, in order."""
+    head, *parts = re.split(r"^=== (.*)\n", path.read_text(), flags=re.M)
+    shared, rows = headers(path, head), []
+    for name, text in zip(parts[::2], parts[1::2]):
+        top, dashes, rest = text.partition("---\n")
+        code, _, output = rest.partition("\n--- output\n")
+        row = {**shared, **headers(path, top), "name": name, "family": path.stem, "path": path,
+               "id": f"{path.parent.relative_to(CASES)}/{path.stem}/{name}", "code": code.rstrip("\n") + "\n",
+               "output": output.rstrip("\n") + "\n" if output.strip("\n") else "", "own": True}
+        if not dashes or row.get("expect") not in EXPECTS:
+            raise ValueError(f"{path}: {name}: no expect or no ---")
+        rows.append(row)
+    names = {r["name"]: r for r in rows}
+    for r in rows:
+        if len(names) != len(rows):
+            raise ValueError(f"{path}: two programs have the same name")
+        if r["expect"] == "works":
+            r.pop("twin", None)
+        elif r["expect"] != "allow" and names.get(r.get("twin"), {}).get("expect") != "works":
+            raise ValueError(f"{path}: {r['name']} has no honest twin")
+    return rows
+
+
+def headers(path, text):
+    found = {}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            key, colon, value = line.partition(":")
+            if not colon or key not in KEYS:
+                raise ValueError(f"{path}: not a header line: {line!r}")
+            found[key] = value.strip()
+    return found
+
+
+def own(folder):
+    """The repository's own programs of tests/cases/FOLDER; none found is an error of the test."""
+    rows = [r for p in sorted((CASES / folder).glob("*.cases")) for r in parse(p)]
+    assert rows, f"no programs in {CASES / folder}"
+    return rows
+
+
+def collected(name):
+    """Rows of ../shared/corpora/NAME; none where the folder is not, which skips nothing."""
+    path = SHARED / name
+    if not path.exists():
+        print(f"# {name}: the repository's own cases alone; ../shared/corpora is not here")
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def attacks():
+    return [r for r in own("python/attacks") if r["expect"] != "works"], collected("attacks/python.jsonl")
+
+
+def honest():
+    return [r for f in FOLDERS[:2] for r in own(f) if r["expect"] == "works"], collected("benign/python.jsonl")
+
+
+def fill(code, canaries):
+    words = {"SECRET": canaries.secret, "PORT": canaries.port, "UDP": canaries.udp.getsockname()[1],
+             "PID": canaries.sibling.pid, "ABSTRACT": canaries.abstract}
+    for word, value in words.items():
+        code = code.replace(f"@{word}@", str(value))
+    return code
+
+
+def bare(row):
+    """What the program prints without Cordon. Honest programs of our own alone are ever run so."""
+    assert row["own"] and row["expect"] == "works"
+
+    def stack():
+        size = int(row["stack"].rstrip("m")) << 20
+        resource.setrlimit(resource.RLIMIT_STACK, (size, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    argv = ["/bin/bash", "-c", row["code"]] if row["path"].parent.name == "shell" else ["/usr/bin/python3", "-I", "-"]
+    with tempfile.TemporaryDirectory(prefix="cordon-bare-") as folder:
+        p = subprocess.run(argv, input=row["code"].encode() if argv[-1] == "-" else b"", cwd=folder, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=120, preexec_fn=stack if row.get("stack") else None,
+                           env={"PATH": "/usr/bin:/bin", "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder, "TZ": "UTC"})
+    return p.returncode, p.stdout.decode("utf-8", "replace"), p.stderr.decode("utf-8", "replace")
+
+
+def write():
+    """Fills in what the honest programs print; says which failed."""
+    for folder in FOLDERS:
+        for path in sorted((CASES / folder).glob("*.cases")):
+            text = path.read_text()
+            for row in parse(path):
+                if row["expect"] != "works":
+                    continue
+                code, out, err = bare(row)
+                if code != 0 or not out:
+                    print(f"{row['id']}: exit {code}, {err[-300:] or 'printed nothing'}")
+                    continue
+                at = text.index(f"=== {row['name']}\n")
+                end = text.find("\n=== ", at)
+                block = text[at:] if end < 0 else text[at:end + 1]
+                body = block.partition("\n--- output\n")[0].rstrip("\n")
+                fresh = f"{body}\n--- output\n{out.rstrip(chr(10))}\n"
+                text = text[:at] + fresh + ("" if end < 0 else "\n" + text[end + 1:])
+            path.write_text(text)
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    write()
