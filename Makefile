@@ -92,6 +92,6 @@ build-switches:             flags = -Dlayer_switches=true
 ARCH = $(shell uname -m)
 SUITES =
 
-# `make vm-test ARCH=x86_64` builds for and boots the other machine; SUITES=checks,limits runs only those.
+# `make vm-test ARCH=x86_64` builds for and boots the other machine, SUITES=checks,limits runs only those: docs/testing.md.
 vm-test: setup		## the same tests under Debian 12's own kernel, in QEMU (ARCH=, SUITES=)
 	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES))

@@ -107,8 +107,10 @@ def initramfs(root, init, out):
     out.write_bytes(gzip.compress(archive, 1))
 
 
-def disk(root, out, megabytes):
+def disk(root, out, free):
+    """An image with FREE megabytes beyond what is in it."""
     shutil.rmtree(root / "usr/lib/modules", ignore_errors=True)
+    megabytes = free + int(subprocess.run(["du", "-sm", root], check=True, stdout=subprocess.PIPE).stdout.split()[0])
     with open(out, "wb") as f:
         f.truncate(megabytes << 20)
     # in a user namespace of its own where we are not root: every file is to belong to root
