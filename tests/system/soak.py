@@ -63,7 +63,15 @@ def descendants_by_mark():
     return found
 
 
+LISTED = os.path.exists("/proc/thread-self/children")  # the kernel's own list: to read all of /proc takes longer than a victim lives
+
+
 def children_of(pid):
+    if LISTED:
+        try:
+            return [int(p) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
+        except OSError:
+            return []
     out = []
     for p in pathlib.Path("/proc").iterdir():
         if p.name.isdigit():
