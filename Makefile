@@ -67,7 +67,7 @@ uninstall:		## what the last `make install` put in place
 	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-cell"
 
 clean:			## every build folder
-	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-vm-*
+	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
