@@ -121,7 +121,8 @@ for who in tapsys.users():
     canaries.close()
     if WARM:
         r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
-        tap.ok((r["leases"] or 0) > len(ROWS) // tapsys.SLOW and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died", r.out)
+        tap.ok((r["leases"] or 0) > len(ROWS) // tapsys.SLOW and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died",
+               *[(t["name"], t["crashes"], t["error"]) for t in r["templates"] or ()])
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")
 
 # `cordon check`

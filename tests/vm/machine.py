@@ -134,7 +134,8 @@ def make(folder, debs, init, fill):
     for link, target in (("usr/bin/awk", "/etc/alternatives/awk"), ("etc/alternatives/awk", "/usr/bin/mawk")):
         (root / link).unlink(missing_ok=True)
         (root / link).symlink_to(target)
-    for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home"):
+    (root / "etc/hostname").write_text("cordon-vm\n")
+    for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home", "usr/share/doc"):
         (root / d).mkdir(parents=True, exist_ok=True)
     for d in ("tmp", "var/tmp"):
         (root / d).chmod(0o1777)
