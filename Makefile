@@ -72,7 +72,7 @@ uninstall:		## what the last `make install` put in place
 	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-cell"
 
 clean:			## every build folder
-	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-vm-*
+	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -97,6 +97,6 @@ build-switches:             flags = -Dlayer_switches=true
 ARCH = $(shell uname -m)
 SUITES =
 
-# `make vm-test ARCH=x86_64` builds for and boots the other machine; SUITES=checks,limits runs only those.
+# `make vm-test ARCH=x86_64` builds for and boots the other machine, SUITES=checks,limits runs only those: docs/testing.md.
 vm-test: setup		## the same tests under Debian 12's own kernel, in QEMU (ARCH=, SUITES=)
 	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES))

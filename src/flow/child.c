@@ -131,6 +131,7 @@ static int plan_worker(struct flow *f, struct err *err)
     /* A caller's variable could steer the loader of a program that is not locked yet: they are sent, as to
      * every child that was made before its run. */
     f->spec.locks_itself = f->spec.mode == JAIL_FULL;
+    f->spec.before_ms = 2 * JUDGE_MS; /* its start and its verdict */
     if (f->spec.locks_itself) {
         memcpy(f->worker_env, pool_env, sizeof f->worker_env);
         f->spec.env = f->worker_env;

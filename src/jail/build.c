@@ -271,9 +271,11 @@ static int become_nest(struct jail_stage *st, pid_t guest)
     char words[JAIL_NEST_WORDS][24], *const env[] = {NULL};
     char *const argv[] = {name, words[JAIL_NEST_GUEST], words[JAIL_NEST_DEADLINE],
                           words[JAIL_NEST_SUBREAPER], NULL};
+    /* A second behind the supervisor's timer at its latest: a worker's time starts only when it is told to go. */
+    const uint64_t most_ms = st->spec->before_ms + st->spec->limits.wall_ms + 1000;
     uint64_t deadline = st->spec->kind == JAIL_KIND_TEMPLATE
                             ? UINT64_MAX
-                            : clock_now_ns() + (st->spec->limits.wall_ms + 1000) * CLOCK_NS_PER_MS;
+                            : clock_now_ns() + most_ms * CLOCK_NS_PER_MS;
     snprintf(words[JAIL_NEST_GUEST], sizeof *words, "%d", (int)guest);
     snprintf(words[JAIL_NEST_DEADLINE], sizeof *words, "%llu", (unsigned long long)deadline);
     snprintf(words[JAIL_NEST_SUBREAPER], sizeof *words, "%d", st->spec->mode != JAIL_FULL);

@@ -79,6 +79,7 @@ struct jail_spec {
     bool branches;         /* a child that may be forked while it lives */
     bool locks_itself;     /* ours: executed while its room is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
+    uint64_t before_ms;    /* at most until jail_run_clock; 0: it is never called */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
     const char *filter;    /* name of the system call table */
     const char *program;   /* absolute path inside */

@@ -1,8 +1,9 @@
 /* The channel of a worker, in a live jail: the guest (this program again, with --guest) finds it as
  * descriptor 3 and nothing else besides its streams; the supervisor's loop tells of what comes; a
- * worker that says it is done is believed about its own end and nothing more.
+ * worker that says it is done is believed about its own end and nothing more; and its time begins when it is told to go.
  * Usage: test_channel CORDON-NEST */
 #include "base/tap.h"
+#include "jail/child.h"
 #include "jail/run.h"
 #include "sys/fd.h"
 
@@ -34,6 +35,9 @@ static int guest(const char *how)
         return 2;
     if (strcmp(how, "exits") == 0)
         return 5;
+    if (strcmp(how, "waits") == 0)
+        for (;;)
+            pause();
     if (strcmp(how, "closes") == 0) {
         close(3);
         return usleep(20000) < 0;
@@ -53,6 +57,7 @@ static int guest(const char *how)
 struct seen {
     struct jail_run *run;
     int channel;
+    useconds_t judging; /* we take so long before its time starts */
     char first[64];
     unsigned told, closed;
     uint64_t bytes;
@@ -80,6 +85,8 @@ static bool on_channel(void *ctx)
     }
     if (!s->first[0]) {
         memcpy(s->first, word, sizeof word);
+        usleep(s->judging);
+        jail_run_clock(s->run);
         return write(s->channel, "go", 2) == 2;
     }
     jail_run_violation(s->run, "input", "test.rule", "a detail", "a hint", 7);
@@ -89,14 +96,16 @@ static bool on_channel(void *ctx)
     return true;
 }
 
-static bool one(const char *nest, const char *self, const char *how, struct seen *s)
+/* s->judging is the caller's to set. */
+static bool one(const char *nest, const char *self, const char *how, uint64_t wall_ms,
+                struct seen *s)
 {
     const char *argv[] = {"/guest", "--guest", how, NULL}, *env[] = {NULL};
     struct jail_bind bind = {.source = self, .dest = "/guest"};
     struct jail_spec spec;
     struct err err = ERR_INIT;
     int sv[2];
-    *s = (struct seen){0};
+    *s = (struct seen){.judging = s->judging};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return tap_ok(false, "socketpair");
     s->channel = sv[0];
@@ -108,6 +117,8 @@ static bool one(const char *nest, const char *self, const char *how, struct seen
     spec.env = env;
     spec.binds = &bind;
     spec.nbinds = 1;
+    spec.limits.wall_ms = wall_ms ? wall_ms : spec.limits.wall_ms;
+    spec.before_ms = s->judging ? 10000 : 0;
     struct jail_start start = {.nest = nest,
                                .memory_by = JAIL_MEMORY_RLIMIT,
                                .input = -1,
@@ -129,25 +140,25 @@ static bool one(const char *nest, const char *self, const char *how, struct seen
 int main(int argc, char **argv)
 {
     char self[4096];
-    struct seen s;
+    struct seen s = {0};
     if (argc == 3 && strcmp(argv[1], "--guest") == 0)
         return guest(argv[2]);
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (argc != 2 || n < 0)
         return 2;
     self[n] = 0;
-    if (one(argv[1], self, "exits", &s)) {
+    if (one(argv[1], self, "exits", 0, &s)) {
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_str(s.first, "3 streams, flags 0", "descriptor 3 and the streams are all there is");
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest with a channel still ends by itself");
         tap_eq_int(o->exit_code, 5, "and its exit code is its own");
         jail_run_free(s.run);
     }
-    if (one(argv[1], self, "closes", &s)) {
+    if (one(argv[1], self, "closes", 0, &s)) {
         tap_eq_int(s.closed, 1, "a channel that the guest closed is told once");
         jail_run_free(s.run);
     }
-    if (one(argv[1], self, "goes-on", &s)) {
+    if (one(argv[1], self, "goes-on", 0, &s)) {
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest that said it is done has ended");
         tap_eq_int(o->exit_code, 9, "with the code that the caller gives");
@@ -158,6 +169,16 @@ int main(int argc, char **argv)
         tap_ok(o->violation_count == 2 && o->violations[0].line == 7 &&
                    o->violations[0].times == 2 && o->violations[1].line == 8,
                "the same line twice is one with a count");
+        jail_run_free(s.run);
+    }
+    /* cordon-nest has a timer of its own behind ours: a second later, whenever ours was started */
+    s = (struct seen){.judging = 1300000};
+    if (one(argv[1], self, "waits", 1000, &s)) {
+        const struct jail_outcome *o = jail_run_outcome(s.run);
+        tap_eq_int(o->end, JAIL_END_WALL,
+                   "a guest that was told to go late ends by its time limit");
+        tap_ok(o->wall_us >= 1000000, "and had all of its time (%llu us)",
+               (unsigned long long)o->wall_us);
         jail_run_free(s.run);
     }
     return tap_done();

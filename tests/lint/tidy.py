@@ -53,7 +53,7 @@ def our_lines(text, folder):
     for line in text.splitlines():
         if m := re.match(rb'# \d+ "([^"]*)"', line):
             path = pathlib.Path(folder, os.fsdecode(m.group(1))).resolve()
-            ours = root in path.parents
+            ours = root in path.parents and not path.relative_to(root).parts[0].startswith("build")  # nor what was unpacked there
         elif ours and line.strip():
             lines.append(line.strip())
     return b"\n".join(lines)

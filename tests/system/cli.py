@@ -187,13 +187,13 @@ for who in tapsys.users():
         took, _ = tapsys.soonest(lambda: signalled(number))
         tap.ok(took <= tapsys.LATE, f"{who}: SIG{name} ends the run within {tapsys.LATE * 1000:.0f} ms", f"{took:.3f} s in the best try")
     # a reader that goes away, and one that never reads
-    p = subprocess.Popen(programs.command(["exec", "--timeout", "5s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    p = subprocess.Popen(programs.command(["exec", "--timeout", f"{5 * tapsys.SLOW}s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
     p.stdout.read(10)
     p.stdout.close()
     start = time.monotonic()
-    p.wait(20)
-    tap.ok(time.monotonic() - start < 4, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
+    p.wait(20 * tapsys.SLOW)
+    tap.ok(time.monotonic() - start < 4 * tapsys.SLOW, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
     p.stderr.close()
     p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", "while :; do echo 98.77 98.77 98.77; done"], who),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
@@ -211,7 +211,7 @@ for who in tapsys.users():
     r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/bin/true"], who)
     tap.ok(r["status"] == "ok", f"{who}: 8 MB of input that is not read", r.story())
     r = tapsys.exec_json(programs, ["--stdin", str(big), "--timeout", "500ms"], ["/bin/sleep", "100"], who)
-    tap.ok(r["status"] == "timeout" and r.seconds < 3, f"{who}: a sleeper with 8 MB of input", r.story())
+    tap.ok(r["status"] == "timeout" and r.seconds < 3 * tapsys.SLOW, f"{who}: a sleeper with 8 MB of input", r.story())
     r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/usr/bin/wc", "-c"], who)
     tap.ok((r["stdout"] or "").strip() == str(8 << 20), f"{who}: 8 MB of input, all of it", r.story())
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 
 import yaml
-from tapsys import Programs, Tap, cordon, users
+from tapsys import SLOW, Programs, Tap, cordon, users
 
 build, source = sys.argv[1:3]
 tap = Tap()
@@ -165,5 +165,5 @@ for bind, why in ((state, "the state folder"), (state.parent, "a folder above it
     tap.ok(r.code == 2 and "the state folder" in r.err, f"--rw of {why} is refused", r.story())
 (plant / "cordon/policy.yaml").write_text("limits: {timeout: 300ms}\n")
 r = cordon(programs, ["exec", "--json", "--", "/bin/sleep", "9"], env={"XDG_CONFIG_HOME": str(plant)})
-tap.ok(r["status"] == "timeout" and r.seconds < 5, "a limit of the user's policy is the run's", r.story())
+tap.ok(r["status"] == "timeout" and r.seconds < 5 * SLOW, "a limit of the user's policy is the run's", r.story())
 tap.done()

@@ -80,7 +80,7 @@ def pool(u):
     u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve at once", results)
     r = u("run", "--json", "-", text="import os\n")
     u.ok(r["status"] == "blocked" and r.code == 3, "the judge is the same", r)
-    r = u("run", "--json", "--timeout", "300ms", "-", text="print('before')\nwhile True: pass\n")
+    r = u("run", "--json", "--timeout", f"{300 * tapsys.SLOW}ms", "-", text="print('before')\nwhile True: pass\n")
     u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "so are the limits", r)
 
     # a template that dies
@@ -263,7 +263,7 @@ def sessions(u):
 
 def session_ends(u):
     s = u.new("--profile", "standard", "timed")
-    r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", "300ms")
+    r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", f"{300 * tapsys.SLOW}ms")
     u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a time-out", r)
     r = u.cell(s, "1\n")
     u.ok("wall time limit" in (r["reason"] or ""), "is the end of the session, by name", r)
@@ -393,7 +393,7 @@ def repl(u):
     r = u("repl", "--json", text="import os\n1 +\n2\n")
     rows = [json.loads(line) for line in r.out.splitlines()]
     u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
-    r = u("repl", "--timeout", "200ms", text="while True: pass\n\n1\n")
+    r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")
     u.ok(r.code == 4 and "is over" in r.err, "a limit ends it", r)
     s = u.new("--profile", "standard")
     u("repl", "--session", s, text="z = 5\n")

@@ -23,21 +23,22 @@ STACK = {"status": "crashed", "layer": "resources", "signal": 11, "error.type": 
          "reason": "killed by signal 11 (SEGV): stack exhausted (limit 256 MB); nest objects less deeply"}
 THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread(target=hold.wait, daemon=True) for i in range(2)]\n"
            "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
+SECOND, TWO = f"{tapsys.SLOW}s", f"{2 * tapsys.SLOW}s"  # where the processor is emulated the start of Python alone takes a second
 ROWS = [  # name, source, options, {key: value}, printed
     ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
     ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),
     ("memory bomb", "print('before')\nx = []\nwhile True: x.append('y' * 10**6)", [], {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, "before\n"),
     ("one huge list", "print('before')\nx = [0] * 10**9", [], {"status": "memory"}, "before\n"),
-    ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", "1s"], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": "Execution timeout exceeded (1s)"}, "before"),
-    ("CPU time", "while True: pass", ["--cpu", "1s"], {"status": "timeout"}, ""),
-    ("sleeps too long", "import time\nprint('before')\ntime.sleep(50)", ["--timeout", "1s"], {"status": "timeout"}, "before\n"),
+    ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", SECOND], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": f"Execution timeout exceeded ({SECOND})"}, "before"),
+    ("CPU time", "while True: pass", ["--cpu", SECOND], {"status": "timeout"}, ""),
+    ("sleeps too long", "import time\nprint('before')\ntime.sleep(500)", ["--timeout", SECOND], {"status": "timeout"}, "before\n"),
     ("recursion in C without an end", ENDLESS, [], STACK, "before\n"),
     ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit"], STACK, "before\n"),
     ("a stack that nobody uses takes no address space", "print(sum(range(10)))", ["--memory-by", "rlimit", "--memory", "128m"], {"status": "ok"}, "45\n"),
     ("stacks of threads are of the usual size", THREADS, ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "2\n"),
     ("recursion", "def f(): f()\nf()", [], {"status": "error", "error.type": "RecursionError"}, ""),
     ("deep recursion of the parser", "(" * 5000, [], {"status": "blocked", "error.type": "ValidationError"}, ""),
-    ("huge number", "x = 9 ** 9 ** 9", ["--timeout", "2s"], {"status": "timeout"}, ""),
+    ("huge number", "x = 9 ** 9 ** 9", ["--timeout", TWO], {"status": "timeout"}, ""),
     ("huge number as text", "print(len(str(10 ** 10000)))", [], {"status": "error", "error.type": "ValueError"}, ""),
     ("raises MemoryError itself", "raise MemoryError('no evidence')", [], {"status": "error", "layer": None, "error.type": "MemoryError"}, ""),
     ("asks for most of the limit twice", "print('before')\na = bytearray(300 * 2**20)\nb = bytearray(300 * 2**20)", [], {"status": "memory", "layer": "resources"}, "before\n"),
@@ -149,7 +150,8 @@ for who in tapsys.users():
     if WARM:
         in_a_session(who)
         r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
-        tap.ok((r["leases"] or 0) > len(ROWS) and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died", r.out)
+        tap.ok((r["leases"] or 0) > len(ROWS) // tapsys.SLOW and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died",
+               *[(t["name"], t["crashes"], t["error"]) for t in r["templates"] or ()])
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")
 
 # `cordon check`

@@ -79,7 +79,7 @@ for who in tapsys.users():
     for name, source, expected, printed in CASES:
         for profile in ("strict", "standard", "open"):
             statuses, layer, rules = expected[profile]
-            options = ["--timeout", "1s"] if "timeout" in statuses else []
+            options = ["--timeout", f"{tapsys.SLOW}s"] if "timeout" in statuses else []
             r = tapsys.cordon(programs, ["run", "--json", "--profile", profile, *options, "-"], who,
                               env=canaries.environment(), text=source)
             what = f"{who}: {profile}: {name}"

@@ -72,6 +72,9 @@ for who in tapsys.users():
     r = ex(["--mode", "landlock"], "/bin/echo", "hello")  # it stands on Landlock alone, and this one is too old
     tap.ok(r.code == 5 and r["status"] == "refused" and r["layer"] == "filesystem" and "ABI 6; this is 2" in (r["reason"] or ""),
            f"{who}: the weaker mode is refused, by name", r.story())
+    # its built-in modules were compiled on the machine that built, which may be of the other architecture
+    r = tapsys.cordon(programs, ["run", "--json", "-"], who, text="import math\nprint(math.floor(6.5) * 7, 'ä'.encode().hex())\n")
+    tap.ok(r.code == 0 and r["stdout"] == "42 c3a4\n", f"{who}: a Python program runs in cordon-python", r.story())
     how = "cgroup v2" if who == "root" else "rlimit, per process"
     r = ex(["--processes", "4"], "/bin/sh", "-c", "echo a | cat; id -u")
     tap.ok(r["status"] == "ok" and (r["stdout"] or "").startswith("a\n") and r["stdout"] != "a\n0\n", f"{who}: several processes", r.story())

@@ -107,8 +107,10 @@ def initramfs(root, init, out):
     out.write_bytes(gzip.compress(archive, 1))
 
 
-def disk(root, out, megabytes):
+def disk(root, out, free):
+    """An image with FREE megabytes beyond what is in it."""
     shutil.rmtree(root / "usr/lib/modules", ignore_errors=True)
+    megabytes = free + int(subprocess.run(["du", "-sm", root], check=True, stdout=subprocess.PIPE).stdout.split()[0])
     with open(out, "wb") as f:
         f.truncate(megabytes << 20)
     # in a user namespace of its own where we are not root: every file is to belong to root
@@ -132,7 +134,8 @@ def make(folder, debs, init, fill):
     for link, target in (("usr/bin/awk", "/etc/alternatives/awk"), ("etc/alternatives/awk", "/usr/bin/mawk")):
         (root / link).unlink(missing_ok=True)
         (root / link).symlink_to(target)
-    for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home"):
+    (root / "etc/hostname").write_text("cordon-vm\n")
+    for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home", "usr/share/doc"):
         (root / d).mkdir(parents=True, exist_ok=True)
     for d in ("tmp", "var/tmp"):
         (root / d).chmod(0o1777)
