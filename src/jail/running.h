@@ -58,10 +58,10 @@ struct jail_run {
     bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
     bool exited;       /* EXITED came: cordon-nest has waited for the guest */
     bool reaped;
-    bool dying;           /* killed, and not waited for yet: jail_run_free does */
-    bool unsettled;       /* adopted, and only its channel is watched yet */
-    bool over;            /* judged and drained; what is left are descriptors */
-    enum jail_end forced; /* why we killed it */
+    bool dying;             /* killed, and not waited for yet: jail_run_free does */
+    bool unsettled;         /* adopted, and only its channel is watched yet */
+    bool over;              /* judged and drained; what is left are descriptors */
+    enum jail_end forced;   /* why we killed it */
     enum jail_held held[2]; /* by stream: what the sink still has to pass on */
 };
 
