@@ -119,6 +119,21 @@ def disk(root, out, free):
                     "-d", root, out], check=True)
 
 
+def alternatives(root):
+    """What update-alternatives would link: awk, and the libraries of linear algebra that numpy is linked with."""
+    (root / "etc/alternatives").mkdir(exist_ok=True)
+    links = [("usr/bin/awk", "awk", "usr/bin/mawk")]
+    for path in root.glob("usr/lib/*/*/lib*.so.3"):  # usr/lib/TRIPLET/blas/libblas.so.3, and so lapack
+        if path.parent.name in ("blas", "lapack"):
+            triplet = path.parents[1]
+            links.append((str((triplet / path.name).relative_to(root)), f"{path.name}-{triplet.name}", str(path.relative_to(root))))
+    for link, name, target in links:
+        (root / link).unlink(missing_ok=True)
+        (root / link).symlink_to("/etc/alternatives/" + name)
+        (root / "etc/alternatives" / name).unlink(missing_ok=True)
+        (root / "etc/alternatives" / name).symlink_to("/" + target)
+
+
 def make(folder, debs, init, fill):
     """Kernel, initramfs and disk in FOLDER; FILL(root) adds what is to be tested."""
     root = folder / "root"
@@ -130,10 +145,7 @@ def make(folder, debs, init, fill):
     initramfs(root, init, folder / "initrd.gz")
     for name in ("passwd", "group"):
         shutil.copy2(root / "usr/share/base-passwd" / (name + ".master"), root / "etc" / name)
-    (root / "etc/alternatives").mkdir(exist_ok=True)
-    for link, target in (("usr/bin/awk", "/etc/alternatives/awk"), ("etc/alternatives/awk", "/usr/bin/mawk")):
-        (root / link).unlink(missing_ok=True)
-        (root / link).symlink_to(target)
+    alternatives(root)
     (root / "etc/hostname").write_text("cordon-vm\n")
     for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home", "usr/share/doc"):
         (root / d).mkdir(parents=True, exist_ok=True)
