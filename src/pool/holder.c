@@ -138,6 +138,7 @@ static void end_all(struct pool_holder *h)
     fd_close(h->epoll);
     fd_close(h->signals);
     fd_close(h->meminfo);
+    fd_close(h->spare);
     fd_close(h->sock);
 }
 
@@ -159,7 +160,8 @@ static int prepare(struct pool_holder *h, struct err *err)
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
     h->signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
     h->meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    if (h->epoll < 0 || h->signals < 0 || h->meminfo < 0)
+    h->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (h->epoll < 0 || h->signals < 0 || h->meminfo < 0 || h->spare < 0)
         return err_sys(err, "epoll, signalfd, meminfo");
     int r = pool_holder_watch(h, h->sock, POOL_EVENT_ACCEPT, 0, err);
     if (r == 0)
@@ -180,7 +182,7 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     if (!h)
         return err_set(err, ERR_MEMORY, "no memory");
     h->start = start;
-    h->epoll = h->signals = h->meminfo = h->sock = -1;
+    h->epoll = h->signals = h->meminfo = h->sock = h->spare = -1;
     h->now = h->started_ns = h->asked_ns = clock_now_ns();
     h->idle_exit_ns = POOL_IDLE_EXIT_MS * CLOCK_NS_PER_MS;
     h->memory.budget = POOL_BUDGET;

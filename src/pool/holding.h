@@ -84,6 +84,7 @@ struct pool_held {
 struct pool_holder {
     const struct pool_holder_start *start;
     int epoll, sock, signals, meminfo;
+    int spare; /* a low number that is free for a moment when a peer is looked at */
     bool stopping;
     bool hidden;                        /* the socket is no longer where clients look for it */
     uint64_t socket_file;               /* its inode */

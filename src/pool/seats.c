@@ -38,6 +38,16 @@ static struct pool_seat *free_seat(struct pool_holder *h)
     return oldest;
 }
 
+/* The look takes a descriptor, which a holder at its limit does not have: one is kept for it. */
+static bool is_ours(struct pool_holder *h, int sock)
+{
+    pid_t peer = 0;
+    fd_close(h->spare);
+    bool good = pool_place_peer_is_us(sock, &peer) && pool_place_peer_is_outside(peer);
+    h->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return good;
+}
+
 void pool_seat_accept(struct pool_holder *h)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -45,8 +55,7 @@ void pool_seat_accept(struct pool_holder *h)
         struct err err = ERR_INIT;
         if (sock < 0)
             return;
-        pid_t peer = 0;
-        if (!pool_place_peer_is_us(sock, &peer) || !pool_place_peer_is_outside(peer)) {
+        if (!is_ours(h, sock)) {
             h->refused_peers++;
             continue;
         }

@@ -57,9 +57,13 @@ static void tell(void)
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-    (void)signal;
     (void)context;
     uintptr_t at = (uintptr_t)info->si_addr;
+    if (info->si_code <=
+        0) { /* somebody sent it: no instruction will fault again, so it is sent again */
+        (void)raise(signal);
+        return;
+    }
     if (guest && at >= lowest && at < highest)
         tell();
 }
