@@ -368,7 +368,8 @@ static int ask_to_fork(const struct branching *b, struct err *err)
                                                          : 0;
 }
 
-static int hold_clone(struct branching *b, struct err *err)
+/* *ret_refused: it was told that there will be no fork, and goes on. */
+static int hold_clone(struct branching *b, bool *ret_refused, struct err *err)
 {
     union sys_notice in = {0};
     for (;;) {
@@ -383,7 +384,7 @@ static int hold_clone(struct branching *b, struct err *err)
     if (r == 0)
         r = help(b, make_files, err);
     if (r < 0) {
-        (void)answer(b, in.notif.id, EBUSY, 0);
+        *ret_refused = answer(b, in.notif.id, EBUSY, 0) == 0;
         return r;
     }
     b->siblings = count_siblings(b);
@@ -547,12 +548,15 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                           .control = -1};
     bool cloned = false;
     int r = prepare(&b, &c, err);
+    bool untouched = r < 0;
     if (r == 0)
         r = ask_to_fork(&b, err);
     if (r == 0) {
-        r = hold_clone(&b, err);
+        r = hold_clone(&b, &untouched, err);
         cloned = r == 0;
     }
+    if (r < 0 && untouched && err_is_host(err))
+        err->code = r = ERR_STATE; /* we lack something, and it had no part in that: it goes on */
     bool failed = false;
     if (r == 0)
         r = hold_first(&b, &failed, err);

@@ -126,7 +126,7 @@ void jail_run_release(struct jail_run *run, int exit_code);
 /* Branches an idle session (no run has it, its worker waits on the channel): variables and files as they are.
  * Sends FORK on its channel, lets the one clone pass, gives the branch files, streams and channel of its own, and
  * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
- * files of the workspace, too many generations); the session goes on. ERR_MISSING: it did not
+ * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: it did not
  * play by the rules, and session and branch are dead. Sleeps, at most about a second. */
 ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                              struct err *err);

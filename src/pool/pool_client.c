@@ -296,6 +296,9 @@ int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
 {
     struct pool_request q = {.type = WIRE_SESSION_CALL, .yes = for_fork};
     int r = set_name(&q, name, err);
+    /* a session that is lent and does not arrive is over */
+    if (r == 0 && fd_spare(JAIL_CHILD_RIDE) < 0)
+        r = err_sys(err, "descriptors for the session");
     return r < 0 ? r : borrow(c, &q, 0, ret_child, ret, err);
 }
 

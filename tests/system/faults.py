@@ -346,7 +346,7 @@ for who in tapsys.users():
     undisturbed(who)
 for who in tapsys.users() if opt.only is None else ():
     if opt.match in f"{who}: many sessions":
-        crowd_in_holder(who, 96)
+        crowd_in_holder(who, 160)
     for command in commands[who] if opt.count is not None else ():
         if opt.match in f"{who}: {command.name}, each number of descriptors":
             every_limit(who, command)

@@ -178,6 +178,18 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
     return r;
 }
 
+int result_unjudged(const char *who, bool json, const struct err *err)
+{
+    struct flow_result result;
+    if (!err_is_host(err))
+        return result_usage(who, err);
+    flow_result_init(&result);
+    flow_result_refuse(&result, err);
+    tell_unjudged(who, json, &result);
+    flow_result_done(&result);
+    return EXIT_JAIL;
+}
+
 /* For a person who wonders why nothing happens. */
 static void tell_waiting(const struct gate_event *e)
 {

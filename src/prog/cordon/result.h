@@ -42,5 +42,6 @@ int result_usage(const char *who, const struct err *err);
  * asked for, and not the caller's mistake. */
 int result_failed(const char *who, bool json, const struct err *err);
 int result_refused(const char *who, bool json, const struct err *err);
+int result_unjudged(const char *who, bool json, const struct err *err); /* of `cordon check` */
 
 #endif

@@ -164,5 +164,5 @@ int check_python(const struct check_options *o)
     free(source.data);
     flow_house_close(&house);
     arena_done(&mem);
-    return r < 0 ? result_failed("cordon check", false, &err) : r;
+    return r < 0 ? result_unjudged("cordon check", o->json, &err) : r;
 }

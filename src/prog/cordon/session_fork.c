@@ -29,6 +29,7 @@ enum outcome {
     DECLINED, /* by the holder */
     REFUSED,  /* the session cannot be forked as it is, and goes on */
     ENDED,    /* it did not play by the rules, and is over */
+    LACKING,  /* descriptors or memory were used up; the session goes on */
     WRONG,    /* the request made no sense */
 };
 
@@ -77,7 +78,7 @@ static struct word fork_session(struct pool_client *holder, const char *from, co
     struct err err = ERR_INIT, later = ERR_INIT;
     int r = pool_client_call(holder, from, true, &child, &w.answer, &err);
     if (r < 0)
-        return failed(WRONG, &err);
+        return failed(err_is_host(&err) ? LACKING : WRONG, &err);
     if (w.answer.declined) {
         w.outcome = DECLINED;
         return w;
@@ -85,7 +86,7 @@ static struct word fork_session(struct pool_client *holder, const char *from, co
     r = jail_branch(&child, &branch, &err);
     bool alive = r == 0 || r == ERR_STATE;
     if (r < 0)
-        w = failed(alive ? REFUSED : ENDED, &err);
+        w = failed(!alive ? ENDED : err_is_host(&err) ? LACKING : REFUSED, &err);
     else if (client_is_there(pipe))
         w = hand_in(holder, name, &branch);
     jail_child_close(&branch); /* it is the holder's now, or nobody's */
@@ -142,6 +143,9 @@ static int tell(const struct session_house *h, const char *from, const struct wo
     case REFUSED:
         (void)session_declined(h, from, &no);
         return EXIT_BLOCKED;
+    case LACKING:
+        (void)session_declined(h, from, &no);
+        return EXIT_JAIL;
     case WRONG:
         err_set(&err, ERR_USAGE, "%s", w->text);
         return result_usage(h->who, &err);
