@@ -51,6 +51,7 @@ int flow_prepare(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
+    gate_client_uid(&f->ask.client, getuid()); /* also in the record of what is refused here */
     int r = flow_house_safe(req->house, s, err);
     if (r == 0)
         r = flow_bind(f, err);
@@ -71,6 +72,7 @@ int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct gate_refusal no = {0};
+    const struct gate_client client = f->ask.client;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,
@@ -88,7 +90,7 @@ int flow_admit(struct flow *f, struct err *err)
         f->ask.code = f->arguments.data;
         f->ask.code_len = f->arguments.len;
     }
-    gate_client_uid(&f->ask.client, getuid());
+    f->ask.client = client;
     int r = gate_admit(req->house->gate, &f->ask, &f->ticket, &no, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
@@ -249,14 +251,15 @@ int flow_settle(struct flow *f, struct err *err)
     struct flow_result *r = f->result;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
-    if (f->failed < 0 && f->failed != ERR_USAGE && r->status == FLOW_OK)
+    if (f->failed < 0 && r->status == FLOW_OK)
         flow_result_refuse(r, err);
     facts(f, &now);
     outcome(f, text, lines, &end);
     now.outcome = &end;
-    int e = f->failed == ERR_USAGE && !f->begun.open ? 0
-            : f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
-                            : audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why);
+    int e = f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
+            : gate_refusal_alone(f->req->house->gate, &f->ask.client)
+                ? audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why)
+                : 0; /* counted */
     r->recorded = e == 0;
     if (f->ticket)
         gate_abandon(f->ticket);

@@ -34,6 +34,7 @@ static void gate_happened(void *ctx, const struct gate_event *e)
         enum gate_event_kind event;
         enum audit_kind kind;
     } table[] = {
+        {GATE_EVENT_REFUSALS, AUDIT_REFUSAL},
         {GATE_EVENT_BREAKER_OPEN, AUDIT_BREAKER},
         {GATE_EVENT_BREAKER_HALF_OPEN, AUDIT_BREAKER},
         {GATE_EVENT_BREAKER_CLOSE, AUDIT_BREAKER},

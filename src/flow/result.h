@@ -93,7 +93,7 @@ void flow_result_violation(struct flow_result *r, const struct flow_violation *v
 void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
                          const struct jail_limits *limits);
 
-/* It never ran: the jail could not be built. */
+/* It never ran: the jail could not be built, or (UsageError) what was asked for is not there. */
 void flow_result_refuse(struct flow_result *r, const struct err *why);
 
 /* Sets the status and what is said about it, in one place. TYPE: the class name of the seeds. */
