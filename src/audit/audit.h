@@ -38,8 +38,11 @@ struct audit_config {
     unsigned duplicates;       /* 2: so many runs of one code hash alert */
     unsigned max_violations;   /* 3: more in one execution alert at once */
 
-    /* Where alerts go besides the log: a JSON line appended to the file; the same line as the input of the
-     * command (argv, no shell, absolute path, 30 s to live). NULL, 0: nowhere else. */
+    /* Where alerts go besides the log: to whoever sits there, and the system's log (default: to neither, the policy
+     * says both); a JSON line appended to the file; the same line as the input of the command (argv, no shell,
+     * absolute path, 30 s to live). NULL, 0: nowhere else. */
+    void (*announce)(const char *alert);
+    bool alert_stderr, alert_syslog; /* alert_stderr: by announce, where there is one */
     const char *alert_file;
     const char *const *alert_command;
     size_t nalert_command; /* words */

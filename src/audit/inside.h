@@ -259,6 +259,7 @@ struct audit {
     sigset_t signals;
     const char *alerts[AUDIT_ALERTS_MAX];
     char alert_texts[AUDIT_ALERTS_MAX][160];
+    bool alert_quiet[AUDIT_ALERTS_MAX]; /* not for standard error */
     size_t nalerts;
 };
 

@@ -184,6 +184,7 @@ static int open_audit(struct flow_house *h, struct err *err)
     struct audit_config c;
     audit_config_init(&c);
     audit_config_apply(&c, h->policy);
+    c.announce = h->announce;
     if (h->brief)
         c.lock_ms = LIMIT_LOCK_BRIEF_MS;
     h->nsecrets =

@@ -3,6 +3,7 @@
 children, passwords in command lines, what a terminal shows of words that others wrote."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -207,7 +208,80 @@ def list_of_runs(who):
     s.close()
 
 
+LISTENER = """
+import ctypes, json, os, socket, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x20000) == 0 and libc.mount(None, b"/", None, ctypes.c_ulong(0x44000), None) == 0
+nodes = {n: os.stat("/dev/" + n) for n in ("null", "zero", "full", "random", "urandom", "tty")}
+assert libc.mount(b"none", b"/dev", b"tmpfs", ctypes.c_ulong(0), b"mode=755") == 0
+for name, st in nodes.items():
+    os.mknod("/dev/" + name, st.st_mode, st.st_rdev)
+    os.chmod("/dev/" + name, 0o666)
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind("/dev/log")
+os.chmod("/dev/log", 0o666)
+log.setblocking(False)
+r = subprocess.run(json.loads(sys.argv[1]), stdin=subprocess.DEVNULL, capture_output=True)
+told = []
+try:
+    while True:
+        told.append(log.recv(4096).decode())
+except BlockingIOError:
+    pass
+print(json.dumps({"told": told, "err": r.stderr.decode(), "out": r.stdout.decode()}))
+"""
+
+
+def alerts(who):
+    """An alert reaches a person without any setting: who sits there, and who reads the system's log."""
+    if os.geteuid() != 0:
+        return tap.skip("alerts reach the system's log", "/dev/log of a test needs root")
+    s = State(who)
+
+    mounts = "import ctypes\nfor i in range(9):\n ctypes.CDLL(None).mount(b'a', b'/%d' % i, b'tmpfs', 0, None)\nprint('x')"
+
+    def twice(*options):
+        command = programs.command(["exec", *options, "--", "/usr/bin/python3", "-I", "-S", "-c", mounts], who)
+        for _ in range(2):
+            out = subprocess.run([sys.executable, "-c", LISTENER, json.dumps(command)], env=clean_env(s.env, who), cwd="/",
+                                 capture_output=True, text=True)
+        return json.loads(out.stdout) if out.returncode == 0 else {"told": [], "err": out.stderr, "out": ""}
+    r = twice()
+    tap.ok("alert: Excessive violations: 9" in r["err"] and r["out"] == "x\n",
+           f"{who}: an alert is a line on standard error of the run, and the output is as it was", r)
+    tap.ok(all(any("cordon[" in m and word in m for m in r["told"]) for word in ("Excessive violations: 9", "Duplicate code")),
+           f"{who}: each alert is a message to the system's log", r)
+    tap.ok("Duplicate" not in r["err"], f"{who}: who starts a program again is not told so", r)
+    s.close()
+    s = State(who)
+    r = twice("--policy", s.policy("audit: {alert_to: []}\n"))
+    tap.ok(r["told"] == [] and "alert" not in r["err"] and r["out"] == "x\n", f"{who}: audit.alert_to turns both off", r)
+    tap.ok([e for e in s.audit() if e["kind"] == "alert"], f"{who}: the alert is on record all the same")
+    s.close()
+
+
+def judges(who):
+    s = State(who)
+    url = s.policy("arena:\n  enabled: true\n  judges:\n    - {name: far, url: 'https://models.internal/v1', model: m}\n")
+    r = s.run("policy", "check", url)
+    tap.ok(r.code != 0 and "judge far" in r.out + r.err and "command" in r.out + r.err,
+           f"{who}: policy check refuses a judge by URL by its name", r.out, r.err)
+    r = s.run("exec", "--policy", url, "--", "/bin/true")
+    tap.ok(r.code == 2 and "judge far" in r.err, f"{who}: a run with such a policy is refused with the same words", r.story())
+    command = s.policy("arena:\n  enabled: true\n  judges:\n    - {name: a, command: [/bin/true]}\n    - {name: b, command: [/bin/true]}\n")
+    tap.eq(s.run("policy", "check", command).code, 0, f"{who}: judges that are programs pass policy check")
+    for name in ("production", "max-safety"):
+        shipped = s.policy((pathlib.Path(sys.argv[2]) / f"policies/{name}.yaml").read_text())
+        r = s.run("run", "--json", "--no-wait", "--policy", shipped, "-", text="print(1)\n")
+        hint = (r["violations"] or [{}])[0].get("hint", "")
+        tap.ok(r["status"] == "denied" and "arena.judges is missing" in r["reason"] and "command:" in hint,
+               f"{who}: {name} says what is missing when it denies", r.story())
+    s.close()
+
+
 for who in users():
+    alerts(who)
+    judges(who)
     never_ran(who)
     breaker_of_the_tool(who)
     never_retried(who)

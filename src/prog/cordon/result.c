@@ -132,6 +132,13 @@ static void tell_waiting(const struct gate_event *e)
     result_complain("cordon", line);
 }
 
+static void tell_alert(const char *alert)
+{
+    char line[400];
+    snprintf(line, sizeof line, "alert: %.300s; cordon audit anomalies tells more", alert);
+    result_complain("cordon", line);
+}
+
 int result_staff(struct flow_house *house, bool json, struct err *err)
 {
     char approvals[4096];
@@ -139,6 +146,7 @@ int result_staff(struct flow_house *house, bool json, struct err *err)
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
     if (!json)
         house->notice = tell_waiting;
+    house->announce = tell_alert;
     return flow_house_staff(house, found ? approvals : NULL, err);
 }
 
