@@ -106,7 +106,9 @@ struct audit_facts {
     const char *execution_id;
     const char *client_id; /* never what the client says of itself */
     const char *tool;      /* run, exec, session, or the tool that guest code called */
-    const char *worker_id, *session, *language, *profile;
+    const char *worker_id; /* the process that ran the code, as the host counts it: pid:N */
+    const char *role;      /* of the worker: explore, analyze, execute, or one of the policy's */
+    const char *session, *language, *profile;
     const char *code; /* hashed, never written */
     size_t code_len;
     const char *code_hash; /* 64 hex digits, if CODE was hashed already; code_len is its size */
@@ -151,7 +153,7 @@ struct audit_ticket {
     int slot;
     uint64_t seq, begun_ms, code_size;
     char execution_id[AUDIT_ID_MAX], client_id[128], tool[64], worker_id[64], session[64],
-        language[32], profile[32], code_hash[65];
+        language[32], profile[32], role[64], code_hash[65];
 };
 
 /* Written and durable when it returns 0; otherwise the run must not run. */

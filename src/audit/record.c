@@ -209,6 +209,7 @@ static void write_body(struct sheet *s, enum audit_kind kind, const struct audit
     label(s, "session", f->session);
     label(s, "language", f->language);
     label(s, "profile", f->profile);
+    label(s, "role", f->role);
     violations(s, o);
     steps(s, o);
     arguments(s, f);
@@ -279,6 +280,7 @@ int audit_body_late(struct buf *out, const char *line, size_t len, uint64_t begi
     copied(&s, "session", line, len);
     copied(&s, "language", line, len);
     copied(&s, "profile", line, len);
+    copied(&s, "role", line, len);
     jsonw_open(&s.j, "security_violations", '[');
     jsonw_close(&s.j, ']');
     jsonw_int(&s.j, "violations_total", (int64_t)late->violations);

@@ -128,6 +128,52 @@ int flow_decide(struct flow *f, struct err *err)
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
 
+static void facts(const struct flow *f, struct audit_facts *ret)
+{
+    const struct flow_request *req = f->req;
+    *ret = (struct audit_facts){.execution_id = f->result->id,
+                                .client_id = f->ask.client.id,
+                                .tool = flow_tool_name(f),
+                                .session = f->result->session[0] ? f->result->session : NULL,
+                                .language = req->kind == FLOW_EXEC ? NULL : "python",
+                                .profile = req->profile ? req->profile->name : NULL,
+                                .role = req->role ? req->role : req->house->policy->run.role,
+                                .worker_id = f->worker_id[0] ? f->worker_id : NULL,
+                                .code = f->ask.code,
+                                .code_len = f->ask.code_len,
+                                .args = f->args,
+                                .nargs = f->nargs};
+}
+
+/* Every call is a record of its own, also one that was denied. */
+static int record_call(const struct flow *f, const char *tool, const char *args, size_t len,
+                       const char *status, const char *reason, uint64_t wall_us, struct err *err)
+{
+    struct audit_facts call;
+    const struct audit_outcome end = {.status = status, .reason = reason, .wall_us = wall_us};
+    const struct audit_arg said = {
+        .name = "arguments", .kind = AUDIT_ARG_TEXT, .text = len ? args : "", .len = len};
+    facts(f, &call);
+    call.tool = tool;
+    call.code = NULL;
+    call.code_len = 0;
+    call.args = &said;
+    call.nargs = 1;
+    call.outcome = &end;
+    return f->req->house->audit ? audit_event(f->req->house->audit, AUDIT_TOOL, &call, err) : 0;
+}
+
+/* What a call did is on record, or the program does not get its answer. */
+static bool unrecorded(struct buf *answer, const struct err *err)
+{
+    struct jsonw j = {.out = answer};
+    char text[300];
+    snprintf(text, sizeof text, "the call could not be recorded: %.240s", err->msg);
+    buf_reset(answer);
+    jsonw_string(&j, NULL, text);
+    return false;
+}
+
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer)
 {
@@ -150,30 +196,20 @@ bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t
             snprintf(no.reason, sizeof no.reason, "%s", err.msg);
         struct jsonw j = {.out = answer}; /* the guest reads why */
         note_refusal(f, &no);
+        if (record_call(f, tool->name, args, len, "denied", no.reason, 0, &err) < 0)
+            return unrecorded(answer, &err);
         jsonw_string(&j, NULL, no.reason);
         return false;
     }
     gate_plan_start(plan, tool->name);
+    uint64_t began = clock_now_ns();
     bool ok = tool->call(args, len, answer);
     gate_release(plan, &(struct gate_outcome){.status = ok ? "ok" : "error",
                                               .type = ok ? NULL : "ToolError",
                                               .message = answer->data});
-    return ok;
-}
-
-static void facts(const struct flow *f, struct audit_facts *ret)
-{
-    const struct flow_request *req = f->req;
-    *ret = (struct audit_facts){.execution_id = f->result->id,
-                                .client_id = f->ask.client.id,
-                                .tool = flow_tool_name(f),
-                                .session = f->result->session[0] ? f->result->session : NULL,
-                                .language = req->kind == FLOW_EXEC ? NULL : "python",
-                                .profile = req->profile ? req->profile->name : NULL,
-                                .code = f->ask.code,
-                                .code_len = f->ask.code_len,
-                                .args = f->args,
-                                .nargs = f->nargs};
+    r = record_call(f, tool->name, args, len, ok ? "ok" : "error", NULL,
+                    (clock_now_ns() - began) / 1000, &err);
+    return r == 0 ? ok : unrecorded(answer, &err);
 }
 
 int flow_record(struct flow *f, struct err *err)

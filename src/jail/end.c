@@ -126,6 +126,11 @@ void jail_run_force(struct jail_run *run, enum jail_end why)
     run->ended = true;
 }
 
+pid_t jail_run_guest(const struct jail_run *run)
+{
+    return run->guest > 0 ? run->guest : 0;
+}
+
 void jail_run_stop(struct jail_run *run)
 {
     jail_run_force(run, JAIL_END_STOPPED);

@@ -279,7 +279,66 @@ def judges(who):
     s.close()
 
 
+def every_call(who):
+    """Tool calls and the life of sessions are records; so are the worker and its role."""
+    s = State(who)
+    r = s.run("run", "--json", "--profile", "standard", "--tool", "echo", "-", text="echo(1)\necho('hunter2')\n")
+    calls = [e for e in s.audit() if e["kind"] == "tool"]
+    tap.ok(r["status"] == "ok" and [e["tool"] for e in calls] == ["echo"] * 2 and all(e["success"] and e["execution_id"] == r["id"] for e in calls)
+           and "hunter2" in json.dumps(calls[-1]["args"]), f"{who}: each call of a host function is a record", r.story(), calls)
+    end = s.audit()[-1]
+    tap.ok(end.get("role") == "execute" and (end["workerId"] or "").startswith("pid:") and {e["workerId"] for e in calls} == {end["workerId"]},
+           f"{who}: records of a run have its worker and its role", end)
+    denied = s.run("run", "--json", "--profile", "standard", "--tool", "echo", "--policy", s.policy("tools: {echo: {risk: critical}}\n"), "-",
+                   text="try:\n    echo(1)\nexcept RuntimeError: pass\n")
+    last = ([e for e in s.audit() if e["kind"] == "tool"] or [{"status": None, "success": None}])[-1]
+    tap.ok(denied["status"] == "ok" and last["status"] == "denied" and not last["success"], f"{who}: a call that was denied is a record too", last)
+    if not (programs.bin / "cordon-holder").exists():
+        return tap.skip(f"{who}: records of sessions", "this build has no holder")
+    made = s.run("session", "new", "one", "--profile", "standard")
+    forked = s.run("session", "fork", "one", "two")
+    ended = s.run("session", "run", "two", "-", text="import os\nos._exit(3)\n")
+    closed = s.run("session", "close", "one")
+    notes = [(e["args"].get("event"), e["session"]) for e in s.audit() if e["kind"] == "session"]
+    tap.eq(notes, [("opened", "one"), ("forked", "two"), ("ended", "two"), ("closed", "one")],
+           f"{who}: the start, fork and end of sessions are records", made.err, forked.err, ended.err, closed.err)
+    s.run("pool", "stop", "--force")
+    s.close()
+
+
+def doctor(who):
+    s = State(who)
+    tap.eq(s.run("doctor").code, 0, f"{who}: doctor is content where a program runs")
+    listed = s.run("doctor", "--checklist").out
+    tap.ok("[x] policy, state folder" in listed and "[ ] people are asked" in listed, f"{who}: its checklist ticks what it saw", listed)
+    config = s.home / "config/cordon"
+    config.mkdir(parents=True)
+    (config / "policy.yaml").write_text("approval: {mode: HITL}\n")
+    for p in (config.parent, config, config / "policy.yaml"):
+        s.own(p)
+    os.chmod(config / "policy.yaml", 0o600)
+    env = {**s.env, "XDG_CONFIG_HOME": str(config.parent)}
+    listed = tapsys.cordon(programs, ["doctor", "--checklist"], who, env=env).out
+    tap.ok("[x] people are asked" in listed, f"{who}: another policy gives another list", listed)
+    (config / "policy.yaml").write_text("approval: {mode: NOBODY}\n")
+    for args in (["doctor"], ["doctor", "--json"]):
+        r = tapsys.cordon(programs, args, who, env=env)
+        run = tapsys.cordon(programs, ["exec", "--", "/bin/true"], who, env=env)
+        tap.ok(run.code != 0 and r.code == 5 and "NOBODY" in r.out, f"{who}: {' '.join(args)} fails where the policy is broken", r.story())
+    blocked = s.home / "file"
+    blocked.write_text("no folder")
+    for where in (blocked, blocked / "below"):
+        env = {**s.env, "CORDON_STATE": str(where)}
+        r = tapsys.cordon(programs, ["doctor", "--json"], who, env=env)
+        run = tapsys.cordon(programs, ["exec", "--", "/bin/true"], who, env=env)
+        tap.ok(run.code != 0 and r.code == 5 and r["ok"] is False and r["part"] == "state",
+               f"{who}: doctor fails where the state folder cannot be used", r.story(), run.story())
+    s.close()
+
+
 for who in users():
+    every_call(who)
+    doctor(who)
     alerts(who)
     judges(who)
     never_ran(who)
