@@ -266,6 +266,9 @@ static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint6
                                .violations = !o                    ? 0
                                              : o->violations_total ? o->violations_total
                                                                    : o->nviolations};
+    if (o)
+        s->violations -=
+            o->violations_harmless < s->violations ? o->violations_harmless : s->violations;
 }
 
 static void park(struct audit *a, const struct audit_ticket *t, const struct audit_outcome *o)

@@ -98,6 +98,7 @@ struct audit_outcome {
     const char *const *violations; /* one line each */
     size_t nviolations;
     uint64_t violations_total;      /* where more were counted than kept; 0: nviolations */
+    uint64_t violations_harmless;   /* of these: no reason for an alert */
     const struct audit_span *steps; /* in their order; the last of those that may end it, did */
     size_t nsteps;
 };

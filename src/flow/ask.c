@@ -249,6 +249,14 @@ static size_t quote_violations(const struct flow_result *r, char text[LINES][420
     return n;
 }
 
+static uint64_t harmless(const struct flow_result *r)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->violation_count; i++)
+        n += r->violations[i].end == FLOW_WAS_HARMLESS ? r->violations[i].times : 0;
+    return n;
+}
+
 static void outcome(const struct flow *f, char text[LINES][420], const char **lines,
                     struct audit_outcome *ret)
 {
@@ -271,6 +279,7 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
         .violations = lines,
         .nviolations = n,
         .violations_total = r->violations_total,
+        .violations_harmless = harmless(r),
         .steps = r->steps,
         .nsteps = r->nsteps,
     };

@@ -534,6 +534,7 @@ int flow_execute(struct flow *f, struct err *err)
     f->result->host_calls = f->worker.calls;
     f->result->alive = f->req->kind == FLOW_CELL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
+    flow_result_ends(f->result, f->req->profile);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
     (void)say_who_stopped(f);

@@ -64,10 +64,13 @@ void result_print_text(const struct flow_result *r)
     char line[1024], place[32] = "";
     for (size_t i = 0; i < r->violation_count; i++) {
         const struct flow_violation *v = &r->violations[i];
+        if (v->end == FLOW_WAS_HARMLESS)
+            continue;
         if (v->line)
             snprintf(place, sizeof place, "line %u: ", v->line);
-        snprintf(line, sizeof line, "denied (%s): %s%s%s%s%s", v->layer, v->line ? place : "",
-                 v->detail, v->times > 1 ? " and again" : "", v->hint[0] ? "; " : "", v->hint);
+        snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s", flow_violation_end_name(v->end),
+                 v->layer, v->line ? place : "", v->detail, v->times > 1 ? " and again" : "",
+                 v->hint[0] ? "; " : "", v->hint);
         result_complain("cordon", line);
     }
     bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- layers ---- */
@@ -241,4 +242,29 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
         return false;
     tell(&o, out, size);
     return true;
+}
+
+/* ---- what libraries do when they start ---- */
+
+static bool is_text(PyObject *o, const char *text)
+{
+    return o && PyUnicode_CheckExact(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
+}
+
+bool hook_asks_processor(const char *event, PyObject *args)
+{
+    if (strcmp(event, "subprocess.Popen") != 0 || PyTuple_GET_SIZE(args) < 2 ||
+        !is_text(PyTuple_GET_ITEM(args, 0), "uname"))
+        return false;
+    PyObject *words = PyTuple_GET_ITEM(args, 1);
+    return PyList_CheckExact(words) && PyList_GET_SIZE(words) == 2 &&
+           is_text(PyList_GET_ITEM(words, 0), "uname") && is_text(PyList_GET_ITEM(words, 1), "-p");
+}
+
+bool hook_socket_is_local(const char *event, PyObject *args)
+{
+    if (strcmp(event, "socket.__new__") != 0 || PyTuple_GET_SIZE(args) < 2)
+        return false;
+    PyObject *family = PyTuple_GET_ITEM(args, 1);
+    return PyLong_CheckExact(family) && PyLong_AsLong(family) == AF_UNIX;
 }
