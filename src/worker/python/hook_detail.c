@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -235,8 +236,18 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
                                          "/sys/devices",
                                          "/etc/matplotlibrc",
                                          NULL};
+    /* there is one in the jail; who asks for it by name wants the host's */
+    static const char *const accounts[] = {"/etc/passwd", "/etc/group", NULL};
     struct opening o = opening_of(args);
-    if (!o.path[0] || lies_in(o.path, own) || access(o.path, o.writes ? W_OK : R_OK) == 0)
+    char real[PATH_MAX];
+    if (!o.path[0])
+        return false;
+    if (lies_in(o.path, own)) { /* unless a link leads out of it */
+        if (!realpath(o.path, real) || lies_in(real, own))
+            return false;
+        memcpy(o.path, real, sizeof real);
+    }
+    if (access(o.path, o.writes ? W_OK : R_OK) == 0 && !lies_in(o.path, accounts))
         return false;
     if (!o.writes && lies_in(o.path, probed) && PyEval_GetGlobals() != guard.globals)
         return false;
