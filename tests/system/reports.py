@@ -336,7 +336,42 @@ def doctor(who):
     s.close()
 
 
+def paths(value, above=""):
+    """The names of all members, as the table writes them: a list stands for its elements."""
+    if isinstance(value, list):
+        return {p for v in value for p in paths(v, above)}
+    if isinstance(value, dict) and not above.endswith(("args", "steps")):
+        return {p for k, v in value.items() for p in paths(v, f"{above}.{k}" if above else k)}
+    return {above}
+
+
+def trust_table(who):
+    """Each field that there is has a row in docs/trust.md, which says whose word it is."""
+    text = (pathlib.Path(sys.argv[2]) / "docs/trust.md").read_text()
+    sections = {part.splitlines()[0]: {name for line in part.splitlines() if line.startswith("| `")
+                                       for name in line.split("|")[1].replace("`", "").replace(" ", "").split(",")}
+                for part in text.split("\n## ")[1:]}
+    s = State(who)
+    runs = [s.run("run", "--json", "--profile", "open", "-", text="import ctypes\nopen('f', 'w').write('x')\nctypes.CDLL(None).mount(0, 0, 0, 0, 0)\nraise ValueError(1)\n"),
+            s.run("run", "--json", "-", text="import os\n"), s.run("exec", "--json", "--role", "explore", "--", "/bin/true"),
+            s.run("exec", "--json", "--", "/bin/echo", "x")]
+    fields = set().union(*(paths(r.json or {}) for r in runs)) - {"violations", "files", "error"}
+    lacking = fields - sections["The result"]
+    tap.ok(len(fields) > 30 and not lacking, f"{who}: each field of a result has its row in trust.md", lacking)
+    fields = set().union(*(paths(e) for e in s.audit()))
+    lacking = fields - sections["A record of the audit"]
+    tap.ok(len(fields) > 30 and not lacking, f"{who}: each field of a record has its row in trust.md", lacking)
+    if (programs.bin / "cordon-approvals").exists():
+        s.run("run", "--policy", s.policy("approval: {mode: HITL}\n"), "--no-wait", "-", text="print(1)\n")
+        asked = s.run("approve", "list", "--json").json or [{}]
+        fields = paths(s.run("approve", "show", asked[0].get("id", "none"), "--json").json or {})
+        lacking = fields - sections["An approval"]
+        tap.ok(len(fields) > 10 and not lacking, f"{who}: each field of an approval has its row in trust.md", lacking)
+    s.close()
+
+
 for who in users():
+    trust_table(who)
     every_call(who)
     doctor(who)
     alerts(who)
