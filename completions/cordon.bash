@@ -101,7 +101,7 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$policy" -- "$cur") $(compgen -f -- "$cur"))
         ;;
-    escalate--category) COMPREPLY=($(compgen -W 'CODE LOGIC FORMAT SCHEMA TIMEOUT EARLY_ABORT HOST' -- "$cur")) ;;
+    escalate--category) COMPREPLY=($(compgen -W 'CODE LOGIC FORMAT SCHEMA TIMEOUT EARLY_ABORT HOST REFUSAL' -- "$cur")) ;;
     escalate--tier) COMPREPLY=($(compgen -W 'worker coder architect ingest' -- "$cur")) ;;
     approve--why | stop--why | stop--patience | resume--why | escalate--attempt | escalate--retries) ;;
     approveshow | approveyes | approveno)

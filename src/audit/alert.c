@@ -2,7 +2,9 @@
  * descriptor of ours, no environment but a PATH, and a time to live; nobody waits for it. What it could
  * not be told is a record too.
  *
- * Waits: write in to_file; the alert file: opened non-blocking; at once; a record says that it was not
+ * Waits: sendto in to_syslog; the system's log: a socket that does not wait; at once; a record says that it was
+ *          not delivered
+ *        write in to_file; the alert file: opened non-blocking; at once; a record says that it was not
  *          delivered
  *        fdatasync in to_file; the disk; none (the kernel's own); holds no lock
  *        write in become; a pipe that has room; at once; the command did not start
@@ -20,12 +22,38 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COMMAND_SECONDS 30
 #define WORDS_MAX       64
+
+/* One datagram, as syslog(3) would send it, but without waiting. A machine without a system log has nobody there
+ * to tell. */
+static int to_syslog(const struct audit_sample *s, const char *text, struct err *err)
+{
+    static const struct sockaddr_un log = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    char when[32] = "", line[512];
+    time_t now = (time_t)(s->ms / 1000);
+    struct tm tm;
+    if (localtime_r(&now, &tm))
+        strftime(when, sizeof when, "%b %e %T ", &tm);
+    int n = snprintf(line, sizeof line, "<%d>%scordon[%d]: alert: %s (client %.100s)",
+                     LOG_AUTHPRIV | LOG_WARNING, when, (int)getpid(), text,
+                     s->client ? s->client : "unknown");
+    FD_AUTO fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "socket");
+    size_t len = n < (int)sizeof line ? (size_t)n : sizeof line - 1;
+    if (sendto(fd, line, len, MSG_NOSIGNAL, (const struct sockaddr *)&log, sizeof log) < 0)
+        return errno == ENOENT || errno == ECONNREFUSED ? 0 : err_sys(err, "write to /dev/log");
+    return 0;
+}
 
 static int to_file(const char *path, const struct buf *line, struct err *err)
 {
@@ -122,8 +150,9 @@ static int record(struct audit *a, const struct audit_sample *s, const char *sta
     return r == 0 && a->config.sync == AUDIT_SYNC_ON ? audit_sync_to(a, a->last_seq, err) : r;
 }
 
-static void tell(struct audit *a, const struct audit_sample *s, const char *text)
+static void tell(struct audit *a, const struct audit_sample *s, size_t which)
 {
+    const char *text = a->alerts[which];
     struct err why = ERR_INIT, err = ERR_INIT;
     struct buf line;
     int r = record(a, s, "alert", text, &why);
@@ -137,6 +166,10 @@ static void tell(struct audit *a, const struct audit_sample *s, const char *text
     jsonw_int(&j, "seq", r == 0 ? (int64_t)a->last_seq : 0);
     jsonw_close(&j, '}');
     r = j.bad < 0 ? j.bad : buf_str(&line, "\n");
+    if (a->config.alert_stderr && a->config.announce && !a->alert_quiet[which])
+        a->config.announce(text);
+    if (r == 0 && a->config.alert_syslog && to_syslog(s, text, &why) < 0)
+        r = record(a, s, "error", why.msg, &err);
     if (r == 0 && a->config.alert_file && to_file(a->config.alert_file, &line, &why) < 0)
         r = record(a, s, "error", why.msg, &err);
     if (r == 0 && a->config.nalert_command && to_command(&a->config, &line, &why) < 0 &&
@@ -148,5 +181,5 @@ static void tell(struct audit *a, const struct audit_sample *s, const char *text
 void audit_alert_raise(struct audit *a, const struct audit_sample *s, size_t from)
 {
     for (size_t i = from; i < a->nalerts; i++)
-        tell(a, s, a->alerts[i]);
+        tell(a, s, i);
 }

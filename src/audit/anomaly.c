@@ -67,8 +67,10 @@ static struct client *find(struct client *all, uint64_t key)
     return oldest;
 }
 
-static void alert(struct audit *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void alert(struct audit *a, const char *fmt, ...)
+/* QUIET: no news to whoever sits there. */
+static void alert(struct audit *a, bool quiet, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void alert(struct audit *a, bool quiet, const char *fmt, ...)
 {
     va_list ap;
     if (a->nalerts == AUDIT_ALERTS_MAX)
@@ -77,6 +79,7 @@ static void alert(struct audit *a, const char *fmt, ...)
     vsnprintf(a->alert_texts[a->nalerts], sizeof a->alert_texts[0], fmt, ap);
     va_end(ap);
     a->alerts[a->nalerts] = a->alert_texts[a->nalerts];
+    a->alert_quiet[a->nalerts] = quiet;
     a->nalerts++;
 }
 
@@ -110,16 +113,17 @@ static void judge(struct audit *a, struct client *c, const struct tally *t,
     /* once when the line is crossed, then whenever there are twice as many */
     if (s->blocked && k->max_failures && failures > k->max_failures &&
         failures >= 2 * (uint64_t)c->alerted) {
-        alert(a, "Excessive validation failures: %llu", (unsigned long long)failures);
+        alert(a, false, "Excessive validation failures: %llu", (unsigned long long)failures);
         c->alerted = (uint32_t)failures;
     }
     if (s->ran && k->long_factor && t->ran && t->ran + 1 >= k->long_min_records &&
         wall_ms >= k->long_floor_ms && wall_ms * t->ran > k->long_factor * t->sum_ms)
-        alert(a, "Unusually long execution: %.64s", id);
+        alert(a, false, "Unusually long execution: %.64s", id);
     if (s->code_hash && k->duplicates && t->same + 1 == k->duplicates)
-        alert(a, "Duplicate code executions detected");
+        alert(a, true, "Duplicate code executions detected");
     if (k->max_violations && s->violations > k->max_violations)
-        alert(a, "Excessive violations: %llu in %.64s", (unsigned long long)s->violations, id);
+        alert(a, false, "Excessive violations: %llu in %.64s", (unsigned long long)s->violations,
+              id);
 }
 
 void audit_window_feed(struct audit *a, const struct audit_sample *s)

@@ -230,6 +230,7 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
     copy(ret->session, sizeof ret->session, f->session);
     copy(ret->language, sizeof ret->language, f->language);
     copy(ret->profile, sizeof ret->profile, f->profile);
+    copy(ret->role, sizeof ret->role, f->role);
     copy(ret->code_hash, sizeof ret->code_hash, facts.code_hash);
     ret->code_size = f->code_len;
     ret->open = true;
@@ -265,6 +266,9 @@ static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint6
                                .violations = !o                    ? 0
                                              : o->violations_total ? o->violations_total
                                                                    : o->nviolations};
+    if (o)
+        s->violations -=
+            o->violations_harmless < s->violations ? o->violations_harmless : s->violations;
 }
 
 static void park(struct audit *a, const struct audit_ticket *t, const struct audit_outcome *o)
@@ -298,6 +302,7 @@ int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_fa
                                       .session = given(t->session),
                                       .language = given(t->language),
                                       .profile = given(t->profile),
+                                      .role = given(t->role),
                                       .code_hash = given(t->code_hash),
                                       .code_len = t->code_size,
                                       .args = f->args,

@@ -38,8 +38,11 @@ struct audit_config {
     unsigned duplicates;       /* 2: so many runs of one code hash alert */
     unsigned max_violations;   /* 3: more in one execution alert at once */
 
-    /* Where alerts go besides the log: a JSON line appended to the file; the same line as the input of the
-     * command (argv, no shell, absolute path, 30 s to live). NULL, 0: nowhere else. */
+    /* Where alerts go besides the log: to whoever sits there, and the system's log (default: to neither, the policy
+     * says both); a JSON line appended to the file; the same line as the input of the command (argv, no shell,
+     * absolute path, 30 s to live). NULL, 0: nowhere else. */
+    void (*announce)(const char *alert);
+    bool alert_stderr, alert_syslog; /* alert_stderr: by announce, where there is one */
     const char *alert_file;
     const char *const *alert_command;
     size_t nalert_command; /* words */
@@ -95,6 +98,7 @@ struct audit_outcome {
     const char *const *violations; /* one line each */
     size_t nviolations;
     uint64_t violations_total;      /* where more were counted than kept; 0: nviolations */
+    uint64_t violations_harmless;   /* of these: no reason for an alert */
     const struct audit_span *steps; /* in their order; the last of those that may end it, did */
     size_t nsteps;
 };
@@ -103,7 +107,9 @@ struct audit_facts {
     const char *execution_id;
     const char *client_id; /* never what the client says of itself */
     const char *tool;      /* run, exec, session, or the tool that guest code called */
-    const char *worker_id, *session, *language, *profile;
+    const char *worker_id; /* the process that ran the code, as the host counts it: pid:N */
+    const char *role;      /* of the worker: explore, analyze, execute, or one of the policy's */
+    const char *session, *language, *profile;
     const char *code; /* hashed, never written */
     size_t code_len;
     const char *code_hash; /* 64 hex digits, if CODE was hashed already; code_len is its size */
@@ -148,7 +154,7 @@ struct audit_ticket {
     int slot;
     uint64_t seq, begun_ms, code_size;
     char execution_id[AUDIT_ID_MAX], client_id[128], tool[64], worker_id[64], session[64],
-        language[32], profile[32], code_hash[65];
+        language[32], profile[32], role[64], code_hash[65];
 };
 
 /* Written and durable when it returns 0; otherwise the run must not run. */

@@ -5,6 +5,8 @@
 #include "base/limits.h"
 #include "policy/policy.h"
 
+#include <string.h>
+
 void audit_config_init(struct audit_config *c)
 {
     *c = (struct audit_config){
@@ -26,6 +28,14 @@ static unsigned narrow(uint64_t n)
     return n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
 }
 
+static bool has(const struct policy_words *w, const char *word)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (strcmp(w->items[i], word) == 0)
+            return true;
+    return false;
+}
+
 void audit_config_apply(struct audit_config *c, const struct policy *p)
 {
     c->sync = p->audit.sync == POLICY_SYNC_OFF     ? AUDIT_SYNC_OFF
@@ -39,6 +49,8 @@ void audit_config_apply(struct audit_config *c, const struct policy *p)
     c->long_floor_ms = p->audit.slow_floor_ms;
     c->duplicates = narrow(p->audit.duplicates);
     c->max_violations = narrow(p->audit.violations);
+    c->alert_stderr = has(&p->audit.alert_to, "stderr");
+    c->alert_syslog = has(&p->audit.alert_to, "syslog");
     c->alert_file = p->audit.alert_file && p->audit.alert_file[0] ? p->audit.alert_file : NULL;
     c->alert_command = p->audit.alert_command.items;
     c->nalert_command = p->audit.alert_command.count;

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size >= AUDIT_HEAD_SET)
         base_assert(!audit_head_pick(data, &key, &head));
     buf_init(&out, 16 * size + 64);
-    base_assert(audit_redact(NULL, NULL, (const char *)data, size, &out) == 0);
+    base_assert(audit_redact(NULL, NULL, (const char *)data, size, NULL, &out) == 0);
     buf_done(&out);
     return 0;
 }

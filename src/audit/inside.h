@@ -72,9 +72,22 @@ ERR_MUST_USE int audit_body_late(struct buf *out, const char *line, size_t len, 
                                  const struct audit_late *late, const struct audit_writer *w,
                                  struct err *err);
 
+/* ---- redact_options.c: secrets of a command line, word by word ---- */
+enum audit_next { AUDIT_NEXT_PLAIN, AUDIT_NEXT_SECRET, AUDIT_NEXT_MAYBE, AUDIT_NEXT_USER };
+struct audit_words {
+    enum audit_next next;               /* what the word before says of the next one */
+    bool takes_password, password_next; /* the program takes -pX; and -p X */
+    bool whole; /* the text is one argument of a list: spaces in it separate nothing */
+};
+/* How many bytes of the word are secret, and where they begin; 0: none. */
+size_t audit_option_secret(struct audit_words *w, const char *s, size_t len, size_t *ret_lead);
+bool audit_short_secret_name(const char *name, size_t len); /* pwd, db_pass, dbPw */
+bool audit_plain_value(const char *s, size_t len);          /* a path, or a number of two digits */
+
 /* ---- redact.c ---- */
+/* WORDS: what the arguments before it in a list told; NULL: the text stands alone. */
 ERR_MUST_USE int audit_redact(const struct audit_config *c, const char *name, const char *text,
-                              size_t len, struct buf *out);
+                              size_t len, struct audit_words *words, struct buf *out);
 bool audit_secret_name(const char *name, size_t len);
 
 /* ---- writer.c: who we are, and whether another is still there ---- */
@@ -246,6 +259,7 @@ struct audit {
     sigset_t signals;
     const char *alerts[AUDIT_ALERTS_MAX];
     char alert_texts[AUDIT_ALERTS_MAX][160];
+    bool alert_quiet[AUDIT_ALERTS_MAX]; /* not for standard error */
     size_t nalerts;
 };
 

@@ -36,10 +36,10 @@ struct sheet {
 
 /* A text that came from outside: redacted, cut, and marked where it was cut. */
 static void outside(struct sheet *s, const char *key, const char *name, const char *text,
-                    size_t len)
+                    size_t len, struct audit_words *words)
 {
     buf_reset(s->clean);
-    int r = audit_redact(s->c, name, text, len, s->clean);
+    int r = audit_redact(s->c, name, text, len, words, s->clean);
     if (r < 0) { /* rather nothing than a secret */
         jsonw_string(&s->j, key, "[left out: it could not be redacted]");
         return;
@@ -62,7 +62,7 @@ static void outside(struct sheet *s, const char *key, const char *name, const ch
 static void outside_text(struct sheet *s, const char *key, const char *text)
 {
     if (text)
-        outside(s, key, NULL, text, strlen(text));
+        outside(s, key, NULL, text, strlen(text), NULL);
     else
         jsonw_null(&s->j, key);
 }
@@ -79,17 +79,10 @@ static void label(struct sheet *s, const char *key, const char *text)
 static void list(struct sheet *s, const struct audit_arg *arg)
 {
     size_t show = arg->count < s->caps->items ? arg->count : s->caps->items;
-    bool secret_next = audit_secret_name(arg->name, strlen(arg->name));
-    bool always = secret_next;
+    struct audit_words words = {.whole = true};
     jsonw_open(&s->j, arg->name, '[');
-    for (size_t i = 0; i < show && !s->j.bad; i++) {
-        const char *word = arg->list[i];
-        size_t len = strlen(word);
-        outside(s, NULL, secret_next ? "secret" : NULL, word, len);
-        /* --password hunter2: two words, the first says what the second is */
-        secret_next =
-            always || (word[0] == '-' && !strchr(word, '=') && audit_secret_name(word, len));
-    }
+    for (size_t i = 0; i < show && !s->j.bad; i++)
+        outside(s, NULL, arg->name, arg->list[i], strlen(arg->list[i]), &words);
     if (show < arg->count)
         jsonw_int(&s->j, NULL, (int64_t)(arg->count - show));
     jsonw_close(&s->j, ']');
@@ -106,7 +99,8 @@ static void arguments(struct sheet *s, const struct audit_facts *f)
         else if (arg->kind == AUDIT_ARG_LIST)
             list(s, arg);
         else if (arg->text)
-            outside(s, arg->name, arg->name, arg->text, arg->len ? arg->len : strlen(arg->text));
+            outside(s, arg->name, arg->name, arg->text, arg->len ? arg->len : strlen(arg->text),
+                    NULL);
         else
             jsonw_null(&s->j, arg->name);
     }
@@ -215,6 +209,7 @@ static void write_body(struct sheet *s, enum audit_kind kind, const struct audit
     label(s, "session", f->session);
     label(s, "language", f->language);
     label(s, "profile", f->profile);
+    label(s, "role", f->role);
     violations(s, o);
     steps(s, o);
     arguments(s, f);
@@ -285,6 +280,7 @@ int audit_body_late(struct buf *out, const char *line, size_t len, uint64_t begi
     copied(&s, "session", line, len);
     copied(&s, "language", line, len);
     copied(&s, "profile", line, len);
+    copied(&s, "role", line, len);
     jsonw_open(&s.j, "security_violations", '[');
     jsonw_close(&s.j, ']');
     jsonw_int(&s.j, "violations_total", (int64_t)late->violations);

@@ -111,16 +111,42 @@ static size_t value_length(const char *s, size_t len)
     return n;
 }
 
+static bool separates(unsigned char c)
+{
+    return c <= ' ' || c == '"' || c == '\'' || c == ';' || c == '|' || c == '&' || c == '(' ||
+           c == ')' || c == '`';
+}
+
+/* The word of a command line that begins at FROM: up to what separates words, quotes taken as one. */
+static size_t command_word(const struct audit_words *w, const char *s, size_t from, size_t len)
+{
+    size_t n = 0, left = len - from;
+    if (w->whole && from == 0 && (s[0] == '-' || w->next != AUDIT_NEXT_PLAIN))
+        return len;
+    while (n < left && !separates((unsigned char)s[from + n]))
+        n++;
+    if (from && (s[from - 1] == '"' || s[from - 1] == '\'') && w->next != AUDIT_NEXT_PLAIN) {
+        const char *end = memchr(s + from, s[from - 1], left);
+        return end ? (size_t)(end - s) - from : left;
+    }
+    if (n == 2 && n < left && s[from] == '-' && (s[from + 2] == '"' || s[from + 2] == '\''))
+        n += value_length(s + from + 2, left - 2);
+    return n;
+}
+
 /* name=value, name: value, "name": "value" where the name says that the value is secret. S stands at the sign;
  * WORD is what stood before it. Returns how many bytes after S are the value, with *ret_lead before them. */
 static size_t named_value(const char *word, size_t word_len, const char *s, size_t len,
                           size_t *ret_lead)
 {
     size_t lead = 0;
-    if (word_len == 0 || !audit_secret_name(word, word_len))
+    bool sure = word_len && audit_secret_name(word, word_len);
+    if (!sure && (word_len == 0 || !audit_short_secret_name(word, word_len)))
         return 0;
     if (len && (*s == '"' || *s == '\''))
         lead++;
+    if (!sure && !lead && *s != '=') /* "pass: 3" is no assignment */
+        return 0;
     while (lead < len && s[lead] == ' ')
         lead++;
     if (lead >= len || (s[lead] != '=' && s[lead] != ':'))
@@ -134,7 +160,8 @@ static size_t named_value(const char *word, size_t word_len, const char *s, size
     else if (starts(s + lead, len - lead, "Basic ") || starts(s + lead, len - lead, "basic "))
         lead += 6;
     *ret_lead = lead;
-    return value_length(s + lead, len - lead);
+    size_t n = value_length(s + lead, len - lead);
+    return !sure && audit_plain_value(s + lead, n) ? 0 : n;
 }
 
 /* ://user:password@ : S stands behind the slashes. Returns the password's length and where it begins. */
@@ -158,7 +185,7 @@ static size_t url_password(const char *s, size_t len, size_t *ret_lead)
     return (size_t)(at - s) - colon;
 }
 
-static int scan(const char *s, size_t len, struct buf *out)
+static int scan(const char *s, size_t len, struct audit_words *words, struct buf *out)
 {
     size_t plain = 0,
            word = 0; /* not written yet from `plain` on; the present word begins at `word` */
@@ -166,14 +193,16 @@ static int scan(const char *s, size_t len, struct buf *out)
     for (size_t i = 0; i < len && r == 0;) {
         size_t lead = 0, hide = 0;
         bool inside_word = i > word;
-        if (!is_name_char((unsigned char)s[i])) {
+        if (!separates((unsigned char)s[i]) && (i == 0 || separates((unsigned char)s[i - 1])))
+            hide = audit_option_secret(words, s + i, command_word(words, s, i, len), &lead);
+        if (!hide && !is_name_char((unsigned char)s[i])) {
             hide = named_value(s + word, i - word, s + i, len - i, &lead);
             if (!hide && i >= 2 && starts(s + i - 2, len - i + 2, "://") && i + 1 < len) {
                 lead = 1;
                 hide = url_password(s + i + 1, len - i - 1, &lead);
                 lead = hide ? lead + 1 : 0;
             }
-        } else if (!inside_word) {
+        } else if (!hide && !inside_word) {
             hide = known_form(s + i, len - i);
             if (!hide)
                 hide = private_key(s + i, len - i);
@@ -199,17 +228,19 @@ static int scan(const char *s, size_t len, struct buf *out)
 }
 
 int audit_redact(const struct audit_config *c, const char *name, const char *text, size_t len,
-                 struct buf *out)
+                 struct audit_words *words, struct buf *out)
 {
+    struct audit_words alone = {0};
+    words = words ? words : &alone;
     if (name && audit_secret_name(name, strlen(name)))
         return buf_str(out, MARK);
     if (!c || !c->redact)
-        return scan(text, len, out);
+        return scan(text, len, words, out);
     struct buf first;
     buf_init(&first, out->max);
     int r = c->redact(c->redact_ctx, text, len, &first);
     if (r == 0)
-        r = scan(first.data ? first.data : "", first.len, out);
+        r = scan(first.data ? first.data : "", first.len, words, out);
     buf_done(&first);
     return r;
 }

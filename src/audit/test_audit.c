@@ -57,7 +57,7 @@ static void members(void)
         "ts", "tool", "args", "duration", "success", "workerId",
         /* ours */
         "steps", "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal",
-        "begin_seq", "session", "language", "profile", "violations_total", "writer"};
+        "begin_seq", "session", "language", "profile", "role", "violations_total", "writer"};
     struct audit *a = place_open(&place, NULL);
     struct audit_ticket t;
     struct err err = ERR_INIT;
@@ -75,6 +75,7 @@ static void members(void)
                                   .worker_id = "w7",
                                   .language = "python",
                                   .profile = "strict",
+                                  .role = "analyze",
                                   .code = "print(1)",
                                   .code_len = 8,
                                   .args = args,
@@ -134,6 +135,7 @@ static void members(void)
     tap_eq_int(json_integer_value(json_object_get(end, "begin_seq")), 1, "it names its begin");
     tap_eq_str(text(end, "execution_id"), "run-1", "what the begin said stands in the end too");
     tap_eq_str(text(end, "workerId"), "w7", "the worker");
+    tap_eq_str(text(end, "role"), "analyze", "the end of a run has the role of its begin");
     tap_eq_str(text(end, "validation_result"), "passed", "validation_result");
     tap_eq_int(json_integer_value(json_object_get(end, "execution_time_ms")), 45,
                "execution_time_ms");

@@ -51,6 +51,7 @@ int flow_prepare(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
+    gate_client_uid(&f->ask.client, getuid()); /* also in the record of what is refused here */
     int r = flow_house_safe(req->house, s, err);
     if (r == 0)
         r = flow_bind(f, err);
@@ -71,6 +72,7 @@ int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct gate_refusal no = {0};
+    const struct gate_client client = f->ask.client;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,
@@ -88,7 +90,7 @@ int flow_admit(struct flow *f, struct err *err)
         f->ask.code = f->arguments.data;
         f->ask.code_len = f->arguments.len;
     }
-    gate_client_uid(&f->ask.client, getuid());
+    f->ask.client = client;
     int r = gate_admit(req->house->gate, &f->ask, &f->ticket, &no, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
@@ -126,6 +128,52 @@ int flow_decide(struct flow *f, struct err *err)
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
 
+static void facts(const struct flow *f, struct audit_facts *ret)
+{
+    const struct flow_request *req = f->req;
+    *ret = (struct audit_facts){.execution_id = f->result->id,
+                                .client_id = f->ask.client.id,
+                                .tool = flow_tool_name(f),
+                                .session = f->result->session[0] ? f->result->session : NULL,
+                                .language = req->kind == FLOW_EXEC ? NULL : "python",
+                                .profile = req->profile ? req->profile->name : NULL,
+                                .role = req->role ? req->role : req->house->policy->run.role,
+                                .worker_id = f->worker_id[0] ? f->worker_id : NULL,
+                                .code = f->ask.code,
+                                .code_len = f->ask.code_len,
+                                .args = f->args,
+                                .nargs = f->nargs};
+}
+
+/* Every call is a record of its own, also one that was denied. */
+static int record_call(const struct flow *f, const char *tool, const char *args, size_t len,
+                       const char *status, const char *reason, uint64_t wall_us, struct err *err)
+{
+    struct audit_facts call;
+    const struct audit_outcome end = {.status = status, .reason = reason, .wall_us = wall_us};
+    const struct audit_arg said = {
+        .name = "arguments", .kind = AUDIT_ARG_TEXT, .text = len ? args : "", .len = len};
+    facts(f, &call);
+    call.tool = tool;
+    call.code = NULL;
+    call.code_len = 0;
+    call.args = &said;
+    call.nargs = 1;
+    call.outcome = &end;
+    return f->req->house->audit ? audit_event(f->req->house->audit, AUDIT_TOOL, &call, err) : 0;
+}
+
+/* What a call did is on record, or the program does not get its answer. */
+static bool unrecorded(struct buf *answer, const struct err *err)
+{
+    struct jsonw j = {.out = answer};
+    char text[300];
+    snprintf(text, sizeof text, "the call could not be recorded: %.240s", err->msg);
+    buf_reset(answer);
+    jsonw_string(&j, NULL, text);
+    return false;
+}
+
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer)
 {
@@ -148,30 +196,20 @@ bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t
             snprintf(no.reason, sizeof no.reason, "%s", err.msg);
         struct jsonw j = {.out = answer}; /* the guest reads why */
         note_refusal(f, &no);
+        if (record_call(f, tool->name, args, len, "denied", no.reason, 0, &err) < 0)
+            return unrecorded(answer, &err);
         jsonw_string(&j, NULL, no.reason);
         return false;
     }
     gate_plan_start(plan, tool->name);
+    uint64_t began = clock_now_ns();
     bool ok = tool->call(args, len, answer);
     gate_release(plan, &(struct gate_outcome){.status = ok ? "ok" : "error",
                                               .type = ok ? NULL : "ToolError",
                                               .message = answer->data});
-    return ok;
-}
-
-static void facts(const struct flow *f, struct audit_facts *ret)
-{
-    const struct flow_request *req = f->req;
-    *ret = (struct audit_facts){.execution_id = f->result->id,
-                                .client_id = f->ask.client.id,
-                                .tool = flow_tool_name(f),
-                                .session = f->result->session[0] ? f->result->session : NULL,
-                                .language = req->kind == FLOW_EXEC ? NULL : "python",
-                                .profile = req->profile ? req->profile->name : NULL,
-                                .code = f->ask.code,
-                                .code_len = f->ask.code_len,
-                                .args = f->args,
-                                .nargs = f->nargs};
+    r = record_call(f, tool->name, args, len, ok ? "ok" : "error", NULL,
+                    (clock_now_ns() - began) / 1000, &err);
+    return r == 0 ? ok : unrecorded(answer, &err);
 }
 
 int flow_record(struct flow *f, struct err *err)
@@ -211,6 +249,14 @@ static size_t quote_violations(const struct flow_result *r, char text[LINES][420
     return n;
 }
 
+static uint64_t harmless(const struct flow_result *r)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->violation_count; i++)
+        n += r->violations[i].end == FLOW_WAS_HARMLESS ? r->violations[i].times : 0;
+    return n;
+}
+
 static void outcome(const struct flow *f, char text[LINES][420], const char **lines,
                     struct audit_outcome *ret)
 {
@@ -233,6 +279,7 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
         .violations = lines,
         .nviolations = n,
         .violations_total = r->violations_total,
+        .violations_harmless = harmless(r),
         .steps = r->steps,
         .nsteps = r->nsteps,
     };
@@ -249,14 +296,15 @@ int flow_settle(struct flow *f, struct err *err)
     struct flow_result *r = f->result;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
-    if (f->failed < 0 && f->failed != ERR_USAGE && r->status == FLOW_OK)
+    if (f->failed < 0 && r->status == FLOW_OK)
         flow_result_refuse(r, err);
     facts(f, &now);
     outcome(f, text, lines, &end);
     now.outcome = &end;
-    int e = f->failed == ERR_USAGE && !f->begun.open ? 0
-            : f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
-                            : audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why);
+    int e = f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
+            : gate_refusal_alone(f->req->house->gate, &f->ask.client)
+                ? audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why)
+                : 0; /* counted */
     r->recorded = e == 0;
     if (f->ticket)
         gate_abandon(f->ticket);

@@ -503,6 +503,13 @@ int flow_check(struct flow *f, struct err *err)
     return flow_child_judge(f, err);
 }
 
+/* For the records: of a program that was just executed its number comes a little later. */
+static void name_worker(struct flow *f)
+{
+    if (jail_run_guest(f->run))
+        snprintf(f->worker_id, sizeof f->worker_id, "pid:%d", (int)jail_run_guest(f->run));
+}
+
 int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
@@ -522,11 +529,14 @@ int flow_execute(struct flow *f, struct err *err)
         r = flow_worker_go(&f->worker, err);
     if (r < 0)
         return r;
+    name_worker(f);
     while (carry(f, FLOW_WORKER_RUNNING, -1))
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
+    name_worker(f);
     f->result->host_calls = f->worker.calls;
     f->result->alive = f->req->kind == FLOW_CELL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
+    flow_result_ends(f->result, f->req->profile);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
     (void)say_who_stopped(f);

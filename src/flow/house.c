@@ -34,6 +34,7 @@ static void gate_happened(void *ctx, const struct gate_event *e)
         enum gate_event_kind event;
         enum audit_kind kind;
     } table[] = {
+        {GATE_EVENT_REFUSALS, AUDIT_REFUSAL},
         {GATE_EVENT_BREAKER_OPEN, AUDIT_BREAKER},
         {GATE_EVENT_BREAKER_HALF_OPEN, AUDIT_BREAKER},
         {GATE_EVENT_BREAKER_CLOSE, AUDIT_BREAKER},
@@ -183,6 +184,7 @@ static int open_audit(struct flow_house *h, struct err *err)
     struct audit_config c;
     audit_config_init(&c);
     audit_config_apply(&c, h->policy);
+    c.announce = h->announce;
     if (h->brief)
         c.lock_ms = LIMIT_LOCK_BRIEF_MS;
     h->nsecrets =

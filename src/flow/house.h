@@ -29,6 +29,7 @@ struct flow_house {
     int audit_failed;     /* an event of the gate could not be recorded: the error .. */
     char audit_why[240];  /* .. and its words */
     void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
+    void (*announce)(const char *alert);            /* the same for alerts of the audit */
     struct output_known
         secrets[FLOW_SECRETS]; /* values of our environment that no record may hold */
     size_t nsecrets;

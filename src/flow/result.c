@@ -164,7 +164,8 @@ void flow_result_refuse(struct flow_result *r, const struct err *why)
         if (strcmp(jail_layer_names[i], why->layer) == 0)
             layer = jail_layer_names[i];
     snprintf(text, sizeof text, "%s%s%s", layer ? layer : "", layer ? ": " : "", why->msg);
-    flow_result_say(r, FLOW_REFUSED, layer, "CODE", "JailError", text);
+    flow_result_say(r, FLOW_REFUSED, layer, "CODE",
+                    why->code == ERR_USAGE ? "UsageError" : "JailError", text);
 }
 
 /* ---- clean ---- */

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "jail/run.h"
 #include "output/clean.h"
+#include "policy/profile.h"
 
 #include <stdbool.h>
 
@@ -28,7 +29,11 @@ enum flow_status {
 };
 const char *flow_status_name(enum flow_status s);
 
+/* What became of it. Harmless: libraries try it when they start and do well without; recorded, not announced. */
+enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS };
+
 struct flow_violation {
+    enum flow_violation_end end;
     char layer[16], rule[64], detail[320], hint[240];
     unsigned line, column;
     uint64_t times;
@@ -89,11 +94,15 @@ void flow_result_done(struct flow_result *r);
 /* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
 
+const char *flow_violation_end_name(enum flow_violation_end end); /* denied, seen, harmless */
+/* outcomes.c: which violations were only seen, by the rules of PROFILE (NULL: none was), and which are harmless. */
+void flow_result_ends(struct flow_result *r, const struct policy_profile *profile);
+
 /* From how the jail saw it end. */
 void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
                          const struct jail_limits *limits);
 
-/* It never ran: the jail could not be built. */
+/* It never ran: the jail could not be built, or (UsageError) what was asked for is not there. */
 void flow_result_refuse(struct flow_result *r, const struct err *why);
 
 /* Sets the status and what is said about it, in one place. TYPE: the class name of the seeds. */

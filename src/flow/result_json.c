@@ -44,6 +44,7 @@ static void put_violations(struct jsonw *j, const struct flow_result *r)
             jsonw_int(j, "column", v->column);
         jsonw_string(j, "hint", v->hint);
         jsonw_int(j, "times", (int64_t)v->times);
+        jsonw_string(j, "outcome", flow_violation_end_name(v->end));
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');

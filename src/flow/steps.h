@@ -27,6 +27,7 @@ struct flow {
     int seen_input; /* the copy of standard input that somebody is asked about; -1: none */
     struct audit_arg args[4];
     size_t nargs;
+    char worker_id[24]; /* pid:N, once its program runs */
     struct gate_request ask;
     struct gate_ticket *ticket;
     struct gate_plan *plan;

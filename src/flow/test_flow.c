@@ -20,8 +20,19 @@ static bool echo(const char *args, size_t len, struct buf *answer)
 }
 static const struct flow_tool tool = {"echo", echo};
 static const struct flow_tool *const tools[] = {&tool, NULL};
-static struct flow_job job = {
-    .kind = FLOW_JOB_RUN, .name = "t.py", .source = "1", .len = 1, .tools = tools, .calls_max = 2};
+static const struct policy_rule known_rules[] = {
+    {POLICY_ATTRIBUTE_DENY, "x", "py.attr.dunder", "", ""},
+    {POLICY_EVENT_DENY, "open", "acme.no-files", "", ""},
+};
+static const struct policy_profile profile = {
+    .name = "test", .rules = known_rules, .rule_count = 2};
+static struct flow_job job = {.profile = &profile,
+                              .kind = FLOW_JOB_RUN,
+                              .name = "t.py",
+                              .source = "1",
+                              .len = 1,
+                              .tools = tools,
+                              .calls_max = 2};
 
 static void begin(enum flow_worker_state state)
 {
@@ -62,7 +73,9 @@ static void say(enum wire_type type)
             break;
         case 't':
             texts++;
-            wire_put_text(&m, type != WIRE_EVENT ? "echo" : texts == 1 ? layer : rule);
+            wire_put_text(&m, type == WIRE_EVENT     ? (texts == 1 ? layer : rule)
+                              : type == WIRE_FINDING ? (texts == 2 ? layer : rule)
+                                                     : "echo");
             break;
         default:
             wire_put_bytes(&m, "[1]", 3);
@@ -166,6 +179,8 @@ static void names(void)
         {"input", "audit.tampered", false},   {"process", "seccomp.ptrace", false},
         {"resources", "limit.memory", false}, {"input", "py.x\ny", false},
         {"input\n", "py.x", false},           {"input", "word", false},
+        {"input", "py.attr.other", false},    {"input", "py.guard.exec", true},
+        {"input", "syntax", false},           {"input", "py.guard.none", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         begin(FLOW_WORKER_RUNNING);
@@ -175,7 +190,27 @@ static void names(void)
         tap_ok(flow_worker_read(&w) == rows[i].good, "an event of %zu: %s", i,
                rows[i].good ? "told" : "garbage");
         end();
+        begin(FLOW_WORKER_JUDGING);
+        say(WIRE_FINDING);
+        bool good = strcmp(rows[i].rule, "syntax") == 0 ||
+                    (rows[i].good && strcmp(rows[i].layer, "input") == 0);
+        tap_ok(flow_worker_read(&w) == good, "a finding of %s: %s", rows[i].good ? rule : "others",
+               good ? "believed" : "garbage");
+        end();
     }
+    layer = "input";
+    rule = "py.attr.dunder";
+    begin(FLOW_WORKER_RUNNING);
+    if (send(theirs, "", 0, 0) != 0)
+        abort();
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_BROKEN,
+           "an empty packet is garbage, not the end of the channel");
+    end();
+    begin(FLOW_WORKER_RUNNING);
+    shutdown(theirs, SHUT_RDWR);
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE,
+           "the end of the channel is not garbage");
+    end();
 }
 
 static void calls(void)

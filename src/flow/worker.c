@@ -8,12 +8,13 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "check/ruleset.h"
+#include "check/worker_rules.h"
 #include "jail/child.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +190,46 @@ static bool take_ready(struct flow_worker *w, struct wire_reader *r)
     return true;
 }
 
+/* A guest can say what it likes on the channel, but not in the name of somebody else: a rule is the
+ * profile's or one that the worker applies by itself, and no other exists for it. */
+static bool rule_is_workers(const struct flow_worker *w, const char *rule)
+{
+    static const char *const own[] = {
+#define X(name) name,
+        CHECK_WORKER_RULES(X)
+#undef X
+    };
+    const struct policy_profile *p = w->job ? w->job->profile : NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], rule) == 0)
+            return true;
+    for (size_t i = 0; p && i < p->rule_count; i++)
+        if (strcmp(p->rules[i].id, rule) == 0)
+            return true;
+    return false;
+}
+
+static bool layer_is_workers(const char *layer)
+{
+    static const char *const layers[] = {"input",     "process", "syscalls",
+                                         "resources", "network", "filesystem"};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        if (strcmp(layers[i], layer) == 0)
+            return true;
+    return false;
+}
+
+/* The judge has rules of its own about texts that are no program. */
+static bool finding_is_judges(const struct flow_worker *w, const char *layer, const char *rule)
+{
+    static const char *const texts[] = {CHECK_RULE_SYNTAX, CHECK_RULE_SIZE, CHECK_RULE_ENCODING,
+                                        CHECK_RULE_NUL, CHECK_RULE_TAMPERED};
+    bool known = rule_is_workers(w, rule);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        known = known || strcmp(texts[i], rule) == 0;
+    return known && strcmp(layer, "input") == 0;
+}
+
 static bool take_finding(struct flow_worker *w, struct wire_reader *r)
 {
     char text[5][1024];
@@ -198,7 +239,7 @@ static bool take_finding(struct flow_worker *w, struct wire_reader *r)
         .rule = text[0], .layer = text[1], .operand = text[2], .message = text[3], .hint = text[4]};
     f.line = (uint32_t)wire_get_uint(r);
     f.column = (uint32_t)wire_get_uint(r);
-    return check_report_add(&w->report, &f) == 0;
+    return finding_is_judges(w, f.layer, f.rule) && check_report_add(&w->report, &f) == 0;
 }
 
 static bool take_report(struct flow_worker *w, struct wire_reader *r)
@@ -211,25 +252,6 @@ static bool take_report(struct flow_worker *w, struct wire_reader *r)
     return safe == w->safe;
 }
 
-/* A guest can say what it likes on the channel, but not in the name of somebody else: a rule is the
- * profile's or the guards', a layer one of those that a worker watches. */
-static bool is_workers(const char *layer, const char *rule)
-{
-    static const char *const layers[] = {"input",     "process", "syscalls",
-                                         "resources", "network", "filesystem"};
-    static const char *const others[] = {"seccomp.", "limit.", "channel.", "gate.", "audit."};
-    bool known = false;
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        known = known || strcmp(layers[i], layer) == 0;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strncmp(rule, others[i], strlen(others[i])) == 0)
-            return false;
-    for (const char *c = rule; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-            return false;
-    return known && strchr(rule, '.');
-}
-
 static bool take_event(struct flow_worker *w, struct wire_reader *r)
 {
     char layer[16], rule[48], detail[320], hint[160];
@@ -237,7 +259,7 @@ static bool take_event(struct flow_worker *w, struct wire_reader *r)
     wire_get_text(r, rule, sizeof rule);
     wire_get_text(r, detail, sizeof detail);
     wire_get_text(r, hint, sizeof hint);
-    if (!is_workers(layer, rule))
+    if (!layer_is_workers(layer) || !rule_is_workers(w, rule))
         return false;
     violation(w, layer, rule, detail, hint, wire_get_uint(r));
     return true;
@@ -373,6 +395,13 @@ static bool broken(struct flow_worker *w)
     return false;
 }
 
+/* Of a socket of packets recv gives 0 for an empty packet as well as for its end. */
+static bool peer_is_gone(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR);
+}
+
 bool flow_worker_read(struct flow_worker *w)
 {
     for (int i = 0; i < FRAMES_AT_ONCE; i++) {
@@ -383,6 +412,8 @@ bool flow_worker_read(struct flow_worker *w)
             continue;
         if (n < 0 && errno == EAGAIN)
             return true;
+        if (n == 0 && !peer_is_gone(w->fd)) /* an empty packet: no message of ours is one */
+            return broken(w);
         if (n <= 0) {
             if (w->state != FLOW_WORKER_DONE)
                 w->state = FLOW_WORKER_GONE; /* its exit tells why */

@@ -59,6 +59,9 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
         return gate_refuse_stopped(g, r);
     if (gate_client_seat(g, t->request.client.id, now, &t->client, &err) < 0)
         return refuse_by_err(r, GATE_RULE_BUSY, &err);
+    struct gate_client_row *client = &g->map.at->clients[t->client];
+    if (client->refused)
+        gate_refusals_settle(g, &t->request.client, client, now);
     gate_breaker_ask(g, t, now, &word);
     if (word.refuse)
         return gate_refuse(

@@ -130,7 +130,12 @@ static int can_sit(const struct gate_config *c, struct gate_refusal *r)
 {
     static const char hint[] = "a person mends arena.judges of the policy";
     if (c->arena.njudges == 0)
-        return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena is on and has no judges");
+        return gate_refuse(
+            r, GATE_RULE_ARENA, 0,
+            "a person names programs that judge, in a policy file: arena: {judges: [{name: "
+            "reviewer, "
+            "command: [/path/of/program]}]}; docs/gate.md says what they are asked",
+            "the arena is on (arena.enabled) and has no judges: arena.judges is missing");
     if (c->arena.njudges > GATE_JUDGES_MAX)
         return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena has %zu judges; at most %d",
                            c->arena.njudges, GATE_JUDGES_MAX);

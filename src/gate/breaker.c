@@ -1,9 +1,8 @@
-/* Three states: closed, open, half-open. What fails the same way again and again is answered at once
- * for a while; then one request goes through as a probe, and how it ends decides. The seed trips on
- * three failures in a row of a tool. Programs of a model fail all day, though, and a tool that is
- * refused because three different programs had three different faults helps nobody: so what the
- * program did is counted by request and normalised error, and only what the program cannot be blamed
- * for is counted by tool. Keys contain the client: nobody can shut the door on somebody else.
+/* Three states: closed, open, half-open. What fails again and again is answered at once for a while;
+ * then one request goes through as a probe, and how it ends decides. Each failure counts twice: for the
+ * tool, whatever the code, where a success of the tool begins a new row; and, where the program is to
+ * blame, for the same request with the same normalised error, where successes of other programs in
+ * between change nothing. Keys contain the client: nobody can shut the door on somebody else.
  *
  * A row is there only while something failed; the usual request finds an empty table. */
 #include "gate/inside.h"
@@ -39,6 +38,7 @@ static const struct {
     {"memory", NULL, -1, GATE_FAILURE_MEMORY, "too much memory"},
     {"output", NULL, -1, GATE_FAILURE_OUTPUT, "too much output"},
     {"crashed", NULL, -1, GATE_FAILURE_CRASHED, "killed by a signal"},
+    {"refused", "UsageError", -1, -1, "the caller's fault: nothing was tried"},
     {"refused", NULL, -1, GATE_FAILURE_REFUSED, "no jail for it"},
 };
 
@@ -108,6 +108,12 @@ void gate_breaker_keys(struct gate_ticket *t)
                                  : gate_hash(q->code, q->code_len, t->tool_key);
     t->request_key =
         gate_hash(q->arguments ? q->arguments : "", q->arguments ? strlen(q->arguments) : 0, code);
+}
+
+/* Which of the two a breaker is, for the record. */
+static const char *subject_of(const struct gate_ticket *t, uint64_t key)
+{
+    return key == t->tool_key ? t->tool->name : "the same request";
 }
 
 static uint32_t find(const struct gate *g, uint64_t key)
@@ -190,7 +196,8 @@ void gate_breaker_probe(struct gate *g, const struct gate_ticket *t,
         b->probe = t->number;
         gate_store(&b->state, GATE_BREAKER_HALF);
         gate_count(g, GATE_COUNTER_breaker_probed);
-        gate_note(g, GATE_EVENT_BREAKER_HALF_OPEN, t, b->tool, b->text, 0);
+        gate_note(g, GATE_EVENT_BREAKER_HALF_OPEN, t,
+                  subject_of(t, k == 0 ? t->tool_key : t->request_key), b->text, 0);
     }
 }
 
@@ -206,7 +213,7 @@ static void fed_success(struct gate *g, uint64_t key, const struct gate_ticket *
         return;
     if (b->state != GATE_BREAKER_CLOSED) {
         gate_count(g, GATE_COUNTER_breaker_closed);
-        gate_note(g, GATE_EVENT_BREAKER_CLOSE, t, b->tool, b->text, 0);
+        gate_note(g, GATE_EVENT_BREAKER_CLOSE, t, subject_of(t, key), b->text, 0);
     }
     gate_store(&s->breaker_keys[i], 0);
 }
@@ -235,7 +242,7 @@ static void fed_failure(struct gate *g, uint64_t key, const struct gate_ticket *
     b->probe = 0;
     gate_store(&b->state, GATE_BREAKER_OPEN);
     gate_count(g, GATE_COUNTER_breaker_opened);
-    gate_note(g, GATE_EVENT_BREAKER_OPEN, t, b->tool, b->text,
+    gate_note(g, GATE_EVENT_BREAKER_OPEN, t, subject_of(t, key), b->text,
               g->config->breaker.cooldown_ms / 1000);
 }
 
@@ -249,13 +256,10 @@ void gate_breaker_feed(struct gate *g, const struct gate_ticket *t, const struct
         fed_success(g, t->tool_key, t);
     } else if (counts(g, t->tool, failure)) {
         gate_breaker_normalise(o->type, o->message, text, sizeof text);
-        if (failure_keys[failure] == KEY_REQUEST) {
+        if (failure_keys[failure] == KEY_REQUEST)
             fed_failure(g, t->request_key, t, true, text, now);
-            fed_success(g, t->tool_key, t); /* the tool itself did what it should */
-        } else {
-            fed_failure(g, t->tool_key, t, false, text, now);
-        }
+        fed_failure(g, t->tool_key, t, false, text, now);
     } else if (failure >= 0 && failure_keys[failure] == KEY_REQUEST) {
-        fed_success(g, t->tool_key, t);
+        fed_success(g, t->tool_key, t); /* policy says that this is no failure */
     }
 }

@@ -72,9 +72,9 @@ struct gate_judge {
     uint64_t timeout_ms;     /* 0: the arena's */
 };
 
-/* Result statuses that a breaker can count, and by what: the same request of the same client (the same
- * code and arguments, ending in the same normalised error), or the tool as this client sees it. No
- * breaker is shared between clients: one could shut the door on another. gate/breaker.c has the few
+/* Result statuses that a breaker can count. All count for the tool as this client sees it; those of key
+ * REQUEST also for the same code and arguments, ending in the same normalised error. No breaker is shared
+ * between clients: one could shut the door on another. gate/breaker.c has the few
  * error types that are keyed otherwise. */
 #define GATE_FAILURES(X)                                                                           \
     X(ERROR, "error", REQUEST, "raised, or exited non-zero (never for exec: its status is data)")  \

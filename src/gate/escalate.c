@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum rule { RETRY_THEN_ESCALATE, RETRY_ONLY, SKIP_IF_OPTIONAL, ESCALATE_AT_ONCE };
+enum rule { RETRY_THEN_ESCALATE, RETRY_ONLY, SKIP_IF_OPTIONAL, ESCALATE_AT_ONCE, NEVER };
 
 static const struct {
     const char *word;
@@ -35,6 +35,7 @@ static const struct {
     [RETRY_ONLY] = {false, true, false},
     [SKIP_IF_OPTIONAL] = {true, true, true},
     [ESCALATE_AT_ONCE] = {false, false, true},
+    [NEVER] = {false, false, false},
 };
 
 /* How a result is called an error of a category. The first row that fits decides; NULL fits all. */
@@ -63,6 +64,10 @@ static const struct {
     {"refused", "GateError", GATE_ERROR_HOST},     /* the gate's own state cannot be used */
     {NULL, "SchemaError", GATE_ERROR_SCHEMA},
     {NULL, "jsonschema.exceptions.ValidationError", GATE_ERROR_SCHEMA},
+    {"blocked", NULL, GATE_ERROR_REFUSAL},
+    {"denied", NULL, GATE_ERROR_REFUSAL},
+    {"refused", "UsageError", GATE_ERROR_REFUSAL}, /* what was asked for is not there */
+    {"refused", NULL, GATE_ERROR_HOST},            /* no jail could be built */
     {NULL, NULL, GATE_ERROR_CODE},
 };
 
@@ -122,6 +127,8 @@ void gate_escalate(const struct gate_failure_report *f, struct gate_advice *a)
         snprintf(a->reason, sizeof a->reason, "%s: %s; retry %llu of %llu", word,
                  rules[rule].skip ? "the step is needed" : why, (unsigned long long)f->attempt,
                  (unsigned long long)f->retries);
+    } else if (rule == NEVER) {
+        snprintf(a->reason, sizeof a->reason, "%s: %s", word, why);
     } else if (!rules[rule].escalate) {
         snprintf(a->reason, sizeof a->reason, "%s: never escalated, %s; %llu retries are used up",
                  word, why, (unsigned long long)f->retries);

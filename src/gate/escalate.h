@@ -1,4 +1,5 @@
-/* What to do after a failure: try again, ask a stronger model, skip, or stop. Seed 000, as a table; HOST is ours.
+/* What to do after a failure: try again, ask a stronger model, skip, or stop. Seed 000, as a table; HOST and
+ * REFUSAL are ours.
  *
  * Takes:   the category of the error, the tier that failed, how often it has tried.
  * Gives:   the next step, the tier that takes it, and why in one sentence.
@@ -25,7 +26,9 @@
       "this model cannot do it: another try gives the same degenerate output")                     \
     X(HOST, "HOST", RETRY_ONLY,                                                                    \
       "the machine or another process failed, not the program: a stronger model does not mend "    \
-      "that")
+      "that")                                                                                      \
+    X(REFUSAL, "REFUSAL", NEVER,                                                                   \
+      "the check or the gate refused it: the same again is refused again; do what the hint says")
 
 enum gate_error_category {
 #define X(name, word, rule, why) GATE_ERROR_##name,

@@ -35,7 +35,7 @@
     X(SYSTEM, "gate.system", "tools of risk critical are open to nobody")                          \
     X(RATE, "gate.rate", "too many executions of this client in the window")                       \
     X(BUSY, "gate.busy", "every place is taken, and the wait is over")                             \
-    X(BREAKER, "gate.breaker", "the same failed too often; wait")                                  \
+    X(BREAKER, "gate.breaker", "it failed too often in a row; wait")                               \
     X(CHECK, "gate.check", "the judge's report is missing, or not clean")                          \
     X(ITERATIONS, "gate.iterations", "the task has used up its executions")                        \
     X(APPROVAL, "gate.approval", "a person has to say yes, and has not")                           \
@@ -90,6 +90,7 @@ struct gate_request {
 #define GATE_EVENTS(X)                                                                             \
     X(WAITING, "gate.waiting")           /* every place is taken; detail: place in line */         \
     X(REFUSED, "gate.refused")           /* detail: rule and reason */                             \
+    X(REFUSALS, "gate.refusals")         /* detail: how many were not told one by one */           \
     X(BREAKER_OPEN, "gate.breaker.open") /* seconds: until the next probe */                       \
     X(BREAKER_HALF_OPEN, "gate.breaker.half-open")                                                 \
     X(BREAKER_CLOSE, "gate.breaker.close")                                                         \
@@ -166,6 +167,10 @@ struct gate_outcome {
     const char *message; /* error.message, or NULL */
 };
 void gate_release(struct gate_plan *plan, const struct gate_outcome *outcome);
+
+/* A request of CLIENT was refused before it began. True: that is a record of its own. False: there were too many
+ * within the window of the rate; it was counted, and the count is told as an event (GATE_EVENT_REFUSALS). */
+bool gate_refusal_alone(struct gate *g, const struct gate_client *client);
 
 /* ---- stop ---- */
 

@@ -69,6 +69,10 @@ void gate_window_stamp(struct gate *g, uint32_t client, uint64_t now);
 struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const char *task,
                                      uint64_t now);
 
+/* refusals.c: a window that is over is told, and the next begins. */
+void gate_refusals_settle(struct gate *g, const struct gate_client *client,
+                          struct gate_client_row *row, uint64_t now);
+
 /* ---- the line (under the lock) ---- */
 
 /* How long the one in ROW sleeps before it looks whether a place was lost: 0.1 s for each in line up to it, at most

@@ -52,7 +52,8 @@ struct gate_client_row {
     uint64_t turn;   /* number of the last place it was given: whose turn it is */
     uint64_t pushed; /* executions in all: the newest stamp is at (pushed - 1) % GATE_RATE_MAX */
     uint64_t steps;  /* since the last checkpoint of EVERY_N */
-    uint64_t spare[12];
+    uint64_t refused, refused_ns; /* refusals within the window, and when it began */
+    uint64_t spare[10];
     uint64_t stamps[GATE_RATE_MAX];
 };
 

@@ -17,7 +17,8 @@ static void test_states(void)
     tap_ok(GOOD(g, &q) == 1 && FAIL(g, &q) == 1 && FAIL(g, &q) == 1,
            "a success in between: they are counted anew");
     tap_eq_int(FAIL(g, &q), 1, "the third in a row");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 1, "opens it, and that is an event");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 2,
+               "opens the request's breaker and the tool's, and each is an event");
     tap_ok(FAIL(g, &q) == 0 && r.rule == GATE_RULE_BREAKER && r.retry_after_ms == 60000,
            "open: answered at once with the time left: %s", r.reason);
     tap_ok(strstr(r.reason, "NameError") && strstr(r.reason, "60 s") && r.hint[0],
@@ -30,20 +31,20 @@ static void test_states(void)
     testing_advance(0.5);
     struct gate_plan *probe = NULL, *second = NULL;
     tap_eq_int(testing_pass(g, &q, &probe, &r), 1, "after 60 s one goes through");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 1, "half-open is an event");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 2, "half-open is an event of each");
     tap_ok(testing_pass(g, &q, &second, &r) == 0 && r.rule == GATE_RULE_BREAKER,
            "a second one meanwhile does not");
     gate_release(probe, &(struct gate_outcome){"error", "NameError", "name 'x' is not defined"});
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 2, "the probe failed: open again");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 4, "the probe failed: both open again");
     tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 60000, "for another 60 s");
     testing_advance(60);
     tap_eq_int(GOOD(g, &q), 1, "the next probe succeeds");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 1, "closed, and that is an event");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 2, "closed, and each is an event");
     tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1 && GOOD(g, &q) == 1,
            "closed means from the beginning");
     struct gate_counters n;
     gate_counters_read(g, &n);
-    tap_ok(n.breaker_opened == 2 && n.breaker_probed == 2 && n.breaker_closed == 1,
+    tap_ok(n.breaker_opened == 4 && n.breaker_probed == 4 && n.breaker_closed == 2,
            "and the counters agree");
     gate_close(g);
     close(state);
@@ -59,24 +60,48 @@ static void test_keys(void)
     snprintf(other.client.id, sizeof other.client.id, "uid:2");
     changed.code = "print(1)";
     argued.arguments = "{\"a\":1}";
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         FAIL(g, &q);
-    tap_eq_int(FAIL(g, &q), 0, "the same request is refused");
-    tap_eq_int(GOOD(g, &changed), 1, "changed code is not");
-    tap_eq_int(GOOD(g, &argued), 1, "nor are other arguments");
-    tap_eq_int(GOOD(g, &other), 1, "nor is another client: nobody shuts the door on somebody else");
+        GOOD(g, &changed);
+    }
+    tap_eq_int(FAIL(g, &q), 0,
+               "a request that failed three times is refused, whatever else succeeded in between");
+    tap_eq_int(GOOD(g, &changed), 1, "changed code is not refused");
+    tap_eq_int(GOOD(g, &argued), 1, "other arguments are not refused");
+    tap_eq_int(GOOD(g, &other), 1,
+               "another client is not refused: nobody shuts the door on others");
 
     struct gate_request varied = testing_request("uid:1", "flaky()");
-    tap_ok(testing_once(g, &varied, "error", "ValueError", "a", &r) == 1 &&
-               testing_once(g, &varied, "error", "TypeError", "b", &r) == 1 &&
-               testing_once(g, &varied, "error", "KeyError", "c", &r) == 1 &&
-               testing_once(g, &varied, "ok", NULL, NULL, &r) == 1,
-           "three different errors are not the same failure");
-    tap_ok(testing_once(g, &varied, "error", "OSError", "no '/tmp/a1' at 0x7f12", &r) == 1 &&
-               testing_once(g, &varied, "error", "OSError", "no '/tmp/b2' at 0x7f99", &r) == 1 &&
-               testing_once(g, &varied, "error", "OSError", "no '/x' at 17", &r) == 1 &&
-               testing_once(g, &varied, "ok", NULL, NULL, &r) == 0,
-           "the same error with other numbers and paths is");
+    static const char *const errors[][2] = {
+        {"ValueError", "a"}, {"TypeError", "b"}, {"KeyError", "c"}};
+    bool all = true;
+    for (int i = 0; i < 3; i++)
+        all = all && testing_once(g, &varied, "error", errors[i][0], errors[i][1], &r) == 1 &&
+              GOOD(g, &changed) == 1;
+    tap_ok(all && GOOD(g, &varied) == 1,
+           "three different errors of one request, with successes between, open nothing");
+    static const char *const same[] = {"no '/tmp/a1' at 0x7f12", "no '/tmp/b2' at 0x7f99",
+                                       "no '/x' at 17"};
+    all = true;
+    for (int i = 0; i < 3; i++)
+        all = all && testing_once(g, &varied, "error", "OSError", same[i], &r) == 1 &&
+              GOOD(g, &changed) == 1;
+    tap_ok(all && GOOD(g, &varied) == 0,
+           "one error with other numbers and paths each time is the same failure");
+
+    struct gate_request failing = testing_request("uid:4", "a");
+    static const char *const ways[][2] = {
+        {"error", "NameError"}, {"timeout", "TimeoutError"}, {"memory", "MemoryError"}};
+    all = true;
+    for (int i = 0; i < 3; i++) {
+        failing.code = ways[i][1];
+        failing.code_len = strlen(ways[i][1]);
+        all = all && testing_once(g, &failing, ways[i][0], ways[i][1], "m", &r) == 1;
+    }
+    failing.code = "new";
+    failing.code_len = 3;
+    tap_ok(all && GOOD(g, &failing) == 0 && r.rule == GATE_RULE_BREAKER,
+           "three programs of a client that fail in a row open the breaker of their tool");
 
     struct gate_request lost = testing_request("uid:3", "a");
     for (int i = 0; i < 3; i++) {
@@ -85,7 +110,7 @@ static void test_keys(void)
         testing_once(g, &lost, "crashed", "JailLost", "the jail was killed from outside", &r);
     }
     tap_ok(testing_once(g, &lost, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_BREAKER,
-           "what no program did is counted by tool, whatever the code");
+           "three lost jails in a row open it as well");
     struct gate_request exec = lost;
     exec.tool = "exec";
     tap_eq_int(GOOD(g, &exec), 1, "and the other tool is not concerned");
@@ -102,14 +127,14 @@ static void test_classes(void)
         const char *tool, *status, *type;
         bool counts;
     } rows[] = {
-        {"run", "error", "NameError", true},       {"run", "error", "ExitStatus", true},
-        {"run", "timeout", "TimeoutError", true},  {"run", "memory", "MemoryError", true},
-        {"run", "output", "OutputError", true},    {"run", "crashed", "Signal", true},
-        {"run", "refused", "JailError", true},     {"run", "blocked", "ValidationError", false},
-        {"run", "denied", "GateError", false},     {"run", "error", "Stopped", false},
-        {"exec", "error", "ExitStatus", false},    {"exec", "timeout", "TimeoutError", true},
-        {"session", "error", "NameError", true},   {"echo", "error", "OSError", true},
-        {"echo", "error", "ArgumentError", false},
+        {"run", "error", "NameError", true},          {"run", "error", "ExitStatus", true},
+        {"run", "timeout", "TimeoutError", true},     {"run", "memory", "MemoryError", true},
+        {"run", "output", "OutputError", true},       {"run", "crashed", "Signal", true},
+        {"run", "refused", "JailError", true},        {"run", "refused", "UsageError", false},
+        {"run", "blocked", "ValidationError", false}, {"run", "denied", "GateError", false},
+        {"run", "error", "Stopped", false},           {"exec", "error", "ExitStatus", false},
+        {"exec", "timeout", "TimeoutError", true},    {"session", "error", "NameError", true},
+        {"echo", "error", "OSError", true},           {"echo", "error", "ArgumentError", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char code[16];
@@ -179,7 +204,7 @@ static void test_rare(void)
         snprintf(code, sizeof code, "many %d", i);
         struct gate_request m = testing_request("uid:5", code);
         fine = fine && testing_once(g, &m, "timeout", "TimeoutError", "t", &r) == 1;
-        testing_advance(0.7);
+        testing_advance(61); /* each begins a new row */
     }
     tap_ok(fine, "%d different failures fit into a table of %d", 2 * GATE_BREAKERS, GATE_BREAKERS);
     gate_close(g);

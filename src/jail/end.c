@@ -3,6 +3,8 @@
  * still in the pipes, and nobody is left to add to it.
  *
  * Waits: read in jail_run_output; nobody: the pipe is non-blocking; at once; comes again
+ *        poll in let_nest_collect; cordon-nest to end the others; COLLECT_MS; all are killed, and their time
+ *          is not counted
  *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped */
 #include "jail/running.h"
 
@@ -11,12 +13,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +36,21 @@ void jail_run_forget(struct jail_run *run, enum source s)
     run->fd[s] = -1;
 }
 
+#define COLLECT_MS 500
+
+/* The time of processes that die with their pid namespace is counted nowhere. Where a run may have several and no
+ * cgroup counts them, cordon-nest is told that it is over: it ends them, waits for them, and ends itself; what wait4
+ * then tells of it is the time of all. */
+static void let_nest_collect(const struct jail_run *run)
+{
+    struct pollfd gone = {.fd = run->fd[CONTROL]}; /* nothing but its end is waited for */
+    if (!run->forced || run->exited || run->spec.mode != JAIL_FULL || gone.fd < 0 ||
+        !run->spec.limits.processes || run->cpu_by_group)
+        return;
+    if (shutdown(gone.fd, SHUT_WR) == 0)
+        (void)!poll(&gone, 1, COLLECT_MS);
+}
+
 void jail_run_reap(struct jail_run *run)
 {
     struct rusage used;
@@ -41,6 +60,7 @@ void jail_run_reap(struct jail_run *run)
     }
     if (run->reaped || run->nest <= 0)
         return;
+    let_nest_collect(run);
     kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
     /* Without a pid namespace the guest does not die with it. Once EXITED has come, cordon-nest has
      * waited for it, and its number may be somebody else's. */
@@ -104,6 +124,11 @@ void jail_run_force(struct jail_run *run, enum jail_end why)
         jail_run_cpu_us(run); /* what dies with the namespace is counted nowhere later */
     jail_run_reap(run);
     run->ended = true;
+}
+
+pid_t jail_run_guest(const struct jail_run *run)
+{
+    return run->guest > 0 ? run->guest : 0;
 }
 
 void jail_run_stop(struct jail_run *run)

@@ -106,7 +106,8 @@ static int watch(struct jail_nest *n, int signals)
             tell_exit(n, SIGKILL);
             return 1;
         }
-        if (ready > 0 && p[0].revents) { /* nothing is said here: it is the end of the supervisor */
+        if (ready > 0 &&
+            p[0].revents) { /* nothing is said here: the supervisor ended, or ends the run */
             end_all(n);
             return 1;
         }

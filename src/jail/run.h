@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum jail_stream { JAIL_STDOUT, JAIL_STDERR };
 
@@ -111,6 +112,9 @@ void jail_run_end_now(struct jail_run *run, int exit_code);
 /* Adds what the worker itself saw and refused. LINE 0: not known. */
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
                         const char *detail, const char *hint, uint64_t line);
+/* The guest's number as this process counts; 0: not known. */
+pid_t jail_run_guest(const struct jail_run *run);
+
 /* The file system with the guest's `workspace` and `tmp`, or -1: readable also after the end, as the
  * guest left it. Everything in it is hostile. Borrowed. */
 int jail_run_files(const struct jail_run *run);

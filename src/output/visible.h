@@ -16,6 +16,7 @@ struct output_visible {
     unsigned char held[4]; /* the beginning of a sequence that the last chunk cut */
     size_t nheld;
     bool one_line; /* newlines are shown too */
+    bool plain;    /* for somebody who decides by it: what cannot be seen is shown too */
 };
 
 ERR_MUST_USE int output_visible_add(struct output_visible *v, const void *data, size_t len,

@@ -46,6 +46,7 @@ static const struct {
     {"output.redact", MORE},
     {"output.secret_names", SUPERSET},
     {"audit.sync", MORE},
+    {"audit.alert_to", SUPERSET},
 };
 
 static enum order order_of(const char *path)

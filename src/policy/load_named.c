@@ -125,8 +125,8 @@ static bool load_judge(struct policy_loader *l, const struct policy_node *n, str
     if (command && !policy_load_words(l, command, &judge_command, &j->command))
         return false;
     if (j->command.count ? *j->url || *j->model : !*j->url) {
-        policy_load_problem(
-            l, n, "judge %s: either command: [/program, ...], or url: and model:", j->name);
+        policy_load_problem(l, n, "judge %s: command: [/program, ...] is wanted, and nothing else",
+                            j->name);
         return false;
     }
     if (j->command.count && j->command.items[0][0] != '/') {
@@ -135,9 +135,11 @@ static bool load_judge(struct policy_loader *l, const struct policy_node *n, str
                             j->command.items[0]);
         return false;
     }
-    if (*j->url && strncmp(j->url, "https://", 8) != 0 && strncmp(j->url, "http://", 7) != 0) {
+    if (*j->url) { /* a policy that would only block every run is refused when it is read */
         policy_load_problem(l, policy_load_get(n, "url"),
-                            "judge %s: url begins with https:// or http://", j->name);
+                            "judge %s: this version calls no model endpoint; name a program that "
+                            "asks the model: command: [/program, ...]",
+                            j->name);
         return false;
     }
     wait = policy_load_get(n, "timeout");

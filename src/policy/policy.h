@@ -146,7 +146,8 @@ struct policy {
         uint64_t retention_days;
         uint64_t window_ms, failures, slow_factor, slow_records, slow_floor_ms, duplicates,
             violations;
-        const char *alert_file; /* empty: none */
+        struct policy_words alert_to; /* stderr, syslog */
+        const char *alert_file;       /* empty: none */
         struct policy_words alert_command;
     } audit;
     struct {

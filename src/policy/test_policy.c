@@ -186,10 +186,11 @@ static void mistakes(void)
         {"tools: {run: high}\n", 1, 14, "a tool: a mapping of keys is wanted"},
         {"arena: {judges: {}}\n", 1, 17, "arena.judges: a list is wanted"},
         {"arena: {judges: [x]}\n", 1, 18, "a judge is a mapping"},
-        {"arena: {judges: [{name: a}]}\n", 1, 18, "judge a: either command"},
+        {"arena: {judges: [{name: a}]}\n", 1, 18, "judge a: command: [/program, ...] is wanted"},
         {"arena: {judges: [{name: a, command: [sh]}]}\n", 1, 37,
          "needs its absolute path, not 'sh'"},
-        {"arena: {judges: [{name: a, url: ftp://x}]}\n", 1, 33, "url begins with https://"},
+        {"arena: {judges: [{name: a, url: \"https://h/\", model: m}]}\n", 1, 33,
+         "judge a: this version calls no model endpoint"},
         {"arena: {judges: [{name: a, command: [/x], timeout: 0s}]}\n", 1, 52, "outside 1ms to 1h"},
         {"arena: {judges: [{name: a, command: [/x]}, {name: a, command: [/y]}]}\n", 1, 44,
          "'a' comes twice"},
@@ -343,8 +344,7 @@ static void changes(void)
         "audit: {sync: off, alert_command: [/bin/mail, root]}\n"
         "roles:\n  explore: {tools: [Grep]}\n  boss: {tools: [\"*\"]}\n"
         "tools:\n  Grep: {risk: medium}\n  Deploy: {risk: critical}\n"
-        "arena: {judges: [{name: a, command: [/bin/a, -x]}, {name: b, url: \"https://h/\", model: "
-        "m, "
+        "arena: {judges: [{name: a, command: [/bin/a, -x]}, {name: b, command: [/bin/b], "
         "timeout: 5s}]}\n",
         &problems);
     const struct policy *p = &box->p;
@@ -366,8 +366,8 @@ static void changes(void)
                p->ntools == policy_builtin.ntools + 1,
            "so are tools");
     tap_ok(p->arena.njudges == 2 && strcmp(p->arena.judges[0].command.items[1], "-x") == 0 &&
-               strcmp(p->arena.judges[1].model, "m") == 0 && p->arena.judges[1].timeout_ms == 5000,
-           "judges by command and by endpoint");
+               p->arena.judges[1].timeout_ms == 5000,
+           "judges, with arguments and a patience of their own");
     if (policy_box_load(box, "g.yaml", "limits: {timeout: 2s}", 21, &problems) < 0)
         abort();
     tap_ok(p->limits.timeout_ms == 2000 && p->limits.memory == GIB && p->origins[timeout].file == 2,

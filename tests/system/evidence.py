@@ -145,7 +145,54 @@ def same_everywhere(who):
     tapsys.cordon(programs, ["pool", "stop"], who)
 
 
+def true_words(who):
+    """Seen is not denied, a traceback is no attack, and what libraries do when they start is no alarm."""
+    def run(profile, text, *more):
+        return tapsys.cordon(programs, ["run", *more, "--profile", profile, "-"], who, text=text)
+    ctypes = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mount(b'a', b'/tmp', b'tmpfs', 0, None)\n"
+    r = run("standard", ctypes)
+    tap.ok("seen (process)" in r.err and "ctypes" in r.err.split("seen (process)")[1].splitlines()[0],
+           f"{who}: standard: ctypes, which is allowed there, is said to be seen", r.err)
+    tap.ok(any(line.startswith("cordon: denied (") and "mount" in line for line in r.err.splitlines()),
+           f"{who}: standard: a mount is said to be denied", r.err)
+    r = run("standard", ctypes, "--json")
+    ends = {v["rule"]: v.get("outcome") for v in r["violations"] or ()}
+    tap.ok(ends.get("py.event.ctypes") == "seen" and ends.get("seccomp.mount") == "denied", f"{who}: standard: the result tells them apart", ends)
+    program = programs.dir / f"{who}-div.py"
+    program.write_text("x = 0\nprint(1 / x)\n")
+    program.chmod(0o644)
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "strict", program], who)
+    tap.ok(r["status"] == "error" and r["error"]["type"] == "ZeroDivisionError" and r["violations"] == [],
+           f"{who}: strict: an uncaught exception of a program from a file is no attempt to open it", r.story())
+    for what, text in (("asyncio", "import asyncio\nasync def f(): print(1)\nasyncio.run(f())\n"), ("pandas", "import pandas\nprint(1)\n"),
+                       ("matplotlib", "import matplotlib\nprint(1)\n")):
+        r = run("standard", text)
+        if "ModuleNotFoundError" in r.err:
+            tap.skip(f"{who}: {what} starts without an alarm", f"{what} is not installed")
+        else:
+            tap.ok(r.code == 0 and r.out == "1\n" and r.err == "", f"{who}: {what} starts without an alarm", r.out, r.err)
+    asks = "import platform\nprint(repr(platform.processor()))\n"
+    r = run("standard", asks)
+    tap.ok(r.code == 0 and r.err == "", f"{who}: a program that asks for the processor's name raises no alarm", r.out, r.err)
+    r = run("standard", asks, "--json")
+    shown = tapsys.cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who).out
+    tap.ok([v.get("outcome") for v in r["violations"] or ()] == ["harmless"] and "uname" in shown, f"{who}: it is listed and on record", r.story())
+    r = run("standard", "import subprocess\ntry:\n    subprocess.Popen(['uname', '-a'])\nexcept OSError: pass\n")
+    tap.ok("uname, -a" in r.err and "denied (process)" in r.err, f"{who}: another program that it starts is told", r.err)
+    r = run("open", "import socket\ntry:\n    socket.socket(socket.AF_UNIX)\nexcept OSError: pass\n", "--json")
+    tap.ok("seccomp.socket" in r.rules(), f"{who}: a local socket that is none of a pair is told", r.story())
+
+
+def empty_packet(who):
+    text = "import ctypes\nprint(ctypes.CDLL(None).send(3, b'', 0, 0), flush=True)\n"
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", "--timeout", "20s", "-"], who, text=text)
+    tap.ok(r["status"] == "error" and (r["error"] or {}).get("type") == "ProtocolError" and "channel.garbage" in r.rules(),
+           f"{who}: an empty packet on the channel ends the run as garbage; it does not hang to its limit", r.story())
+
+
 for who in users():
+    true_words(who)
+    empty_packet(who)
     judged_apart(who)
     same_everywhere(who)
     for way in WAYS:

@@ -16,7 +16,8 @@ programs = tapsys.Programs(BUILD)
 ENDED = "ok|error"
 NO_PROCESS = (ENDED, None, r"seccomp\.(clone|fork|vfork|execve)|py\.event\.(os\.(system|fork|posix_spawn)|subprocess)")
 NO_NETWORK = (ENDED, None, r"seccomp\.(socket|connect)|py\.event\.socket")
-NO_FILE = (ENDED, None, r"py\.event\.open|py\.event\.os\.symlink")
+NO_FILE = (ENDED, None, r"py\.event\.open")
+NOTHING = "nothing"  # no rule is listed
 
 CASES = [
     ("1 eval", "eval('__import__(\"os\").system(\"whoami\")')",
@@ -44,12 +45,18 @@ CASES = [
     ("11 http", "import urllib.request\nurllib.request.urlopen('http://example.com')\n",
      {"strict": ("blocked", "input", r"py\.(import|module|form)\."), "standard": ("error", None, NO_NETWORK[2]),
       "open": ("error", None, r"seccomp\.(socket|connect)")}, ""),
-    ("12 /etc/passwd", "print('secret' if 'root:' in open('/etc/passwd').read() else 'nothing of the host')",
-     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+    ("12 /etc/passwd", "open('/etc/passwd').read()",
+     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
+    ("12 contents", "print('secret' if 'root:' in open('/etc/passwd').read() else 'nothing of the host')",
+     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("13 write to /etc", "open('/tmp/../etc/shadow', 'w').write('pwned')",
-     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
-    ("14 symlink", "import os\nos.symlink('/etc/shadow', '/tmp/escape')\nopen('/tmp/escape').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("error", None, NO_FILE[2]), "open": ("error", None, NO_FILE[2])}, ""),
+    ("14 symlink", "import os\nos.symlink('/etc/passwd', '/tmp/escape')\nopen('/tmp/escape').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
+    ("14 by a folder", "import os\nos.symlink('/etc', '/tmp/escape')\nopen('/tmp/escape/passwd').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
+    ("a link inside", "import os\nopen('/tmp/a', 'w').close()\nos.symlink('/tmp/a', '/tmp/b')\nopen('/tmp/b').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("ok", None, NOTHING), "open": ("ok", None, NOTHING)}, ""),
     ("15 descriptor", "class Pwn:\n    def __get__(self, obj, type=None):\n        import os\n        os.system('whoami')\n\n"
      "class Victim:\n    attr = Pwn()\n\nVictim().attr\n",
      {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
@@ -61,8 +68,8 @@ CASES = [
      "    print('FAIL: Network accessible')\nexcept Exception as e:\n    print(f'PASS: Network blocked ({e})')\n",
      {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("ok", None, NO_NETWORK[2]),
       "open": ("ok", None, r"seccomp\.(socket|connect)")}, "PASS: Network blocked"),
-    ("curious agent", "import os\nprint(os.environ)\nopen('/etc/shadow').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+    ("curious agent", "import os\nprint(os.environ)\nopen('/etc/passwd').read()\n",
+     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("buggy agent: loop", "while True:\n    x = sum(range(10000))\n",
      dict.fromkeys(("strict", "standard", "open"), ("timeout", "resources", "")), ""),
     ("moderate attacker: type", "type('x', (object,), {'__init__': lambda self: os.system('whoami')})()",
@@ -86,7 +93,9 @@ for who in tapsys.users():
             good = r.json is not None and r["status"] in statuses.split("|") and r["layer"] == layer
             tap.ok(good, f"{what} ends as {statuses}", r.story())
             tap.eq(tapsys.shape_faults(r.json), [], f"{what}: the result has its shape")
-            if rules:
+            if rules == NOTHING:
+                tap.eq(r.rules(), [], f"{what}: nothing is listed", r.story())
+            elif rules:
                 tap.ok(any(re.match(rules, rule) for rule in r.rules()), f"{what}: seen as {rules}", r.story())
             if printed and r["status"] != "blocked":
                 tap.ok(printed in (r["stdout"] or ""), f"{what}: what was printed is there", r.story())
@@ -97,7 +106,7 @@ for who in tapsys.users():
                 tap.ok(want in (r["stdout"] or "") and (profile != "strict" or "<script>" not in r["stdout"]), f"{what}: escaped as the profile says", r.story())
             if name == "17 binary" and profile != "strict":
                 tap.ok("Binary output detected" in (r["stdout"] or ""), f"{what}: said, not shown", r.story())
-            if name == "12 /etc/passwd" and profile != "strict":
+            if name == "12 contents" and profile != "strict":
                 tap.ok("nothing of the host" in (r["stdout"] or ""), f"{what}: the jail's own", r.story())
             tap.ok(canaries.word not in r.out + r.err, f"{what}: no canary in it")
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")

@@ -9,8 +9,8 @@
 #include "gate/approval.h"
 #include "office.h"
 #include "options.h"
-#include "output/visible.h"
 #include "result.h"
+#include "shown_code.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
@@ -27,21 +27,11 @@ struct approve_options {
 
 /* ---- printing ---- */
 
-static void put_visible(const char *before, const char *s, size_t len)
-{
-    struct output_visible v = {.one_line = true};
-    struct buf text;
-    buf_init(&text, len * 8 + 64);
-    if (output_visible_add(&v, s, len, &text) == 0 && output_visible_end(&v, &text) == 0)
-        printf("%s%s\n", before, text.data ? text.data : "");
-    buf_done(&text);
-}
-
 static void put_field(const char *name, const char *text)
 {
     char before[32];
     snprintf(before, sizeof before, "  %-10s ", name);
-    put_visible(before, text, strlen(text));
+    shown_line(before, text, strlen(text));
 }
 
 static void put_time(const char *name, uint64_t seconds)
@@ -51,21 +41,6 @@ static void put_time(const char *name, uint64_t seconds)
     struct tm tm;
     if (seconds && gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
         put_field(name, text);
-}
-
-static void put_code(const char *code, size_t len)
-{
-    size_t line = 1;
-    for (size_t at = 0; at < len; line++) {
-        const char *nl = memchr(code + at, '\n', len - at);
-        size_t end = nl ? (size_t)(nl - code) : len;
-        char before[32];
-        snprintf(before, sizeof before, "%6zu | ", line);
-        put_visible(before, code + at, end - at);
-        at = end + 1;
-    }
-    if (len && code[len - 1] != '\n')
-        puts("       (no line feed at the end)");
 }
 
 static void json_one(struct jsonw *j, const struct gate_approval *a, bool whole)
@@ -135,7 +110,7 @@ static int list(struct office *office, const struct approve_options *o, struct a
         if (items[i].state == GATE_ASKED)
             snprintf(line + strlen(line), sizeof line - strlen(line), "  (%lld s left)",
                      left > 0 ? left : 0);
-        put_visible("", line, strlen(line));
+        shown_line("", line, strlen(line));
     }
     if (count == 0)
         puts(o->all ? "no approvals" : "nothing waits for an answer");
@@ -174,7 +149,7 @@ static int show(struct office *office, const struct approve_options *o, struct a
     }
     put_field("arguments", a.arguments[0] ? a.arguments : "none");
     printf("  %-10s sha256:%s, %zu bytes\n", "code", a.hash, a.code_len);
-    put_code(a.code, a.code_len);
+    shown_code(a.code, a.code_len);
     return EXIT_DONE;
 }
 

@@ -3,6 +3,7 @@
 #include "jail/doctor.h"
 #include "base/jsonw.h"
 #include "commands.h"
+#include "doctor_house.h"
 #include "jail/run.h"
 #include "options.h"
 #include "programs.h"
@@ -19,7 +20,14 @@ struct verdict {
     struct err why;
     struct jail_layers layers;
     const char *memory_by;
+    struct doctor_house house;
 };
+
+/* What must be there for a run to begin: the jail, and what it is asked and recorded by. */
+static bool works(const struct verdict *v)
+{
+    return v->ran && !v->house.part;
+}
 
 static void ignore(void *ctx, enum jail_stream stream, const void *data, size_t len)
 {
@@ -86,6 +94,9 @@ static void print_text(const struct verdict *v, const struct jail_check *c, size
     else
         printf("\nNo program can be run in mode %s: %s%s%s\n", mode, v->why.layer,
                v->why.layer[0] ? ": " : "", v->why.msg);
+    if (v->house.part)
+        printf("%sNothing would run: %s: %s\n", v->ran ? "" : "\n", v->house.part,
+               v->house.why.msg);
     if (!v->ran && v->landlock && strcmp(mode, "full") == 0)
         puts("The weaker --mode landlock may work here; `cordon doctor --mode landlock` tells.");
 }
@@ -99,8 +110,9 @@ static int print_json(const struct verdict *v, const struct jail_check *c, size_
     struct jsonw j = {.out = &out};
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "mode", mode);
-    jsonw_bool(&j, "ok", v->ran);
-    jsonw_string(&j, "reason", v->ran ? NULL : v->why.msg);
+    jsonw_bool(&j, "ok", works(v));
+    jsonw_string(&j, "reason", !v->ran ? v->why.msg : v->house.part ? v->house.why.msg : NULL);
+    jsonw_string(&j, "part", !v->ran ? "jail" : v->house.part);
     jsonw_string(&j, "layer", v->ran || !v->why.layer[0] ? NULL : v->why.layer);
     jsonw_open(&j, "checks", '[');
     for (size_t i = 0; i < n; i++) {
@@ -120,44 +132,6 @@ static int print_json(const struct verdict *v, const struct jail_check *c, size_
         puts(out.data);
     buf_done(&out);
     return bad;
-}
-
-/* The seeds' lists for operators. What a machine can see is ticked; the rest is named as what it
- * is. */
-static void print_checklist(const struct verdict *v, const struct jail_check *c, size_t n)
-{
-    bool cgroup = false;
-    for (size_t i = 0; i < n; i++)
-        cgroup = cgroup || (strcmp(c[i].name, "cgroup") == 0 && c[i].enforced);
-    const struct {
-        const char *state, *text;
-    } rows[] = {
-        {NULL, "Before deploying"},
-        {v->ran ? "x" : " ",
-         "every layer of the default policy is enforced (a program proved it just now)"},
-        {"x", "Linux: the platform with the strongest isolation"},
-        {geteuid() != 0 ? "x" : " ", "cordon is started by an ordinary user, not by root"},
-        {cgroup ? "x" : " ",
-         "a cgroup can be had, so that runs with several processes are bounded"},
-        {"?", "the host is patched and updated regularly: yours to see to"},
-        {"?", "a firewall blocks outgoing connections of the server: yours to see to"},
-        {"?", "incident response is written down and tried; people know the limits (SECURITY.md): "
-              "yours"},
-        {NULL, "Before running experiments"},
-        {"x", "permissions are known: `cordon exec --help` lists all that a program gets; the rest "
-              "is denied"},
-        {"x", "it can be stopped at once: a signal to cordon ends the run and all its processes"},
-        {NULL, "Comes with later parts of Cordon"},
-        {"-", "audit log kept 90 days and watched; rate limits and anomaly detection"},
-        {"-", "approval mode (HITL) and arena gating; tool allow-lists; hidden API keys; genesis "
-              "snapshot"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].state)
-            printf("  [%s] %s\n", rows[i].state, rows[i].text);
-        else
-            printf("%s%s\n", i ? "\n" : "", rows[i].text);
-    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see   [-] not built yet");
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -183,9 +157,10 @@ int cmd_doctor(int argc, char **argv)
     }
     if (help) {
         puts("usage: cordon doctor [OPTIONS]\n\n"
-             "Tries every layer on this machine, live, then runs a program behind all of them. "
-             "Exit\n"
-             "status 0 when the mode works, 5 when it does not.\n");
+             "Tries every layer on this machine, live, runs a program behind all of them, and "
+             "opens\n"
+             "policy, state folder, gate and audit as a run does. Exit status 0 when a run would\n"
+             "begin in the mode, 5 when it would not.\n");
         options_print(rows, sizeof rows / sizeof *rows);
         return EXIT_DONE;
     }
@@ -194,11 +169,17 @@ int cmd_doctor(int argc, char **argv)
     size_t n = jail_doctor_look(checks);
     judge(&v, checks, n);
     run_a_jail(&v, strcmp(mode, "full") == 0 ? JAIL_FULL : JAIL_LANDLOCK);
+    doctor_house_open(&v.house);
+    bool cgroup = false;
+    for (size_t i = 0; i < n; i++)
+        cgroup = cgroup || (strcmp(checks[i].name, "cgroup") == 0 && checks[i].enforced);
+    int status = works(&v) ? EXIT_DONE : EXIT_JAIL;
     if (checklist)
-        print_checklist(&v, checks, n);
+        doctor_checklist(&v.house, v.ran, cgroup);
     else if (!json)
         print_text(&v, checks, n, mode);
     else if (print_json(&v, checks, n, mode) < 0)
-        return EXIT_FAILED;
-    return v.ran ? EXIT_DONE : EXIT_JAIL;
+        status = EXIT_FAILED;
+    doctor_house_close(&v.house);
+    return status;
 }

@@ -25,7 +25,7 @@ static int read_words(const struct escalate_options *o, struct gate_failure_repo
     if (category < 0)
         return err_set(err, ERR_USAGE,
                        "--category: '%.40s' is none of: CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT, "
-                       "EARLY_ABORT, HOST",
+                       "EARLY_ABORT, HOST, REFUSAL",
                        o->category);
     if (tier < 0)
         return err_set(err, ERR_USAGE,

@@ -83,10 +83,13 @@ void result_print_text(const struct flow_result *r)
     char line[1024], place[32] = "";
     for (size_t i = 0; i < r->violation_count; i++) {
         const struct flow_violation *v = &r->violations[i];
+        if (v->end == FLOW_WAS_HARMLESS)
+            continue;
         if (v->line)
             snprintf(place, sizeof place, "line %u: ", v->line);
-        snprintf(line, sizeof line, "denied (%s): %s%s%s%s%s", v->layer, v->line ? place : "",
-                 v->detail, v->times > 1 ? " and again" : "", v->hint[0] ? "; " : "", v->hint);
+        snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s", flow_violation_end_name(v->end),
+                 v->layer, v->line ? place : "", v->detail, v->times > 1 ? " and again" : "",
+                 v->hint[0] ? "; " : "", v->hint);
         result_complain("cordon", line);
     }
     bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
@@ -205,6 +208,13 @@ static void tell_waiting(const struct gate_event *e)
     result_complain("cordon", line);
 }
 
+static void tell_alert(const char *alert)
+{
+    char line[400];
+    snprintf(line, sizeof line, "alert: %.300s; cordon audit anomalies tells more", alert);
+    result_complain("cordon", line);
+}
+
 int result_staff(struct flow_house *house, bool json, struct err *err)
 {
     char approvals[4096];
@@ -212,6 +222,7 @@ int result_staff(struct flow_house *house, bool json, struct err *err)
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
     if (!json)
         house->notice = tell_waiting;
+    house->announce = tell_alert;
     return flow_house_staff(house, found ? approvals : NULL, err);
 }
 

@@ -138,7 +138,12 @@ static int on_close(struct session_options *o)
     int r = pool_client_end(&o->house.holder, word(o, 1), &a, &err);
     if (r < 0)
         return result_usage(WHO, &err);
-    return a.declined ? session_declined(&o->house, word(o, 1), &a) : EXIT_DONE;
+    if (a.declined)
+        return session_declined(&o->house, word(o, 1), &a);
+    if (session_note(&o->house, "closed", word(o, 1), NULL, NULL, &err) == 0)
+        return EXIT_DONE;
+    result_complain(WHO, err.msg);
+    return EXIT_FAILED;
 }
 
 static int on_fork(struct session_options *o)

@@ -71,6 +71,11 @@ int session_call(struct session_house *h, struct session_call *c);
  * connection to the holder is used up. */
 int session_fork(struct session_house *h, const char *from, const char *name);
 
+/* One record of a session: EVENT is opened, forked, closed or ended. FROM: what it was forked of, or why it ended; NULL:
+ * nothing to say. ROLE NULL: the policy's. */
+ERR_MUST_USE int session_note(struct session_house *h, const char *event, const char *session,
+                              const char *from, const char *role, struct err *err);
+
 /* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. */
 int session_declined(const struct session_house *h, const char *session,
                      const struct pool_answer *a);

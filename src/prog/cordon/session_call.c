@@ -322,7 +322,7 @@ static int staff(struct session_house *h, struct flow_request *req, struct err *
 {
     if (h->staffed)
         return 0;
-    int r = result_staff(&h->flow, h->json, err);
+    int r = h->flow.audit ? 0 : result_staff(&h->flow, h->json, err);
     if (r == 0)
         r = programs_find("cordon-nest", h->nest, sizeof h->nest, err);
     if (r == 0)
@@ -392,6 +392,11 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     c->over = !result.alive;
     c->is_final = result.is_final;
     give_back(h, c, lent->lent.call + 1, &began, &result);
+    struct err unsaid = ERR_INIT;
+    if (c->over && session_note(h, "ended", lent->name,
+                                result.reason[0] ? result.reason : flow_status_name(result.status),
+                                req.role, &unsaid) < 0)
+        result_complain(h->who, unsaid.msg);
     int status = c->quiet || (c->line && c->incomplete) ? result_exit_status(result.status)
                                                         : print_result(h, c, &result);
     flow_result_done(&result);
@@ -450,7 +455,14 @@ int session_make(struct session_house *h, const struct session_new *n, char *nam
                              .input = -1};
     r = run_on(h, &c, &child, &a.reply);
     jail_child_close(&child);
-    if (r == EXIT_DONE && !c.over)
-        return EXIT_DONE;
+    if (r == EXIT_DONE && !c.over) {
+        r = session_note(h, "opened", name, NULL, n->role, &err);
+        if (r == 0)
+            return EXIT_DONE;
+        struct err later = ERR_INIT; /* a session that is not on record must not run anything */
+        if (pool_client_end(&h->holder, name, &a, &later) < 0)
+            result_complain(h->who, later.msg);
+        return failed(h, name, r, &err);
+    }
     return refused(h, name, "SessionError", "the session ended before its first call");
 }

@@ -124,7 +124,7 @@ static struct word hear(int pipe)
     return w;
 }
 
-static int tell(const struct session_house *h, const char *from, const struct word *w)
+static int tell(struct session_house *h, const char *from, const struct word *w)
 {
     struct pool_answer no = {.declined = true, .reply.type = WIRE_DECLINED};
     struct err err = ERR_INIT;
@@ -133,6 +133,10 @@ static int tell(const struct session_house *h, const char *from, const struct wo
                                    : w->text);
     switch (w->outcome) {
     case MADE:
+        if (session_note(h, "forked", w->name, from, NULL, &err) < 0) {
+            result_complain(h->who, err.msg);
+            return EXIT_FAILED;
+        }
         if (h->json)
             printf("{\"session\": \"%s\", \"from\": \"%s\"}\n", w->name, from);
         else

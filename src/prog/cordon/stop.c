@@ -58,12 +58,28 @@ static int print_json(struct gate *g, const struct gate_running *runs, size_t sh
     return r;
 }
 
+/* What is in the gate's file a user may have written: nothing in it acts on the terminal of who reads it. */
+static void put_visible(const char *line)
+{
+    struct output_visible v = {.one_line = true};
+    struct buf text;
+    buf_init(&text, 8 * strlen(line) + 64);
+    if (output_visible_add(&v, line, strlen(line), &text) == 0 &&
+        output_visible_end(&v, &text) == 0)
+        puts(text.data ? text.data : "");
+    buf_done(&text);
+}
+
 static void print_runs(const struct gate_running *runs, size_t shown)
 {
-    for (size_t i = 0; i < shown; i++)
-        printf("  %-22s %-8s %-12s %6llu.%llu s  %s\n", runs[i].run, runs[i].tool, runs[i].client,
-               (unsigned long long)runs[i].ms / 1000, (unsigned long long)runs[i].ms % 1000 / 100,
-               runs[i].end[0] ? runs[i].end : "running");
+    for (size_t i = 0; i < shown; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "  %-22.39s %-8.31s %-12.63s %6llu.%llu s  %s", runs[i].run,
+                 runs[i].tool, runs[i].client, (unsigned long long)runs[i].ms / 1000,
+                 (unsigned long long)runs[i].ms % 1000 / 100,
+                 runs[i].end[0] ? runs[i].end : "running");
+        put_visible(line);
+    }
 }
 
 static void print_flag(struct gate *g)
@@ -81,13 +97,7 @@ static void print_flag(struct gate *g)
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
     snprintf(line, sizeof line, "stopped since %s by %s%s%s", when, info.who,
              info.why[0] ? ": " : "", info.why);
-    struct output_visible v = {.one_line = true};
-    struct buf text;
-    buf_init(&text, 4096);
-    if (output_visible_add(&v, line, strlen(line), &text) == 0 &&
-        output_visible_end(&v, &text) == 0)
-        puts(text.data);
-    buf_done(&text);
+    put_visible(line);
 }
 
 static int list(struct office *office, const struct stop_options *o)

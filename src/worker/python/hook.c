@@ -168,9 +168,19 @@ static int by_rule(const char *event, PyObject *args, const struct verdict *v)
     char detail[HOOK_DETAIL];
     if (!v->deny && !v->report)
         return 0;
-    if ((!v->deny || v->by_module) && (guard_asker() == GUARD_LOADING || importer_runs()))
-        return 0; /* pandas asks uname what machine this is; the program did not */
+    if (!v->deny && hook_socket_is_local(event, args))
+        return 0; /* asyncio's pair; a socket that is none of a pair the kernel refuses and reports */
+    const bool uname = hook_asks_processor(event, args);
+    if ((!v->deny || v->by_module) && (guard_asker() == GUARD_LOADING || importer_runs())) {
+        if (!uname)
+            return 0;
+        /* pandas asks what machine this is; the program did not. Without a fork that would be refused */
+        PyErr_SetString(PyExc_PermissionError, "there are no processes here");
+        return -1;
+    }
     hook_detail(event, args, detail, sizeof detail);
+    if (uname)
+        return refuse(event, v->deny ? v->deny->id : v->report->id, detail, "");
     if (v->deny)
         return refuse(event, v->deny->id, detail, v->deny->hint);
     py_hook_report(hook_layer(event), v->report->id, detail, v->report->hint);
@@ -197,6 +207,10 @@ static int on_open(const char *event, PyObject *args, const struct verdict *v)
     bool closed = guard.veiled && check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4);
     if ((!v->deny && !v->report && !closed) || importer_runs() || guard_asker() == GUARD_LOADING)
         return 0;
+    if (closed && !PyEval_GetFrame()) { /* nobody's code: the interpreter prints a traceback */
+        PyErr_SetString(PyExc_PermissionError, "there are no files here");
+        return -1;
+    }
     if (closed && !hook_open_is_library(args, detail, sizeof detail))
         return refuse(event, v->report ? v->report->id : "py.guard.open", detail,
                       "there are no files here; keep the data in memory");

@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- layers ---- */
@@ -234,11 +236,46 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
                                          "/sys/devices",
                                          "/etc/matplotlibrc",
                                          NULL};
+    /* there is one in the jail; who asks for it by name wants the host's */
+    static const char *const accounts[] = {"/etc/passwd", "/etc/group", NULL};
     struct opening o = opening_of(args);
-    if (!o.path[0] || lies_in(o.path, own) || access(o.path, o.writes ? W_OK : R_OK) == 0)
+    char real[PATH_MAX];
+    if (!o.path[0])
+        return false;
+    if (lies_in(o.path, own)) { /* unless a link leads out of it */
+        if (!realpath(o.path, real) || lies_in(real, own))
+            return false;
+        memcpy(o.path, real, sizeof real);
+    }
+    if (access(o.path, o.writes ? W_OK : R_OK) == 0 && !lies_in(o.path, accounts))
         return false;
     if (!o.writes && lies_in(o.path, probed) && PyEval_GetGlobals() != guard.globals)
         return false;
     tell(&o, out, size);
     return true;
+}
+
+/* ---- what libraries do when they start ---- */
+
+static bool is_text(PyObject *o, const char *text)
+{
+    return o && PyUnicode_CheckExact(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
+}
+
+bool hook_asks_processor(const char *event, PyObject *args)
+{
+    if (strcmp(event, "subprocess.Popen") != 0 || PyTuple_GET_SIZE(args) < 2 ||
+        !is_text(PyTuple_GET_ITEM(args, 0), "uname"))
+        return false;
+    PyObject *words = PyTuple_GET_ITEM(args, 1);
+    return PyList_CheckExact(words) && PyList_GET_SIZE(words) == 2 &&
+           is_text(PyList_GET_ITEM(words, 0), "uname") && is_text(PyList_GET_ITEM(words, 1), "-p");
+}
+
+bool hook_socket_is_local(const char *event, PyObject *args)
+{
+    if (strcmp(event, "socket.__new__") != 0 || PyTuple_GET_SIZE(args) < 2)
+        return false;
+    PyObject *family = PyTuple_GET_ITEM(args, 1);
+    return PyLong_CheckExact(family) && PyLong_AsLong(family) == AF_UNIX;
 }
