@@ -32,7 +32,8 @@ static void verdicts(void)
     check_report_end(&r);
     tap_ok(check_report_safe(&r), "nothing found is safe");
     say(&r, "safe", "Code passed validation",
-        "{\"is_safe\": true, \"risk_level\": \"safe\", \"blocked_operations\": [], \"message\": "
+        "{\"status\": \"ok\", \"layer\": null, \"is_safe\": true, \"risk_level\": \"safe\", "
+        "\"blocked_operations\": [], \"message\": "
         "\"Code passed validation\", \"violations\": []}");
     check_report_done(&r);
 
@@ -62,7 +63,8 @@ static void verdicts(void)
     add(&r, "syntax", "Syntax error: invalid syntax (<unknown>, line 1)", 1, 3);
     check_report_end(&r);
     say(&r, "high", "Syntax error: invalid syntax (<unknown>, line 1)",
-        "{\"is_safe\": false, \"risk_level\": \"high\", \"blocked_operations\": "
+        "{\"status\": \"blocked\", \"layer\": \"input\", \"is_safe\": false, \"risk_level\": "
+        "\"high\", \"blocked_operations\": "
         "[\"syntax_error\"], \"message\": \"Syntax error: invalid syntax (<unknown>, line 1)\", "
         "\"violations\": [{\"layer\": \"input\", \"rule\": \"syntax\", \"detail\": \"Syntax error: "
         "invalid syntax (<unknown>, line 1)\", \"operand\": \"x\", \"line\": 1, \"column\": 3, "
@@ -79,7 +81,8 @@ static void verdicts(void)
     add(&r, "size", "Code exceeds size limit (50KB)", 0, 0);
     check_report_end(&r);
     say(&r, "high", "Security violations: Code exceeds size limit (50KB)",
-        "{\"is_safe\": false, \"risk_level\": \"high\", \"blocked_operations\": [\"Code exceeds "
+        "{\"status\": \"blocked\", \"layer\": \"input\", \"is_safe\": false, \"risk_level\": "
+        "\"high\", \"blocked_operations\": [\"Code exceeds "
         "size limit (50KB)\"], \"message\": \"Security violations: Code exceeds size limit "
         "(50KB)\", \"violations\": [{\"layer\": \"input\", \"rule\": \"size\", \"detail\": \"Code "
         "exceeds size limit (50KB)\", \"operand\": \"x\", \"line\": null, \"column\": null, "

@@ -227,7 +227,7 @@ def on_record(who):
         tap.ok(r["status"] == status and [e["kind"] for e in new] == ["begin", "end"] and new[1]["status"] == status,
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
         went = ["knock", "prepare", "admit", "child", "record", "judge", "check", "again", "decide", "run", "collect"]
-        went = went[:{"blocked": 6, "denied": 8}.get(status)] + ["clean"]
+        went = went[:{"blocked": 7, "denied": 9}.get(status)] + ["clean"]
         tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: and which steps it went through")
 
 
