@@ -109,7 +109,7 @@ struct gate_config {
 
     struct {
         uint64_t executions, window_ms; /* at most so many in any window, each client */
-        uint64_t concurrent;            /* on the machine */
+        uint64_t concurrent;            /* of this state folder */
         uint64_t concurrent_per_client; /* 0: no narrower */
         uint64_t model_calls, model_window_ms, model_burst; /* token buckets */
     } rates;

@@ -69,7 +69,10 @@ def apart(command, env, terminal=True):
     if os.fork() == 0:
         try:
             os.setsid()
+            between = os.getpid()
             if os.fork() == 0:
+                while os.getppid() == between:  # until then whoever asked is an ancestor
+                    time.sleep(0.001)
                 pid, fd = pty.fork() if terminal else (os.fork(), -1)
                 if pid == 0:
                     out = os.open(folder / "out", os.O_WRONLY | os.O_CREAT)
