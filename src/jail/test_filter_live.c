@@ -52,7 +52,9 @@ static void answer(int listener, const struct jail_filter *f, unsigned *allow_ex
     if (req.data.nr == __NR_execve && *allow_execs) {
         --*allow_execs;
         resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    } else if (req.data.nr == __NR_exit_group) { /* a last look, then it goes on */
+    } else if (req.data.nr == __NR_exit_group || /* a last look, then it goes on */
+               (req.data.nr == __NR_fcntl &&     /* a lock, which the supervisor counts */
+                (req.data.args[1] == F_SETLK || req.data.args[1] == F_SETLKW))) {
         resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     } else {
         pid_t pid = (pid_t)req.pid;
