@@ -147,7 +147,7 @@ def holder_grew(home):
 
 def afterwards(home, command, fault):
     wrong = next_runs(home, "afterwards", switched=command.switches)
-    wrong += command.after(home, bool(fault.takes))
+    wrong += command.after(home, fault.takes_sessions)
     if command.switches:
         wrong += next_runs(home, "after a resume")
     broken = home.restore()
