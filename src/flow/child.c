@@ -472,6 +472,8 @@ int flow_child_judge(struct flow *f, struct err *err)
         return FLOW_GO_ON; /* the next step takes it up */
     if (given || flow_in_session(f))
         return died_early(f);
+    if (say_who_stopped(f))
+        return FLOW_STOP;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
     err_layer(err, "process");

@@ -55,7 +55,7 @@ class Command:
 
     def after(self, home, lost):
         """What must be so afterwards, whatever became of it; words for what is not. It also undoes what would last.
-        LOST: the fault took the holder or the template, and every session with it, as docs/session.md says."""
+        LOST: the fault took what a session hangs on (the holder, the template, an init), as docs/session.md says."""
         return []
 
 
@@ -69,15 +69,16 @@ class InSession(Command):
 
     def after(self, home, lost):
         kept = home.session
-        if not self.survives or not kept or lost:
+        if not self.survives or not kept:
             return []
-        r = traces.until(lambda: (lambda r: r if r["value"] == "6" else None)(home("session", "run", "--json", kept, "-", text="x\n")), 2)
+        lives = traces.until(lambda: home("session", "run", "--json", kept, "-", text="x\n")["value"] == "6", 0 if lost else 2)
         for s in home.sessions():
             if s != kept:
                 home("session", "close", s)
-        if r:
+        if not lives:
+            home.session = None
+        if lives or lost:
             return []
-        home.session = None
         return [f"the session that was there before is lost: {home('session', 'run', '--json', kept, '-', text='x').story()}"]
 
 

@@ -36,7 +36,7 @@ def named(parent, name):
 class Fault:
     small = until_end = False  # on the home with the small disk; lifted when the client has ended, not before
     out, capacity, quota, close, instant, silent = "pipe", None, None, False, 0, False
-    takes = ()  # what of the pool it takes away
+    takes_sessions = False
 
     def before_start(self):
         """A function that runs in the client before it is executed."""
@@ -74,8 +74,8 @@ class Signal(Fault):
     def __init__(self, number, victim, instant):
         self.number, self.victim, self.instant, self.fd = number, victim, instant, None
         self.silent = victim == "client" and number != signal.SIGSTOP  # nobody is left to answer
-        if number == signal.SIGKILL and victim in ("holder", "template", "template's nest"):
-            self.takes = ("pool",)
+        if number == signal.SIGKILL and victim in ("holder", "template", "template's nest", "init of a child"):
+            self.takes_sessions = True
 
     @property
     def name(self):

@@ -53,6 +53,11 @@ def allowed(home, args):
     return max(SECOND, 10 * max(next_run(home, args).seconds for _ in range(5)))
 
 
+def was_stopped(run):
+    """By `cordon stop`: before it began, or while it ran."""
+    return run.rules() == ["gate.stopped"] or (run["error"] or {}).get("type") == "Stopped"
+
+
 def slow(run, again, limit):
     """Whether it took too long, and a second and a third try as well. AGAIN: tries it; None where that would say nothing."""
     if run.seconds <= SECOND or again and any(again().seconds <= SECOND for _ in range(2)):
@@ -71,7 +76,7 @@ def next_runs(home, when, held=False, switched=False, holder_of_lock=None):
             wrong.append(f"{when} a {name} run does not end within 8 s: {r.err[-600:]}")
         elif r["status"] == "refused" and holder_of_lock and f"pid {holder_of_lock} " in (r["reason"] or ""):
             continue
-        elif (r["status"] != "ok" or r["stdout"] != "42\n") and not (switched and r.rules() == ["gate.stopped"]):
+        elif (r["status"] != "ok" or r["stdout"] != "42\n") and not (switched and was_stopped(r)):
             wrong.append(f"{when} a {name} run: {r.story()}")
         elif slow(r, held and (lambda: next_run(home, args)), lambda: allowed(home, args)):
             wrong.append(f"{when} a {name} run takes {r.seconds:.2f} s")
@@ -142,7 +147,7 @@ def holder_grew(home):
 
 def afterwards(home, command, fault):
     wrong = next_runs(home, "afterwards", switched=command.switches)
-    wrong += command.after(home, bool(fault.takes))
+    wrong += command.after(home, fault.takes_sessions)
     if command.switches:
         wrong += next_runs(home, "after a resume")
     broken = home.restore()

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import gatetest
+import traces
 from gatetest import apart
 from tapsys import ROOTLESS, Programs, Tap, clean_env, cordon, users
 
@@ -214,6 +215,28 @@ def approvals(who):
     s.close()
 
 
+def stopped_at_start(who):
+    """A run whose worker is still starting is ended by a stop like any other, and says who did it."""
+    s = State(who)
+    program = s.home / "program.py"
+    program.write_text("while True: pass\n")  # whenever it is caught, it does not end by itself
+    os.chmod(program, 0o644)
+    p = s.start("run", "--json", "--ro", "/usr/share/doc:/doc", str(program))  # no warm child can have that
+    held = None
+    while not held and p.poll() is None:
+        tree = traces.below(p.pid).values()
+        worker = [q.pid for q in tree if q.name == "cordon-python"]
+        if worker and any(q.name == "cordon-nest" for q in tree):  # the jail is built, and the interpreter starts
+            os.kill(worker[0], signal.SIGSTOP)
+            held = worker[0]
+    stop = s.run("stop", "--json", "--why", "too early")
+    code, result, err = finish(p)
+    tap.ok(held and stop["stopped"] is True and (result.get("error") or {}).get("type") == "Stopped" and "too early" in result["reason"],
+           f"{who}: a run that `stop` ends while its worker starts says that it was stopped, and why", held, stop.story(), code, result, err)
+    s.run("resume")
+    s.close()
+
+
 def on_record(who):
     """The beginning is written before the code meets its parser, whatever becomes of it."""
     s = State(who)
@@ -311,6 +334,7 @@ for who in users():
     places_and_rates(who)
     breakers(who)
     approvals(who)
+    stopped_at_start(who)
     on_record(who)
     no_secret_on_record(who)
     arena(who)

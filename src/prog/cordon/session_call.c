@@ -397,8 +397,9 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
-    int status = c->quiet || (c->line && c->incomplete) ? result_exit_status(result.status)
-                                                        : print_result(h, c, &result);
+    /* that a session is no more is told, whatever was asked of it */
+    const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
+    int status = silent ? result_exit_status(result.status) : print_result(h, c, &result);
     flow_result_done(&result);
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }
