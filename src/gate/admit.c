@@ -144,6 +144,7 @@ int gate_admit_start(struct gate *g, const struct gate_request *q, struct gate_t
  * that and takes it. */
 void gate_lose(struct gate_ticket *t)
 {
+    base_assert(t->tool); /* a ticket is given out only for a tool that was found */
     if (t->tool->kind == GATE_TOOL_EXECUTION) {
         t->g->map.mine[t->row] = 0;
         lock_release(t->g->map.fd, 1 + (off_t)t->row);
