@@ -164,7 +164,8 @@ int main(int argc, char **argv)
         tap_eq_int(o->exit_code, 9, "with the code that the caller gives");
         tap_ok(s.bytes >= 32000 && memcmp(s.head, "0123456789abcdef0123456789abcdef", 32) == 0,
                "what it wrote before is there (%llu bytes)", (unsigned long long)s.bytes);
-        tap_ok(o->memory > 0 && o->cpu_us > 0, "and what it used");
+        /* of CPU time there may be none: it says that it is done right after it was told to go */
+        tap_ok(o->memory > 0, "the memory that it used is told");
         tap_eq_int(o->violation_count, 2, "what the worker saw is told by line");
         tap_ok(o->violation_count == 2 && o->violations[0].line == 7 &&
                    o->violations[0].times == 2 && o->violations[1].line == 8,
