@@ -457,9 +457,12 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
         explain_stack(r);
         return;
     }
-    if (r->status != FLOW_ERROR || !w->fault_type[0] || r->category[0] == 'E')
+    const bool memory = strcmp(w->fault_type, "MemoryError") == 0;
+    /* it went on after the refusal, and failed for something else */
+    const bool went_on = r->status == FLOW_MEMORY && r->signal == 0 && !memory;
+    if ((r->status != FLOW_ERROR && !went_on) || !w->fault_type[0] || r->category[0] == 'E')
         return;
-    if (strcmp(w->fault_type, "MemoryError") == 0 && r->mapped > limits->memory / 2) {
+    if (memory && jail_memory_was_short(r->mapped, limits->memory)) {
         snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
                  (unsigned long long)(limits->memory / MIB), r->memory_by);
         flow_result_say(r, FLOW_MEMORY, "resources", "CODE", w->fault_type, text);

@@ -202,7 +202,7 @@ static void drain(struct jail_run *run)
             ;
 }
 
-/* It was refused more than the whole limit at once: such a program that failed, failed for that. */
+/* It was refused memory: such a program that failed, failed for that. */
 static bool asked_too_much(const struct jail_outcome *o)
 {
     for (size_t i = 0; i < o->violation_count; i++)
@@ -211,11 +211,18 @@ static bool asked_too_much(const struct jail_outcome *o)
     return false;
 }
 
+static bool ran_short(const struct jail_run *run)
+{
+    const struct jail_outcome *o = &run->out;
+    const uint64_t limit = run->spec.limits.memory;
+    return o->memory >= limit / 10 * 9 || asked_too_much(o) ||
+           (run->spec.memory_by_rlimit && jail_memory_was_short(o->mapped, limit));
+}
+
 /* What EXITED tells and the limits it may have met. */
 static void judge_end(struct jail_run *run)
 {
     struct jail_outcome *o = &run->out;
-    const uint64_t near = run->spec.limits.memory / 10 * 9;
     if (run->cgroup.version) {
         uint64_t peak = jail_cgroup_peak(&run->cgroup);
         o->memory = peak > o->memory ? peak : o->memory;
@@ -240,8 +247,7 @@ static void judge_end(struct jail_run *run)
         o->end = JAIL_END_MEMORY;
     else if (o->end == JAIL_END_SIGNAL && o->signal == SIGXCPU)
         o->end = JAIL_END_CPU;
-    else if (failed && (o->memory >= near || asked_too_much(o)) && o->signal != SIGKILL &&
-             o->signal != SIGTERM)
+    else if (failed && ran_short(run) && o->signal != SIGKILL && o->signal != SIGTERM)
         o->end = JAIL_END_MEMORY;
 }
 

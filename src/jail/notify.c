@@ -124,8 +124,7 @@ static uint64_t status_bytes(pid_t pid, const char *key)
     return at ? strtoull(at + strlen(key), NULL, 10) * KIB : 0;
 }
 
-/* A request that the filter let pass was at most half of the limit, so whoever was refused one by RLIMIT_AS had more
- * than half of it already. That is the evidence that a MemoryError was the limit's. */
+/* RLIMIT_AS leaves no trace of a refusal. jail_memory_was_short (spec.h) says why this number is one. */
 void jail_notify_look_at_memory(struct jail_watch *w, pid_t pid)
 {
     uint64_t peak = status_bytes(pid, "\nVmPeak:");
@@ -229,6 +228,15 @@ static bool asks_too_much(const struct jail_watch *w, pid_t pid, uint64_t bytes)
     return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > w->limits->memory - bytes;
 }
 
+/* By how much the process would grow. */
+static uint64_t memory_asked(const struct seccomp_notif *n)
+{
+    if (n->data.nr == SYS_mmap)
+        return n->data.args[1];
+    const uint64_t was = n->data.args[1], wanted = n->data.args[2];
+    return wanted > was ? wanted - was : 0;
+}
+
 static void record_memory(struct jail_watch *w, uint64_t bytes)
 {
     char detail[112];
@@ -264,10 +272,11 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
     }
     if (takes_lock(n))
         return jail_locks_may_take(w, pid) ? 0 : ENOLCK;
-    if (n->data.nr == SYS_mmap) {
-        if (!asks_too_much(w, pid, n->data.args[1]))
+    if (n->data.nr == SYS_mmap || n->data.nr == SYS_mremap) {
+        uint64_t more = memory_asked(n);
+        if (!asks_too_much(w, pid, more))
             return 0;
-        record_memory(w, n->data.args[1]);
+        record_memory(w, more);
         return ENOMEM;
     }
     if (signals_itself(w, n))

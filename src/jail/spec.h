@@ -48,6 +48,16 @@ struct jail_limits {
 
 #define JAIL_LIMIT_COUNT (sizeof(struct jail_limits) / sizeof(uint64_t))
 
+/* Whether a failed process that had MAPPED bytes of address space may have met RLIMIT_AS: a request for at most
+ * 1/JAIL_MEMORY_SEEN of LIMIT passes the filter unseen, so one that was refused unseen finds less than that free.
+ * Larger ones are seen, and refused, by the supervisor (JAIL_RULE_MEMORY). */
+enum { JAIL_MEMORY_SEEN = 8 };
+
+static inline bool jail_memory_was_short(uint64_t mapped, uint64_t limit)
+{
+    return mapped > limit - limit / JAIL_MEMORY_SEEN;
+}
+
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */
 #define JAIL_SWITCHES(X)                                                                           \
     X(user)                                                                                        \

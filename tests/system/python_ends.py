@@ -40,6 +40,8 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("deep recursion of the parser", "(" * 5000, [], {"status": "blocked", "error.type": "ValidationError"}, ""),
     ("huge number", "x = 9 ** 9 ** 9", ["--timeout", TWO], {"status": "timeout"}, ""),
     ("huge number as text", "print(len(str(10 ** 10000)))", [], {"status": "error", "error.type": "ValueError"}, ""),
+    ("fails for another reason after a refusal", "try:\n    bytearray(600 << 20)\nexcept MemoryError:\n    pass\nraise ValueError('later')", [], {"status": "error", "layer": None, "error.type": "ValueError"}, ""),
+    ("grows a list by realloc", "x = [0] * (12 << 20)\nwhile True: x.extend(x[:1 << 20])", [], {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, ""),
     ("raises MemoryError itself", "raise MemoryError('no evidence')", [], {"status": "error", "layer": None, "error.type": "MemoryError"}, ""),
     ("asks for most of the limit twice", "print('before')\na = bytearray(300 * 2**20)\nb = bytearray(300 * 2**20)", [], {"status": "memory", "layer": "resources"}, "before\n"),
     ("maps half of the limit three times", "print('before')\nx = [bytearray(200 * 2**20) for i in range(3)]", [], {"status": "memory", "layer": "resources"}, "before\n"),
