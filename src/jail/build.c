@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "jail/nest.h"
 #include "sys/clone.h"
+#include "sys/cpu.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 #include "wire/msg.h"
@@ -209,6 +210,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
+    sys_cpu_move_child(pid); /* we have work of our own meanwhile */
     if (waits)
         left = close_doors(st); /* with the launcher at work in our memory */
     jail_net_done(st);

@@ -30,6 +30,7 @@
 #include "jail/inside.h"
 #include "jail/template.h"
 #include "sys/clone.h"
+#include "sys/cpu.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 #include "wire/msg.h"
@@ -107,6 +108,7 @@ int jail_early_start(struct jail_stage *st)
         err_sys(err, "the worker");
         return err_layer(err, "process");
     }
+    sys_cpu_move_child(st->early); /* we have work of our own meanwhile */
     fd_close(st->orders
                  [1]); /* its copy is what the socket lives by; the number it may still read here */
     return 0;

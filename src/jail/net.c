@@ -11,6 +11,7 @@
 #include "jail/inside.h"
 
 #include "sys/clone.h"
+#include "sys/cpu.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 
@@ -61,6 +62,7 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return err_sys(err, "a process that makes the network");
     }
     st->net_maker = pid;
+    sys_cpu_move_child(pid);
     return 0;
 }
 
