@@ -38,6 +38,17 @@ try:
     source = pathlib.Path(__file__).resolve().parents[2]
     for page in sorted(source.glob("man/*.1")):
         tap.ok((prefix / "share/man/man1" / page.name).is_file(), f"the page {page.name} is there")
+    # a program that knows nothing but pkg-config finds header and library
+    pc = next(prefix.rglob("cordon.pc"), None)
+    if tap.ok(pc is not None, "pkg-config's file for libcordon is there"):
+        env = {**os.environ, "PKG_CONFIG_PATH": str(pc.parent), "PKG_CONFIG_SYSROOT_DIR": str(dest)}
+        ask = lambda *words: subprocess.run(["pkg-config", *words, "cordon"], env=env, stdout=subprocess.PIPE, text=True).stdout.split()
+        program = dest / "uses.c"
+        program.write_text('#include <cordon.h>\nint main(void) { return cordon_compile == 0; }\n')
+        run = subprocess.run(["cc", str(program), "-o", str(dest / "uses"), *ask("--cflags", "--libs")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        tap.eq(run.returncode, 0, "a program is compiled and linked with what pkg-config says", run.stdout.decode(errors="replace"))
+        project = next(l for l in (source / "meson.build").read_text().splitlines() if "version: '" in l).split("'")[1]
+        tap.eq(ask("--modversion"), [project], "pkg-config says the version of the project")
     for who in tapsys.users():
         cmd = [str(prefix / "bin/cordon"), "exec", "--", "/bin/true"]
         if who == "user" and os.geteuid() == 0:
