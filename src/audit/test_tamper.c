@@ -276,7 +276,8 @@ static void tail(void)
     const int last = DAYS - 1;
     size_t n = days[last].lines, *at = days[last].at;
     tap_ok(put_file(last, days[last].data, at[n - 1]) && found(RECORDS), "the last record removed");
-    tap_ok(put_file(last, days[last].data, at[n] - 1) && found(RECORDS), "its newline removed");
+    tap_ok(put_file(last, days[last].data, at[n] - 1) && found(RECORDS),
+           "the last record's newline removed");
     tap_ok(put_file(last, days[last].data, at[n - 1] + 5) && found(RECORDS),
            "the last record cut short");
     tap_ok(put_file(last, days[last].data, at[n - 100]) && found(RECORDS - 99),
@@ -347,7 +348,7 @@ static void afterwards(void)
     struct audit *a = place_open(&place, NULL);
     tap_ok(a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
            "a writer goes on: %s", err.msg);
-    tap_ok(found(RECORDS - 2), "and does not cover it up");
+    tap_ok(found(RECORDS - 2), "a writer that goes on does not hide that records were cut off");
     char path[400];
     path_of(last, path);
     FILE *f = fopen(path, "ae");
@@ -359,7 +360,7 @@ static void afterwards(void)
                audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
            "the file taken away from under it: %s", err.msg);
     tap_ok(access(path, F_OK) == 0 && found(days[last].first),
-           "it is begun again, and what is gone is gone");
+           "a day's file that was removed is begun again, and verify reports the lost records");
     audit_close(a);
 }
 

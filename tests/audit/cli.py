@@ -71,7 +71,7 @@ for who in users():
     code, out, err = s.audit("tail")
     tap.ok(code == 0 and len(out.splitlines()) == 10 and harmless(out), f"{who}: tail shows ten, and none of them acts on a terminal", out)
     code, out, err = s.audit("tail", "--lines", 1000000)
-    tap.ok(code == 0 and len(out.splitlines()) == count and harmless(out), f"{who}: or all")
+    tap.ok(code == 0 and len(out.splitlines()) == count and harmless(out), f"{who}: tail --lines 1000000 shows all records, and none of them acts on a terminal")
     tap.ok("^[[2J" in out, f"{who}: escapes are shown", out[:2000])
     code, out, err = s.audit("tail", "--lines", "3", "--json")
     lines = [json.loads(l) for l in out.splitlines()]
@@ -151,9 +151,9 @@ for who in users():
         code, out, err = s.audit("verify")
         tap.ok(code == 1 and out.startswith(f"broken at record {number} ({s.log().name}:{number})"), f"{who}: verify finds {name}", out, err)
         code, out, err = s.audit("verify", "--json")
-        tap.ok(code == 1 and json.loads(out)["broken"]["record"] == number, f"{who}: and says so in JSON", out)
+        tap.ok(code == 1 and json.loads(out)["broken"]["record"] == number, f"{who}: verify --json finds {name}", out)
         code, out, err = s.audit("export")
-        tap.ok(code == 1 and f":{number}: not record" in err and harmless(out) and harmless(err), f"{who}: export does not pass it on", err)
+        tap.ok(code == 1 and f":{number}: not record" in err and harmless(out) and harmless(err), f"{who}: export does not pass on {name}", err)
     s.log().write_bytes(data)
     tap.eq(s.audit("verify")[0], 0, f"{who}: put back, verify passes")
 
@@ -192,7 +192,7 @@ if os.geteuid() == 0:
     s.run(driver, "make", 1)
     code, out, err = s.audit("show", "late", "--json")
     end = [json.loads(l) for l in out.splitlines()][-1]
-    tap.ok(end["kind"] == "end" and end["status"] == "timeout" and end["execution_time_ms"] == 5, "and the next start writes it", out)
+    tap.ok(end["kind"] == "end" and end["status"] == "timeout" and end["execution_time_ms"] == 5, "the next start writes the outcome that was kept", out)
     tap.eq(s.audit("verify")[0], 0, "verify passes")
     os.chmod(s.path / "audit", 0o755)
     code, out, err = s.run(driver, "make", 1)
