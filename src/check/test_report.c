@@ -108,7 +108,7 @@ static void ceilings(void)
     tap_eq_int(r.count, CHECK_FINDINGS_MAX, "a hundred are kept");
     tap_eq_int(r.dropped, 4900, "the others are counted");
     tap_eq_int(strlen(r.findings[0].operand), 1023, "long text is cut at a whole character");
-    tap_ok(!check_report_safe(&r), "and it is not safe");
+    tap_ok(!check_report_safe(&r), "a report with dropped findings is not safe");
     check_report_done(&r);
 
     check_report_init(&r);

@@ -81,7 +81,8 @@ static void saved(void)
     struct cordon_error err;
     size_t n = cordon_save(p, out, sizeof out), silent = 0;
     tap_ok(n <= sizeof out && cordon_save(p, NULL, 0) == n, "a program is saved (%zu bytes)", n);
-    tap_eq_int(cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err), 0, "and loaded");
+    tap_eq_int(cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err), 0,
+               "a saved program is loaded again");
     for (size_t i = 0; i < n; i++)
         for (int bit = 0; bit < 8; bit++) {
             out[i] ^= (unsigned char)(1 << bit);
