@@ -74,8 +74,10 @@ static void test_store(void)
            "asked again it is the same question");
     tap_ok(ask(s, "uid:1", "B2", 1100) == 0 && strcmp(reply_id(), id) != 0,
            "other code is another question");
-    tap_ok(ask(s, "uid:2", "B1", 1100) == 0 && strcmp(reply_id(), id) != 0, "another client's too");
-    tap_ok(answer(s, id, true, 1500) == 0 && strcmp(result(), "recorded") == 0, "answered yes");
+    tap_ok(ask(s, "uid:2", "B1", 1100) == 0 && strcmp(reply_id(), id) != 0,
+           "the same code of another client is another question");
+    tap_ok(answer(s, id, true, 1500) == 0 && strcmp(result(), "recorded") == 0,
+           "a question is answered yes");
     tap_ok(answer(s, id, false, 1500) == 0 && strcmp(result(), "late") == 0,
            "there is no second answer");
     tap_ok(ask(s, "uid:2", "B1", 1600) == 0 && strcmp(result(), "waiting") == 0 &&
@@ -83,10 +85,10 @@ static void test_store(void)
            "the yes is for that client and that code only");
     tap_ok(ask(s, "uid:1", "B1", 2400) == 0 && strcmp(result(), "granted") == 0 &&
                strcmp(reply_id(), id) == 0,
-           "it is good for as long again as the question was");
+           "a yes is good for as long again as the question was");
     tap_ok(ask(s, "uid:1", "B1", 2401) == 0 && strcmp(result(), "waiting") == 0 &&
                strcmp(reply_id(), id) != 0,
-           "and for one use");
+           "a yes is good for one use");
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, true, 2500) == 0 && ask(s, "uid:1", "B1", 3500) == 0 &&
                strcmp(result(), "waiting") == 0 && strcmp(reply_id(), second) != 0,
@@ -205,13 +207,14 @@ static void test_hitl(void)
     tap_ok(gate_approvals_list(g, true, &mem, &items, &count, &err) == 0 && count == 1 &&
                strcmp(items[0].id, id) == 0 && items[0].state == GATE_ASKED &&
                items[0].expires == items[0].asked + 900,
-           "it is in the list, with its time");
+           "an open question is in the list, with its expiry");
     tap_ok(gate_approval_show(g, id + 3, &mem, &one, &err) == 1 && one.code_len == 9 &&
                memcmp(one.code, "print(1)\n", 9) == 0 && strcmp(one.arguments, q.arguments) == 0 &&
                strlen(one.hash) == 64 && strcmp(one.client, "uid:1") == 0 &&
                strcmp(one.tool, "run") == 0,
-           "and shows the exact code and arguments, by a short id");
-    tap_eq_int(gate_approval_show(g, "ap-none", &mem, &one, &err), 0, "there is no other");
+           "a question shows the exact code and arguments, by a short id");
+    tap_eq_int(gate_approval_show(g, "ap-none", &mem, &one, &err), 0,
+               "an unknown id shows no question");
     tap_eq_int(say(g, id, true, &human), 1, "a person says yes");
     tap_ok(testing_events[GATE_EVENT_APPROVAL_ANSWERED] == 1 && strcmp(testing_subject, id) == 0 &&
                strstr(testing_detail, "yes by uid ") && strstr(testing_detail, "because"),
@@ -319,7 +322,8 @@ static void test_wait(void)
     e = testing_pass(g, &q, &plan, &r);
     tap_ok(e == 0 && r.rule == GATE_RULE_DENIED && strstr(r.reason, "nobody answered"),
            "nobody comes: expiry means no: %s", r.reason);
-    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], 1, "and is an event");
+    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], 1,
+               "a question that expires is one denial event");
     gate_close(g);
     close(state);
 }
@@ -342,7 +346,7 @@ static void test_every_n(void)
     struct gate_request sly = q;
     sly.code = "other()";
     tap_ok(testing_once(g, &sly, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "nor does other code");
+           "other code does not get past the fifth step's question");
     struct gate_request other = testing_request("uid:2", "step()");
     tap_eq_int(testing_once(g, &other, "ok", NULL, NULL, &r), 1,
                "another client has its own count");
@@ -356,7 +360,7 @@ static void test_every_n(void)
                10 * testing_once(g, &call, "ok", NULL, NULL, &r);
     tap_eq_int(ran, 55, "that one and four more run; the calls they make are no steps");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "then the next checkpoint");
+           "the sixth step after a yes asks again");
     gate_close(g);
     c.approval.mode = GATE_AUTONOMOUS;
     g = testing_open(&c, state);
@@ -513,10 +517,11 @@ static void test_self(void)
     }
     int status = -1;
     waitpid(child, &status, 0);
-    tap_eq_int(status, 0, "nor can its child, in a session of its own");
-    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL, "it still waits");
+    tap_eq_int(status, 0, "a child of the asking process cannot say yes, in a session of its own");
+    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
+           "a question that its asker tried to answer still waits");
     tap_eq_int(gate_approval_answer(g, id, &self, false, "on second thoughts", &r, &err), 1,
-               "but it may say no");
+               "the asking process may say no");
     gate_close(g);
     close(state);
 }

@@ -76,7 +76,7 @@ static void test_stop(void)
     int ended = 0;
     for (size_t i = 0; i < count && i < 16; i++)
         ended += strcmp(list[i].end, "ended") == 0 && strncmp(list[i].run, "run-", 4) == 0;
-    tap_eq_int(ended, 4, "and each is reported by its id and how it ended");
+    tap_eq_int(ended, 4, "each stopped run is reported by its id and how it ended");
     tap_ok(testing_events[GATE_EVENT_STOP] == 1 && testing_events[GATE_EVENT_STOPPED_RUN] == 4,
            "one event for the stop, one for each run");
     waitpid(waiter, &status[0], 0);
@@ -95,11 +95,11 @@ static void test_stop(void)
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED &&
                strstr(r.reason, "it went wild"),
            "with a new state file it is still stopped");
-    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume");
-    tap_eq_int(testing_events[GATE_EVENT_RESUME], 1, "is an event");
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "and lets new ones in");
+    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume succeeds");
+    tap_eq_int(testing_events[GATE_EVENT_RESUME], 1, "resume is one event");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "resume lets new runs in");
     struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
-    tap_eq_int(poll(&p, 1, 0), 0, "the bell is silent again");
+    tap_eq_int(poll(&p, 1, 0), 0, "the stop descriptor is not readable after resume");
     pids[0] = supervisor(&c, 9, true);
     tap_ok(gate_stop(g, "uid 0", "", 300, list, 16, &count, &err) == 0 && count == 1 &&
                strcmp(list[0].end, "killed") == 0 && strcmp(list[0].run, "run-9") == 0,
@@ -172,7 +172,7 @@ static void test_stop_stuck(void)
                strcmp(list[0].end, "ended") == 0,
            "stop does not wait for the lock");
     waitpid(later, &status, 0);
-    tap_eq_int(status, 0, "and the others heard it before the lock was free");
+    tap_eq_int(status, 0, "other processes hear the stop before the lock is free");
     waitpid(stuck, NULL, 0);
     waitpid(run, &status, 0);
     tap_eq_int(status, 0, "the run ended by itself");
