@@ -54,7 +54,7 @@ static void builtin(void)
     struct policy_box *box = load(text, &problems);
     tap_ok(len > 1000 && problems.errors == 0,
            "policies/default.yaml has no errors for the reader");
-    tap_eq_int(problems.count, 0, "and the defaults are no reason to warn");
+    tap_eq_int(problems.count, 0, "policies/default.yaml has no warnings for the reader");
     show_text(&policy_builtin, NULL, false, &table);
     show_text(&box->p, NULL, false, &file);
     tap_ok(table.len > 20000 && strcmp(table.data, file.data) == 0,
@@ -116,7 +116,7 @@ static void shipped(void)
         struct policy_box *box = load(text, &problems);
         tap_ok(len > 100 && problems.errors == 0, "%s has no errors", names[i]);
         tap_ok(problems.count == 1 && strstr(problems.items[0].text, "no judges"),
-               "it warns of what is missing");
+               "a shipped policy warns that its arena has no judges");
         const struct policy *p = &box->p;
         tap_ok(p->arena.enabled && p->approval.iterations == 50 &&
                    p->approval.mode == (i ? POLICY_HITL : POLICY_EVERY_N) &&
@@ -264,7 +264,7 @@ static void all_at_once(void)
     if (policy_check_bytes("f.yaml", yaml, strlen(yaml), &p) < 0)
         abort();
     tap_eq_int(p.errors, 6, "six errors in one reading");
-    tap_eq_int(p.count, 8, "and two warnings");
+    tap_eq_int(p.count, 8, "two warnings in the same reading as six errors");
     bool retention = false, tool = false;
     for (size_t i = 0; i < p.count; i++) {
         retention = retention || (p.items[i].warning && p.items[i].line == 9 &&
@@ -319,7 +319,7 @@ static void all_at_once(void)
     policy_problems_init(&p);
     tap_ok(policy_check_bytes("f.yaml", big, POLICY_FILE_MAX + 1, &p) == 0 && p.errors == 1 &&
                p.items[0].line == 0,
-           "so is a file of more than a megabyte");
+           "a file of more than a megabyte is refused");
     policy_problems_done(&p);
     free(big);
 }
@@ -364,7 +364,7 @@ static void changes(void)
     tap_ok(policy_find_tool(p, "Grep")->risk == POLICY_RISK_MEDIUM &&
                policy_find_tool(p, "Deploy")->risk == POLICY_RISK_CRITICAL &&
                p->ntools == policy_builtin.ntools + 1,
-           "so are tools");
+           "tools are merged by name");
     tap_ok(p->arena.njudges == 2 && strcmp(p->arena.judges[0].command.items[1], "-x") == 0 &&
                p->arena.judges[1].timeout_ms == 5000,
            "judges, with arguments and a patience of their own");

@@ -80,8 +80,9 @@ static void order(void)
            "a broken file is no policy at all");
     printf("# %s\n", err.msg);
     tap_ok(policy_open("nonsense", &store, &err) == ERR_USAGE && strstr(err.msg, "max-safety"),
-           "a name that is not shipped");
-    tap_ok(policy_open("a\033b", &store, &err) == ERR_USAGE, "nor one that is no name");
+           "a policy name that is not shipped is refused");
+    tap_ok(policy_open("a\033b", &store, &err) == ERR_USAGE,
+           "a policy name with a control character is refused");
 }
 
 static void trust(void)
@@ -277,38 +278,38 @@ static void refresh(void)
     put("live.yaml", "limits: {timeout: 1s}\n", 0600);
     unlink(at("later.yaml"));
     tap_ok(policy_open_files(at("later.yaml"), at("live.yaml"), NULL, &store, &err) == 0,
-           "in force");
-    tap_eq_int(policy_refresh(store, &err), 0, "nothing changed");
+           "a policy of two files is in force");
+    tap_eq_int(policy_refresh(store, &err), 0, "a refresh finds no change");
     rest();
-    tap_eq_int(policy_refresh(store, &err), 0, "still nothing");
+    tap_eq_int(policy_refresh(store, &err), 0, "a later refresh finds no change");
     edit("live.yaml", "limits: {timeout: 2s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 2000,
-           "edited in place, the same size: taken up");
+           "a file that is edited in place, at the same size, is taken up");
     edit("live.yaml", "limits: {timeout: 3s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 3000,
-           "and again at once");
+           "a file that is edited again at once is taken up");
     put("live.yaml", "limits: {timeout: 4s}\n", 0600);
     const struct policy *held = policy_hold(store);
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 4000 &&
                held->limits.timeout_ms == 3000,
-           "replaced: taken up; who holds the old one has it still");
+           "a file that is replaced is taken up, and who holds the old policy has it still");
     policy_release(store, held);
     rest();
     edit("live.yaml", "limits: {timeout: oops}\n");
     tap_ok(policy_refresh(store, &err) == ERR_FORMAT && strstr(err.msg, "live.yaml:1:19") &&
                policy_now(store)->limits.timeout_ms == 4000,
-           "broken: the old one stays in force, and it is said");
+           "a broken file is reported, and the old policy stays in force");
     rest();
     tap_ok(policy_refresh(store, &err) <= 0 && policy_now(store)->limits.timeout_ms == 4000,
-           "it stays");
+           "the old policy stays in force while the file is broken");
     edit("live.yaml", "limits: {timeout: 5s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 5000,
-           "mended: taken up");
+           "a broken file that is mended is taken up");
     chmod(at("live.yaml"), 0666);
     tap_ok(policy_refresh(store, &err) == ERR_USAGE && policy_now(store)->limits.timeout_ms == 5000,
-           "opened to everybody: not taken any more");
+           "a file that everybody may write is refused");
     chmod(at("live.yaml"), 0600);
-    tap_ok(policy_refresh(store, &err) >= 0, "and closed again");
+    tap_ok(policy_refresh(store, &err) >= 0, "a file that is closed to others again is accepted");
     put("later.yaml", "limits: {cpu: 7s}\n", 0600);
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.cpu_ms == 7000 &&
                policy_now(store)->limits.timeout_ms == 5000,

@@ -55,10 +55,10 @@ r = policy("show", "--json")
 tap.ok(r.code == 0 and r.json and r.out.count("\n") == 1, "show --json is one line of JSON", r.story())
 for profile in plain["profiles"].values():
     tap.eq(profile.pop("base"), "none", "a profile is printed whole, from nothing")
-tap.ok(texts(r.json) == plain, "both say the same")
+tap.ok(texts(r.json) == plain, "show and show --json say the same")
 default = parsed(pathlib.Path(source, "policies/default.yaml").read_text())
 default["profiles"] = plain["profiles"]
-tap.ok(plain == default, "and it is policies/default.yaml, whole")
+tap.ok(plain == default, "show prints policies/default.yaml, whole")
 for name in ("strict", "standard", "open"):
     table = parsed(pathlib.Path(source, f"policies/{name}.yaml").read_text())
     shown = plain["profiles"][name]
