@@ -34,15 +34,16 @@ int main(void)
     in = (struct fd_packet){.data = text, .len = 2, .fds = got, .nfds = 3};
     (void)!fd_send(sv[0], &out);
     tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "a cut packet: EMSGSIZE");
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "and no descriptor was left open");
+    tap_eq_int(fd_count_names("/proc/self/fd"), before, "refused packets leave no descriptor open");
 
     struct rlimit usual, few;
     getrlimit(RLIMIT_NOFILE, &usual);
     few = (struct rlimit){(rlim_t)sv[1] + 4, usual.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    tap_ok(fd_spare(3) == 0 && fd_spare(4) == -1 && errno == EMFILE, "three more fit, four do not");
+    tap_ok(fd_spare(3) == 0 && fd_spare(4) == -1 && errno == EMFILE,
+           "fd_spare finds that three more descriptors fit, and four do not");
     setrlimit(RLIMIT_NOFILE, &usual);
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "and none of them was left open");
+    tap_eq_int(fd_count_names("/proc/self/fd"), before, "fd_spare leaves no descriptor open");
 
     char small[4];
     tap_ok(fd_read_file(AT_FDCWD, "/proc/self/status", small, sizeof small) == -1 && errno == EFBIG,
