@@ -81,18 +81,20 @@ static void code(void)
     tap_ok(code_passes(
                "def __create_fn__(MISSING, _type_x):\n def __init__(self, x:_type_x):\n  self.x=x\n"
                " return __init__\n"),
-           "what dataclasses makes is plain");
+           "an __init__ that dataclasses makes is plain");
     tap_ok(code_passes("def __create_fn__():\n def __eq__(self, other):\n"
                        "  if other.__class__ is self.__class__: return (self.id,)==(other.id,)\n"
                        "  return NotImplemented\n return __eq__\n"),
-           "and its comparison");
-    tap_ok(!code_passes("def f(): import os"), "an import is not");
-    tap_ok(!code_passes("def f():\n def g(): return open('x')"), "nor a global");
-    tap_ok(!code_passes("def f(x): return x.__subclasses__()"), "nor a special name");
-    tap_ok(!code_passes("def f(x):\n global y\n y = x"), "nor a write to the namespace");
-    tap_ok(!code_passes("class A: pass"), "nor a class");
+           "a comparison that dataclasses makes is plain");
+    tap_ok(!code_passes("def f(): import os"), "code with an import is not plain");
+    tap_ok(!code_passes("def f():\n def g(): return open('x')"), "code with a global is not plain");
+    tap_ok(!code_passes("def f(x): return x.__subclasses__()"),
+           "code with a special name is not plain");
+    tap_ok(!code_passes("def f(x):\n global y\n y = x"),
+           "code that writes to the namespace is not plain");
+    tap_ok(!code_passes("class A: pass"), "code with a class is not plain");
     PyObject *number = PyLong_FromLong(1);
-    tap_ok(!guard_code_is_plain(number), "nor what is no code");
+    tap_ok(!guard_code_is_plain(number), "a number is not plain code");
     Py_DECREF(number);
 }
 
