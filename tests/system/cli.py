@@ -353,7 +353,7 @@ for who in tapsys.users():
     tap.ok(b"[Binary output detected and removed]" in got and b"\xff" not in got and b"\x9b" not in got,
            f"{who}: bytes that are no text do not reach a terminal", got)
     got, code = under_terminal(["exec", "--", "/bin/echo", "ghp_" + "a1" * 20 + " in /home/somebody/x"])
-    tap.ok(b"[REDACTED:github] in /home/USER/x" in got and b"a1a1" not in got, f"{who}: nor do secrets and paths", got)
+    tap.ok(b"[REDACTED:github] in /home/USER/x" in got and b"a1a1" not in got, f"{who}: secrets and paths do not reach a terminal", got)
     r = tapsys.cordon(programs, ["exec", "--", "/bin/echo", "ghp_" + "a1" * 20 + " in /home/somebody/x"], who)
     tap.ok("a1a1" in r.out and "/home/somebody/x" in r.out, f"{who}: a pipe gets the bytes as they are", r.story())
     got, code = under_terminal(["exec", "--processes", "2", "--", "/bin/sh", "-c", r"printf '\033[2J\r\033[6n' >&2; printf 'plain \303\274 \tText\n'"])

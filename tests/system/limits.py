@@ -45,7 +45,7 @@ def timed_out(start, limit, reason, name, figure="wall_ms", tries=10):
         tap.ok(run["signal"] == 9 and run["exit_code"] == -9, f"{name}: signal 9, exit_code -9", run.story())
         used = ((run.json or {}).get("usage") or {}).get(figure)
         late = used / 1000 - limit if used is not None else 1e9
-        tap.ok(late >= -0.05 * tapsys.SLOW, f"{name}: it does not end before the limit", f"{figure} {used}")
+        tap.ok(late >= -0.05 * tapsys.SLOW, f"{name}: the run does not end before the limit", f"{figure} {used}")
         return late, run
     late, run = tapsys.soonest(attempt, tries)
     tap.ok(late <= tapsys.LATE, f"{name}: ends within {tapsys.LATE * 1000:.0f} ms of the limit", f"{late:.3f} s late in the best of {tries}")

@@ -85,7 +85,7 @@ for who in tapsys.users():
         for script in ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", "(x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done) & wait"):
             r = ex(["--memory", "64m", "--memory-by", "cgroup", "--processes", "4"], "/bin/bash", "-c", script)
             tap.ok(r["status"] == "memory" and r.code == 4, f"{who}: a memory bomb in a cgroup ends as memory", r.story())
-            tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: its peak is within the limit", r["usage"])
+            tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: the peak of a memory bomb in a cgroup is within the limit", r["usage"])
         r = probe("memory-children", "--memory", "64m", "--memory-by", "cgroup", "--processes", "8")
         tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", r.story())
         r = probe("memfd-bomb", "--memory", "64m", "--memory-by", "cgroup")
