@@ -90,37 +90,42 @@ static void times(struct audit *a)
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 200}), "",
-               "ten times the mean is not over it");
+               "a run of ten times the mean raises no alert");
     place.now += 3600001;
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     char want[64];
     snprintf(want, sizeof want, "Unusually long execution: run-%d", number + 1);
-    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want, "more is");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want,
+               "a run of more than ten times the mean raises an alert");
     place.now += 3600001;
     for (int i = 0; i < 20; i++)
         if (run(a, &(struct job){.client = "t", .ms = 1})[0])
             tap_ok(false, "a run of 1 ms");
-    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 99}), "", "what is short is never long");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 99}), "",
+               "a run below 100 ms raises no alert, whatever the mean");
 }
 
 static void doubles(struct audit *a)
 {
     const struct job same = {.client = "d", .code = "print(1)"};
-    tap_eq_str(run(a, &same), "", "a program");
+    tap_eq_str(run(a, &same), "", "the first run of a program raises no alert");
     tap_eq_str(run(a, &(struct job){.client = "e", .code = "print(1)"}), "",
-               "the same of another client");
-    tap_eq_str(run(a, &(struct job){.client = "d"}), "", "another program");
-    tap_eq_str(run(a, &same), "Duplicate code executions detected", "the same again");
-    tap_eq_str(run(a, &same), "", "said once in a window");
+               "the same program of another client raises no alert");
+    tap_eq_str(run(a, &(struct job){.client = "d"}), "",
+               "another program of the same client raises no alert");
+    tap_eq_str(run(a, &same), "Duplicate code executions detected",
+               "the same program again raises an alert");
+    tap_eq_str(run(a, &same), "", "the alert about the same program is raised once in a window");
     place.now += 3600001;
-    tap_eq_str(run(a, &same), "", "an hour later it is new");
+    tap_eq_str(run(a, &same), "", "the same program an hour later raises no alert");
 }
 
 static void violations(struct audit *a)
 {
     char want[64];
-    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "", "three violations");
+    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "",
+               "three violations in a run raise no alert");
     snprintf(want, sizeof want, "Excessive violations: 4 in run-%d", number + 1);
     tap_eq_str(run(a, &(struct job){.client = "v", .violations = 4}), want, "four alert at once");
 }

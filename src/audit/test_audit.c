@@ -226,7 +226,8 @@ static void clocks(void)
     place.now += PLACE_DAY;
     tap_ok(event(a) == 0 && exists("2026-11-16.jsonl"), "tomorrow has a file of its own");
     b = place_open(&place, NULL);
-    tap_ok(event(b) == 0 && event(a) == 0, "another writer, and the first again");
+    tap_ok(event(b) == 0 && event(a) == 0,
+           "a second writer and the first one write on the same day");
     place.now = start;
     tap_ok(event(a) == 0 && good(&v), "the clock goes back: the chain does not");
     place.now = start - 5 * PLACE_DAY;
@@ -239,7 +240,7 @@ static void clocks(void)
     place.now = start + 2 * PLACE_DAY;
     tap_ok(event(b) == 0 && event(a) == 0 && exists("2026-11-17.jsonl") && good(&v),
            "the clock comes back from the far future: the chain still verifies");
-    tap_eq_int((long long)v.files, 5, "five files");
+    tap_eq_int((long long)v.files, 5, "the log of five days has five files");
     audit_close(a);
     audit_close(b);
 }
@@ -251,7 +252,8 @@ static void two_writers(void)
     enum { WRITERS = 4, EACH = 500 };
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0, "before");
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0,
+           "the log verifies before four writers write at once");
     uint64_t before = v.last_seq;
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
@@ -303,7 +305,7 @@ static void lost(void)
 {
     struct audit_verdict v = {0};
     begin_in_child("orphan", true);
-    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    tap_ok(good(&v) && v.open_runs == 1, "the run of a writer that died is open");
     uint64_t seq = v.last_seq;
     struct audit *a = place_open(&place, NULL);
     tap_ok(good(&v) && v.open_runs == 0 && v.last_seq == seq + 1,
@@ -342,7 +344,7 @@ static void restarted(void)
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
     begin_in_child("before-the-cut", true);
-    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    tap_ok(good(&v) && v.open_runs == 1, "a run that begins before a power cut is open");
     uint64_t seq = v.last_seq;
     place_other_boot(&place);
     char path[400];
@@ -425,11 +427,12 @@ static void power_cut(void)
         good(&v) && v.unsynced == 2 && v.last_seq == seq,
         "the head reached the disk, the last records did not, and nobody was told that they had");
     a = place_open(&place, NULL);
-    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2, "a writer says so, and goes on");
+    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2,
+           "a writer records that unsynced records are missing, and goes on");
     json_t *j = record(seq + 1);
-    tap_eq_str(text(j, "kind"), "repair", "in a repair record");
+    tap_eq_str(text(j, "kind"), "repair", "missing records are told in a record of kind repair");
     tap_eq_int(json_integer_value(json_object_get(json_object_get(j, "args"), "records")), 2,
-               "with their number");
+               "a repair record has the number of missing records");
     json_decref(j);
 
     seq = audit_last_seq(a);
@@ -442,7 +445,7 @@ static void power_cut(void)
            "the records reached the disk, the head did not");
     a = place_open(&place, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 3 && v.ahead == 0,
-           "none of them is lost");
+           "records that reached the disk before their head are not lost");
 
     look_at_disk(&first);
     seq = audit_last_seq(a);
@@ -452,7 +455,7 @@ static void power_cut(void)
            "the file became longer, its new bytes did not reach the disk");
     a = place_open(&place, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2 && v.torn_bytes == 0,
-           "they are cut off");
+           "bytes that did not reach the disk are cut off");
     audit_close(a);
 
     audit_config_init(&c);
@@ -465,9 +468,11 @@ static void power_cut(void)
     audit_close(a);
     cut_power(&second, &first, first.log);
     tap_ok(!good(&v) && v.bad_seq == seq + 1 && strstr(v.why, "fsync off"),
-           "that do not survive are missed, by number: %s", v.why);
+           "records that were acknowledged without fsync and are lost are named by number: %s",
+           v.why);
     a = place_open(&place, NULL);
-    tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1, "also after a writer went on");
+    tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1,
+           "records that were lost without fsync are still named after a writer went on");
     audit_close(a);
     tap_ok(place_remove(&place) && place_make(&place), "a new log");
 }

@@ -60,11 +60,11 @@ static void lines(void)
                memcmp(text, "\"t\"", 3) == 0,
            "a member is found, not a text that looks like one");
     tap_ok(audit_line_member(out.data, out.len - 1, "execution_id", &text, &len) && len == 19,
-           "with its escapes (%zu)", len);
+           "a member with escapes is found whole (%zu bytes)", len);
     tap_ok(audit_line_member(out.data, out.len - 1, "begin_seq", &text, &len) && len == 2,
-           "a number");
+           "a member that is a number is found");
     tap_ok(!audit_line_member(out.data, out.len - 1, "nothing", &text, &len),
-           "what is not there is not found");
+           "a member that is not there is not found");
 
     /* every single bit counts */
     int unseen = 0;
@@ -83,7 +83,7 @@ static void lines(void)
     struct hmac_sha256_ctx other;
     hmac_sha256_set_key(&other, 5, (const uint8_t *)"other");
     tap_ok(!audit_line_parse(out.data, out.len - 1, &l) && audit_line_check(out.data, &l, &other),
-           "another key's signature does not");
+           "a line signed with another key does not pass");
     buf_done(&out);
 }
 
@@ -146,7 +146,7 @@ static void redaction(void)
         buf_init(&out, 4096);
         int r = audit_redact(NULL, rows[i].name, rows[i].text, strlen(rows[i].text), NULL, &out);
         tap_ok(r == 0, "redaction row %zu", i);
-        tap_eq_str(out.data ? out.data : "", rows[i].want, "as it should");
+        tap_eq_str(out.data ? out.data : "", rows[i].want, "a redacted value is as its row wants");
         buf_done(&out);
     }
 }

@@ -287,7 +287,7 @@ static void full(void)
                             memmem(s.text, s.len, "\"execution_time_ms\": 5000", 25));
         audit_walk_free(w);
     }
-    tap_ok(late, "with what the run had come to");
+    tap_ok(late, "the late end of a run has its status and its time");
 }
 
 int main(void)

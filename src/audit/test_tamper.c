@@ -260,7 +260,7 @@ static void whole_days(void)
     struct audit_verdict v;
     struct err err = ERR_INIT;
     tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good,
-           "which changes nothing: records have numbers");
+           "two days that changed names still verify: records have numbers");
     rename(path, away), rename(other, path), rename(away, other);
     snprintf(other, sizeof other, "%s/audit/2027-01-01.jsonl", place.path);
     FILE *f = fopen(other, "we");
@@ -395,7 +395,7 @@ static void lost_heads(void)
         if (how == 1)
             tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == ERR_STATE &&
                        strstr(err.msg, "seal/head"),
-                   "who had it open writes no more: %s", err.msg);
+                   "a writer that had the log open writes no more: %s", err.msg);
         audit_close(a);
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good &&
                    strcmp(v.bad_file, "seal/head") == 0,

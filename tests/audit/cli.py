@@ -76,7 +76,7 @@ for who in users():
     code, out, err = s.audit("tail", "--lines", "3", "--json")
     lines = [json.loads(l) for l in out.splitlines()]
     tap.ok([l["seq"] for l in lines] == [count - 2, count - 1, count], f"{who}: tail --json", out)
-    tap.eq(s.audit("tail", "--lines", "0"), (0, "", ""), f"{who}: none of them")
+    tap.eq(s.audit("tail", "--lines", "0"), (0, "", ""), f"{who}: tail --lines 0 shows nothing")
     code, out, err = s.audit("tail", "--lines", "4", "--json", "--status", "blocked")
     blocked = [r["seq"] for r in map(json.loads, s.log().read_text().splitlines()) if r["status"] == "blocked"]
     tap.eq([json.loads(l)["seq"] for l in out.splitlines()], blocked[-4:], f"{who}: the last four that were blocked")
@@ -90,10 +90,10 @@ for who in users():
         code, out, err = s.audit("export", option, value)
         wanted = [r["seq"] for r in records if r[key] == value]
         tap.ok(code == 0 and wanted and [json.loads(l)["seq"] for l in out.splitlines()] == wanted, f"{who}: export {option}", out[:500])
-    tap.eq(len(s.audit("export", "--since", "1h")[1].splitlines()), count, f"{who}: of the last hour")
-    tap.eq(s.audit("export", "--until", "1h")[1], "", f"{who}: nothing is older")
-    tap.eq(s.audit("export", "--since", "2999-01-01")[1], "", f"{who}: nothing is of the future")
-    tap.eq(len(s.audit("export", "--since", "2000-01-01T10:30")[1].splitlines()), count, f"{who}: a date")
+    tap.eq(len(s.audit("export", "--since", "1h")[1].splitlines()), count, f"{who}: export --since 1h has every record of a new log")
+    tap.eq(s.audit("export", "--until", "1h")[1], "", f"{who}: export --until 1h has no record of a new log")
+    tap.eq(s.audit("export", "--since", "2999-01-01")[1], "", f"{who}: export --since 2999 has no record")
+    tap.eq(len(s.audit("export", "--since", "2000-01-01T10:30")[1].splitlines()), count, f"{who}: export --since takes a date and a time")
     code, out, err = s.audit("export", "--since", "yesterday")
     tap.ok(code == 2 and "is not a time" in err, f"{who}: a time that is none", err)
 
@@ -106,7 +106,7 @@ for who in users():
     tap.ok(code == 0 and "uid:1001: Excessive validation failures: " in out and "Excessive violations: 5 in run-9" in out and harmless(out),
            f"{who}: anomalies", out)
     blocked = sum(r["client_id"] == "uid:1001" and r["validation_result"] == "blocked" for r in records)
-    tap.ok(f"uid:1001: Excessive validation failures: {blocked}\n" in out, f"{who}: with their number", out)
+    tap.ok(f"uid:1001: Excessive validation failures: {blocked}\n" in out, f"{who}: anomalies have the number of validation failures", out)
     code, out, err = s.audit("anomalies", "--json", "--client", "uid:1001")
     tap.ok({json.loads(l)["client_id"] for l in out.splitlines()} == {"uid:1001"}, f"{who}: anomalies --json, of one client", out)
     tap.ok(any(r["kind"] == "alert" and r["reason"] == "Excessive validation failures: 11" for r in records), f"{who}: alerts are records")
@@ -188,7 +188,7 @@ if os.geteuid() == 0:
     code, out, err = s.run(driver, "drop", ROOTLESS)
     tap.ok(code == 0 and "not ended" not in s.audit("verify")[1], "a supervisor that gave root up still writes the end", err)
     code, out, err = s.run(driver, "late", ROOTLESS)
-    tap.ok(code == 0 and "1 runs have begun and not ended" in s.audit("verify")[1], "one that may not open the next day's file keeps the outcome", err)
+    tap.ok(code == 0 and "1 runs have begun and not ended" in s.audit("verify")[1], "a supervisor that may not open the next day's file keeps the outcome", err)
     s.run(driver, "make", 1)
     code, out, err = s.audit("show", "late", "--json")
     end = [json.loads(l) for l in out.splitlines()][-1]

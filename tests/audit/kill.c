@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         "verify passes after a kill, %ld times (%llu with a torn line, %llu with a head behind)",
         verified, (unsigned long long)torn, (unsigned long long)ahead);
     tap_ok(looked > (uint64_t)kills, "%llu records were acknowledged", (unsigned long long)looked);
-    tap_eq_int((long long)lost, 0, "none of them is lost");
+    tap_eq_int((long long)lost, 0, "no acknowledged record is lost");
     tap_ok(audit_open(&c, &a, &err) == 0 &&
                audit_event(a, AUDIT_RESUME, &(struct audit_facts){0}, &err) == 0,
            "the next start closes the runs that are open");
