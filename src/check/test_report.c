@@ -124,7 +124,7 @@ static void ceilings(void)
     check_report_init(&r);
     tap_eq_int(check_report_add(&r, &nothing), 0, "a finding of NULLs");
     check_report_end(&r);
-    tap_eq_str(r.findings[0].rule, "", "has empty words");
+    tap_eq_str(r.findings[0].rule, "", "a finding of NULLs has empty words");
     check_report_done(&r);
 }
 

@@ -71,26 +71,32 @@ static void questions(const struct check_ruleset *set)
     tap_eq_str(import(set, "code_api.search"), "allowed", "a listed submodule is allowed");
     tap_eq_str(import(set, "code_api.other"), "unlisted-import",
                "a sibling of a listed submodule is refused");
-    tap_eq_str(import(set, "os"), "os", "a refused module");
-    tap_eq_str(import(set, "os.path"), "allowed", "the longer name wins");
+    tap_eq_str(import(set, "os"), "os", "a refused module is refused");
+    tap_eq_str(import(set, "os.path"), "allowed", "a listed module below a refused one is allowed");
     tap_eq_str(import(set, "os.other"), "os", "what lies below a refused module");
     tap_eq_str(import(set, "math"), "unlisted-import", "an unlisted module, by the built-in line");
-    tap_eq_str(import(set, ""), "unlisted-import", "no module at all");
-    tap_eq_str(attribute(set, "name"), "passes", "an ordinary attribute");
-    tap_eq_str(attribute(set, "mro"), "mro", "an exact refusal");
-    tap_eq_str(attribute(set, "mrow"), "passes", "a longer name");
-    tap_eq_str(attribute(set, "_x"), "_*", "a pattern");
-    tap_eq_str(attribute(set, "__xy"), "__x*", "the longer pattern");
-    tap_eq_str(attribute(set, "__init__"), "passes", "an exact permission over a pattern");
-    tap_eq_str(attribute(set, "__class__"), "__class__", "refusal and permission: the refusal");
-    tap_eq_str(attribute(set, "_asdict"), "passes", "a longer permission pattern");
-    tap_eq_str(attribute(set, ""), "passes", "no name");
+    tap_eq_str(import(set, ""), "unlisted-import", "an import without a name is refused");
+    tap_eq_str(attribute(set, "name"), "passes", "an ordinary attribute passes");
+    tap_eq_str(attribute(set, "mro"), "mro", "an attribute that is refused by its name is refused");
+    tap_eq_str(attribute(set, "mrow"), "passes",
+               "an attribute whose name is longer than a refused one passes");
+    tap_eq_str(attribute(set, "_x"), "_*", "an attribute that a pattern refuses is refused");
+    tap_eq_str(attribute(set, "__xy"), "__x*",
+               "the longer of two patterns decides on an attribute");
+    tap_eq_str(attribute(set, "__init__"), "passes", "a permission by name wins over a pattern");
+    tap_eq_str(attribute(set, "__class__"), "__class__",
+               "a refusal by name wins over a permission by name");
+    tap_eq_str(attribute(set, "_asdict"), "passes",
+               "a longer pattern that permits wins over a shorter one that refuses");
+    tap_eq_str(attribute(set, ""), "passes", "an attribute without a name passes");
     tap_eq_str(match(set, POLICY_CALL_DENY, "eval"), "eval", "kinds are apart: call");
     tap_eq_str(match(set, POLICY_NAME_DENY, "eval"), "eval", "kinds are apart: name");
     tap_eq_str(match(set, POLICY_ATTRIBUTE_DENY, "eval"), "none", "kinds are apart: attribute");
     tap_eq_str(match(set, POLICY_EVENT_DENY, "anything"), "*", "the pattern for everything");
-    tap_eq_str(match(set, POLICY_EVENT_REPORT, "anything"), "none", "of its kind only");
-    tap_ok(check_ruleset_construct(set, POLICY_CONSTRUCT_METACLASS) != NULL, "a construct");
+    tap_eq_str(match(set, POLICY_EVENT_REPORT, "anything"), "none",
+               "the pattern for everything matches its own kind only");
+    tap_ok(check_ruleset_construct(set, POLICY_CONSTRUCT_METACLASS) != NULL,
+           "a construct that is refused has its rule");
     tap_ok(!check_ruleset_construct(set, POLICY_CONSTRUCT_BARE_CR),
            "a construct that is not ruled");
 }

@@ -361,7 +361,7 @@ static void contexts(void)
                "a JSON context");
     tap_eq_int(
         cordon_test(compile("ctx['n'] == 5 and ctx['s'] == 'low'"), c, scratch, sizeof scratch), 1,
-        "is read at its own level only");
+        "a JSON context is read at its own level only");
     /* more than 64 keys: readiness takes more than one word */
     static char wide_text[4096], wide_mem[1 << 17], wide_ctx[1 << 14];
     size_t n = (size_t)sprintf(wide_text, "{\"keys\":{");

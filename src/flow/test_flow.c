@@ -147,7 +147,7 @@ static void early(void)
     theirs = dup(w.fd);
     err = (struct err)ERR_INIT;
     tap_ok(flow_worker_give(&w, &small, &err) < 0 && w.state == FLOW_WORKER_STARTING && !w.job,
-           "one that is dead has not got it");
+           "a worker that is dead has not got the job");
     end();
 }
 

@@ -96,14 +96,14 @@ static void test_store(void)
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, true, 4500) == 0 && strcmp(result(), "late") == 0,
            "nobody answers after the time: expiry means no");
-    tap_ok(ask(s, "uid:1", "B1", 5000) == 0, "asked anew");
+    tap_ok(ask(s, "uid:1", "B1", 5000) == 0, "a question that expired is asked anew");
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, false, 5100) == 0 && ask(s, "uid:1", "B1", 5200) == 0 &&
                strcmp(result(), "denied") == 0 && ask(s, "uid:1", "B1", 5300) == 0 &&
                strcmp(result(), "denied") == 0,
            "a no stays a no: people are not nagged");
     tap_ok(ask(s, "uid:1", "B1", 6200) == 0 && strcmp(result(), "waiting") == 0,
-           "until its time is over");
+           "a no is forgotten when its time is over");
     int e = 0;
     for (int i = 0; i < 100; i++) {
         char bound[16];
@@ -244,8 +244,8 @@ static void test_hitl(void)
     tap_ok(gate_approval_show(g, id, &mem, &one, &err) == 1 && one.state == GATE_DENIED &&
                strstr(one.by, "uid ") && strcmp(one.why, "because") == 0 &&
                one.answered >= one.asked,
-           "who and why are on record");
-    tap_eq_int(gate_running(g, NULL, 0), 0, "nobody holds a place meanwhile");
+           "the record of an answer has who answered and why");
+    tap_eq_int(gate_running(g, NULL, 0), 0, "a question holds no slot");
     arena_done(&mem);
     gate_close(g);
 
@@ -260,7 +260,7 @@ static void test_hitl(void)
     c.ntools = 1;
     g = testing_open(&c, state);
     tap_ok(testing_once(g, &call, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "one of risk medium is asked about");
+           "a call of risk medium is asked about");
     gate_close(g);
     c.ntools = 0;
 
@@ -270,7 +270,8 @@ static void test_hitl(void)
     tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_MISSING,
                "no cordon-approvals: an error, no plan");
     c.approvals_program = "/bin/false";
-    tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_STATE, "one that fails: an error, no plan");
+    tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_STATE,
+               "a cordon-approvals that fails: an error, no plan");
     gate_close(g);
     close(state);
 }
@@ -397,7 +398,7 @@ static void test_who(void)
          tmux,
          false,
          true},
-        {"the same, where policy wants another user",
+        {"a person at another terminal, where policy wants another user",
          {.pid = 300, .sid = 290, .start = 30, .uid = 7, .tty = 2},
          {.pid = 290, .sid = 290, .start = 29, .uid = 7, .tty = 2},
          tmux,
@@ -434,7 +435,7 @@ static void test_who(void)
          init,
          false,
          false},
-        {"at the terminal of the asker",
+        {"a process at the terminal of the asker",
          {.pid = 300, .sid = 299, .start = 30, .uid = 7, .tty = 0},
          init,
          init,
@@ -468,10 +469,10 @@ static void test_who(void)
                again.items[0].start == self.items[0].start &&
                again.items[self.count - 1].pid == self.items[self.count - 1].pid &&
                again.items[self.count - 1].server == self.items[self.count - 1].server,
-           "written and read again");
+           "a lineage is written and read again");
     tap_ok(gate_lineage_parse(&again, "1 2 3\n", 6) < 0 && gate_lineage_parse(&again, "", 0) < 0 &&
                gate_lineage_parse(&again, "1 1 1 1 1 0", 11) < 0,
-           "what is cut is no lineage");
+           "a lineage that was cut is refused");
     buf_done(&text);
 }
 
@@ -487,7 +488,7 @@ static void test_self(void)
     struct gate_plan *plan = NULL;
     struct gate_lineage self;
     char id[24];
-    tap_eq_int(testing_pass(g, &q, &plan, &r), 0, "asked");
+    tap_eq_int(testing_pass(g, &q, &plan, &r), 0, "a request is asked about");
     snprintf(id, sizeof id, "%s", r.approval);
     tap_ok(gate_lineage_read(&self, getpid(), &err) == 0 &&
                gate_approval_answer(g, id, &self, true, "me", &r, &err) == 0 &&

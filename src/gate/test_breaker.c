@@ -13,7 +13,7 @@ static void test_states(void)
     struct gate_config c = testing_config(true);
     struct gate *g = testing_open(&c, state);
     struct gate_request q = testing_request("uid:1", "print(x)");
-    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "two failures: still closed");
+    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "a breaker is closed after two failures");
     tap_ok(GOOD(g, &q) == 1 && FAIL(g, &q) == 1 && FAIL(g, &q) == 1,
            "a success in between: they are counted anew");
     tap_eq_int(FAIL(g, &q), 1, "the third failure in a row is still admitted");
@@ -31,7 +31,8 @@ static void test_states(void)
     /* half-open: one goes through, the others wait for how it ends */
     testing_advance(0.5);
     struct gate_plan *probe = NULL, *second = NULL;
-    tap_eq_int(testing_pass(g, &q, &probe, &r), 1, "after 60 s one goes through");
+    tap_eq_int(testing_pass(g, &q, &probe, &r), 1,
+               "an open breaker lets one request through after 60 s");
     tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 2, "half-open is an event of each");
     tap_ok(testing_pass(g, &q, &second, &r) == 0 && r.rule == GATE_RULE_BREAKER,
            "a second one meanwhile does not");

@@ -96,7 +96,7 @@ static void test_report(void)
     }
     check_report_done(&bad);
     check_report_done(&open);
-    tap_eq_int(gate_running(g, NULL, 0), 0, "nobody is left in a place");
+    tap_eq_int(gate_running(g, NULL, 0), 0, "no slot is taken after all decisions");
     gate_close(g);
     close(state);
 }
@@ -437,10 +437,12 @@ static void test_state_files(void)
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 0, "the window is full");
     gate_close(g);
     fd = openat(state, "gate.live", O_RDWR | O_CLOEXEC);
-    tap_ok(pwrite(fd, "another boot", 12, offsetof(struct gate_shared, boot)) == 12, "a reboot");
+    tap_ok(pwrite(fd, "another boot", 12, offsetof(struct gate_shared, boot)) == 12,
+           "the state file looks as if from another boot");
     close(fd);
     g = testing_open(&c, state);
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "after it the window is empty");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "the rate's window is empty after a reboot");
     gate_close(g);
 
     static uint64_t wrong[sizeof(struct gate_shared) / 8];
