@@ -96,7 +96,8 @@ static void refusals(struct jail_template *tpl)
         tap_eq_int(test_call(&s, "branched", false), -EBUSY,
                    "a session that cannot be forked is told so, and lives");
         if (rows[i].undo && test_call(&s, rows[i].undo, false) == 0) {
-            tap_eq_int(jail_branch(&s, &b, &err), 0, "when it is undone, it works");
+            tap_eq_int(jail_branch(&s, &b, &err), 0,
+                       "a session is forked once the reason of the refusal is gone");
             jail_child_close(&b);
         }
         jail_child_kill(&s);
@@ -106,14 +107,15 @@ static void refusals(struct jail_template *tpl)
         test_call(&s, "cheat limit", false);
         tap_ok(jail_branch(&s, &b, &err) == ERR_STATE && strstr(err.msg, "kernel refused"),
                "a clone that the kernel refuses is told: %s", err.msg);
-        tap_eq_int(test_call(&s, "branched", false), -EAGAIN, "the session hears of it, and lives");
+        tap_eq_int(test_call(&s, "branched", false), -EAGAIN,
+                   "a session whose fork failed is told so, and lives");
         jail_child_kill(&s);
         jail_child_close(&s);
     }
     struct jail_child_plan plan = test_plan("python", false);
     if (tap_ok(test_order(tpl, &plan, &s), "a child is born")) {
-        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE, "what is no session is not forked: %s",
-               err.msg);
+        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE,
+               "a child that is no session is not forked: %s", err.msg);
         jail_child_close(&s);
     }
 }
@@ -159,9 +161,10 @@ static void generations(struct jail_template *tpl)
         c = next;
     }
     tap_eq_int(made, JAIL_GENERATIONS, "a fork of a fork, %d deep", JAIL_GENERATIONS);
-    tap_eq_int(test_call(&c, "get", true), 5, "still knows its variable");
+    tap_eq_int(test_call(&c, "get", true), 5,
+               "the last of many branches still has the first one's variable");
     tap_ok(jail_branch(&c, &next, &err) == ERR_STATE && strstr(err.msg, "deep"),
-           "one more is refused: %s", err.msg);
+           "a branch beyond the deepest generation is refused: %s", err.msg);
     printf("#= fork of a session: %.0f us\n", made ? (double)ns / 1e3 / (double)made : 0.0);
     jail_child_kill(&c);
     jail_child_close(&c);

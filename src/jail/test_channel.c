@@ -161,9 +161,11 @@ int main(int argc, char **argv)
     if (one(argv[1], self, "goes-on", 0, &s)) {
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest that said it is done has ended");
-        tap_eq_int(o->exit_code, 9, "with the code that the caller gives");
+        tap_eq_int(o->exit_code, 9,
+                   "a guest that said it is done ends with the caller's exit code");
         tap_ok(s.bytes >= 32000 && memcmp(s.head, "0123456789abcdef0123456789abcdef", 32) == 0,
-               "what it wrote before is there (%llu bytes)", (unsigned long long)s.bytes);
+               "what a guest wrote before it was done is there (%llu bytes)",
+               (unsigned long long)s.bytes);
         /* of CPU time there may be none: it says that it is done right after it was told to go */
         tap_ok(o->memory > 0, "the memory that it used is told");
         tap_eq_int(o->violation_count, 2, "what the worker saw is told by line");

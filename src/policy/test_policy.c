@@ -273,11 +273,11 @@ static void all_at_once(void)
                         strstr(p.items[i].text, "mean 'Grep'"));
     }
     tap_ok(retention, "retention below 90 days is a warning");
-    tap_ok(tool, "a role with an unknown tool is one too");
+    tap_ok(tool, "a role with an unknown tool is a warning");
     struct err err = ERR_INIT;
     tap_ok(policy_problems_err(&p, &err) == ERR_FORMAT &&
                strncmp(err.msg, "f.yaml:1:1: unknown", 19) == 0 && strstr(err.msg, "and 5 more"),
-           "as one line: the first, and how many more");
+           "problems as one line: the first, and how many more");
     policy_problems_done(&p);
 
     struct buf many;
@@ -348,13 +348,13 @@ static void changes(void)
         "timeout: 5s}]}\n",
         &problems);
     const struct policy *p = &box->p;
-    tap_eq_int(problems.errors, 0, "a good file");
+    tap_eq_int(problems.errors, 0, "a good policy file has no errors");
     tap_ok(p->limits.timeout_ms == 1500 && p->limits.memory == GIB && p->limits.cpu_ms == 30000,
-           "two limits changed, the rest stayed");
+           "a policy file changes two limits, and the rest stay");
     int timeout = policy_key_find("limits.timeout"), cpu = policy_key_find("limits.cpu");
     tap_ok(p->origins[timeout].file == 1 && p->origins[timeout].line == 2 &&
                p->origins[cpu].file == 0 && strcmp(p->files[1], "f.yaml") == 0,
-           "each knows where it came from");
+           "each limit knows the file and line it came from");
     tap_ok(p->output.escape == POLICY_ESCAPE_NONE && p->output.scrub_paths.count == 1 &&
                p->audit.sync == POLICY_SYNC_OFF && p->audit.alert_command.count == 2,
            "words, lists, and a plain `off`");
@@ -387,17 +387,19 @@ static void changes(void)
     buf_done(&a);
     buf_done(&b);
     show_text(p, "limits.cpu", false, &a);
-    tap_eq_str(a.data, "limits:\n  cpu: 30s\n", "one key of it");
+    tap_eq_str(a.data, "limits:\n  cpu: 30s\n", "one key of a policy is shown");
     buf_done(&a);
     show_text(p, "roles.explore", false, &a);
-    tap_eq_str(a.data, "roles:\n  explore:\n    tools: [Grep]\n", "one thing by its name");
+    tap_eq_str(a.data, "roles:\n  explore:\n    tools: [Grep]\n",
+               "one role of a policy is shown by its name");
     buf_done(&a);
     show_text(p, "version", false, &a);
-    tap_eq_str(a.data, "version: 1\n", "one that has no section");
+    tap_eq_str(a.data, "version: 1\n", "a key without a section is shown");
     buf_done(&a);
     bool found = true;
     buf_init(&a, MIB);
-    tap_ok(policy_show_yaml(p, "limit", false, &a, &found) == 0 && !found, "no part of that name");
+    tap_ok(policy_show_yaml(p, "limit", false, &a, &found) == 0 && !found,
+           "a part that does not exist is not shown");
     buf_done(&a);
     policy_box_free(copy);
     policy_box_free(box);
