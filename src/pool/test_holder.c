@@ -84,7 +84,7 @@ static void leases(void)
     tap_ok(dead_soon(y.guest), "a child that is given back dies");
     jail_child_close(&x);
     jail_child_close(&y);
-    tap_eq_int(look(NULL).lent, 0, "nothing is lent");
+    tap_eq_int(look(NULL).lent, 0, "no child is lent after both came back");
     tap_ok(lease(&b, 0, &y, NULL) && ask(&y, "get") == 1,
            "the next one over the same connection is a fresh one");
     jail_child_close(&y);
@@ -95,20 +95,21 @@ static void leases(void)
     other.disk /= 2;
     int r = pool_client_lease(&b, "strict", false, &other, 5000, &y, &answer, &err);
     tap_ok(r == 0 && !answer.declined && y.limits.disk == other.disk,
-           "other limits: one is made for them");
+           "a child is made for a request with other limits");
     jail_child_close(&y);
     pool_client_close(&b);
 
-    tap_ok(set(0) && look(NULL).ready == 0, "a stock of none");
+    tap_ok(set(0) && look(NULL).ready == 0, "a stock of no children holds none");
     b = client();
     tap_ok(!lease(&b, 0, &y, word) && strcmp(word, POOL_WHY_EMPTY) == 0,
-           "who does not wait is told that none is ready");
+           "a client that does not wait is told that no child is ready");
     pool_client_close(&b);
     b = client();
-    tap_ok(lease(&b, 5000, &y, NULL) && ask(&y, "get") == 1, "who waits gets one that is made now");
+    tap_ok(lease(&b, 5000, &y, NULL) && ask(&y, "get") == 1,
+           "a client that waits gets a child that is made now");
     jail_child_close(&y);
     pool_client_close(&b);
-    tap_ok(set(3) && settled(), "three again");
+    tap_ok(set(3) && settled(), "a stock of three is filled again");
 }
 
 static void ahead(void)
@@ -118,8 +119,10 @@ static void ahead(void)
     struct pool_lease l = {"strict", false, limits(), 5000};
     struct pool_answer said;
     struct err err = ERR_INIT;
-    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1, "ahead: lent");
-    tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent, "else it goes back");
+    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1,
+           "a child is lent to a client that asked ahead");
+    tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent,
+           "a child that was asked for ahead goes back when the client asks something else");
     tap_ok(pool_client_ahead(&a, &l, &err) == 0 && lease(&a, 0, &x, NULL) && ask(&x, "get") == 1 &&
                look(NULL).lent == 1,
            "a lease finds it");
@@ -326,38 +329,40 @@ static void ends(void)
 
     tap_ok(new_session(&c, "timed", 60000, &x, &a) &&
                back(&c, false, "wall time limit of 120s", "{}\n", &x),
-           "a client ends one by name");
+           "a client ends a session and gives the reason");
     tap_ok(!call(&c, "timed", false, &x, &a) && strstr(a.reply.reason, "wall time limit"),
-           "which is remembered: %s", a.reply.reason);
+           "the reason why a session ended is remembered: %s", a.reply.reason);
     int fd = -1;
     tap_ok(pool_client_export(&c, "timed", &fd, &a, &err) == 0 && a.reply.log.records == 1,
-           "with its records");
+           "the records of an ended session are remembered");
     fd_close(fd);
 
-    tap_ok(new_session(&c, "", 60000, &x, &a), "one whose process dies");
+    tap_ok(new_session(&c, "", 60000, &x, &a), "a session is made whose process will die");
     char name[POOL_NAME + 1];
     snprintf(name, sizeof name, "%s", a.reply.name);
     FD_AUTO guest_fd = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
     tap_ok(back(&c, true, "", NULL, &x) &&
                syscall(SYS_pidfd_send_signal, guest_fd, SIGKILL, NULL, 0) == 0 &&
                dead_soon(guest_fd),
-           "while it is idle");
+           "the process of an idle session is killed");
     usleep(200000);
-    tap_ok(!call(&c, name, false, &x, &a) && strstr(a.reply.reason, "process"), "is over: %s",
-           a.reply.reason);
+    tap_ok(!call(&c, name, false, &x, &a) && strstr(a.reply.reason, "process"),
+           "a session whose process died is over: %s", a.reply.reason);
 
     tap_ok(new_session(&c, "closed", 60000, &x, &a) && back(&c, true, "", NULL, &x) &&
                pool_client_end(&c, "closed", &a, &err) == 0 && !a.declined,
-           "one is closed");
-    tap_ok(!call(&c, "closed", false, &x, &a) && strstr(a.reply.reason, "closed"), "for good");
+           "a session is closed by its client");
+    tap_ok(!call(&c, "closed", false, &x, &a) && strstr(a.reply.reason, "closed"),
+           "a closed session takes no calls, and says why");
     tap_ok(!call(&c, "never", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_UNKNOWN) == 0,
-           "one that never was is named so");
+           "a session that never was is unknown");
 
     struct pool_client d = client();
     tap_ok(new_session(&c, "stuck", 60000, &x, &a) && pool_client_end(&d, "stuck", &a, &err) == 0 &&
                !a.declined && dead_soon(x.guest),
            "a session in a call can be closed by another client");
-    tap_ok(!back(&c, false, "lost", "{}\n", &x), "who had it is told");
+    tap_ok(!back(&c, false, "lost", "{}\n", &x),
+           "the client of a session that another one closed is told");
     pool_client_close(&d);
     pool_client_close(&c);
 }
@@ -417,10 +422,11 @@ static void records_are_bounded(void)
     tap_ok(good && pool_client_export(&c, "talker", &fd, &a, &err) == 0 &&
                a.reply.log.bytes <= POOL_LOG && a.reply.log.dropped >= 3 &&
                a.reply.log.records + a.reply.log.dropped == 11,
-           "keeps %llu records, %llu were dropped", (unsigned long long)a.reply.log.records,
-           (unsigned long long)a.reply.log.dropped);
+           "a session that says much keeps %llu records, %llu were dropped",
+           (unsigned long long)a.reply.log.records, (unsigned long long)a.reply.log.dropped);
     fd_close(fd);
-    tap_ok(pool_client_end(&c, "talker", &a, &err) == 0, "closed");
+    tap_ok(pool_client_end(&c, "talker", &a, &err) == 0,
+           "a session with dropped records is closed");
     pool_client_close(&c);
 }
 

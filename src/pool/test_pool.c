@@ -167,18 +167,18 @@ static void sessions(void)
         return;
     tap_ok(!pool_registry_add(&reg, "one", &child[1], now, &no) &&
                strcmp(no.state, POOL_WHY_EXISTS) == 0,
-           "not twice of one name");
+           "a second session of one name is refused");
     struct pool_session *auto_named = pool_registry_add(&reg, "", &child[1], now, &no);
     tap_ok(auto_named && pool_name_good(auto_named->name), "a name is made up");
 
     tap_ok(pool_registry_lend(&reg, "one", &client_a, now, &no) == s && s->client == &client_a,
-           "lent to a client");
+           "a session is lent to a client");
     tap_ok(!pool_registry_lend(&reg, "one", &client_b, now, &no) &&
                strcmp(no.state, POOL_WHY_BUSY) == 0,
-           "to one at a time");
+           "a session is lent to one client at a time");
     tap_ok(!pool_registry_lend(&reg, "two", &client_b, now, &no) &&
                strcmp(no.state, POOL_WHY_UNKNOWN) == 0,
-           "one that is not there is named so");
+           "a session that is not there is unknown");
     now += MS(POOL_SESSION_IDLE_MS + 1);
     tap_ok(pool_registry_due(&reg, now) == auto_named,
            "an idle session is due after its idle time");
@@ -201,7 +201,7 @@ static void sessions(void)
 
     s->died_ns = now;
     tap_ok(!pool_registry_due(&reg, now) && pool_registry_due(&reg, now + MS(POOL_DEATH_MS)) == s,
-           "one whose process died is due at once, but for who may know why");
+           "a session whose process died is due after the time its client has to tell why");
     tap_ok(!pool_registry_lend(&reg, "one", &client_a, now, &no) &&
                strcmp(no.state, POOL_WHY_ENDED) == 0,
            "a session whose process died is lent to nobody");
@@ -280,9 +280,11 @@ static void stock(void)
     s.asked = 4;
     tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 0, "children are not asked for twice");
     s = (struct pool_stock){.warm = 4, .ready = 3};
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 1, "one taken, one asked for");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 1,
+               "one child is asked for where one was taken");
     s = (struct pool_stock){.warm = 4, .waiters = 3, .asked = 4};
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 3, "those who wait, and the stock");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 3,
+               "children are asked for waiting clients and for the stock");
     s = (struct pool_stock){.warm = 64};
     tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 8,
                "at most eight children are asked for at a time");

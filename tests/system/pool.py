@@ -35,7 +35,7 @@ ours, at_rest = processes.all, processes.at_rest
 
 def pool(u):
     r = u("pool", "status")
-    u.ok(r.code == 1 and "no holder" in r.out, "no holder: said so", r)
+    u.ok(r.code == 1 and "no holder" in r.out, "pool status says that there is no holder", r)
     starts = [subprocess.Popen(programs.command(["pool", "start", "--profile", "strict", "--size", "3"], u.who), env=tapsys.clean_env({}, u.who),
                                stdin=subprocess.DEVNULL, cwd="/") for _ in range(8)]
     codes = [p.wait(60) for p in starts]
@@ -177,7 +177,7 @@ def in_line(u):
         return p
 
     first = start(b"while True: pass\n")
-    u.ok(until(lambda: u.template("strict").get("lent") == 1), "one runs, and there is no second place")
+    u.ok(until(lambda: u.template("strict").get("lent") == 1), "one program runs, and there is no second slot")
     second = start(b"print(1)\n")
     u.ok(until(lambda: u.status()["clients"] >= clients + 2), "the next has knocked, and stands in line", u.status())
     crowd = []
@@ -240,12 +240,12 @@ def sessions(u):
 
     row = u.sessions()[s]
     u.ok(row["state"] == "idle" and row["memory_mb"] > 0.5 and row["files_bytes"] >= 4096 and row["profile"] == "standard" and row["role"] is None,
-         "the list knows what it holds", row)
+         "the list of sessions shows the memory and files of a session", row)
     big = u.cell(s, "hold = bytearray(40 * 1024 * 1024)\nfor i in range(0, len(hold), 4096): hold[i] = 1\n")
     u.ok(u.sessions()[s]["memory_mb"] > row["memory_mb"] + 35, "memory is counted", row, u.sessions()[s], big)
 
     lines = [json.loads(line) for line in u("session", "export", s).out.splitlines()]
-    u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "what it saw and did", lines[0])
+    u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "the export of a session counts its records", lines[0])
     u.ok(all({"call", "began", "ended", "source", "result"} <= set(l) for l in lines[1:]) and lines[2]["source"] == "x['a'].append(f(21))\nx\n"
          and lines[2]["result"]["value"] == "{'a': [1, 2, 42]}" and [l["call"] for l in lines[1:]] == list(range(1, len(lines))),
          "a line a call: source, result, times, in order", lines[2])
@@ -264,9 +264,9 @@ def sessions(u):
 def session_ends(u):
     s = u.new("--profile", "standard", "timed")
     r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", f"{300 * tapsys.SLOW}ms")
-    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a time-out", r)
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a call beyond its time limit ends as timeout", r)
     r = u.cell(s, "1\n")
-    u.ok("wall time limit" in (r["reason"] or ""), "is the end of the session, by name", r)
+    u.ok("wall time limit" in (r["reason"] or ""), "a time-out ends the session, and a later call says so", r)
     for name, source, status, words in (("memory", "x = []\nwhile True: x.append(bytearray(10**6))\n", ("memory",), None),
                                         ("exit", "import os\nos._exit(3)\n", ("error",), "exit"),
                                         ("signal", "import os\nos.kill(os.getpid(), 11)\n", ("crashed",), "signal 11"),
@@ -334,10 +334,10 @@ def forks(u):
     u.cell("a", "x = [1]\nopen('/workspace/f', 'w').write('a')\nopen('/tmp/t', 'w').write('a')\n")
     r = u("session", "fork", "a", "b")
     u.ok(r.code == 0 and r.out == "b\n", "a live session is forked", r)
-    u.ok(u.cell("b", "x.append(2)\nopen('/workspace/f').read() + open('/tmp/t').read()\n")["value"] == "'aa'", "with its files")
+    u.ok(u.cell("b", "x.append(2)\nopen('/workspace/f').read() + open('/tmp/t').read()\n")["value"] == "'aa'", "a branch has the files of its session")
     u.cell("b", "open('/workspace/f', 'w').write('b')\nopen('/tmp/t', 'w').write('b')\nopen('/workspace/only-b', 'w').close()\n")
     r = u.cell("a", "import os\nx, open('/workspace/f').read(), open('/tmp/t').read(), os.listdir('/workspace')\n")
-    u.ok(r["value"] == "([1], 'a', 'a', ['f'])", "both go on independently", r)
+    u.ok(r["value"] == "([1], 'a', 'a', ['f'])", "a session does not see what its branch changes", r)
     r = u("session", "fork", "b", "c")
     u.ok(r.code == 0 and u.cell("c", "x, open('/workspace/f').read()\n")["value"] == "([1, 2], 'b')", "a branch of a branch has the variables and files of its origin", r)
     u.ok(u.sessions()["c"]["generation"] == 2, "a branch of a branch is generation 2")
@@ -380,7 +380,7 @@ def forks(u):
     u("session", "close", "e")
     fresh = u.new("--profile", "standard")
     r = u("session", "fork", fresh)
-    u.ok(r.code == 0 and u.cell(r.out.strip(), "1 + 1\n")["value"] == "2", "one that has done nothing yet can be forked too", r)
+    u.ok(r.code == 0 and u.cell(r.out.strip(), "1 + 1\n")["value"] == "2", "a session that has done nothing yet can be forked", r)
     for s in (fresh, r.out.strip()):
         u("session", "close", s)
 
@@ -394,10 +394,10 @@ def repl(u):
     rows = [json.loads(line) for line in r.out.splitlines()]
     u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
     r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")
-    u.ok(r.code == 4 and "is over" in r.err, "a limit ends it", r)
+    u.ok(r.code == 4 and "is over" in r.err, "a time limit ends the repl", r)
     s = u.new("--profile", "standard")
     u("repl", "--session", s, text="z = 5\n")
-    u.ok(u.cell(s, "z\n")["value"] == "5", "in a session that is there, and stays")
+    u.ok(u.cell(s, "z\n")["value"] == "5", "repl --session works in a session that stays")
     u("session", "close", s)
     main, theirs = pty.openpty()
     p = subprocess.Popen(programs.command(["repl"], u.who), stdin=theirs, stdout=theirs, stderr=theirs, env=tapsys.clean_env({}, u.who), cwd="/", close_fds=True)
@@ -433,9 +433,9 @@ def repl(u):
     read_until(b">>> ", 6)
     os.write(main, b"\x04")
     read_until(b"nothing more", 1)
-    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"'kept kept '" in seen and b"\x1b[31m" not in seen, "on a terminal: prompts, and nothing acts on it", seen)
+    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"'kept kept '" in seen and b"\x1b[31m" not in seen, "the repl on a terminal shows prompts, and no output acts on the terminal", seen)
     os.close(main)
-    u.ok(not u.sessions(), "nothing is left of them", u.sessions())
+    u.ok(not u.sessions(), "the repl leaves no session", u.sessions())
 
 
 def environment(u):
@@ -476,19 +476,19 @@ def environment(u):
     u.ok(until(ready, 60), "a holder of its own", u("pool", "status", env=env))
     s = u("session", "new", "--profile", "standard", "--packages", env=env).out.strip()
     r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
-    u.ok(r["value"] == "(True, 42)", "loaded ahead", r)
+    u.ok(r["value"] == "(True, 42)", "a session has the environment's module loaded ahead", r)
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "the same from the pool", r)
+    u.ok(r["status"] == "ok" and escaped(r) == wanted, "a run from the pool has the environment's packages", r)
     r = u("run", "--rw", str(site), "-", text="print(1)\n", env=env)
-    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write there", r)
-    u.ok(u("pool", "stop", "--force", env=env).code == 0, "ended")
+    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write the folder of python.environment", r)
+    u.ok(u("pool", "stop", "--force", env=env).code == 0, "pool stop --force ends the holder of an environment")
     site.chmod(0o777)
     r = run()
-    u.ok(r.code == 2 and "is writable for others" in r.err + r.out, "one that others may write is refused", r)
+    u.ok(r.code == 2 and "is writable for others" in r.err + r.out, "an environment that others may write is refused", r)
     site.chmod(0o755)
     policy.write_text(tapsys.POLICY + f"python: {{environment: {top}}}\n")
     r = run()
-    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is none is named", r)
+    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is no environment is named", r)
     policy.write_text("python: {preload: [\"a b\"]}\n")
     r = run()
     u.ok(r.code == 2 and "'a b' is no name of a module" in r.err, "a preload that is no module's name is refused by name", r)
@@ -559,7 +559,7 @@ def ends(u):
     r = u("pool", "stop")
     u.ok(r.code == 1 and "1 session lives" in r.err, "a session keeps the holder", r)
     r = u("pool", "stop", "--force")
-    u.ok(r.code == 0 and until(lambda: not ours(), 2), "unless it is forced; then nothing is left", r, ours())
+    u.ok(r.code == 0 and until(lambda: not ours(), 2), "pool stop --force ends the holder and its sessions, and no process is left", r, ours())
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and r.code == 5, "without a holder there is no session", r)
     r = u("run", "--json", "-", text="print(1)\n")

@@ -206,7 +206,7 @@ def busy(u):
     u("session", "close", "works")
     result(call)
     r = u.cell("works", "1\n")
-    u.ok(r.code == 5, "one that is over is another matter", r)
+    u.ok(r.code == 5, "a call of a session that is over has another exit status", r)
 
 
 def own_limit(u):
