@@ -21,8 +21,9 @@ int main(void)
     int got[3];
     struct fd_packet in = {.data = text, .len = sizeof text, .fds = got, .nfds = 3};
     tap_eq_int(fd_send(sv[0], &out), 0, "send with three descriptors");
-    tap_eq_int(fd_receive(sv[1], &in), 1, "receive");
-    tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3, "whole");
+    tap_eq_int(fd_receive(sv[1], &in), 1, "fd_receive gets a packet");
+    tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3,
+           "a packet arrives whole, with its three descriptors");
     tap_eq_int(in.sender, getpid(), "the sender's pid comes from the kernel");
     tap_ok(fcntl(got[0], F_GETFD) & FD_CLOEXEC, "descriptors arrive close-on-exec");
     for (int i = 0; i < 3; i++)

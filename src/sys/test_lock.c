@@ -94,10 +94,10 @@ static void test_kinds(int fd)
     tap_eq_int(lock_within(fd, F_WRLCK, 0, 60000, "the lock", &err), 0,
                "the lock of a killed process is free");
     lock_release(fd, 0);
-    tap_eq_int(lock_holder(fd, 0), 0, "nobody holds it now");
+    tap_eq_int(lock_holder(fd, 0), 0, "a lock that was released has no holder");
     pid = holder(7, POSIX_WRITER, false);
     tap_eq_int(lock_holder(fd, 7), pid, "the holder of a POSIX lock is found");
-    tap_eq_int(lock_holder(fd, 8), 0, "on its own byte only");
+    tap_eq_int(lock_holder(fd, 8), 0, "the holder of a POSIX lock is found on its own byte only");
     end(pid);
     lock_describe(0, err.msg, sizeof err.msg);
     tap_ok(strstr(err.msg, "cannot be seen"), "a holder in another container is said to be unseen");

@@ -113,8 +113,9 @@ static void events(void)
     tap_eq_str(hook_layer("gc.get_objects"), "input", "the rest is input");
     char out[HOOK_DETAIL];
     args = Py_BuildValue("(sOi)", "/nowhere/../nowhere/./x", Py_None, 0);
-    tap_ok(hook_open_is_wrong(args, out, sizeof out), "a file that is not there");
-    tap_eq_str(out, "open /nowhere/x", "by its plain path");
+    tap_ok(hook_open_is_wrong(args, out, sizeof out),
+           "opening a file that is not there is reported");
+    tap_eq_str(out, "open /nowhere/x", "a file that is opened is reported by its plain path");
     Py_DECREF(args);
     args = Py_BuildValue("(sOi)", "/workspace/../tmp/x", Py_None, 0);
     tap_ok(!hook_open_is_wrong(args, out, sizeof out), "a file that is the program's own");
@@ -131,18 +132,19 @@ static void reporting(void)
     reports = 0;
     py_hook_report("input", "r", "x", "");
     py_hook_report("input", "r", "x", "");
-    tap_eq_int(reports, 1, "the same is reported once");
-    tap_eq_str(last, "input r x", "as it was");
+    tap_eq_int(reports, 1, "the same violation is reported once");
+    tap_eq_str(last, "input r x", "a report has its layer, rule and detail");
     for (int i = 0; i < 1000; i++) {
         snprintf(detail, sizeof detail, "%d", i);
         py_hook_report("input", "r", detail, "");
     }
-    tap_eq_int(reports, PY_HOOK_REPORTS_MAX / 4, "one rule has a quarter of the room");
+    tap_eq_int(reports, PY_HOOK_REPORTS_MAX / 4, "one rule has at most a quarter of all reports");
     for (int i = 0; i < 1000; i++) {
         snprintf(detail, sizeof detail, "r%d", i);
         py_hook_report("input", detail, detail, "");
     }
-    tap_eq_int(reports, PY_HOOK_REPORTS_MAX, "all together have the room");
+    tap_eq_int(reports, PY_HOOK_REPORTS_MAX,
+               "all rules together have at most PY_HOOK_REPORTS_MAX reports");
     PyErr_SetString(PyExc_ValueError, "kept");
     py_hook_report("input", "new", "new", "");
     tap_ok(PyErr_ExceptionMatches(PyExc_ValueError), "an exception that is under way stays");
@@ -167,9 +169,10 @@ static void order_of_calls(void)
            "a guarded interpreter serves no other profile");
     PyErr_Clear();
     check_ruleset_free(open);
-    tap_ok(check_ruleset_new(policy_profile_find("strict"), &again, &err) == 0, "the rules again");
+    tap_ok(check_ruleset_new(policy_profile_find("strict"), &again, &err) == 0,
+           "a second ruleset of the strict profile is made");
     py_guard_rules(again);
-    tap_ok(guard.rules == again, "are taken over at once");
+    tap_ok(guard.rules == again, "a new ruleset is taken over at once");
     py_guard_rules(strict);
 }
 

@@ -283,8 +283,10 @@ static void tamper(void)
         const char *what, *doing, *undoing;
     } t[] = {
         {"a property on a type", "_ast.Name.id = property(lambda s: 'print')", "del _ast.Name.id"},
-        {"on a base", "_ast.expr.func = property(lambda s: 1)", "del _ast.expr.func"},
-        {"on the root", "_ast.AST.names = property(lambda s: [])", "del _ast.AST.names"},
+        {"a property on a base type", "_ast.expr.func = property(lambda s: 1)",
+         "del _ast.expr.func"},
+        {"a property on the root type", "_ast.AST.names = property(lambda s: [])",
+         "del _ast.AST.names"},
         {"a setter", "_ast.Call.__setattr__ = lambda s, n, v: None", "del _ast.Call.__setattr__"},
         {"a getter", "_ast.AST.__getattribute__ = lambda s, n: None",
          "del _ast.AST.__getattribute__"},
