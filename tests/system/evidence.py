@@ -178,7 +178,7 @@ def true_words(who):
     shown = tapsys.cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who).out
     tap.ok([v.get("outcome") for v in r["violations"] or ()] == ["harmless"] and "uname" in shown, f"{who}: the question for the processor's name is listed as harmless, and on record", r.story())
     r = run("standard", "import subprocess\ntry:\n    subprocess.Popen(['uname', '-a'])\nexcept OSError: pass\n")
-    tap.ok("uname, -a" in r.err and "denied (process)" in r.err, f"{who}: another program that it starts is told", r.err)
+    tap.ok("uname, -a" in r.err and "denied (process)" in r.err, f"{who}: another program that a program starts is reported", r.err)
     r = run("open", "import socket\ntry:\n    socket.socket(socket.AF_UNIX)\nexcept OSError: pass\n", "--json")
     tap.ok("seccomp.socket" in r.rules(), f"{who}: a local socket that is none of a pair is told", r.story())
 

@@ -187,7 +187,7 @@ def a_stalled_reader(who, stream):
         tap.ok(ended and state.ends()[-1] == "timeout", f"{title}: the time limit ends the run, and that is on record",
                state.ends()[before:], s.process.poll(), s.waiting())
         tap.ok(until(lambda: state.running() == 0), f"{title}: the slot of the run is free")
-        tap.ok(until(lambda: not below(s.process.pid)), f"{title}: nothing of it is left but the bytes",
+        tap.ok(until(lambda: not below(s.process.pid)), f"{title}: no process of the run is left",
                below(s.process.pid))
         tap.eq(fcntl.fcntl(s.write_end, fcntl.F_GETFL), s.flags, f"{title}: the caller's pipe is as it was")
         data, code = s.read()
