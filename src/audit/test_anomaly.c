@@ -61,21 +61,23 @@ static void failures(struct audit *a)
     int alerts = 0;
     for (int i = 0; i < 10; i++)
         alerts += run(a, &bad)[0] != 0;
-    tap_eq_int(alerts, 0, "ten validation failures are not too many");
-    tap_eq_str(run(a, &other), "", "another client's do not count");
-    tap_eq_str(run(a, &bad), "Excessive validation failures: 11", "the eleventh is");
-    tap_eq_str(run(a, &bad), "", "not said again at once");
+    tap_eq_int(alerts, 0, "ten validation failures of a client raise no alert");
+    tap_eq_str(run(a, &other), "", "validation failures of another client are counted apart");
+    tap_eq_str(run(a, &bad), "Excessive validation failures: 11",
+               "the eleventh validation failure of a client raises an alert");
+    tap_eq_str(run(a, &bad), "", "the twelfth validation failure does not repeat the alert");
     for (int i = 13; i <= 21; i++)
         alerts += run(a, &bad)[0] != 0;
-    tap_eq_int(alerts, 0, "nor soon");
+    tap_eq_int(alerts, 0, "validation failures 13 to 21 do not repeat the alert");
     tap_eq_str(run(a, &bad), "Excessive validation failures: 22",
-               "but when there are twice as many");
+               "the alert about validation failures is repeated at 22, twice as many");
     place.now += 3600001;
-    tap_eq_str(run(a, &bad), "", "an hour later they are forgotten");
+    tap_eq_str(run(a, &bad), "", "validation failures are forgotten after an hour");
     for (int i = 2; i <= 10; i++)
         alerts += run(a, &bad)[0] != 0;
-    tap_eq_int(alerts, 0, "the count begins again");
-    tap_eq_str(run(a, &bad), "Excessive validation failures: 11", "and ends the same");
+    tap_eq_int(alerts, 0, "ten validation failures after that hour raise no alert");
+    tap_eq_str(run(a, &bad), "Excessive validation failures: 11",
+               "the eleventh validation failure after that hour raises an alert");
 }
 
 static void times(struct audit *a)
@@ -88,37 +90,42 @@ static void times(struct audit *a)
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 200}), "",
-               "ten times the mean is not over it");
+               "a run of ten times the mean raises no alert");
     place.now += 3600001;
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     char want[64];
     snprintf(want, sizeof want, "Unusually long execution: run-%d", number + 1);
-    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want, "more is");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want,
+               "a run of more than ten times the mean raises an alert");
     place.now += 3600001;
     for (int i = 0; i < 20; i++)
         if (run(a, &(struct job){.client = "t", .ms = 1})[0])
             tap_ok(false, "a run of 1 ms");
-    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 99}), "", "what is short is never long");
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 99}), "",
+               "a run below 100 ms raises no alert, whatever the mean");
 }
 
 static void doubles(struct audit *a)
 {
     const struct job same = {.client = "d", .code = "print(1)"};
-    tap_eq_str(run(a, &same), "", "a program");
+    tap_eq_str(run(a, &same), "", "the first run of a program raises no alert");
     tap_eq_str(run(a, &(struct job){.client = "e", .code = "print(1)"}), "",
-               "the same of another client");
-    tap_eq_str(run(a, &(struct job){.client = "d"}), "", "another program");
-    tap_eq_str(run(a, &same), "Duplicate code executions detected", "the same again");
-    tap_eq_str(run(a, &same), "", "said once in a window");
+               "the same program of another client raises no alert");
+    tap_eq_str(run(a, &(struct job){.client = "d"}), "",
+               "another program of the same client raises no alert");
+    tap_eq_str(run(a, &same), "Duplicate code executions detected",
+               "the same program again raises an alert");
+    tap_eq_str(run(a, &same), "", "the alert about the same program is raised once in a window");
     place.now += 3600001;
-    tap_eq_str(run(a, &same), "", "an hour later it is new");
+    tap_eq_str(run(a, &same), "", "the same program an hour later raises no alert");
 }
 
 static void violations(struct audit *a)
 {
     char want[64];
-    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "", "three violations");
+    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "",
+               "three violations in a run raise no alert");
     snprintf(want, sizeof want, "Excessive violations: 4 in run-%d", number + 1);
     tap_eq_str(run(a, &(struct job){.client = "v", .violations = 4}), want, "four alert at once");
 }
@@ -132,11 +139,12 @@ static void many(struct audit *a)
         snprintf(client, sizeof client, "many-%d", i);
         wrong += run(a, &(struct job){.client = client, .blocked = true})[0] != 0;
     }
-    tap_eq_int(wrong, 0, "four hundred clients with one failure each");
+    tap_eq_int(wrong, 0, "four hundred clients with one failure each raise no alert");
     for (int i = 0; i < 1100; i++)
         wrong += run(a, &(struct job){.client = "busy", .ms = 30})[0] != 0;
-    tap_eq_int(wrong, 0, "eleven hundred runs of one client");
-    tap_ok(run(a, &(struct job){.client = "busy", .ms = 400})[0] != 0, "and the rules still hold");
+    tap_eq_int(wrong, 0, "eleven hundred runs of one client raise no alert");
+    tap_ok(run(a, &(struct job){.client = "busy", .ms = 400})[0] != 0,
+           "a slow run after eleven hundred fast ones still raises an alert");
 }
 
 static bool contains(const char *path, const char *want, int tries)
@@ -190,15 +198,20 @@ static void delivery(void)
     c.alert_command = command;
     c.nalert_command = 2;
     struct audit *a = place_open(&place, &c);
-    tap_ok(run(a, &(struct job){.client = "de\"l", .violations = 5})[0] != 0, "an alert");
+    tap_ok(run(a, &(struct job){.client = "de\"l", .violations = 5})[0] != 0,
+           "five violations in a run raise an alert");
     tap_ok(contains(file, "\"alert\": \"Excessive violations: 5 in run-", 500),
-           "is a line in the file");
-    tap_ok(stat(file, &st) == 0 && (st.st_mode & 0777) == 0600, "that only we can read");
-    tap_ok(contains(seen, "\"client_id\": \"de\\\"l\"", 500), "and the input of the command");
-    tap_ok(contains(seen, "argument; touch /tmp/no", 500), "with its arguments, by no shell");
+           "an alert is a line in the alert file");
+    tap_ok(stat(file, &st) == 0 && (st.st_mode & 0777) == 0600,
+           "only its owner can read the alert file");
+    tap_ok(contains(seen, "\"client_id\": \"de\\\"l\"", 500),
+           "an alert is the input of the alert command");
+    tap_ok(contains(seen, "argument; touch /tmp/no", 500),
+           "the alert command gets its arguments without a shell");
     tap_ok(contains(seen, "PATH=", 500) && !contains(seen, "HOME=", 1),
-           "and no environment of ours");
-    tap_ok(count_records("Excessive violations: 5 in run-") == 1, "and a record");
+           "the alert command gets PATH and nothing else of our environment");
+    tap_ok(count_records("Excessive violations: 5 in run-") == 1,
+           "an alert is one record of the log");
     audit_close(a);
 
     const char *const nothing[] = {"/nonexistent/command"};
@@ -207,10 +220,11 @@ static void delivery(void)
     c.alert_file = "/nonexistent/file";
     a = place_open(&place, &c);
     tap_ok(run(a, &(struct job){.client = "x", .violations = 5})[0] != 0,
-           "an alert that reaches nobody");
+           "an alert is raised though its command and its file cannot be used");
     tap_eq_int((long long)count_records("/nonexistent/command"), 1,
-               "the command that is not there is a record");
-    tap_eq_int((long long)count_records("/nonexistent/file"), 1, "so is the file");
+               "an alert command that does not exist is a record");
+    tap_eq_int((long long)count_records("/nonexistent/file"), 1,
+               "an alert file that cannot be opened is a record");
     audit_close(a);
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "no child is left");
 }

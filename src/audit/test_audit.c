@@ -97,8 +97,8 @@ static void members(void)
                                         (const struct audit_span[]){{"admit", 12}, {"run", 34}},
                                     .nsteps = 2};
     const struct audit_facts e = {.outcome = &o};
-    tap_ok(audit_end_run(a, &t, &e, &err) == 0, "and ends: %s", err.msg);
-    tap_eq_int(audit_end_run(a, &t, &e, &err), ERR_STATE, "only once");
+    tap_ok(audit_end_run(a, &t, &e, &err) == 0, "the end of a run is written: %s", err.msg);
+    tap_eq_int(audit_end_run(a, &t, &e, &err), ERR_STATE, "the end of a run is written only once");
     tap_ok(audit_event(a, AUDIT_BREAKER, &(struct audit_facts){.tool = "search"}, &err) == 0,
            "an event: %s", err.msg);
     tap_eq_int(audit_event(a, AUDIT_END, &f, &err), ERR_USAGE, "an end is no event");
@@ -117,7 +117,7 @@ static void members(void)
         json_decref(j);
     }
     json_t *b = record(1), *end = record(2);
-    tap_eq_str(text(b, "kind"), "begin", "first the begin");
+    tap_eq_str(text(b, "kind"), "begin", "the first record is the run's begin");
     tap_eq_str(text(b, "code_hash"),
                "d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99",
                "the SHA-256 of the code");
@@ -125,16 +125,18 @@ static void members(void)
                json_is_null(json_object_get(b, "success")),
            "a begin knows no outcome");
     const json_t *arg = json_object_get(b, "args");
-    tap_eq_str(text(arg, "path"), "/tools/MyTool.js", "arguments are kept");
-    tap_eq_str(text(arg, "password"), "[redacted]", "secrets are not");
+    tap_eq_str(text(arg, "path"), "/tools/MyTool.js", "a begin record keeps a plain argument");
+    tap_eq_str(text(arg, "password"), "[redacted]", "a begin record redacts the argument password");
     tap_eq_str(json_string_value(json_array_get(json_object_get(arg, "argv"), 2)), "[redacted]",
-               "nor what follows --token");
+               "a begin record redacts the word after --token");
     tap_eq_str(json_string_value(json_array_get(json_object_get(arg, "argv"), 4)),
-               "Authorization: Bearer [redacted]", "nor a header's");
-    tap_eq_str(text(end, "kind"), "end", "then the end");
-    tap_eq_int(json_integer_value(json_object_get(end, "begin_seq")), 1, "it names its begin");
+               "Authorization: Bearer [redacted]",
+               "a begin record redacts the token of an Authorization header");
+    tap_eq_str(text(end, "kind"), "end", "the second record is the run's end");
+    tap_eq_int(json_integer_value(json_object_get(end, "begin_seq")), 1,
+               "an end record names the number of its begin");
     tap_eq_str(text(end, "execution_id"), "run-1", "what the begin said stands in the end too");
-    tap_eq_str(text(end, "workerId"), "w7", "the worker");
+    tap_eq_str(text(end, "workerId"), "w7", "an end record names its worker");
     tap_eq_str(text(end, "role"), "analyze", "the end of a run has the role of its begin");
     tap_eq_str(text(end, "validation_result"), "passed", "validation_result");
     tap_eq_int(json_integer_value(json_object_get(end, "execution_time_ms")), 45,
@@ -148,7 +150,8 @@ static void members(void)
                "violations");
     tap_eq_int(json_integer_value(json_object_get(json_object_get(end, "steps"), "run")), 34,
                "a step and its time");
-    tap_eq_str(text(end, "prev"), text(b, "hash"), "and the chain");
+    tap_eq_str(text(end, "prev"), text(b, "hash"),
+               "the end record's prev is the hash of the begin record");
     json_decref(b);
     json_decref(end);
     struct audit_verdict v = {0};
@@ -158,7 +161,8 @@ static void members(void)
     snprintf(path, sizeof path, "%s/audit/2026-11-15.jsonl", place.path);
     tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600, "the day's file has mode 0600");
     snprintf(path, sizeof path, "%s/seal/key", place.path);
-    tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600, "so has the key");
+    tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600,
+           "the file of the key has mode 0600");
 }
 
 /* Hostile facts never keep a record from being written. */
@@ -188,9 +192,9 @@ static void large(void)
            err.msg);
     json_t *j = record(audit_last_seq(a));
     tap_ok(j && json_integer_value(json_object_get(j, "violations_total")) == 300,
-           "that still counts right");
+           "a record of huge facts counts all violations");
     json_decref(j);
-    tap_ok(good(&v), "and verifies");
+    tap_ok(good(&v), "a log with a record of huge facts verifies");
     free(big);
     audit_close(a);
 }
@@ -222,7 +226,8 @@ static void clocks(void)
     place.now += PLACE_DAY;
     tap_ok(event(a) == 0 && exists("2026-11-16.jsonl"), "tomorrow has a file of its own");
     b = place_open(&place, NULL);
-    tap_ok(event(b) == 0 && event(a) == 0, "another writer, and the first again");
+    tap_ok(event(b) == 0 && event(a) == 0,
+           "a second writer and the first one write on the same day");
     place.now = start;
     tap_ok(event(a) == 0 && good(&v), "the clock goes back: the chain does not");
     place.now = start - 5 * PLACE_DAY;
@@ -230,11 +235,12 @@ static void clocks(void)
         event(b) == 0 && event(a) == 0 && exists("2026-11-10.jsonl") && good(&v),
         "back to a day that has no file: it gets one, and the order is still that of the records");
     place.now = start + 70ULL * 365 * PLACE_DAY;
-    tap_ok(event(a) == 0 && good(&v), "far into the future");
+    tap_ok(event(a) == 0 && good(&v),
+           "the clock goes far into the future: the chain still verifies");
     place.now = start + 2 * PLACE_DAY;
     tap_ok(event(b) == 0 && event(a) == 0 && exists("2026-11-17.jsonl") && good(&v),
-           "and back again");
-    tap_eq_int((long long)v.files, 5, "five files");
+           "the clock comes back from the far future: the chain still verifies");
+    tap_eq_int((long long)v.files, 5, "the log of five days has five files");
     audit_close(a);
     audit_close(b);
 }
@@ -246,7 +252,8 @@ static void two_writers(void)
     enum { WRITERS = 4, EACH = 500 };
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0, "before");
+    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0,
+           "the log verifies before four writers write at once");
     uint64_t before = v.last_seq;
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
@@ -298,32 +305,36 @@ static void lost(void)
 {
     struct audit_verdict v = {0};
     begin_in_child("orphan", true);
-    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    tap_ok(good(&v) && v.open_runs == 1, "the run of a writer that died is open");
     uint64_t seq = v.last_seq;
     struct audit *a = place_open(&place, NULL);
-    tap_ok(good(&v) && v.open_runs == 0 && v.last_seq == seq + 1, "the next start settles it");
+    tap_ok(good(&v) && v.open_runs == 0 && v.last_seq == seq + 1,
+           "the next start closes a run whose writer died");
     json_t *j = record(seq + 1);
-    tap_eq_str(text(j, "kind"), "lost", "as lost");
-    tap_eq_str(text(j, "execution_id"), "orphan", "by its name");
-    tap_eq_str(text(j, "client_id"), "c \"quoted\"", "and its client's");
+    tap_eq_str(text(j, "kind"), "lost", "a run whose writer died gets a record of kind lost");
+    tap_eq_str(text(j, "execution_id"), "orphan", "a lost record has the execution id of its run");
+    tap_eq_str(text(j, "client_id"), "c \"quoted\"", "a lost record has the client of its run");
     tap_eq_str(text(j, "code_hash"),
-               "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", "and code");
-    tap_ok(json_is_false(json_object_get(j, "success")), "it was no success");
+               "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
+               "a lost record has the code hash of its run");
+    tap_ok(json_is_false(json_object_get(j, "success")),
+           "a lost record says that its run was no success");
     json_decref(j);
     struct audit *b = place_open(&place, NULL);
-    tap_ok(good(&v) && v.last_seq == seq + 1, "but only once");
+    tap_ok(good(&v) && v.last_seq == seq + 1, "a run is recorded as lost only once");
     audit_close(b);
 
     struct audit_ticket t;
     struct err err = ERR_INIT;
     tap_ok(audit_begin_run(a, &(struct audit_facts){.execution_id = "mine"}, &t, &err) == 0,
-           "a run of a living writer");
+           "a run of a living writer begins");
     b = place_open(&place, NULL);
-    tap_ok(good(&v) && v.open_runs == 1, "is left alone by another's start");
+    tap_ok(good(&v) && v.open_runs == 1,
+           "another writer's start does not close a run whose writer lives");
     audit_close(b);
     tap_ok(audit_end_run(a, &t, &(struct audit_facts){0}, &err) == 0 && good(&v) &&
                v.open_runs == 0,
-           "and ends");
+           "a run that another writer's start left open ends normally");
     audit_close(a);
 }
 
@@ -333,7 +344,7 @@ static void restarted(void)
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
     begin_in_child("before-the-cut", true);
-    tap_ok(good(&v) && v.open_runs == 1, "one run is open");
+    tap_ok(good(&v) && v.open_runs == 1, "a run that begins before a power cut is open");
     uint64_t seq = v.last_seq;
     place_other_boot(&place);
     char path[400];
@@ -342,10 +353,12 @@ static void restarted(void)
     tap_ok(good(&v), "verify passes before anybody repaired");
     struct audit *a = place_open(&place, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.open_runs == 0 && v.last_seq == seq + 2,
-           "lost, then the new record");
+           "after a power cut the lost record comes before the new one");
     json_t *j = record(seq + 1);
-    tap_eq_str(text(j, "kind"), "lost", "it is lost");
-    tap_eq_str(text(j, "execution_id"), "before-the-cut", "by its name");
+    tap_eq_str(text(j, "kind"), "lost",
+               "a run that was open at a power cut gets a record of kind lost");
+    tap_eq_str(text(j, "execution_id"), "before-the-cut",
+               "a lost record after a power cut has the execution id of its run");
     json_decref(j);
     audit_close(a);
     (void)err;
@@ -414,11 +427,12 @@ static void power_cut(void)
         good(&v) && v.unsynced == 2 && v.last_seq == seq,
         "the head reached the disk, the last records did not, and nobody was told that they had");
     a = place_open(&place, NULL);
-    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2, "a writer says so, and goes on");
+    tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2,
+           "a writer records that unsynced records are missing, and goes on");
     json_t *j = record(seq + 1);
-    tap_eq_str(text(j, "kind"), "repair", "in a repair record");
+    tap_eq_str(text(j, "kind"), "repair", "missing records are told in a record of kind repair");
     tap_eq_int(json_integer_value(json_object_get(json_object_get(j, "args"), "records")), 2,
-               "with their number");
+               "a repair record has the number of missing records");
     json_decref(j);
 
     seq = audit_last_seq(a);
@@ -431,7 +445,7 @@ static void power_cut(void)
            "the records reached the disk, the head did not");
     a = place_open(&place, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 3 && v.ahead == 0,
-           "none of them is lost");
+           "records that reached the disk before their head are not lost");
 
     look_at_disk(&first);
     seq = audit_last_seq(a);
@@ -441,7 +455,7 @@ static void power_cut(void)
            "the file became longer, its new bytes did not reach the disk");
     a = place_open(&place, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2 && v.torn_bytes == 0,
-           "they are cut off");
+           "bytes that did not reach the disk are cut off");
     audit_close(a);
 
     audit_config_init(&c);
@@ -454,9 +468,11 @@ static void power_cut(void)
     audit_close(a);
     cut_power(&second, &first, first.log);
     tap_ok(!good(&v) && v.bad_seq == seq + 1 && strstr(v.why, "fsync off"),
-           "that do not survive are missed, by number: %s", v.why);
+           "records that were acknowledged without fsync and are lost are named by number: %s",
+           v.why);
     a = place_open(&place, NULL);
-    tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1, "also after a writer went on");
+    tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1,
+           "records that were lost without fsync are still named after a writer went on");
     audit_close(a);
     tap_ok(place_remove(&place) && place_make(&place), "a new log");
 }
@@ -484,14 +500,16 @@ static void retention(void)
     snprintf(path, sizeof path, "%s/seal/anchor", place.path);
     snprintf(away, sizeof away, "%s.away", path);
     tap_ok(rename(path, away) == 0 && !good(&v) && v.bad_seq == 1,
-           "without the anchor it does not");
-    tap_ok(rename(away, path) == 0 && good(&v), "with it, it does");
+           "a log whose oldest days are gone does not verify without its anchor");
+    tap_ok(rename(away, path) == 0 && good(&v),
+           "a log whose oldest days are gone verifies with its anchor");
     uint64_t removed = v.removed;
     place.now += 4000ULL * PLACE_DAY;
     tap_ok(event(a) == 0 && good(&v) && v.removed == removed,
            "a clock that jumps ahead empties nothing");
     place.now -= 4000ULL * PLACE_DAY;
-    tap_ok(event(a) == 0 && good(&v), "and comes back");
+    tap_ok(event(a) == 0 && good(&v),
+           "a clock that comes back from a jump ahead leaves the log whole");
     audit_close(a);
 }
 

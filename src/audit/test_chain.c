@@ -45,9 +45,9 @@ static void lines(void)
     tap_ok(audit_line_write(&out, 7, 1733000000123ULL, body, strlen(body), hash, &key) == 0,
            "a line is written");
     tap_ok(out.data[out.len - 1] == '\n' && !memchr(out.data, '\n', out.len - 1),
-           "and it is one line");
+           "a written record is one line");
     const char *why = audit_line_parse(out.data, out.len - 1, &l);
-    tap_ok(!why, "it is read again: %s", why ? why : "");
+    tap_ok(!why, "a written record is parsed again: %s", why ? why : "");
     tap_ok(l.seq == 7 && l.ts == 1733000000123ULL && l.kind == AUDIT_TOOL, "number, time, kind");
     tap_ok(strstr(out.data, "\"timestamp\": 1733000000.123, ") != NULL,
            "the seed's timestamp in seconds");
@@ -60,11 +60,11 @@ static void lines(void)
                memcmp(text, "\"t\"", 3) == 0,
            "a member is found, not a text that looks like one");
     tap_ok(audit_line_member(out.data, out.len - 1, "execution_id", &text, &len) && len == 19,
-           "with its escapes (%zu)", len);
+           "a member with escapes is found whole (%zu bytes)", len);
     tap_ok(audit_line_member(out.data, out.len - 1, "begin_seq", &text, &len) && len == 2,
-           "a number");
+           "a member that is a number is found");
     tap_ok(!audit_line_member(out.data, out.len - 1, "nothing", &text, &len),
-           "what is not there is not found");
+           "a member that is not there is not found");
 
     /* every single bit counts */
     int unseen = 0;
@@ -83,7 +83,7 @@ static void lines(void)
     struct hmac_sha256_ctx other;
     hmac_sha256_set_key(&other, 5, (const uint8_t *)"other");
     tap_ok(!audit_line_parse(out.data, out.len - 1, &l) && audit_line_check(out.data, &l, &other),
-           "another key's signature does not");
+           "a line signed with another key does not pass");
     buf_done(&out);
 }
 
@@ -146,7 +146,7 @@ static void redaction(void)
         buf_init(&out, 4096);
         int r = audit_redact(NULL, rows[i].name, rows[i].text, strlen(rows[i].text), NULL, &out);
         tap_ok(r == 0, "redaction row %zu", i);
-        tap_eq_str(out.data ? out.data : "", rows[i].want, "as it should");
+        tap_eq_str(out.data ? out.data : "", rows[i].want, "a redacted value is as its row wants");
         buf_done(&out);
     }
 }
@@ -155,15 +155,17 @@ static void heads(void)
 {
     uint8_t set[AUDIT_HEAD_SET] = {0};
     struct audit_head h = {.generation = 4, .seq = 40}, got;
-    tap_ok(!audit_head_pick(set, &key, &got), "an empty head file is nobody's");
+    tap_ok(!audit_head_pick(set, &key, &got), "an empty head file has no valid head");
     audit_head_encode(&h, &key, set);
-    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 40, "one slot is enough");
+    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 40,
+           "a head file with one valid slot is enough");
     h.generation = 5, h.seq = 41;
     audit_head_encode(&h, &key, set + AUDIT_HEAD_SLOT);
-    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 41, "the newer of two counts");
+    tap_ok(audit_head_pick(set, &key, &got) && got.seq == 41,
+           "the newer of two head slots is taken");
     set[AUDIT_HEAD_SLOT + 20] ^= 1;
     tap_ok(audit_head_pick(set, &key, &got) && got.seq == 40,
-           "and the older one if the newer is torn");
+           "the older head slot is taken if the newer one is torn");
 }
 
 int main(void)

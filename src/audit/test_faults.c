@@ -264,14 +264,15 @@ static void full(void)
     arm(WRITE, FAIL, 1, ENOSPC, true);
     struct audit_ticket second;
     tap_ok(audit_begin_run(a, &f, &second, &err) < 0 && err.sys_errno == ENOSPC && !second.open,
-           "then the disk is full: the next does not begin (%s)", err.msg);
+           "with a full disk the next run does not begin (%s)", err.msg);
     tap_ok(audit_end_run(a, &t, &(struct audit_facts){.outcome = &o}, &err) < 0,
-           "and the end of the first is told to be late");
+           "with a full disk the end of a run is reported as late");
     fault.armed = false;
-    tap_ok(good(&v) && v.open_runs == 1, "the log is whole");
+    tap_ok(good(&v) && v.open_runs == 1,
+           "the log verifies after the disk was full, with one open run");
     struct told next = work(a);
-    tap_ok(next.begun && next.ended, "there is room again");
-    tap_ok(good(&v) && v.open_runs == 0, "and the late end was written before the next begin");
+    tap_ok(next.begun && next.ended, "a run begins and ends once the disk has space again");
+    tap_ok(good(&v) && v.open_runs == 0, "the late end of a run is written before the next begin");
     audit_close(a);
 
     struct audit_walk *w;
@@ -286,7 +287,7 @@ static void full(void)
                             memmem(s.text, s.len, "\"execution_time_ms\": 5000", 25));
         audit_walk_free(w);
     }
-    tap_ok(late, "with what the run had come to");
+    tap_ok(late, "the late end of a run has its status and its time");
 }
 
 int main(void)

@@ -242,13 +242,15 @@ static void test_cost(void)
            "three records of %zu are found by reading %llu of %llu bytes", count,
            (unsigned long long)since, (unsigned long long)whole);
     before = bytes_read();
-    tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "of one execution");
+    tap_eq_int(audit_walk_new(place.path, &w, &err), 0,
+               "a walk for the records of one execution opens");
     audit_walk_find(w, "rare");
     for (seen = 0; audit_walk_next(w, &s, &err) == 1; seen++)
         ;
     audit_walk_free(w);
     uint64_t find = bytes_read() - before;
-    tap_ok(seen == 3 && find < whole / 8, "and by execution with %llu bytes: an index entry is 32",
+    tap_ok(seen == 3 && find < whole / 8,
+           "three records of one execution are found by reading %llu bytes: an index entry is 32",
            (unsigned long long)find);
 }
 

@@ -176,7 +176,7 @@ static void at_each(enum call call, bool after)
            "%llu ms",
            t.wrote, t.refused, (unsigned long long)t.slowest_ms);
     tap_eq_int(ended, stops, "each stopped writer ends well after SIGCONT");
-    tap_eq_int(verifies, stops, "and verify passes each time");
+    tap_eq_int(verifies, stops, "verify passes after each writer that was stopped");
     if (call == FDATASYNC)
         tap_eq_int(t.refused, 0, "nobody depends on a writer that was stopped in fdatasync");
 }
@@ -206,7 +206,7 @@ static void stopped_reader(void)
     kill(pid, SIGCONT);
     waitpid(pid, &status, 0);
     next_run(pid, &t, "a reader that is gone");
-    tap_eq_int(t.wrote, 1, "and once it has gone on, records are written");
+    tap_eq_int(t.wrote, 1, "records are written once a stopped reader has gone on");
 }
 
 /* Its second wait on the same handle is brief: whoever writes ten records does not wait ten times. */

@@ -260,7 +260,7 @@ static void whole_days(void)
     struct audit_verdict v;
     struct err err = ERR_INIT;
     tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good,
-           "which changes nothing: records have numbers");
+           "two days that changed names still verify: records have numbers");
     rename(path, away), rename(other, path), rename(away, other);
     snprintf(other, sizeof other, "%s/audit/2027-01-01.jsonl", place.path);
     FILE *f = fopen(other, "we");
@@ -276,7 +276,8 @@ static void tail(void)
     const int last = DAYS - 1;
     size_t n = days[last].lines, *at = days[last].at;
     tap_ok(put_file(last, days[last].data, at[n - 1]) && found(RECORDS), "the last record removed");
-    tap_ok(put_file(last, days[last].data, at[n] - 1) && found(RECORDS), "its newline removed");
+    tap_ok(put_file(last, days[last].data, at[n] - 1) && found(RECORDS),
+           "the last record's newline removed");
     tap_ok(put_file(last, days[last].data, at[n - 1] + 5) && found(RECORDS),
            "the last record cut short");
     tap_ok(put_file(last, days[last].data, at[n - 100]) && found(RECORDS - 99),
@@ -347,7 +348,7 @@ static void afterwards(void)
     struct audit *a = place_open(&place, NULL);
     tap_ok(a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
            "a writer goes on: %s", err.msg);
-    tap_ok(found(RECORDS - 2), "and does not cover it up");
+    tap_ok(found(RECORDS - 2), "a writer that goes on does not hide that records were cut off");
     char path[400];
     path_of(last, path);
     FILE *f = fopen(path, "ae");
@@ -359,7 +360,7 @@ static void afterwards(void)
                audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
            "the file taken away from under it: %s", err.msg);
     tap_ok(access(path, F_OK) == 0 && found(days[last].first),
-           "it is begun again, and what is gone is gone");
+           "a day's file that was removed is begun again, and verify reports the lost records");
     audit_close(a);
 }
 
@@ -394,7 +395,7 @@ static void lost_heads(void)
         if (how == 1)
             tap_ok(audit_event(a, AUDIT_TOOL, &f, &err) == ERR_STATE &&
                        strstr(err.msg, "seal/head"),
-                   "who had it open writes no more: %s", err.msg);
+                   "a writer that had the log open writes no more: %s", err.msg);
         audit_close(a);
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good &&
                    strcmp(v.bad_file, "seal/head") == 0,

@@ -25,7 +25,7 @@ static void errors(void)
     e.code = ERR_USAGE;
     tap_ok(err_is_host(&e), "no descriptor left is the machine's fault, whoever asked");
     err_set(&e, ERR_MEMORY, "no memory");
-    tap_ok(err_is_host(&e), "so is no memory");
+    tap_ok(err_is_host(&e), "no memory left is the machine's fault");
     err_layer(&e, "landlock");
     tap_eq_str(e.layer, "landlock", "err_layer names the layer");
     char big[600];
@@ -39,10 +39,10 @@ static void buffers(void)
 {
     struct buf b;
     buf_init(&b, 10);
-    tap_eq_int(buf_add(&b, "12345", 5), 0, "five bytes fit");
-    tap_eq_int(buf_printf(&b, "%d", 67890), 0, "five more fit exactly");
-    tap_eq_int(buf_str(&b, "x"), ERR_LIMIT, "the eleventh does not");
-    tap_eq_int(b.len, 10, "and nothing was added");
+    tap_eq_int(buf_add(&b, "12345", 5), 0, "five bytes fit in a buffer of ten");
+    tap_eq_int(buf_printf(&b, "%d", 67890), 0, "five more bytes fill a buffer of ten exactly");
+    tap_eq_int(buf_str(&b, "x"), ERR_LIMIT, "an eleventh byte does not fit in a buffer of ten");
+    tap_eq_int(b.len, 10, "a byte that does not fit adds nothing to the buffer");
     tap_eq_str(b.data, "1234567890", "bytes are in order, NUL behind");
     buf_reset(&b);
     tap_eq_int(buf_printf(&b, "%s", "longer than ten bytes"), ERR_LIMIT,
@@ -55,8 +55,8 @@ static void arenas(void)
     struct arena a;
     arena_init(&a, 100000);
     char *p = arena_alloc(&a, 3), *q = arena_alloc(&a, 70000);
-    tap_ok(p && q && ((uintptr_t)q & 15) == 0, "blocks are aligned");
-    tap_ok(q && q[0] == 0 && q[69999] == 0, "and zeroed");
+    tap_ok(p && q && ((uintptr_t)q & 15) == 0, "blocks of an arena are aligned");
+    tap_ok(q && q[0] == 0 && q[69999] == 0, "blocks of an arena are zeroed");
     tap_ok(arena_alloc(&a, 30000) == NULL, "the ceiling holds");
     tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused");
     tap_eq_str(arena_strdup(&a, "abc"), "abc", "strdup");

@@ -108,7 +108,7 @@ static void ceilings(void)
     tap_eq_int(r.count, CHECK_FINDINGS_MAX, "a hundred are kept");
     tap_eq_int(r.dropped, 4900, "the others are counted");
     tap_eq_int(strlen(r.findings[0].operand), 1023, "long text is cut at a whole character");
-    tap_ok(!check_report_safe(&r), "and it is not safe");
+    tap_ok(!check_report_safe(&r), "a report with dropped findings is not safe");
     check_report_done(&r);
 
     check_report_init(&r);
@@ -124,7 +124,7 @@ static void ceilings(void)
     check_report_init(&r);
     tap_eq_int(check_report_add(&r, &nothing), 0, "a finding of NULLs");
     check_report_end(&r);
-    tap_eq_str(r.findings[0].rule, "", "has empty words");
+    tap_eq_str(r.findings[0].rule, "", "a finding of NULLs has empty words");
     check_report_done(&r);
 }
 

@@ -58,34 +58,45 @@ static const char *match(const struct check_ruleset *set, enum policy_rule_kind 
 
 static void questions(const struct check_ruleset *set)
 {
-    tap_eq_str(import(set, "json"), "allowed", "a listed module");
-    tap_eq_str(import(set, "json.decoder"), "allowed", "what lies below a listed module");
-    tap_eq_str(import(set, "json.tool"), "json.tool", "unless it is refused itself");
-    tap_eq_str(import(set, "json.tool.x"), "json.tool", "and what lies below that");
-    tap_eq_str(import(set, "jsonx"), "unlisted-import", "a name that only begins so");
-    tap_eq_str(import(set, "code_api"), "unlisted-import", "the parent of a listed module");
-    tap_eq_str(import(set, "code_api.search"), "allowed", "a listed submodule");
-    tap_eq_str(import(set, "code_api.other"), "unlisted-import", "its sibling");
-    tap_eq_str(import(set, "os"), "os", "a refused module");
-    tap_eq_str(import(set, "os.path"), "allowed", "the longer name wins");
+    tap_eq_str(import(set, "json"), "allowed", "a listed module is allowed");
+    tap_eq_str(import(set, "json.decoder"), "allowed", "a module below a listed module is allowed");
+    tap_eq_str(import(set, "json.tool"), "json.tool",
+               "a refused module below a listed one is refused");
+    tap_eq_str(import(set, "json.tool.x"), "json.tool",
+               "a module below a refused module is refused");
+    tap_eq_str(import(set, "jsonx"), "unlisted-import",
+               "a module whose name only begins like a listed one is refused");
+    tap_eq_str(import(set, "code_api"), "unlisted-import",
+               "the parent of a listed module is refused");
+    tap_eq_str(import(set, "code_api.search"), "allowed", "a listed submodule is allowed");
+    tap_eq_str(import(set, "code_api.other"), "unlisted-import",
+               "a sibling of a listed submodule is refused");
+    tap_eq_str(import(set, "os"), "os", "a refused module is refused");
+    tap_eq_str(import(set, "os.path"), "allowed", "a listed module below a refused one is allowed");
     tap_eq_str(import(set, "os.other"), "os", "what lies below a refused module");
     tap_eq_str(import(set, "math"), "unlisted-import", "an unlisted module, by the built-in line");
-    tap_eq_str(import(set, ""), "unlisted-import", "no module at all");
-    tap_eq_str(attribute(set, "name"), "passes", "an ordinary attribute");
-    tap_eq_str(attribute(set, "mro"), "mro", "an exact refusal");
-    tap_eq_str(attribute(set, "mrow"), "passes", "a longer name");
-    tap_eq_str(attribute(set, "_x"), "_*", "a pattern");
-    tap_eq_str(attribute(set, "__xy"), "__x*", "the longer pattern");
-    tap_eq_str(attribute(set, "__init__"), "passes", "an exact permission over a pattern");
-    tap_eq_str(attribute(set, "__class__"), "__class__", "refusal and permission: the refusal");
-    tap_eq_str(attribute(set, "_asdict"), "passes", "a longer permission pattern");
-    tap_eq_str(attribute(set, ""), "passes", "no name");
+    tap_eq_str(import(set, ""), "unlisted-import", "an import without a name is refused");
+    tap_eq_str(attribute(set, "name"), "passes", "an ordinary attribute passes");
+    tap_eq_str(attribute(set, "mro"), "mro", "an attribute that is refused by its name is refused");
+    tap_eq_str(attribute(set, "mrow"), "passes",
+               "an attribute whose name is longer than a refused one passes");
+    tap_eq_str(attribute(set, "_x"), "_*", "an attribute that a pattern refuses is refused");
+    tap_eq_str(attribute(set, "__xy"), "__x*",
+               "the longer of two patterns decides on an attribute");
+    tap_eq_str(attribute(set, "__init__"), "passes", "a permission by name wins over a pattern");
+    tap_eq_str(attribute(set, "__class__"), "__class__",
+               "a refusal by name wins over a permission by name");
+    tap_eq_str(attribute(set, "_asdict"), "passes",
+               "a longer pattern that permits wins over a shorter one that refuses");
+    tap_eq_str(attribute(set, ""), "passes", "an attribute without a name passes");
     tap_eq_str(match(set, POLICY_CALL_DENY, "eval"), "eval", "kinds are apart: call");
     tap_eq_str(match(set, POLICY_NAME_DENY, "eval"), "eval", "kinds are apart: name");
     tap_eq_str(match(set, POLICY_ATTRIBUTE_DENY, "eval"), "none", "kinds are apart: attribute");
     tap_eq_str(match(set, POLICY_EVENT_DENY, "anything"), "*", "the pattern for everything");
-    tap_eq_str(match(set, POLICY_EVENT_REPORT, "anything"), "none", "of its kind only");
-    tap_ok(check_ruleset_construct(set, POLICY_CONSTRUCT_METACLASS) != NULL, "a construct");
+    tap_eq_str(match(set, POLICY_EVENT_REPORT, "anything"), "none",
+               "the pattern for everything matches its own kind only");
+    tap_ok(check_ruleset_construct(set, POLICY_CONSTRUCT_METACLASS) != NULL,
+           "a construct that is refused has its rule");
     tap_ok(!check_ruleset_construct(set, POLICY_CONSTRUCT_BARE_CR),
            "a construct that is not ruled");
 }
@@ -155,11 +166,12 @@ static void wire(const struct policy_profile *p)
            "%s: every switch arrives", p->name);
     if (p == &listed)
         questions(set);
-    tap_ok(check_ruleset_is(set, b.data, b.len), "%s: it knows its own bytes", p->name);
+    tap_ok(check_ruleset_is(set, b.data, b.len), "%s: a ruleset recognises its own bytes", p->name);
     tap_ok(!check_ruleset_is(set, b.data, b.len - 1) && !check_ruleset_is(NULL, b.data, b.len),
-           "%s: and no others", p->name);
+           "%s: shorter bytes, or bytes without a ruleset, are not recognised", p->name);
     b.data[b.len - 1] ^= 1;
-    tap_ok(!check_ruleset_is(set, b.data, b.len), "%s: nor with one bit changed", p->name);
+    tap_ok(!check_ruleset_is(set, b.data, b.len),
+           "%s: bytes with one bit changed are not recognised", p->name);
     b.data[b.len - 1] ^= 1;
     check_ruleset_free(set);
 
@@ -229,7 +241,7 @@ int main(void)
     buf_init(&wire_form, CHECK_RULESET_MAX);
     tap_ok(check_ruleset_encode(&listed, &wire_form, &err) == 0 &&
                check_ruleset_is(set, wire_form.data, wire_form.len),
-           "it knows its bytes without having been decoded");
+           "a ruleset recognises its bytes without having been decoded");
     buf_done(&wire_form);
     check_ruleset_free(set);
     struct policy_profile any = listed;

@@ -81,7 +81,8 @@ static void saved(void)
     struct cordon_error err;
     size_t n = cordon_save(p, out, sizeof out), silent = 0;
     tap_ok(n <= sizeof out && cordon_save(p, NULL, 0) == n, "a program is saved (%zu bytes)", n);
-    tap_eq_int(cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err), 0, "and loaded");
+    tap_eq_int(cordon_load(schema, out, n, loaded, sizeof loaded, &q, &err), 0,
+               "a saved program is loaded again");
     for (size_t i = 0; i < n; i++)
         for (int bit = 0; bit < 8; bit++) {
             out[i] ^= (unsigned char)(1 << bit);
@@ -360,7 +361,7 @@ static void contexts(void)
                "a JSON context");
     tap_eq_int(
         cordon_test(compile("ctx['n'] == 5 and ctx['s'] == 'low'"), c, scratch, sizeof scratch), 1,
-        "is read at its own level only");
+        "a JSON context is read at its own level only");
     /* more than 64 keys: readiness takes more than one word */
     static char wide_text[4096], wide_mem[1 << 17], wide_ctx[1 << 14];
     size_t n = (size_t)sprintf(wide_text, "{\"keys\":{");

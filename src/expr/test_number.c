@@ -171,7 +171,7 @@ static void text(void)
     tap_eq_str(printed, "1208925819614629174706175", "hexadecimal with underscores");
     n = number_integer("0", 1, 10, limb);
     number_decimal(limb, n, printed);
-    tap_eq_str(printed, "0", "zero");
+    tap_eq_str(printed, "0", "zero is printed as 0");
 }
 
 int main(void)

@@ -124,20 +124,22 @@ static void early(void)
     char got[256];
     begin(FLOW_WORKER_STARTING);
     tap_ok(!flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) < 0,
-           "not for one that has no rules yet");
+           "a worker without rules is not given a job before READY");
     w.has_rules = true;
-    tap_ok(!flow_worker_early(&w, &large), "not what the socket may not hold");
+    tap_ok(!flow_worker_early(&w, &large),
+           "a job that the socket may not hold is not given before READY");
     err = (struct err)ERR_INIT;
     tap_ok(flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) == 0 &&
                w.state == FLOW_WORKER_STARTING && recv(theirs, got, sizeof got, 0) > 4,
-           "a small one is there before READY");
-    tap_ok(!flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) < 0, "once");
+           "a small job is in the socket before READY");
+    tap_ok(!flow_worker_early(&w, &small) && flow_worker_give(&w, &small, &err) < 0,
+           "a job is given before READY only once");
     say(WIRE_READY);
     flow_worker_read(&w);
-    tap_ok(w.state == FLOW_WORKER_JUDGING, "READY then means that it is at work");
+    tap_ok(w.state == FLOW_WORKER_JUDGING, "READY after an early job means that the worker judges");
     say(WIRE_READY);
     flow_worker_read(&w);
-    tap_ok(w.state == FLOW_WORKER_BROKEN, "and is said once");
+    tap_ok(w.state == FLOW_WORKER_BROKEN, "a second READY breaks the channel");
     end();
     begin(FLOW_WORKER_STARTING);
     w.has_rules = true;
@@ -145,7 +147,7 @@ static void early(void)
     theirs = dup(w.fd);
     err = (struct err)ERR_INIT;
     tap_ok(flow_worker_give(&w, &small, &err) < 0 && w.state == FLOW_WORKER_STARTING && !w.job,
-           "one that is dead has not got it");
+           "a worker that is dead has not got the job");
     end();
 }
 
@@ -158,11 +160,12 @@ static void garbage(void)
     begin(FLOW_WORKER_RUNNING);
     say(WIRE_GO);
     tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_BROKEN,
-           "a supervisor's message from a worker, too");
+           "a supervisor's message from a worker breaks the channel");
     end();
     begin(FLOW_WORKER_RUNNING);
     close(theirs);
-    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE, "its end is no garbage");
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE,
+           "a worker that closes the channel is gone, not broken");
     theirs = -1;
     end();
 }
@@ -270,15 +273,15 @@ static void words(void)
     flow_result_violation(&r, &v);
     flow_result_clean(&r, rules, OUTPUT_ESCAPE_HTML, 40);
     tap_eq_str(r.value.data, "&lt;b&gt; /home/USER [REDACTED:environment]", "a value is cleaned");
-    tap_eq_str(r.message, r.value.data, "so is an error's message");
-    tap_eq_str(r.reason, r.value.data, "and the reason");
-    tap_eq_str(r.final.data, "0123456789", "and the final answer");
+    tap_eq_str(r.message, r.value.data, "an error's message is cleaned like a value");
+    tap_eq_str(r.reason, r.value.data, "a result's reason is cleaned like a value");
+    tap_eq_str(r.final.data, "0123456789", "a final answer with nothing to clean stays as it is");
     tap_ok(!r.truncated && !strchr(r.violations[0].detail, '<') &&
                strlen(r.violations[0].detail) < sizeof v.detail,
-           "a detail that grows stays in its place");
+           "a violation's detail that cleaning makes longer stays within its buffer");
     flow_result_clean(&r, rules, OUTPUT_ESCAPE_NONE, 8);
     tap_ok(r.truncated && strstr(r.final.data, "[... output truncated ...]"),
-           "and is cut at the cap");
+           "a final answer is cut at the cap");
     flow_result_done(&r);
     flow_result_init(&r);
     snprintf(r.reason, sizeof r.reason, "%s", text);

@@ -74,8 +74,10 @@ static void test_store(void)
            "asked again it is the same question");
     tap_ok(ask(s, "uid:1", "B2", 1100) == 0 && strcmp(reply_id(), id) != 0,
            "other code is another question");
-    tap_ok(ask(s, "uid:2", "B1", 1100) == 0 && strcmp(reply_id(), id) != 0, "another client's too");
-    tap_ok(answer(s, id, true, 1500) == 0 && strcmp(result(), "recorded") == 0, "answered yes");
+    tap_ok(ask(s, "uid:2", "B1", 1100) == 0 && strcmp(reply_id(), id) != 0,
+           "the same code of another client is another question");
+    tap_ok(answer(s, id, true, 1500) == 0 && strcmp(result(), "recorded") == 0,
+           "a question is answered yes");
     tap_ok(answer(s, id, false, 1500) == 0 && strcmp(result(), "late") == 0,
            "there is no second answer");
     tap_ok(ask(s, "uid:2", "B1", 1600) == 0 && strcmp(result(), "waiting") == 0 &&
@@ -83,10 +85,10 @@ static void test_store(void)
            "the yes is for that client and that code only");
     tap_ok(ask(s, "uid:1", "B1", 2400) == 0 && strcmp(result(), "granted") == 0 &&
                strcmp(reply_id(), id) == 0,
-           "it is good for as long again as the question was");
+           "a yes is good for as long again as the question was");
     tap_ok(ask(s, "uid:1", "B1", 2401) == 0 && strcmp(result(), "waiting") == 0 &&
                strcmp(reply_id(), id) != 0,
-           "and for one use");
+           "a yes is good for one use");
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, true, 2500) == 0 && ask(s, "uid:1", "B1", 3500) == 0 &&
                strcmp(result(), "waiting") == 0 && strcmp(reply_id(), second) != 0,
@@ -94,14 +96,14 @@ static void test_store(void)
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, true, 4500) == 0 && strcmp(result(), "late") == 0,
            "nobody answers after the time: expiry means no");
-    tap_ok(ask(s, "uid:1", "B1", 5000) == 0, "asked anew");
+    tap_ok(ask(s, "uid:1", "B1", 5000) == 0, "a question that expired is asked anew");
     snprintf(second, sizeof second, "%s", reply_id());
     tap_ok(answer(s, second, false, 5100) == 0 && ask(s, "uid:1", "B1", 5200) == 0 &&
                strcmp(result(), "denied") == 0 && ask(s, "uid:1", "B1", 5300) == 0 &&
                strcmp(result(), "denied") == 0,
            "a no stays a no: people are not nagged");
     tap_ok(ask(s, "uid:1", "B1", 6200) == 0 && strcmp(result(), "waiting") == 0,
-           "until its time is over");
+           "a no is forgotten when its time is over");
     int e = 0;
     for (int i = 0; i < 100; i++) {
         char bound[16];
@@ -205,13 +207,14 @@ static void test_hitl(void)
     tap_ok(gate_approvals_list(g, true, &mem, &items, &count, &err) == 0 && count == 1 &&
                strcmp(items[0].id, id) == 0 && items[0].state == GATE_ASKED &&
                items[0].expires == items[0].asked + 900,
-           "it is in the list, with its time");
+           "an open question is in the list, with its expiry");
     tap_ok(gate_approval_show(g, id + 3, &mem, &one, &err) == 1 && one.code_len == 9 &&
                memcmp(one.code, "print(1)\n", 9) == 0 && strcmp(one.arguments, q.arguments) == 0 &&
                strlen(one.hash) == 64 && strcmp(one.client, "uid:1") == 0 &&
                strcmp(one.tool, "run") == 0,
-           "and shows the exact code and arguments, by a short id");
-    tap_eq_int(gate_approval_show(g, "ap-none", &mem, &one, &err), 0, "there is no other");
+           "a question shows the exact code and arguments, by a short id");
+    tap_eq_int(gate_approval_show(g, "ap-none", &mem, &one, &err), 0,
+               "an unknown id shows no question");
     tap_eq_int(say(g, id, true, &human), 1, "a person says yes");
     tap_ok(testing_events[GATE_EVENT_APPROVAL_ANSWERED] == 1 && strcmp(testing_subject, id) == 0 &&
                strstr(testing_detail, "yes by uid ") && strstr(testing_detail, "because"),
@@ -241,8 +244,8 @@ static void test_hitl(void)
     tap_ok(gate_approval_show(g, id, &mem, &one, &err) == 1 && one.state == GATE_DENIED &&
                strstr(one.by, "uid ") && strcmp(one.why, "because") == 0 &&
                one.answered >= one.asked,
-           "who and why are on record");
-    tap_eq_int(gate_running(g, NULL, 0), 0, "nobody holds a place meanwhile");
+           "the record of an answer has who answered and why");
+    tap_eq_int(gate_running(g, NULL, 0), 0, "a question holds no slot");
     arena_done(&mem);
     gate_close(g);
 
@@ -257,7 +260,7 @@ static void test_hitl(void)
     c.ntools = 1;
     g = testing_open(&c, state);
     tap_ok(testing_once(g, &call, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "one of risk medium is asked about");
+           "a call of risk medium is asked about");
     gate_close(g);
     c.ntools = 0;
 
@@ -267,7 +270,8 @@ static void test_hitl(void)
     tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_MISSING,
                "no cordon-approvals: an error, no plan");
     c.approvals_program = "/bin/false";
-    tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_STATE, "one that fails: an error, no plan");
+    tap_eq_int(testing_pass(g, &q, &plan, &r), ERR_STATE,
+               "a cordon-approvals that fails: an error, no plan");
     gate_close(g);
     close(state);
 }
@@ -319,7 +323,8 @@ static void test_wait(void)
     e = testing_pass(g, &q, &plan, &r);
     tap_ok(e == 0 && r.rule == GATE_RULE_DENIED && strstr(r.reason, "nobody answered"),
            "nobody comes: expiry means no: %s", r.reason);
-    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], 1, "and is an event");
+    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], 1,
+               "a question that expires is one denial event");
     gate_close(g);
     close(state);
 }
@@ -342,7 +347,7 @@ static void test_every_n(void)
     struct gate_request sly = q;
     sly.code = "other()";
     tap_ok(testing_once(g, &sly, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "nor does other code");
+           "other code does not get past the fifth step's question");
     struct gate_request other = testing_request("uid:2", "step()");
     tap_eq_int(testing_once(g, &other, "ok", NULL, NULL, &r), 1,
                "another client has its own count");
@@ -356,7 +361,7 @@ static void test_every_n(void)
                10 * testing_once(g, &call, "ok", NULL, NULL, &r);
     tap_eq_int(ran, 55, "that one and four more run; the calls they make are no steps");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
-           "then the next checkpoint");
+           "the sixth step after a yes asks again");
     gate_close(g);
     c.approval.mode = GATE_AUTONOMOUS;
     g = testing_open(&c, state);
@@ -393,7 +398,7 @@ static void test_who(void)
          tmux,
          false,
          true},
-        {"the same, where policy wants another user",
+        {"a person at another terminal, where policy wants another user",
          {.pid = 300, .sid = 290, .start = 30, .uid = 7, .tty = 2},
          {.pid = 290, .sid = 290, .start = 29, .uid = 7, .tty = 2},
          tmux,
@@ -430,7 +435,7 @@ static void test_who(void)
          init,
          false,
          false},
-        {"at the terminal of the asker",
+        {"a process at the terminal of the asker",
          {.pid = 300, .sid = 299, .start = 30, .uid = 7, .tty = 0},
          init,
          init,
@@ -464,10 +469,10 @@ static void test_who(void)
                again.items[0].start == self.items[0].start &&
                again.items[self.count - 1].pid == self.items[self.count - 1].pid &&
                again.items[self.count - 1].server == self.items[self.count - 1].server,
-           "written and read again");
+           "a lineage is written and read again");
     tap_ok(gate_lineage_parse(&again, "1 2 3\n", 6) < 0 && gate_lineage_parse(&again, "", 0) < 0 &&
                gate_lineage_parse(&again, "1 1 1 1 1 0", 11) < 0,
-           "what is cut is no lineage");
+           "a lineage that was cut is refused");
     buf_done(&text);
 }
 
@@ -483,7 +488,7 @@ static void test_self(void)
     struct gate_plan *plan = NULL;
     struct gate_lineage self;
     char id[24];
-    tap_eq_int(testing_pass(g, &q, &plan, &r), 0, "asked");
+    tap_eq_int(testing_pass(g, &q, &plan, &r), 0, "a request is asked about");
     snprintf(id, sizeof id, "%s", r.approval);
     tap_ok(gate_lineage_read(&self, getpid(), &err) == 0 &&
                gate_approval_answer(g, id, &self, true, "me", &r, &err) == 0 &&
@@ -513,10 +518,11 @@ static void test_self(void)
     }
     int status = -1;
     waitpid(child, &status, 0);
-    tap_eq_int(status, 0, "nor can its child, in a session of its own");
-    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL, "it still waits");
+    tap_eq_int(status, 0, "a child of the asking process cannot say yes, in a session of its own");
+    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
+           "a question that its asker tried to answer still waits");
     tap_eq_int(gate_approval_answer(g, id, &self, false, "on second thoughts", &r, &err), 1,
-               "but it may say no");
+               "the asking process may say no");
     gate_close(g);
     close(state);
 }

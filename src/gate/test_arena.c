@@ -64,10 +64,10 @@ static void test_stances(void)
         {"two verdicts", SHELL(NO "; " YES), NULL, NULL, 0, 0, "no valid verdict"},
         {"a lie blocks whatever the quorum", SHELL("echo yes"), SHELL(YES), SHELL(YES), 2, 0,
          "one gave no valid verdict"},
-        {"it repeats the code, which claims to be approved", SHELL("cat"), NULL, NULL, 0, 0,
+        {"a judge repeats the code, which claims to be approved", SHELL("cat"), NULL, NULL, 0, 0,
          "no valid verdict"},
         {"a flood", SHELL("yes"), SHELL(YES), NULL, 0, 0, "more than 4096 bytes"},
-        {"it reads nothing of a long program", SHELL(YES), NULL, NULL, 0, 1, ""},
+        {"a judge reads nothing of a long program", SHELL(YES), NULL, NULL, 0, 1, ""},
         {"one leaves a child behind that holds its output", SHELL("sleep 60 & " YES), NULL, NULL, 0,
          1, ""},
     };
@@ -199,8 +199,9 @@ static void test_cannot_sit(void)
         call.tool = "echo";
         tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_ARENA &&
                    strstr(r.reason, rows[i].word),
-               "it cannot sit: %s", r.reason);
-        tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1, "risk low is not concerned");
+               "an arena that is set up wrongly blocks the run by name: %s", r.reason);
+        tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1,
+                   "a tool of risk low does not need the arena");
         gate_close(g);
     }
     close(state);

@@ -13,16 +13,17 @@ static void test_states(void)
     struct gate_config c = testing_config(true);
     struct gate *g = testing_open(&c, state);
     struct gate_request q = testing_request("uid:1", "print(x)");
-    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "two failures: still closed");
+    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "a breaker is closed after two failures");
     tap_ok(GOOD(g, &q) == 1 && FAIL(g, &q) == 1 && FAIL(g, &q) == 1,
            "a success in between: they are counted anew");
-    tap_eq_int(FAIL(g, &q), 1, "the third in a row");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 2,
-               "opens the request's breaker and the tool's, and each is an event");
+    tap_eq_int(FAIL(g, &q), 1, "the third failure in a row is still admitted");
+    tap_eq_int(
+        testing_events[GATE_EVENT_BREAKER_OPEN], 2,
+        "three failures in a row open the request's breaker and the tool's, and each is an event");
     tap_ok(FAIL(g, &q) == 0 && r.rule == GATE_RULE_BREAKER && r.retry_after_ms == 60000,
            "open: answered at once with the time left: %s", r.reason);
     tap_ok(strstr(r.reason, "NameError") && strstr(r.reason, "60 s") && r.hint[0],
-           "it says what failed and for how long");
+           "an open breaker says what failed and for how long");
     testing_advance(59.5);
     tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 500,
            "half a second before the end: 500 ms left");
@@ -30,22 +31,24 @@ static void test_states(void)
     /* half-open: one goes through, the others wait for how it ends */
     testing_advance(0.5);
     struct gate_plan *probe = NULL, *second = NULL;
-    tap_eq_int(testing_pass(g, &q, &probe, &r), 1, "after 60 s one goes through");
+    tap_eq_int(testing_pass(g, &q, &probe, &r), 1,
+               "an open breaker lets one request through after 60 s");
     tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 2, "half-open is an event of each");
     tap_ok(testing_pass(g, &q, &second, &r) == 0 && r.rule == GATE_RULE_BREAKER,
            "a second one meanwhile does not");
     gate_release(probe, &(struct gate_outcome){"error", "NameError", "name 'x' is not defined"});
     tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 4, "the probe failed: both open again");
-    tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 60000, "for another 60 s");
+    tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 60000,
+           "a failed probe keeps the breaker open for another 60 s");
     testing_advance(60);
     tap_eq_int(GOOD(g, &q), 1, "the next probe succeeds");
     tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 2, "closed, and each is an event");
     tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1 && GOOD(g, &q) == 1,
-           "closed means from the beginning");
+           "a closed breaker counts failures from zero");
     struct gate_counters n;
     gate_counters_read(g, &n);
     tap_ok(n.breaker_opened == 4 && n.breaker_probed == 4 && n.breaker_closed == 2,
-           "and the counters agree");
+           "the breaker's counters agree with its events");
     gate_close(g);
     close(state);
 }
@@ -110,10 +113,10 @@ static void test_keys(void)
         testing_once(g, &lost, "crashed", "JailLost", "the jail was killed from outside", &r);
     }
     tap_ok(testing_once(g, &lost, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_BREAKER,
-           "three lost jails in a row open it as well");
+           "three lost jails in a row open the breaker of their tool");
     struct gate_request exec = lost;
     exec.tool = "exec";
-    tap_eq_int(GOOD(g, &exec), 1, "and the other tool is not concerned");
+    tap_eq_int(GOOD(g, &exec), 1, "the breaker of one tool does not stop another tool");
     gate_close(g);
     close(state);
 }
@@ -186,16 +189,17 @@ static void test_rare(void)
     int status = -1;
     waitpid(pid, &status, 0);
     tap_eq_int(status, 0, "a probe in another process, which dies with it");
-    tap_eq_int(GOOD(g, &q), 1, "the next one is the probe, at once");
-    tap_eq_int(GOOD(g, &q), 1, "and closed it");
+    tap_eq_int(GOOD(g, &q), 1, "after a probe that died, the next request is the probe at once");
+    tap_eq_int(GOOD(g, &q), 1, "a probe that succeeded has closed the breaker");
 
     /* an old run that ends well while the breaker is open proves nothing */
     struct gate_plan *old = NULL;
-    tap_eq_int(testing_pass(g, &q, &old, &r), 1, "one that began before");
+    tap_eq_int(testing_pass(g, &q, &old, &r), 1, "a run begins before the breaker opens");
     for (int i = 0; i < 3; i++)
         FAIL(g, &q);
     gate_release(old, &(struct gate_outcome){.status = "ok"});
-    tap_ok(GOOD(g, &q) == 0 && r.rule == GATE_RULE_BREAKER, "its success does not close it");
+    tap_ok(GOOD(g, &q) == 0 && r.rule == GATE_RULE_BREAKER,
+           "the success of a run that began before does not close the breaker");
 
     /* more failing requests than rows: the table does not overflow, and nothing is refused wrongly */
     bool fine = true;

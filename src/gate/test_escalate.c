@@ -61,9 +61,9 @@ static void test_rules(void)
     tap_ok(a.step == GATE_STEP_ESCALATE, "with no retries the first failure goes up");
     gate_escalate(
         &(struct gate_failure_report){.category = GATE_ERROR_CODE, .attempt = 1, .retries = 2}, &a);
-    tap_eq_int(a.retries_left, 1, "it says how many retries are left");
+    tap_eq_int(a.retries_left, 1, "the advice says how many retries are left");
     tap_ok(gate_error_category_find("NONE") < 0 && gate_tier_find("Worker") < 0,
-           "other words are none");
+           "unknown names of a category or tier are not found");
 }
 
 static void test_categories(void)

@@ -96,7 +96,7 @@ static void test_report(void)
     }
     check_report_done(&bad);
     check_report_done(&open);
-    tap_eq_int(gate_running(g, NULL, 0), 0, "nobody is left in a place");
+    tap_eq_int(gate_running(g, NULL, 0), 0, "no slot is taken after all decisions");
     gate_close(g);
     close(state);
 }
@@ -112,10 +112,11 @@ static void test_window(void)
         admitted += testing_once(g, &q, "ok", NULL, NULL, &r);
         testing_advance(0.1);
     }
-    tap_eq_int(admitted, 100, "100 executions in 10 s");
+    tap_eq_int(admitted, 100, "100 executions in 10 s are admitted");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_RATE,
-           "the 101st is refused by its rule");
-    tap_eq_int(r.retry_after_ms, 50000, "and told when: the first one is 10 s old");
+           "the 101st execution in a minute is refused by the rule rate");
+    tap_eq_int(r.retry_after_ms, 50000,
+               "the 101st execution is told to come back in 50 s, as the first is 10 s old");
     struct gate_request other = testing_request("uid:2", "print(1)");
     tap_eq_int(testing_once(g, &other, "ok", NULL, NULL, &r), 1, "another client is not concerned");
     testing_advance(49.999);
@@ -124,7 +125,7 @@ static void test_window(void)
     testing_advance(0.001);
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "60 s after the first: admitted");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.retry_after_ms == 100,
-           "but only one: the second of them is 100 ms younger");
+           "only one execution is admitted then, as the second is 100 ms younger");
     gate_close(g);
 
     /* any window, tried: a greedy client for ten minutes, then every window of 60 s is counted */
@@ -163,9 +164,9 @@ static void test_places(void)
     int got = 0;
     for (int i = 0; i < 6; i++)
         got += testing_pass(g, &a, &plans[i], &r);
-    tap_eq_int(got, 6, "one client has six places");
+    tap_eq_int(got, 6, "one client has six slots");
     tap_ok(testing_pass(g, &a, &plan, &r) == 0 && r.rule == GATE_RULE_BUSY,
-           "and no seventh: rates.concurrent_per_client");
+           "a client gets no seventh slot: rates.concurrent_per_client");
     for (int i = 6; i < 10; i++)
         got += testing_pass(g, &b, &plans[i], &r);
     tap_eq_int(got, 10, "ten run on the machine");
@@ -175,12 +176,13 @@ static void test_places(void)
     tap_ok(gate_running(g, list, 16) == 10 && list[0].supervisor == getpid() &&
                strcmp(list[9].client, "uid:2") == 0 && strcmp(list[9].tool, "run") == 0,
            "the list of those that run");
-    tap_eq_int(gate_admit_start(g, &b, &line, &r, &err), 2, "an event loop stands in line");
-    tap_eq_int(gate_admit_poll(line, 0, &r, &err), 2, "and is still there");
+    tap_eq_int(gate_admit_start(g, &b, &line, &r, &err), 2, "a request of an event loop is queued");
+    tap_eq_int(gate_admit_poll(line, 0, &r, &err), 2,
+               "a queued request stays queued while no slot is free");
     gate_release(plans[0], &(struct gate_outcome){.status = "ok"});
-    tap_eq_int(gate_admit_poll(line, 0, &r, &err), 1, "whoever goes gives the place to it");
+    tap_eq_int(gate_admit_poll(line, 0, &r, &err), 1, "a released slot goes to the queued request");
     tap_ok(testing_pass(g, &a, &plan, &r) == 0 && r.rule == GATE_RULE_BUSY,
-           "it is taken: nobody slips in");
+           "a slot that went to a queued request is not given to another");
     gate_abandon(line);
     for (int i = 1; i < 10; i++)
         gate_release(plans[i], &(struct gate_outcome){.status = "ok"});
@@ -267,8 +269,9 @@ static void test_buckets(void)
            (unsigned long long)wait);
     testing_now += wait;
     tap_ok(gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait == 0,
-           "after exactly that time there is one");
-    tap_ok(gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait > 0, "and one only");
+           "a bucket has one token after exactly the time it said");
+    tap_ok(gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait > 0,
+           "a bucket has only one token after that time");
     tap_ok(gate_bucket_take(g, "uid:2 api", 10, &wait, &err) == 0 && wait == 0,
            "another bucket is full");
     tap_ok(gate_bucket_take(g, "uid:2 api", 11, &wait, &err) == 0 && wait == UINT64_MAX,
@@ -328,13 +331,13 @@ static void test_killed(void)
     struct gate_request q = testing_request("uid:2", "x");
     pid_t a = holder(&c, "uid:1", 10, false);
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_BUSY,
-           "another process has all places");
+           "a request is refused while another process has all slots");
     finish(a);
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
-               "killed, it gives them back by itself");
+               "the slots of a killed process are free again");
     struct gate_counters n;
     gate_counters_read(g, &n);
-    tap_eq_int(n.lost, 10, "and they are counted as lost");
+    tap_eq_int(n.lost, 10, "the slots of a killed process are counted as lost");
 
     a = holder(&c, "uid:1", 10, false);
     pid_t b = holder(&c, "uid:3", 3, true);
@@ -352,7 +355,8 @@ static void test_killed(void)
     finish(a);
     finish(b);
     tap_eq_int(gate_running(g, NULL, 0), 0, "nobody is left");
-    tap_eq_int(testing_events[GATE_EVENT_WAITING], 1, "and it was told once that it waits");
+    tap_eq_int(testing_events[GATE_EVENT_WAITING], 1,
+               "a queued request is told once that it waits");
     gate_close(g);
     close(state);
 }
@@ -418,11 +422,13 @@ static void test_state_files(void)
     struct gate *none = NULL;
     tap_ok(gate_open(&c, state, &none, &err) == ERR_STATE && strstr(err.msg, "gate.live"),
            "a file that is not ours is refused: %s", err.msg);
-    tap_ok(pwrite(fd, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, 0) == 16, "killed while making it");
+    tap_ok(pwrite(fd, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, 0) == 16,
+           "the state file looks as if its maker was killed");
     close(fd);
     g = testing_open(&c, state);
     struct gate_request q = testing_request("uid:1", "x");
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "then the next one makes it");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "a state file that was left unfinished is made by the next gate");
     gate_close(g);
 
     /* another boot: the same file with another id; times of then are dropped */
@@ -431,10 +437,12 @@ static void test_state_files(void)
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 0, "the window is full");
     gate_close(g);
     fd = openat(state, "gate.live", O_RDWR | O_CLOEXEC);
-    tap_ok(pwrite(fd, "another boot", 12, offsetof(struct gate_shared, boot)) == 12, "a reboot");
+    tap_ok(pwrite(fd, "another boot", 12, offsetof(struct gate_shared, boot)) == 12,
+           "the state file looks as if from another boot");
     close(fd);
     g = testing_open(&c, state);
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "after it the window is empty");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "the rate's window is empty after a reboot");
     gate_close(g);
 
     static uint64_t wrong[sizeof(struct gate_shared) / 8];
@@ -461,7 +469,7 @@ static void test_config(void)
                c.approval.mode == GATE_AUTONOMOUS && c.approval.every_n == 5 && !c.arena.on &&
                strcmp(c.role, "execute") == 0,
            "the defaults are the seeds'");
-    tap_eq_int(gate_config_check(&c, &err), 0, "and make sense");
+    tap_eq_int(gate_config_check(&c, &err), 0, "the default configuration passes its check");
     c.rates.executions = GATE_RATE_MAX + 1;
     tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "rates.executions"),
            "refused by name: %s", err.msg);

@@ -53,7 +53,7 @@ static void test_stop(void)
     struct gate_stop_info info;
     for (int i = 0; i < 4; i++)
         pids[i] = supervisor(&c, i, false);
-    tap_eq_int(gate_running(g, list, 16), 4, "four run");
+    tap_eq_int(gate_running(g, list, 16), 4, "four supervisors run");
     /* one in line, too: in a process of its own, since it sleeps */
     c.rates.concurrent = 4;
     pid_t waiter = fork();
@@ -72,11 +72,11 @@ static void test_stop(void)
         waitpid(pids[i], &status[i], 0);
         good += status[i] == 0;
     }
-    tap_eq_int(good, 4, "all four heard it and ended their runs");
+    tap_eq_int(good, 4, "all four supervisors hear the stop and end their runs");
     int ended = 0;
     for (size_t i = 0; i < count && i < 16; i++)
         ended += strcmp(list[i].end, "ended") == 0 && strncmp(list[i].run, "run-", 4) == 0;
-    tap_eq_int(ended, 4, "and each is reported by its id and how it ended");
+    tap_eq_int(ended, 4, "each stopped run is reported by its id and how it ended");
     tap_ok(testing_events[GATE_EVENT_STOP] == 1 && testing_events[GATE_EVENT_STOPPED_RUN] == 4,
            "one event for the stop, one for each run");
     waitpid(waiter, &status[0], 0);
@@ -94,22 +94,23 @@ static void test_stop(void)
     g = testing_open(&c, state);
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED &&
                strstr(r.reason, "it went wild"),
-           "with a new state file it is still stopped");
-    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume");
-    tap_eq_int(testing_events[GATE_EVENT_RESUME], 1, "is an event");
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "and lets new ones in");
+           "the gate is still stopped with a new state file");
+    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume succeeds");
+    tap_eq_int(testing_events[GATE_EVENT_RESUME], 1, "resume is one event");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "resume lets new runs in");
     struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
-    tap_eq_int(poll(&p, 1, 0), 0, "the bell is silent again");
+    tap_eq_int(poll(&p, 1, 0), 0, "the stop descriptor is not readable after resume");
     pids[0] = supervisor(&c, 9, true);
     tap_ok(gate_stop(g, "uid 0", "", 300, list, 16, &count, &err) == 0 && count == 1 &&
                strcmp(list[0].end, "killed") == 0 && strcmp(list[0].run, "run-9") == 0,
-           "once more: a supervisor that does not listen is killed");
+           "a supervisor that does not answer a stop is killed");
     waitpid(pids[0], &status[0], 0);
-    tap_ok(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGKILL, "for good");
+    tap_ok(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGKILL,
+           "the killed supervisor ends by SIGKILL");
     tap_ok(gate_stop(g, "uid 0", "again", 100, list, 16, &count, &err) == 0 && count == 0,
-           "stopping what is stopped finds nobody");
-    tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume");
-    tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "twice does no harm");
+           "a stop of a stopped gate finds no run");
+    tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume succeeds after two stops");
+    tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume succeeds when nothing is stopped");
     gate_close(g);
     close(state);
 }
@@ -124,7 +125,7 @@ static void test_stop_between(void)
     struct gate_ticket *t = NULL;
     struct gate_plan *plan = NULL;
     size_t count;
-    tap_eq_int(gate_admit(g, &q, &t, &r, &err), 1, "admitted");
+    tap_eq_int(gate_admit(g, &q, &t, &r, &err), 1, "a request is admitted before a stop");
     /* the process that holds it is us, and hears nothing while it stops: not to be killed */
     pid_t pid = fork();
     if (pid == 0) {
@@ -136,7 +137,7 @@ static void test_stop_between(void)
     struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
     tap_eq_int(poll(&p, 1, 30000), 1, "stopped between admission and decision");
     tap_ok(gate_decide(t, testing_clean(), &plan, &r, &err) == 0 && r.rule == GATE_RULE_STOPPED,
-           "no plan any more");
+           "a request that was admitted before a stop gets no plan");
     int status = -1;
     waitpid(pid, &status, 0);
     tap_eq_int(status, 0, "the stop saw it end");
@@ -172,7 +173,7 @@ static void test_stop_stuck(void)
                strcmp(list[0].end, "ended") == 0,
            "stop does not wait for the lock");
     waitpid(later, &status, 0);
-    tap_eq_int(status, 0, "and the others heard it before the lock was free");
+    tap_eq_int(status, 0, "other processes hear the stop before the lock is free");
     waitpid(stuck, NULL, 0);
     waitpid(run, &status, 0);
     tap_eq_int(status, 0, "the run ended by itself");

@@ -27,44 +27,52 @@ static void branches(struct jail_template *tpl)
     int r = jail_branch(&s, &b, &err);
     if (!tap_ok(r == 0, "a session is forked%s%s", r ? ": " : "", r ? err.msg : ""))
         return;
-    tap_eq_int(test_call(&b, "get", true), 5, "its variables are in the branch");
-    tap_eq_int(b.generation, 1, "which is the first generation");
-    tap_eq_int(test_call(&b, "stat /workspace/a", false), 0, "so are its files");
-    tap_eq_int(test_call(&b, "stat deep", false), 0, "it stands in the same folder");
-    tap_eq_int(test_call(&b, "mode /workspace/d", false), 0750, "folders have their modes");
-    tap_eq_int(test_call(&b, "mode /workspace/shut", false), 0, "files too, even unreadable ones");
-    tap_eq_int(test_call(&b, "islink /workspace/l", false), 1, "a link is a link");
-    tap_eq_int(test_call(&b, "fds", false), 15, "it has streams and a channel of its own, no more");
-    tap_eq_int(test_call(&b, "uid", false), 1000, "it is user 1000");
-    tap_eq_int(test_call(&b, "tid", false), 1, "its C library knows its number");
+    tap_eq_int(test_call(&b, "get", true), 5, "a session's variables are in its branch");
+    tap_eq_int(b.generation, 1, "a branch of a session is generation 1");
+    tap_eq_int(test_call(&b, "stat /workspace/a", false), 0, "a session's files are in its branch");
+    tap_eq_int(test_call(&b, "stat deep", false), 0,
+               "a branch has the working folder of its session");
+    tap_eq_int(test_call(&b, "mode /workspace/d", false), 0750,
+               "folders have their modes in a branch");
+    tap_eq_int(test_call(&b, "mode /workspace/shut", false), 0,
+               "files have their modes in a branch, even unreadable ones");
+    tap_eq_int(test_call(&b, "islink /workspace/l", false), 1,
+               "a symbolic link stays one in a branch");
+    tap_eq_int(test_call(&b, "fds", false), 15,
+               "a branch has streams and a channel of its own open, no more");
+    tap_eq_int(test_call(&b, "uid", false), 1000, "a branch is user 1000");
+    tap_eq_int(test_call(&b, "tid", false), 1, "the C library of a branch knows its thread id");
     tap_eq_int(test_call(&b, "set 6", false), 6, "a variable changes in the branch");
-    tap_eq_int(test_call(&s, "get", false), 5, "and not in the session");
+    tap_eq_int(test_call(&s, "get", false), 5,
+               "a variable that changes in the branch does not change in the session");
     test_call(&b, "save /workspace/b", false);
     test_call(&s, "save /workspace/s", false);
-    tap_eq_int(test_call(&s, "stat /workspace/b", false), -ENOENT, "nor does a file");
-    tap_eq_int(test_call(&b, "stat /workspace/s", false), -ENOENT, "and the other way round");
+    tap_eq_int(test_call(&s, "stat /workspace/b", false), -ENOENT,
+               "a file of the branch is not in the session");
+    tap_eq_int(test_call(&b, "stat /workspace/s", false), -ENOENT,
+               "a file of the session is not in the branch");
     tap_eq_int(test_call(&b, "signal", false), 0, "the branch cannot signal the session");
-    tap_eq_int(test_call(&s, "signal", false), 0, "nor the session the branch");
+    tap_eq_int(test_call(&s, "signal", false), 0, "the session cannot signal the branch");
     tap_eq_int(test_call(&b, "socket", false), -EPERM, "the branch is locked as the session is");
-    tap_eq_int(test_call(&b, "mount", false), -EPERM, "it cannot mount");
-    tap_eq_int(test_call(&b, "save /x", false), -EROFS, "nor write the root");
-    tap_eq_int(test_call(&b, "open /.sealed", false), -EACCES, "and Landlock came along");
+    tap_eq_int(test_call(&b, "mount", false), -EPERM, "a branch cannot mount");
+    tap_eq_int(test_call(&b, "save /x", false), -EROFS, "a branch cannot write the root");
+    tap_eq_int(test_call(&b, "open /.sealed", false), -EACCES, "Landlock holds in a branch");
     tap_eq_int(test_call(&s, "branch", false), -EPERM, "a fork that nobody asked for is refused");
     jail_child_kill(&s);
     tap_ok(test_gone(s.guest), "the session is closed");
     jail_child_close(&s);
-    tap_eq_int(test_call(&b, "get", false), 6, "the branch lives on");
+    tap_eq_int(test_call(&b, "get", false), 6, "a branch outlives its session");
     struct test_talk t;
     int init_fd = fcntl(b.init, F_DUPFD_CLOEXEC, 0);
-    if (tap_ok(test_talk(&t, &b, NULL, -1), "it can be talked to")) {
+    if (tap_ok(test_talk(&t, &b, NULL, -1), "a supervisor can talk to a branch")) {
         tap_ok(write(t.channel, "exit 9", 6) == 6, "the branch is told to exit");
         test_wait_end(&t);
         tap_ok(jail_run_outcome(t.run)->end == JAIL_END_EXIT &&
                    jail_run_outcome(t.run)->exit_code == 9,
-               "its init tells how it ended");
+               "the init of a branch tells how the branch ended");
         test_talk_end(&t, &b);
     }
-    tap_ok(test_gone(init_fd), "and goes with the last of the family");
+    tap_ok(test_gone(init_fd), "the init ends with the last branch of its session");
     fd_close(init_fd);
 }
 
@@ -84,10 +92,12 @@ static void refusals(struct jail_template *tpl)
             return;
         tap_eq_int(test_call(&s, rows[i].word, false), 0, "%s", rows[i].word);
         tap_ok(jail_branch(&s, &b, &err) == ERR_STATE && strstr(err.msg, rows[i].why),
-               "then a fork is refused by name: %s", err.msg);
-        tap_eq_int(test_call(&s, "branched", false), -EBUSY, "the session hears of it, and lives");
+               "a session that cannot be forked is refused by name: %s", err.msg);
+        tap_eq_int(test_call(&s, "branched", false), -EBUSY,
+                   "a session that cannot be forked is told so, and lives");
         if (rows[i].undo && test_call(&s, rows[i].undo, false) == 0) {
-            tap_eq_int(jail_branch(&s, &b, &err), 0, "when it is undone, it works");
+            tap_eq_int(jail_branch(&s, &b, &err), 0,
+                       "a session is forked once the reason of the refusal is gone");
             jail_child_close(&b);
         }
         jail_child_kill(&s);
@@ -97,14 +107,15 @@ static void refusals(struct jail_template *tpl)
         test_call(&s, "cheat limit", false);
         tap_ok(jail_branch(&s, &b, &err) == ERR_STATE && strstr(err.msg, "kernel refused"),
                "a clone that the kernel refuses is told: %s", err.msg);
-        tap_eq_int(test_call(&s, "branched", false), -EAGAIN, "the session hears of it, and lives");
+        tap_eq_int(test_call(&s, "branched", false), -EAGAIN,
+                   "a session whose fork failed is told so, and lives");
         jail_child_kill(&s);
         jail_child_close(&s);
     }
     struct jail_child_plan plan = test_plan("python", false);
     if (tap_ok(test_order(tpl, &plan, &s), "a child is born")) {
-        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE, "what is no session is not forked: %s",
-               err.msg);
+        tap_ok(jail_branch(&s, &b, &err) == ERR_STATE,
+               "a child that is no session is not forked: %s", err.msg);
         jail_child_close(&s);
     }
 }
@@ -124,7 +135,8 @@ static void cheats(struct jail_template *tpl)
         test_call(&s, word, false);
         tap_ok(jail_branch(&s, &b, &err) == ERR_MISSING, "a branch that cheats (%s) is seen: %s",
                ways[i], err.msg);
-        tap_ok(test_gone(s.init) && test_gone(s.guest), "and all of it is dead");
+        tap_ok(test_gone(s.init) && test_gone(s.guest),
+               "a session whose branch cheats is killed, and its init too");
         jail_child_close(&s);
     }
 }
@@ -149,9 +161,10 @@ static void generations(struct jail_template *tpl)
         c = next;
     }
     tap_eq_int(made, JAIL_GENERATIONS, "a fork of a fork, %d deep", JAIL_GENERATIONS);
-    tap_eq_int(test_call(&c, "get", true), 5, "still knows its variable");
+    tap_eq_int(test_call(&c, "get", true), 5,
+               "the last of many branches still has the first one's variable");
     tap_ok(jail_branch(&c, &next, &err) == ERR_STATE && strstr(err.msg, "deep"),
-           "one more is refused: %s", err.msg);
+           "a branch beyond the deepest generation is refused: %s", err.msg);
     printf("#= fork of a session: %.0f us\n", made ? (double)ns / 1e3 / (double)made : 0.0);
     jail_child_kill(&c);
     jail_child_close(&c);

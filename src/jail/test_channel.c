@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_str(s.first, "3 streams, flags 0", "descriptor 3 and the streams are all there is");
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest with a channel still ends by itself");
-        tap_eq_int(o->exit_code, 5, "and its exit code is its own");
+        tap_eq_int(o->exit_code, 5, "a guest with a channel has its own exit code");
         jail_run_free(s.run);
     }
     if (one(argv[1], self, "closes", 0, &s)) {
@@ -161,15 +161,17 @@ int main(int argc, char **argv)
     if (one(argv[1], self, "goes-on", 0, &s)) {
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest that said it is done has ended");
-        tap_eq_int(o->exit_code, 9, "with the code that the caller gives");
+        tap_eq_int(o->exit_code, 9,
+                   "a guest that said it is done ends with the caller's exit code");
         tap_ok(s.bytes >= 32000 && memcmp(s.head, "0123456789abcdef0123456789abcdef", 32) == 0,
-               "what it wrote before is there (%llu bytes)", (unsigned long long)s.bytes);
+               "what a guest wrote before it was done is there (%llu bytes)",
+               (unsigned long long)s.bytes);
         /* of CPU time there may be none: it says that it is done right after it was told to go */
         tap_ok(o->memory > 0, "the memory that it used is told");
         tap_eq_int(o->violation_count, 2, "what the worker saw is told by line");
         tap_ok(o->violation_count == 2 && o->violations[0].line == 7 &&
                    o->violations[0].times == 2 && o->violations[1].line == 8,
-               "the same line twice is one with a count");
+               "the same violation twice is one with a count");
         jail_run_free(s.run);
     }
     /* cordon-nest has a timer of its own behind ours: a second later, whenever ours was started */
@@ -178,7 +180,8 @@ int main(int argc, char **argv)
         const struct jail_outcome *o = jail_run_outcome(s.run);
         tap_eq_int(o->end, JAIL_END_WALL,
                    "a guest that was told to go late ends by its time limit");
-        tap_ok(o->wall_us >= 1000000, "and had all of its time (%llu us)",
+        tap_ok(o->wall_us >= 1000000,
+               "a guest that was told to go late has all of its time (%llu us)",
                (unsigned long long)o->wall_us);
         jail_run_free(s.run);
     }

@@ -18,20 +18,20 @@ static void limits(void)
     tap_eq_int(jail_spec_check(&s, &err), 0, "the defaults make sense");
     s.limits.memory = 1;
     tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--memory: 1 bytes"),
-           "a byte of memory does not, and is named");
+           "a memory limit of one byte is refused by name");
     jail_spec_init(&s);
     s.limits.wall_ms = UINT64_MAX;
     tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--timeout"),
-           "nor does eternity");
+           "a time limit of 2^64 - 1 ms is refused by name");
     jail_spec_init(&s);
     s.limits.descriptors = 3;
     tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--descriptors"),
-           "nor three descriptors");
+           "a limit of three descriptors is refused by name");
     jail_spec_init(&s);
     s.mode = JAIL_LANDLOCK;
     s.limits.processes = 1;
     tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "landlock"),
-           "nor processes in the mode that could not end them");
+           "processes are refused in landlock mode, which could not end them");
 }
 
 /* A proof as a good jail gives it; each row breaks one thing and names the layer that must go off.
@@ -188,21 +188,21 @@ static void judge_child(void)
     struct jail_proof p = good;
     p.acts[JAIL_ACT_queue] = 0;
     tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 && !layers.on[JAIL_LAYER_PROCESS],
-           "not one that finds its template's message queue");
+           "a child's proof that finds its template's message queue is refused");
     p = good;
     p.uid = own.uid;
     tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 && !layers.on[JAIL_LAYER_PROCESS],
-           "nor one with its template's id");
+           "a child's proof with its template's user id is refused");
     p = good;
     p.acts[JAIL_ACT_host_file] = 0;
     tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 &&
                !layers.on[JAIL_LAYER_FILESYSTEM],
-           "nor one that opens a folder of the host");
+           "a child's proof that opens a folder of the host is refused");
     p = good;
     p.quota = 0;
     tap_ok(jail_attest_judge(&p, &spec, &own, &layers, &err) < 0 &&
                !layers.on[JAIL_LAYER_RESOURCES],
-           "nor one without files of its own");
+           "a child's proof without files of its own is refused");
 }
 
 /* A folder a thousand deep, with closed folders, links and fifos in it, is gone without recursion
@@ -230,11 +230,12 @@ static void scratch(void)
     }
     made = made && mkfifoat(deep, "fifo", 0600) == 0 && mkdirat(deep, "shut", 0700) == 0 &&
            mkdirat(deep, "shut/inner", 0700) == 0 && fchmodat(deep, "shut", 0, 0) == 0;
-    tap_ok(made, "filled, a thousand deep");
+    tap_ok(made, "a folder is filled with folders, a thousand levels deep");
     jail_janitor_finish(&janitor);
-    tap_ok(stat(path, &st) < 0 && errno == ENOENT, "gone");
+    tap_ok(stat(path, &st) < 0 && errno == ENOENT,
+           "a folder with a thousand levels below it is removed");
     tap_ok(fstat(keep, &st) == 0 && st.st_nlink == 1 && (st.st_mode & 0777) == 0600,
-           "and what the links pointed to is as it was");
+           "a file that links in a removed folder pointed to is as it was");
     unlink(target);
     fd_close(keep);
 }

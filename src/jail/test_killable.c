@@ -76,7 +76,7 @@ static void one_call(unsigned long switches, bool waits_for_kill, const char *na
     }
     sem_wait(&c.locked);
     bool received = c.listener >= 0 && sys_listener_receive(c.listener, &in) == 0;
-    tap_ok(received && in.notif.data.nr == SYS_connect, "%s: its call waits for an answer (%s)",
+    tap_ok(received && in.notif.data.nr == SYS_connect, "%s: the call waits for an answer (%s)",
            name, c.err.msg);
     if (received) {
         pthread_kill(thread, SIGUSR1);
@@ -91,7 +91,7 @@ static void one_call(unsigned long switches, bool waits_for_kill, const char *na
                waits_for_kill ? "arrives" : "finds nobody, which is ENOENT and no fault");
     }
     pthread_join(thread, NULL);
-    tap_eq_int(c.error, waits_for_kill ? EPERM : EINTR, "%s: its caller is told %s", name,
+    tap_eq_int(c.error, waits_for_kill ? EPERM : EINTR, "%s: the caller is told %s", name,
                waits_for_kill ? "EPERM" : "EINTR");
     tap_eq_int(handled, before + 1, "%s: the handler has run once", name);
     if (c.listener >= 0)

@@ -25,23 +25,24 @@ static void honest(struct jail_template *tpl)
     if (!tap_ok(test_fresh(tpl, "python", false, &c, &t, NULL), "a child is born"))
         return;
     tap_eq_int(c.tag, 7, "a child carries the number of its order");
-    tap_eq_int(test_ask(&t, "fds"), 15, "streams and channel are all that is open in it");
-    tap_eq_int(test_ask(&t, "pid"), 2, "it is pid 2");
-    tap_eq_int(test_ask(&t, "uid"), 1000, "and user 1000");
-    tap_eq_int(test_ask(&t, "tid"), 1, "and its C library knows its number");
-    tap_eq_int(test_ask(&t, "save /workspace/a"), 5, "it can write its workspace");
-    tap_eq_int(test_ask(&t, "save /tmp/a"), 5, "and its /tmp");
-    tap_eq_int(test_ask(&t, "say hello"), 5, "it can print");
+    tap_eq_int(test_ask(&t, "fds"), 15, "streams and channel are all that is open in a child");
+    tap_eq_int(test_ask(&t, "pid"), 2, "a child is pid 2");
+    tap_eq_int(test_ask(&t, "uid"), 1000, "a child is user 1000");
+    tap_eq_int(test_ask(&t, "tid"), 1, "the C library of a child knows its thread id");
+    tap_eq_int(test_ask(&t, "save /workspace/a"), 5, "a child can write its workspace");
+    tap_eq_int(test_ask(&t, "save /tmp/a"), 5, "a child can write its /tmp");
+    tap_eq_int(test_ask(&t, "say hello"), 5, "a child can print");
     struct stat st;
     tap_ok(fstatat(jail_run_files(t.run), "workspace/a", &st, 0) == 0 && st.st_size == 5,
-           "its files are seen by descriptor");
+           "a child's files are seen by descriptor");
     jail_run_end_now(t.run, 7);
     test_wait_end(&t);
     const struct jail_outcome *o = jail_run_outcome(t.run);
-    tap_ok(o->end == JAIL_END_EXIT && o->exit_code == 7, "it ends as its supervisor says");
-    tap_eq_str(t.said, "hello", "what it printed is there");
-    tap_ok(o->memory > 0 && o->wall_us > 0, "and what it used");
-    tap_eq_int(o->violation_count, 0, "nothing was denied");
+    tap_ok(o->end == JAIL_END_EXIT && o->exit_code == 7, "a child ends as its supervisor says");
+    tap_eq_str(t.said, "hello", "the supervisor has what a child printed");
+    tap_ok(o->memory > 0 && o->wall_us > 0,
+           "the supervisor has the memory and the time that a child used");
+    tap_eq_int(o->violation_count, 0, "nothing was denied to an honest child");
     for (int i = 0; i < JAIL_LAYER_COUNT; i++)
         tap_ok(o->layers.on[i] && !o->layers.note[i][0], "%s is on", jail_layer_names[i]);
     test_talk_end(&t, &c);
@@ -53,39 +54,42 @@ static void ends(struct jail_template *tpl)
     struct test_talk t;
     struct jail_limits short_wall = {.wall_ms = 60}, short_cpu = {.cpu_ms = 60};
     if (tap_ok(test_fresh(tpl, "python", false, &c, &t, NULL), "a child is born")) {
-        tap_ok(write(c.channel, "exit 5", 6) == 6, "told to exit");
+        tap_ok(write(c.channel, "exit 5", 6) == 6, "a child is told to exit");
         test_wait_end(&t);
         tap_ok(jail_run_outcome(t.run)->end == JAIL_END_EXIT &&
                    jail_run_outcome(t.run)->exit_code == 5,
-               "it exits by itself");
+               "a child exits by itself");
         test_talk_end(&t, &c);
     }
     if (tap_ok(test_fresh(tpl, "python", false, &c, &t, NULL), "a child is born")) {
-        tap_ok(write(c.channel, "abort", 5) == 5, "told to abort");
+        tap_ok(write(c.channel, "abort", 5) == 5, "a child is told to abort");
         test_wait_end(&t);
         tap_ok(jail_run_outcome(t.run)->end == JAIL_END_SIGNAL &&
                    jail_run_outcome(t.run)->signal == SIGABRT,
-               "it dies of SIGABRT");
+               "a child that aborts dies of SIGABRT");
         test_talk_end(&t, &c);
     }
     if (tap_ok(test_fresh(tpl, "python", false, &c, &t, &short_wall), "a child is born")) {
-        tap_ok(write(c.channel, "sleep", 5) == 5, "told to sleep");
+        tap_ok(write(c.channel, "sleep", 5) == 5, "a child is told to sleep");
         test_wait_end(&t);
-        tap_eq_int(jail_run_outcome(t.run)->end, JAIL_END_WALL, "its time is up");
+        tap_eq_int(jail_run_outcome(t.run)->end, JAIL_END_WALL,
+                   "a child that sleeps ends by its time limit");
         test_talk_end(&t, &c);
     }
     if (tap_ok(test_fresh(tpl, "python", false, &c, &t, &short_cpu), "a child is born")) {
-        tap_ok(write(c.channel, "spin", 4) == 4, "told to spin");
+        tap_ok(write(c.channel, "spin", 4) == 4, "a child is told to spin");
         test_wait_end(&t);
-        tap_eq_int(jail_run_outcome(t.run)->end, JAIL_END_CPU, "its CPU time is up");
+        tap_eq_int(jail_run_outcome(t.run)->end, JAIL_END_CPU,
+                   "a child that spins ends by its CPU limit");
         test_talk_end(&t, &c);
     }
     if (tap_ok(test_fresh(tpl, "python", false, &c, &t, NULL), "a child is born")) {
-        tap_eq_int(test_ask(&t, "fill"), -ENOSPC, "its files have a quota");
-        tap_eq_int(test_ask(&t, "grow"), -ENOMEM, "its memory has a limit");
+        tap_eq_int(test_ask(&t, "fill"), -ENOSPC, "a child's files have a quota");
+        tap_eq_int(test_ask(&t, "grow"), -ENOMEM, "a child's memory has a limit");
         jail_run_end_now(t.run, 0);
         test_wait_end(&t);
-        tap_ok(test_has_rule(t.run, "limit.disk"), "that the files were full is told");
+        tap_ok(test_has_rule(t.run, "limit.disk"),
+               "a full quota of files is reported as limit.disk");
         test_talk_end(&t, &c);
     }
     int in[2];
@@ -93,8 +97,8 @@ static void ends(struct jail_template *tpl)
     if (tap_ok(pipe2(in, O_CLOEXEC) == 0 && test_order(tpl, &plan, &c) &&
                    test_talk(&t, &c, NULL, in[0]),
                "a child is born")) {
-        tap_ok(test_hear(&t) && write(in[1], "x", 1) == 1, "input is given");
-        tap_eq_int(test_ask(&t, "read"), 'x', "and arrives");
+        tap_ok(test_hear(&t) && write(in[1], "x", 1) == 1, "a child is given input");
+        tap_eq_int(test_ask(&t, "read"), 'x', "a child reads its input");
         jail_run_stop(t.run);
         test_wait_end(&t);
         tap_eq_int(jail_run_outcome(t.run)->end, JAIL_END_STOPPED, "a child can be stopped");
@@ -160,11 +164,12 @@ static void siblings(struct jail_template *tpl)
                 "two children are born"))
         return;
     tap_eq_int(test_ask(&ta, "save /workspace/mine"), 5, "a child writes a file");
-    tap_eq_int(test_ask(&tb, "stat /workspace/mine"), -ENOENT, "its sibling does not see it");
-    tap_eq_int(test_ask(&tb, "fds"), 15, "nor any descriptor of it");
-    tap_eq_int(test_ask(&tb, "signal"), 0, "nor its pid");
-    tap_eq_int(test_ask(&ta, "set 5"), 5, "a variable is set");
-    tap_eq_int(test_ask(&tb, "get"), 1, "in one child only");
+    tap_eq_int(test_ask(&tb, "stat /workspace/mine"), -ENOENT,
+               "a child does not see its sibling's file");
+    tap_eq_int(test_ask(&tb, "fds"), 15, "a child has no descriptor of its sibling");
+    tap_eq_int(test_ask(&tb, "signal"), 0, "a child cannot signal its sibling");
+    tap_eq_int(test_ask(&ta, "set 5"), 5, "a variable is set in one of two children");
+    tap_eq_int(test_ask(&tb, "get"), 1, "a variable of one child is not set in its sibling");
     jail_run_free(ta.run);
     jail_child_close(&a);
     tap_eq_int(test_ask(&tb, "pid"), 2, "a sibling's end is nothing to it");
@@ -198,8 +203,9 @@ static void leash(struct jail_template *tpl)
     fd_close(sv[1]);
     int status = 0;
     waitpid(pid, &status, 0);
-    tap_ok(WIFSIGNALED(status), "it talked to it there, and was killed");
-    tap_ok(test_gone(guest_fd) && test_gone(init_fd), "the child died with it");
+    tap_ok(WIFSIGNALED(status), "a process talks to a child that it received, and is killed");
+    tap_ok(test_gone(guest_fd) && test_gone(init_fd),
+           "a child dies with the process that received it");
     fd_close(guest_fd);
     fd_close(init_fd);
 }
@@ -219,13 +225,13 @@ static void session(struct jail_template *tpl)
         if (!tap_ok(jail_child_send(sv[0], &c, &err) == 0 &&
                         jail_child_receive(sv[1], &lease, &err) == 0 &&
                         test_talk(&t, &lease, NULL, -1) && (call > 0 || test_hear(&t)),
-                    "it is lent"))
+                    "a session's child is lent"))
             return;
         tap_eq_int(test_ask(&t, "get"), call ? 40 + call - 1 : 1,
                    "call %d of a session sees its state", call);
         char word[32];
         snprintf(word, sizeof word, "set %d", 40 + call);
-        tap_eq_int(test_ask(&t, word), 40 + call, "and changes it");
+        tap_eq_int(test_ask(&t, word), 40 + call, "a call of a session changes its state");
         jail_run_release(t.run, 3);
         test_wait_end(&t);
         const struct jail_outcome *o = jail_run_outcome(t.run);
@@ -348,7 +354,8 @@ static void many(struct jail_template *tpl, long rounds)
                "no process is left but the template and the builder of the next child");
     tap_eq_int(after.fds, before.fds, "the holder's descriptors are as many as before");
     tap_ok(after.template_fds == before.template_fds && after.template_fds > 2,
-           "and the template's (%u, %u)", before.template_fds, after.template_fds);
+           "the template's descriptors are as many as before (%u, %u)", before.template_fds,
+           after.template_fds);
     tap_ok(after.rss <= before.rss + 256 && after.template_rss <= before.template_rss + 256,
            "memory is flat: %lu -> %lu KB, template %lu -> %lu KB", before.rss, after.rss,
            before.template_rss, after.template_rss);

@@ -174,18 +174,21 @@ static void caps(void)
     clean(r, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 10, 4, OUTPUT_CHARACTERS,
           OUTPUT_ESCAPE_NONE, 1, &out);
     tap_eq_str(out.data, "\xc3\xa9\xc3\xa9\xc3\xa9" OUTPUT_MARKER "\xc3\xa9",
-               "a cap in characters");
+               "a cap in characters cuts between characters");
     buf_done(&out);
     clean(r, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 8, 4, OUTPUT_CHARACTERS, OUTPUT_ESCAPE_NONE, 1,
           &out);
-    tap_eq_str(out.data, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", "as many as the cap: whole");
+    tap_eq_str(out.data, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9",
+               "a text of exactly the cap stays whole");
     buf_done(&out);
     clean(r, "0123\xc3\xa9 6789", 11, 7, OUTPUT_BYTES, OUTPUT_ESCAPE_NONE, 0,
           &out); /* head 6, tail 1 */
-    tap_eq_str(out.data, "0123\xc3\xa9" OUTPUT_MARKER "9", "a sequence that fits stays");
+    tap_eq_str(out.data, "0123\xc3\xa9" OUTPUT_MARKER "9",
+               "a UTF-8 sequence that fits before the cut stays");
     buf_done(&out);
     clean(r, "01234\xc3\xa9 6789", 12, 7, OUTPUT_BYTES, OUTPUT_ESCAPE_NONE, 0, &out);
-    tap_eq_str(out.data, "01234" OUTPUT_MARKER "9", "one that the cut goes through does not");
+    tap_eq_str(out.data, "01234" OUTPUT_MARKER "9",
+               "a UTF-8 sequence that the cut goes through is dropped");
     buf_done(&out);
     clean(r, "<<<<<<<<<<", 10, 8, OUTPUT_BYTES, OUTPUT_ESCAPE_HTML, 0, &out);
     tap_eq_str(out.data, "&lt;&lt;&lt;&lt;&lt;&lt;" OUTPUT_MARKER "&lt;&lt;",
@@ -203,7 +206,7 @@ static void caps(void)
         output_clean_add(&c, "\xf0\x9f\x98\x80", 4);
     output_clean_end(&c);
     tap_ok(output_clean_truncated(&c) && c.bytes_in == 400 && output_clean_cut(&c) == 96,
-           "and in characters");
+           "counts are exact in characters: 100 in, 4 kept, 96 cut");
     output_clean_done(&c);
     output_rules_free(r);
 }
@@ -295,8 +298,9 @@ static void environment(void)
     tap_ok(n == 3 && strcmp(out[0].text, "0123456789ab") == 0 &&
                strcmp(out[1].text, "hunter22") == 0 && strcmp(out[2].text, "xyzxyzxyz") == 0 &&
                out[2].len == 9 && out[2].secret,
-           "by their names");
-    tap_eq_int(output_env_secrets(env, SIZE_MAX, out, 2), 2, "no more than there is room for");
+           "secrets of the environment are found by the names of the variables");
+    tap_eq_int(output_env_secrets(env, SIZE_MAX, out, 2), 2,
+               "no more secrets of the environment are given than the caller's array holds");
 }
 
 static void from_policy(void)
@@ -325,7 +329,8 @@ static void from_policy(void)
     buf_done(&out);
     output_rules_free(r);
     p.output.scrub = p.output.redact = false;
-    tap_ok(output_rules_for(&p, env, given, 2, internal, 1, &r, &err) == 0, "with both off");
+    tap_ok(output_rules_for(&p, env, given, 2, internal, 1, &r, &err) == 0,
+           "rules are made with scrubbing and redaction off");
     known_row(r, "/work/state /home/x 0123456789ab", "/work/state /home/x 0123456789ab");
     output_rules_free(r);
     tap_ok(output_escape_for(&p, policy_profile_find("strict")) == OUTPUT_ESCAPE_HTML &&
@@ -439,7 +444,7 @@ static void chunks_do_not_matter(void)
         buf_done(&b);
     }
     tap_eq_int(wrong, 0, "20,000 random texts: chunks do not matter");
-    tap_eq_int(shown_wrong, 0, "and what is shown as it comes is the same text");
+    tap_eq_int(shown_wrong, 0, "20,000 random texts: what is shown as it comes is the same text");
     output_rules_free(r);
 }
 

@@ -9,8 +9,9 @@ static void capture(void)
     struct buf rest;
     buf_init(&rest, 1000);
     output_capture_init(&c, 8); /* head 6, tail 2 */
-    tap_eq_int(output_capture_add(&c, "abcd", 4), 4, "what fits the head passes on");
-    tap_eq_int(output_capture_add(&c, "efgh", 4), 2, "then what still fits");
+    tap_eq_int(output_capture_add(&c, "abcd", 4), 4, "bytes that fit the head pass on");
+    tap_eq_int(output_capture_add(&c, "efgh", 4), 2,
+               "only those bytes pass on that still fit the head");
     tap_ok(!output_capture_truncated(&c), "eight of eight bytes: nothing is cut");
     tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, "gh") == 0, "the rest follows");
     output_capture_add(&c, "ijk", 3);

@@ -54,7 +54,7 @@ static void builtin(void)
     struct policy_box *box = load(text, &problems);
     tap_ok(len > 1000 && problems.errors == 0,
            "policies/default.yaml has no errors for the reader");
-    tap_eq_int(problems.count, 0, "and the defaults are no reason to warn");
+    tap_eq_int(problems.count, 0, "policies/default.yaml has no warnings for the reader");
     show_text(&policy_builtin, NULL, false, &table);
     show_text(&box->p, NULL, false, &file);
     tap_ok(table.len > 20000 && strcmp(table.data, file.data) == 0,
@@ -116,7 +116,7 @@ static void shipped(void)
         struct policy_box *box = load(text, &problems);
         tap_ok(len > 100 && problems.errors == 0, "%s has no errors", names[i]);
         tap_ok(problems.count == 1 && strstr(problems.items[0].text, "no judges"),
-               "it warns of what is missing");
+               "a shipped policy warns that its arena has no judges");
         const struct policy *p = &box->p;
         tap_ok(p->arena.enabled && p->approval.iterations == 50 &&
                    p->approval.mode == (i ? POLICY_HITL : POLICY_EVERY_N) &&
@@ -264,7 +264,7 @@ static void all_at_once(void)
     if (policy_check_bytes("f.yaml", yaml, strlen(yaml), &p) < 0)
         abort();
     tap_eq_int(p.errors, 6, "six errors in one reading");
-    tap_eq_int(p.count, 8, "and two warnings");
+    tap_eq_int(p.count, 8, "two warnings in the same reading as six errors");
     bool retention = false, tool = false;
     for (size_t i = 0; i < p.count; i++) {
         retention = retention || (p.items[i].warning && p.items[i].line == 9 &&
@@ -273,11 +273,11 @@ static void all_at_once(void)
                         strstr(p.items[i].text, "mean 'Grep'"));
     }
     tap_ok(retention, "retention below 90 days is a warning");
-    tap_ok(tool, "a role with an unknown tool is one too");
+    tap_ok(tool, "a role with an unknown tool is a warning");
     struct err err = ERR_INIT;
     tap_ok(policy_problems_err(&p, &err) == ERR_FORMAT &&
                strncmp(err.msg, "f.yaml:1:1: unknown", 19) == 0 && strstr(err.msg, "and 5 more"),
-           "as one line: the first, and how many more");
+           "problems as one line: the first, and how many more");
     policy_problems_done(&p);
 
     struct buf many;
@@ -319,7 +319,7 @@ static void all_at_once(void)
     policy_problems_init(&p);
     tap_ok(policy_check_bytes("f.yaml", big, POLICY_FILE_MAX + 1, &p) == 0 && p.errors == 1 &&
                p.items[0].line == 0,
-           "so is a file of more than a megabyte");
+           "a file of more than a megabyte is refused");
     policy_problems_done(&p);
     free(big);
 }
@@ -348,13 +348,13 @@ static void changes(void)
         "timeout: 5s}]}\n",
         &problems);
     const struct policy *p = &box->p;
-    tap_eq_int(problems.errors, 0, "a good file");
+    tap_eq_int(problems.errors, 0, "a good policy file has no errors");
     tap_ok(p->limits.timeout_ms == 1500 && p->limits.memory == GIB && p->limits.cpu_ms == 30000,
-           "two limits changed, the rest stayed");
+           "a policy file changes two limits, and the rest stay");
     int timeout = policy_key_find("limits.timeout"), cpu = policy_key_find("limits.cpu");
     tap_ok(p->origins[timeout].file == 1 && p->origins[timeout].line == 2 &&
                p->origins[cpu].file == 0 && strcmp(p->files[1], "f.yaml") == 0,
-           "each knows where it came from");
+           "each limit knows the file and line it came from");
     tap_ok(p->output.escape == POLICY_ESCAPE_NONE && p->output.scrub_paths.count == 1 &&
                p->audit.sync == POLICY_SYNC_OFF && p->audit.alert_command.count == 2,
            "words, lists, and a plain `off`");
@@ -364,7 +364,7 @@ static void changes(void)
     tap_ok(policy_find_tool(p, "Grep")->risk == POLICY_RISK_MEDIUM &&
                policy_find_tool(p, "Deploy")->risk == POLICY_RISK_CRITICAL &&
                p->ntools == policy_builtin.ntools + 1,
-           "so are tools");
+           "tools are merged by name");
     tap_ok(p->arena.njudges == 2 && strcmp(p->arena.judges[0].command.items[1], "-x") == 0 &&
                p->arena.judges[1].timeout_ms == 5000,
            "judges, with arguments and a patience of their own");
@@ -387,17 +387,19 @@ static void changes(void)
     buf_done(&a);
     buf_done(&b);
     show_text(p, "limits.cpu", false, &a);
-    tap_eq_str(a.data, "limits:\n  cpu: 30s\n", "one key of it");
+    tap_eq_str(a.data, "limits:\n  cpu: 30s\n", "one key of a policy is shown");
     buf_done(&a);
     show_text(p, "roles.explore", false, &a);
-    tap_eq_str(a.data, "roles:\n  explore:\n    tools: [Grep]\n", "one thing by its name");
+    tap_eq_str(a.data, "roles:\n  explore:\n    tools: [Grep]\n",
+               "one role of a policy is shown by its name");
     buf_done(&a);
     show_text(p, "version", false, &a);
-    tap_eq_str(a.data, "version: 1\n", "one that has no section");
+    tap_eq_str(a.data, "version: 1\n", "a key without a section is shown");
     buf_done(&a);
     bool found = true;
     buf_init(&a, MIB);
-    tap_ok(policy_show_yaml(p, "limit", false, &a, &found) == 0 && !found, "no part of that name");
+    tap_ok(policy_show_yaml(p, "limit", false, &a, &found) == 0 && !found,
+           "a part that does not exist is not shown");
     buf_done(&a);
     policy_box_free(copy);
     policy_box_free(box);

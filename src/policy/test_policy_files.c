@@ -65,7 +65,7 @@ static void order(void)
     put("asked.yaml", "limits: {timeout: 3s}\n", 0444);
     tap_ok(policy_open_files(at("system.yaml"), at("user.yaml"), at("asked.yaml"), &store, &err) ==
                0,
-           "three files");
+           "a policy of three files opens");
     const struct policy *p = policy_now(store);
     tap_ok(p->limits.timeout_ms == 3000 && p->limits.cpu_ms == 2000 && p->limits.threads == 1,
            "the last that says something wins: --policy, user, system");
@@ -80,8 +80,9 @@ static void order(void)
            "a broken file is no policy at all");
     printf("# %s\n", err.msg);
     tap_ok(policy_open("nonsense", &store, &err) == ERR_USAGE && strstr(err.msg, "max-safety"),
-           "a name that is not shipped");
-    tap_ok(policy_open("a\033b", &store, &err) == ERR_USAGE, "nor one that is no name");
+           "a policy name that is not shipped is refused");
+    tap_ok(policy_open("a\033b", &store, &err) == ERR_USAGE,
+           "a policy name with a control character is refused");
 }
 
 static void trust(void)
@@ -105,7 +106,7 @@ static void trust(void)
     chmod(at("anybody"), 0777);
     tap_ok(open_one("anybody/p.yaml", &err) == ERR_USAGE &&
                strstr(err.msg, "writable for everybody"),
-           "in a folder that everybody may write: refused");
+           "a file in a folder that everybody may write is refused");
     chmod(at("anybody"), 01777);
     tap_ok(open_one("anybody/p.yaml", &err) == 0, "with the sticky bit as in /tmp: taken");
     if (symlink("good.yaml", at("link.yaml")) < 0 || symlink("loop.yaml", at("loop.yaml")) < 0 ||
@@ -156,12 +157,12 @@ static void writable(void)
            "a second name may lie anywhere");
     unlink(at("etc/hard.yaml"));
     tap_ok(policy_path_safe(at("etc/p.yaml"), guest, 1, &err) == 0,
-           "outside of what a guest may write");
+           "a policy outside of what a guest may write is safe");
     tap_ok(policy_path_safe(at("etc/p.yaml"), absent, 1, &err) == 0,
            "a bind that is not there holds nothing");
     tap_ok(policy_path_safe(at("guest/deep/p.yaml"), guest, 1, &err) == ERR_USAGE &&
                strstr(err.msg, "may write"),
-           "inside");
+           "a policy inside of what a guest may write is refused");
     tap_ok(policy_path_safe(at("guest/deep/p.yaml"), alias, 1, &err) == ERR_USAGE,
            "inside, by another name");
     tap_ok(policy_path_safe(at("alias/deep/p.yaml"), guest, 1, &err) == ERR_USAGE,
@@ -277,52 +278,53 @@ static void refresh(void)
     put("live.yaml", "limits: {timeout: 1s}\n", 0600);
     unlink(at("later.yaml"));
     tap_ok(policy_open_files(at("later.yaml"), at("live.yaml"), NULL, &store, &err) == 0,
-           "in force");
-    tap_eq_int(policy_refresh(store, &err), 0, "nothing changed");
+           "a policy of two files is in force");
+    tap_eq_int(policy_refresh(store, &err), 0, "a refresh finds no change");
     rest();
-    tap_eq_int(policy_refresh(store, &err), 0, "still nothing");
+    tap_eq_int(policy_refresh(store, &err), 0, "a later refresh finds no change");
     edit("live.yaml", "limits: {timeout: 2s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 2000,
-           "edited in place, the same size: taken up");
+           "a file that is edited in place, at the same size, is taken up");
     edit("live.yaml", "limits: {timeout: 3s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 3000,
-           "and again at once");
+           "a file that is edited again at once is taken up");
     put("live.yaml", "limits: {timeout: 4s}\n", 0600);
     const struct policy *held = policy_hold(store);
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 4000 &&
                held->limits.timeout_ms == 3000,
-           "replaced: taken up; who holds the old one has it still");
+           "a file that is replaced is taken up, and who holds the old policy has it still");
     policy_release(store, held);
     rest();
     edit("live.yaml", "limits: {timeout: oops}\n");
     tap_ok(policy_refresh(store, &err) == ERR_FORMAT && strstr(err.msg, "live.yaml:1:19") &&
                policy_now(store)->limits.timeout_ms == 4000,
-           "broken: the old one stays in force, and it is said");
+           "a broken file is reported, and the old policy stays in force");
     rest();
     tap_ok(policy_refresh(store, &err) <= 0 && policy_now(store)->limits.timeout_ms == 4000,
-           "it stays");
+           "the old policy stays in force while the file is broken");
     edit("live.yaml", "limits: {timeout: 5s}\n");
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.timeout_ms == 5000,
-           "mended: taken up");
+           "a broken file that is mended is taken up");
     chmod(at("live.yaml"), 0666);
     tap_ok(policy_refresh(store, &err) == ERR_USAGE && policy_now(store)->limits.timeout_ms == 5000,
-           "opened to everybody: not taken any more");
+           "a file that everybody may write is refused");
     chmod(at("live.yaml"), 0600);
-    tap_ok(policy_refresh(store, &err) >= 0, "and closed again");
+    tap_ok(policy_refresh(store, &err) >= 0, "a file that is closed to others again is accepted");
     put("later.yaml", "limits: {cpu: 7s}\n", 0600);
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store)->limits.cpu_ms == 7000 &&
                policy_now(store)->limits.timeout_ms == 5000,
-           "a file that came later counts");
+           "a policy file that came later is taken up");
     unlink(at("later.yaml"));
     unlink(at("live.yaml"));
     tap_ok(policy_refresh(store, &err) == 1 && policy_now(store) == &policy_builtin,
-           "all gone: built-in again");
+           "the built-in policy is in force when all files are gone");
     policy_close(store);
     put("asked.yaml", "limits: {timeout: 3s}\n", 0600);
-    tap_ok(policy_open_files(NULL, NULL, at("asked.yaml"), &store, &err) == 0, "asked for");
+    tap_ok(policy_open_files(NULL, NULL, at("asked.yaml"), &store, &err) == 0,
+           "a file that was asked for is in force");
     unlink(at("asked.yaml"));
     tap_ok(policy_refresh(store, &err) == ERR_USAGE && policy_now(store)->limits.timeout_ms == 3000,
-           "one that was asked for and is gone: it stays in force, and it is said");
+           "a file that was asked for and is gone stays in force, and that is reported");
     policy_close(store);
 }
 

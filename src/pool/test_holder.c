@@ -61,29 +61,30 @@ static void leases(void)
     struct pool_answer answer;
     char word[16];
     tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_COLD) == 0,
-           "cold: said so at once, and started");
-    tap_ok(set(3) && settled(), "three wait");
+           "a cold template is said to be cold at once, and started");
+    tap_ok(set(3) && settled(), "three children wait");
     (void)look(&row);
     tap_ok(strcmp(row.name, "strict") == 0 && strcmp(row.state, "ready") == 0,
-           "and status says so");
+           "status says that the template is ready");
     tap_ok(lease(&a, 0, &x, NULL) && lease(&b, 0, &y, NULL), "two clients have one each");
-    tap_ok(ask(&x, "set 5") == 5 && ask(&y, "get") == 1, "two, not the same");
+    tap_ok(ask(&x, "set 5") == 5 && ask(&y, "get") == 1, "two clients have different children");
     tap_ok(x.layers.on[JAIL_LAYER_SYSCALLS] && x.limits.memory == limits().memory,
-           "with what it proved and is locked with");
-    tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_ORDER) == 0, "one at a time each");
+           "a leased child comes with what it proved and is locked with");
+    tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_ORDER) == 0,
+           "a client has one child at a time");
     tap_ok(settled(), "the stock is filled again");
     tap_eq_int(look(NULL).lent, 2, "two are lent");
 
     FD_AUTO dies = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
     pool_client_close(&a);
-    tap_ok(dead_soon(dies), "the connection is the leash: its child is dead though we hold it");
+    tap_ok(dead_soon(dies), "the child of a closed connection is dead though we hold it");
     const struct pool_use_numbers use = {0};
     tap_ok(pool_client_back(&b, false, "", &use, NULL, 0, &answer, &err) == 0 && !answer.declined,
-           "the other is given back");
-    tap_ok(dead_soon(y.guest), "and is used once");
+           "a child is given back");
+    tap_ok(dead_soon(y.guest), "a child that is given back dies");
     jail_child_close(&x);
     jail_child_close(&y);
-    tap_eq_int(look(NULL).lent, 0, "nothing is lent");
+    tap_eq_int(look(NULL).lent, 0, "no child is lent after both came back");
     tap_ok(lease(&b, 0, &y, NULL) && ask(&y, "get") == 1,
            "the next one over the same connection is a fresh one");
     jail_child_close(&y);
@@ -94,20 +95,21 @@ static void leases(void)
     other.disk /= 2;
     int r = pool_client_lease(&b, "strict", false, &other, 5000, &y, &answer, &err);
     tap_ok(r == 0 && !answer.declined && y.limits.disk == other.disk,
-           "other limits: one is made for them");
+           "a child is made for a request with other limits");
     jail_child_close(&y);
     pool_client_close(&b);
 
-    tap_ok(set(0) && look(NULL).ready == 0, "a stock of none");
+    tap_ok(set(0) && look(NULL).ready == 0, "a stock of no children holds none");
     b = client();
     tap_ok(!lease(&b, 0, &y, word) && strcmp(word, POOL_WHY_EMPTY) == 0,
-           "who does not wait is told that none is ready");
+           "a client that does not wait is told that no child is ready");
     pool_client_close(&b);
     b = client();
-    tap_ok(lease(&b, 5000, &y, NULL) && ask(&y, "get") == 1, "who waits gets one that is made now");
+    tap_ok(lease(&b, 5000, &y, NULL) && ask(&y, "get") == 1,
+           "a client that waits gets a child that is made now");
     jail_child_close(&y);
     pool_client_close(&b);
-    tap_ok(set(3) && settled(), "three again");
+    tap_ok(set(3) && settled(), "a stock of three is filled again");
 }
 
 static void ahead(void)
@@ -117,8 +119,10 @@ static void ahead(void)
     struct pool_lease l = {"strict", false, limits(), 5000};
     struct pool_answer said;
     struct err err = ERR_INIT;
-    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1, "ahead: lent");
-    tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent, "else it goes back");
+    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1,
+           "a child is lent to a client that asked ahead");
+    tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent,
+           "a child that was asked for ahead goes back when the client asks something else");
     tap_ok(pool_client_ahead(&a, &l, &err) == 0 && lease(&a, 0, &x, NULL) && ask(&x, "get") == 1 &&
                look(NULL).lent == 1,
            "a lease finds it");
@@ -147,7 +151,7 @@ static void crowd(void)
         good += status == 0;
     }
     tap_eq_int(good, MANY, "%d clients at once: each is served", MANY);
-    tap_ok(settled(), "and the stock is full again");
+    tap_ok(settled(), "the stock is full again after many clients at once");
 }
 
 /* ---- the template ---- */
@@ -195,8 +199,9 @@ static void template_dies(void)
     struct pool_template_numbers before = look(NULL);
     tap_ok(lease(&a, 0, &x, NULL), "a child is out");
     pid_t pid = find_template();
-    tap_ok(pid > 0 && kill(pid, SIGKILL) == 0, "its template is killed (%d)", (int)pid);
-    tap_ok(dead_soon(x.guest), "the child dies with it");
+    tap_ok(pid > 0 && kill(pid, SIGKILL) == 0, "the template of a leased child is killed (%d)",
+           (int)pid);
+    tap_ok(dead_soon(x.guest), "a leased child dies with its template");
     jail_child_close(&x);
     pool_client_close(&a);
     bool repaired = false;
@@ -207,9 +212,10 @@ static void template_dies(void)
             n.crashes == before.crashes + 1 && n.starts == before.starts + 1 && n.ready == n.warm;
         usleep(5000);
     }
-    tap_ok(repaired, "it is noticed and started again: %s", row.reason);
+    tap_ok(repaired, "a killed template is noticed and started again: %s", row.reason);
     a = client();
-    tap_ok(lease(&a, 0, &x, NULL) && ask(&x, "get") == 1, "and children work");
+    tap_ok(lease(&a, 0, &x, NULL) && ask(&x, "get") == 1,
+           "children of a template that was started again work");
     jail_child_close(&x);
     pool_client_close(&a);
 }
@@ -272,38 +278,39 @@ static void life(void)
     tap_eq_int(ask(&x, "set 42"), 42, "a variable is set");
     struct jail_child y = JAIL_CHILD_NONE;
     tap_ok(!call(&d, "one", false, &y, &a) && strcmp(a.reply.state, POOL_WHY_BUSY) == 0,
-           "nobody else has it meanwhile: %s", a.reply.reason);
+           "a session that is lent is busy for other clients: %s", a.reply.reason);
     tap_ok(!new_session(&d, "one", 60000, &y, &a) && strcmp(a.reply.state, POOL_WHY_EXISTS) == 0,
-           "nor is there a second of its name");
-    tap_ok(back(&c, true, "", "{\"call\":1}\n", &x), "given back");
+           "a second session of the same name is refused");
+    tap_ok(back(&c, true, "", "{\"call\":1}\n", &x), "a session is given back");
     pool_client_close(&c);
     tap_ok(call(&d, "one", false, &x, &a) && a.reply.lent.call == 0 && a.reply.lent.host_calls == 1,
-           "another client has it next");
-    tap_eq_int(ask(&x, "get"), 42, "the variable lives on");
-    tap_ok(back(&d, true, "", "{\"call\":2}\n", &x), "given back");
+           "a session that was given back is lent to another client");
+    tap_eq_int(ask(&x, "get"), 42, "a session's variable lives on for the next client");
+    tap_ok(back(&d, true, "", "{\"call\":2}\n", &x), "a session is given back by the next client");
 
     int fd = -1;
     char text[64] = "";
     tap_ok(pool_client_export(&d, "one", &fd, &a, &err) == 0 && a.reply.log.records == 2 &&
                read(fd, text, sizeof text - 1) > 0,
-           "its records");
-    tap_eq_str(text, "{\"call\":1}\n{\"call\":2}\n", "are what its clients saw, in order");
+           "the records of a session are exported");
+    tap_eq_str(text, "{\"call\":1}\n{\"call\":2}\n",
+               "a session's records are what its clients saw, in order");
     fd_close(fd);
 
     tap_ok(pool_client_next(&d, 0, &a, &err) == 0 && a.reply.type == WIRE_SESSION_IS &&
                strcmp(a.reply.state, "idle") == 0 && a.reply.session.calls == 1 &&
                a.reply.session.pid > 0,
-           "it is in the list");
-    tap_ok(is_stopped(a.reply.session.pid), "between two calls it is stopped");
+           "an idle session is in the list");
+    tap_ok(is_stopped(a.reply.session.pid), "a session is stopped between two calls");
 
-    tap_ok(call(&d, "one", false, &x, &a), "a call");
+    tap_ok(call(&d, "one", false, &x, &a), "a session is lent for a call");
     pool_client_close(&d);
-    tap_ok(dead_soon(x.guest), "whose client goes away is the end of the session");
+    tap_ok(dead_soon(x.guest), "a session whose client goes away during a call is dead");
     jail_child_close(&x);
     d = client();
     tap_ok(!call(&d, "one", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_ENDED) == 0 &&
                strstr(a.reply.reason, "client went away"),
-           "and said so later: %s", a.reply.reason);
+           "a later call is told that the session's client went away: %s", a.reply.reason);
     pool_client_close(&d);
 }
 
@@ -322,38 +329,40 @@ static void ends(void)
 
     tap_ok(new_session(&c, "timed", 60000, &x, &a) &&
                back(&c, false, "wall time limit of 120s", "{}\n", &x),
-           "a client ends one by name");
+           "a client ends a session and gives the reason");
     tap_ok(!call(&c, "timed", false, &x, &a) && strstr(a.reply.reason, "wall time limit"),
-           "which is remembered: %s", a.reply.reason);
+           "the reason why a session ended is remembered: %s", a.reply.reason);
     int fd = -1;
     tap_ok(pool_client_export(&c, "timed", &fd, &a, &err) == 0 && a.reply.log.records == 1,
-           "with its records");
+           "the records of an ended session are remembered");
     fd_close(fd);
 
-    tap_ok(new_session(&c, "", 60000, &x, &a), "one whose process dies");
+    tap_ok(new_session(&c, "", 60000, &x, &a), "a session is made whose process will die");
     char name[POOL_NAME + 1];
     snprintf(name, sizeof name, "%s", a.reply.name);
     FD_AUTO guest_fd = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
     tap_ok(back(&c, true, "", NULL, &x) &&
                syscall(SYS_pidfd_send_signal, guest_fd, SIGKILL, NULL, 0) == 0 &&
                dead_soon(guest_fd),
-           "while it is idle");
+           "the process of an idle session is killed");
     usleep(200000);
-    tap_ok(!call(&c, name, false, &x, &a) && strstr(a.reply.reason, "process"), "is over: %s",
-           a.reply.reason);
+    tap_ok(!call(&c, name, false, &x, &a) && strstr(a.reply.reason, "process"),
+           "a session whose process died is over: %s", a.reply.reason);
 
     tap_ok(new_session(&c, "closed", 60000, &x, &a) && back(&c, true, "", NULL, &x) &&
                pool_client_end(&c, "closed", &a, &err) == 0 && !a.declined,
-           "one is closed");
-    tap_ok(!call(&c, "closed", false, &x, &a) && strstr(a.reply.reason, "closed"), "for good");
+           "a session is closed by its client");
+    tap_ok(!call(&c, "closed", false, &x, &a) && strstr(a.reply.reason, "closed"),
+           "a closed session takes no calls, and says why");
     tap_ok(!call(&c, "never", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_UNKNOWN) == 0,
-           "one that never was is named so");
+           "a session that never was is unknown");
 
     struct pool_client d = client();
     tap_ok(new_session(&c, "stuck", 60000, &x, &a) && pool_client_end(&d, "stuck", &a, &err) == 0 &&
                !a.declined && dead_soon(x.guest),
            "a session in a call can be closed by another client");
-    tap_ok(!back(&c, false, "lost", "{}\n", &x), "who had it is told");
+    tap_ok(!back(&c, false, "lost", "{}\n", &x),
+           "the client of a session that another one closed is told");
     pool_client_close(&d);
     pool_client_close(&c);
 }
@@ -379,14 +388,16 @@ static void closed_while_forked(void)
                recv(c.sock, frame, sizeof frame, 0) > 0,
            "the holder agrees to take a branch of it");
     tap_ok(pool_client_end(&e, "forked", &a, &err) == 0 && !a.declined, "the session is closed");
-    tap_ok(jail_child_send(c.sock, &y, &err) == 0, "then the branch comes");
+    tap_ok(jail_child_send(c.sock, &y, &err) == 0,
+           "a branch is sent to the holder after its session was closed");
     ssize_t n = recv(c.sock, frame, sizeof frame, 0);
     tap_ok(n > 0 && pool_reply_read(frame, (size_t)n, &said, &err) == 0 &&
                said.type == WIRE_DECLINED && strcmp(said.state, POOL_WHY_ENDED) == 0,
            "a branch of a session that was closed meanwhile is declined: %s", said.reason);
-    tap_eq_int(look_holder().bad_frames, bad, "and is not taken for a bad frame");
+    tap_eq_int(look_holder().bad_frames, bad,
+               "a branch of a closed session is not taken for a bad frame");
     tap_ok(!back(&c, true, "", NULL, &x) && pool_client_look(&c, 1, &a, &err) == 0,
-           "the connection lives on");
+           "the connection that sent a late branch lives on");
     jail_child_close(&y);
     pool_client_close(&c);
     pool_client_close(&d);
@@ -411,10 +422,11 @@ static void records_are_bounded(void)
     tap_ok(good && pool_client_export(&c, "talker", &fd, &a, &err) == 0 &&
                a.reply.log.bytes <= POOL_LOG && a.reply.log.dropped >= 3 &&
                a.reply.log.records + a.reply.log.dropped == 11,
-           "keeps %llu records, %llu were dropped", (unsigned long long)a.reply.log.records,
-           (unsigned long long)a.reply.log.dropped);
+           "a session that says much keeps %llu records, %llu were dropped",
+           (unsigned long long)a.reply.log.records, (unsigned long long)a.reply.log.dropped);
     fd_close(fd);
-    tap_ok(pool_client_end(&c, "talker", &a, &err) == 0, "closed");
+    tap_ok(pool_client_end(&c, "talker", &a, &err) == 0,
+           "a session with dropped records is closed");
     pool_client_close(&c);
 }
 
@@ -442,7 +454,8 @@ static void strangers(void)
         fd_close(s);
     }
     tap_eq_int(closed, 20, "garbage: the connection is closed, nothing else");
-    tap_eq_int(look_holder().bad_frames - before.bad_frames, 20, "and counted");
+    tap_eq_int(look_holder().bad_frames - before.bad_frames, 20,
+               "connections that sent garbage are counted as bad frames");
 
     int fds[2], s = raw();
     char frame[64];
@@ -552,24 +565,28 @@ static void stops(void)
     struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE;
     struct pool_answer a;
     struct err err = ERR_INIT;
-    tap_ok(new_session(&c, "last", 60000, &x, &a) && back(&c, true, "", NULL, &x), "a session");
-    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && a.declined, "keeps the holder: %s",
-           a.reply.reason);
-    tap_ok(call(&c, "last", false, &x, &a) && lease(&d, 5000, &y, NULL), "a call and a lease");
-    tap_ok(kill(holder, SIGKILL) == 0 && waitpid(holder, NULL, 0) == holder, "it is killed");
-    tap_ok(dead_soon(x.guest) && dead_soon(y.guest), "nothing outlives it");
+    tap_ok(new_session(&c, "last", 60000, &x, &a) && back(&c, true, "", NULL, &x),
+           "a session is made");
+    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && a.declined,
+           "a session keeps the holder from stopping: %s", a.reply.reason);
+    tap_ok(call(&c, "last", false, &x, &a) && lease(&d, 5000, &y, NULL),
+           "a client has a call and another one a lease");
+    tap_ok(kill(holder, SIGKILL) == 0 && waitpid(holder, NULL, 0) == holder,
+           "the holder is killed");
+    tap_ok(dead_soon(x.guest) && dead_soon(y.guest), "no child outlives the holder");
     jail_child_close(&x);
     jail_child_close(&y);
     pool_client_close(&c);
     pool_client_close(&d);
-    tap_ok(start_holder(), "another one takes its place");
+    tap_ok(start_holder(), "another holder starts in place of a killed one");
     c = client();
-    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && !a.declined, "it is told to stop");
+    tap_ok(pool_client_stop(&c, false, &a, &err) == 0 && !a.declined, "the holder is told to stop");
     int status = 1;
-    tap_ok(waitpid(holder, &status, 0) == holder && status == 0, "and does");
+    tap_ok(waitpid(holder, &status, 0) == holder && status == 0,
+           "the holder that was told to stop ends with status 0");
     pool_client_close(&c);
     tap_ok(pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0 && c.sock < 0,
-           "its socket is gone");
+           "the socket of a stopped holder is gone");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)

@@ -51,15 +51,16 @@ static void where(void)
     set("XDG_STATE_HOME", "state");
     tap_ok(pool_place_open(&p, false, &err) == 0 && p.dir < 0 &&
                ends_in(p.path, "/state/cordon/run"),
-           "the state folder; what is not there is no error");
+           "the state folder is the last choice, and a missing one is no error");
     set("XDG_RUNTIME_DIR", "runtime");
     tap_ok(pool_place_open(&p, false, &err) == 0 && ends_in(p.path, "/runtime/cordon"),
-           "the runtime folder before it");
+           "the runtime folder comes before the state folder");
     set("CORDON_STATE", "own");
     tap_ok(pool_place_open(&p, true, &err) == 0 && p.dir >= 0 && ends_in(p.path, "/own/run"),
-           "what was named for us before all");
+           "the folder that CORDON_STATE names comes before all");
     struct stat st;
-    tap_ok(fstat(p.dir, &st) == 0 && (st.st_mode & 0777) == 0700, "it is made, for us alone");
+    tap_ok(fstat(p.dir, &st) == 0 && (st.st_mode & 0777) == 0700,
+           "the folder of the socket is made, for us alone");
     pool_place_done(&p);
     char path[128];
     snprintf(path, sizeof path, "%s/own/run", top);
@@ -127,20 +128,20 @@ static void holders(void)
     first = holder(&p, true, &said);
     tap_eq_int(said, 'H', "the first holds");
     second = holder(&p, true, &said);
-    tap_eq_int(said, 'L', "the second loses");
+    tap_eq_int(said, 'L', "a second holder does not get the lock");
     tap_ok(pool_place_holders(&p, pids, 4) == 1 && pids[0] == first, "the kernel names the holder");
     pid_t peer = 0;
     tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 &&
                pool_place_peer_is_us(sock, &peer) && peer == first,
-           "a client reaches it, and knows whom");
+           "a client reaches the holder, and knows its pid");
     fd_close(sock);
     end(second);
     end(first);
     tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
-           "a dead holder's socket is none");
-    tap_eq_int(pool_place_holders(&p, pids, 4), 0, "nor is its lock");
+           "nobody connects to the socket of a dead holder");
+    tap_eq_int(pool_place_holders(&p, pids, 4), 0, "nobody holds the lock of a dead holder");
     first = holder(&p, false, &said);
-    tap_eq_int(said, 'H', "the next one takes its place");
+    tap_eq_int(said, 'H', "the next holder gets the lock of a dead one");
 
     /* one that has the lock and does not listen yet */
     pid_t waiter = fork();
@@ -149,9 +150,10 @@ static void holders(void)
         _exit(0);
     }
     usleep(50000);
-    tap_eq_int(waitpid(waiter, NULL, WNOHANG), 0, "who waits for it sleeps");
+    tap_eq_int(waitpid(waiter, NULL, WNOHANG), 0, "a client that waits for a silent holder sleeps");
     end(first);
-    tap_eq_int(waitpid(waiter, NULL, 0), waiter, "and wakes when it listens or dies");
+    tap_eq_int(waitpid(waiter, NULL, 0), waiter,
+               "a client that waits for a holder wakes when the holder dies");
     pool_place_done(&p);
 }
 

@@ -63,7 +63,7 @@ static void requests(void)
     q = sample(WIRE_BACK);
     tap_ok(there_and_back(&q, &got) == 0 && got.yes && got.use.memory == 4 &&
                strcmp(got.reason, "it was done") == 0,
-           "and of BACK");
+           "every field of BACK arrives");
 
     static const char *const bad_names[] = {
         "-a", "A", "a b", "a/b", "..", "\x1b[", "caf\xc3\xa9", "123456789012345678901234567890123"};
@@ -78,18 +78,20 @@ static void requests(void)
     q.name[0] = 0;
     tap_eq_int(there_and_back(&q, &got), 0, "a new session does not");
     snprintf(q.profile, sizeof q.profile, "root");
-    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a profile that is none");
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a profile that does not exist is refused");
     q = sample(WIRE_LEASE);
     q.limits.memory = 1;
-    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "an absurd limit");
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a memory limit of one byte is refused");
     q = sample(WIRE_SESSION_NEW);
     q.number = UINT64_MAX;
-    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "an idle time past all bounds");
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "an idle time past all bounds is refused");
     q = sample(WIRE_POOL_SET);
     q.set.warm = POOL_WARM + 1;
-    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "more children than a template may have");
+    tap_eq_int(there_and_back(&q, &got), ERR_FORMAT,
+               "more children than a template may have are refused");
     q.set.warm = UINT64_MAX;
-    tap_eq_int(there_and_back(&q, &got), 0, "or as many as it has");
+    tap_eq_int(there_and_back(&q, &got), 0,
+               "a request to keep as many children as there are is accepted");
 
     struct buf b;
     struct wire_writer w;
@@ -165,45 +167,48 @@ static void sessions(void)
         return;
     tap_ok(!pool_registry_add(&reg, "one", &child[1], now, &no) &&
                strcmp(no.state, POOL_WHY_EXISTS) == 0,
-           "not twice of one name");
+           "a second session of one name is refused");
     struct pool_session *auto_named = pool_registry_add(&reg, "", &child[1], now, &no);
     tap_ok(auto_named && pool_name_good(auto_named->name), "a name is made up");
 
     tap_ok(pool_registry_lend(&reg, "one", &client_a, now, &no) == s && s->client == &client_a,
-           "lent to a client");
+           "a session is lent to a client");
     tap_ok(!pool_registry_lend(&reg, "one", &client_b, now, &no) &&
                strcmp(no.state, POOL_WHY_BUSY) == 0,
-           "to one at a time");
+           "a session is lent to one client at a time");
     tap_ok(!pool_registry_lend(&reg, "two", &client_b, now, &no) &&
                strcmp(no.state, POOL_WHY_UNKNOWN) == 0,
-           "one that is not there is named so");
+           "a session that is not there is unknown");
     now += MS(POOL_SESSION_IDLE_MS + 1);
-    tap_ok(pool_registry_due(&reg, now) == auto_named, "the idle one is due");
+    tap_ok(pool_registry_due(&reg, now) == auto_named,
+           "an idle session is due after its idle time");
     tap_ok(pool_registry_end(&reg, auto_named, now, "idle for 30 minutes") == &child[1] &&
                !pool_registry_due(&reg, now),
-           "the busy one never is");
+           "a busy session is not due");
     char name[POOL_NAME + 1];
     snprintf(name, sizeof name, "%s", auto_named->name);
     tap_ok(!pool_registry_lend(&reg, name, &client_b, now, &no) &&
                strcmp(no.state, POOL_WHY_ENDED) == 0 && strstr(no.reason, "idle for 30 minutes"),
-           "its end is told to who asks later: %s", no.reason);
+           "the end of an idle session is told to who asks later: %s", no.reason);
     pool_registry_back(s, &use, now);
     tap_ok(s->state == POOL_SESSION_IDLE && s->host_calls == 2 && s->wall_us == 1000,
-           "given back, its use is added up");
+           "the use of a session that is given back is added up");
     tap_ok(!pool_registry_due(&reg, now + MS(POOL_SESSION_IDLE_MS) - 1) &&
                pool_registry_due(&reg, now + MS(POOL_SESSION_IDLE_MS)) == s,
-           "it is due exactly its idle time after the call");
-    tap_ok(pool_registry_next_ns(&reg) == now + MS(POOL_REMEMBER_MS), "and the clock knows when");
+           "a session is due exactly its idle time after the call");
+    tap_ok(pool_registry_next_ns(&reg) == now + MS(POOL_REMEMBER_MS),
+           "the registry's next deadline is when the ended session is forgotten");
 
     s->died_ns = now;
     tap_ok(!pool_registry_due(&reg, now) && pool_registry_due(&reg, now + MS(POOL_DEATH_MS)) == s,
-           "one whose process died is due at once, but for who may know why");
+           "a session whose process died is due after the time its client has to tell why");
     tap_ok(!pool_registry_lend(&reg, "one", &client_a, now, &no) &&
                strcmp(no.state, POOL_WHY_ENDED) == 0,
-           "and is lent to nobody");
-    tap_ok(pool_registry_end(&reg, s, now, "its process died") == &child[0], "it ends");
+           "a session whose process died is lent to nobody");
+    tap_ok(pool_registry_end(&reg, s, now, "its process died") == &child[0],
+           "a session whose process died ends");
     s = pool_registry_add(&reg, "one", &child[0], now, &no);
-    tap_ok(s && pool_registry_find(&reg, "one") == s, "a new one may have an old one's name");
+    tap_ok(s && pool_registry_find(&reg, "one") == s, "a new session may have an old one's name");
     (void)pool_registry_due(&reg, now + MS(POOL_REMEMBER_MS));
     tap_ok(reg.over == 0 && reg.alive == 1, "after a while the end is forgotten");
 
@@ -258,11 +263,11 @@ static void logs(void)
            "one that never fits is counted as dropped");
     for (int i = 0; i < 100; i++)
         (void)!pool_log_add(&b, &all, 300);
-    tap_ok(all.bytes <= 10000, "all logs together keep to theirs");
-    tap_ok(!pool_log_add(&a, &all, 300), "and one does not push out another's records");
+    tap_ok(all.bytes <= 10000, "all logs together keep to their limit");
+    tap_ok(!pool_log_add(&a, &all, 300), "a log does not push out another log's records");
     pool_log_done(&a, &all);
     pool_log_done(&b, &all);
-    tap_eq_int(all.bytes, 0, "and are gone");
+    tap_eq_int(all.bytes, 0, "logs that are done hold no bytes");
 }
 
 /* ---- the stock ---- */
@@ -273,18 +278,23 @@ static void stock(void)
     struct pool_stock s = {.warm = 4};
     tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 4, "an empty stock is filled");
     s.asked = 4;
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 0, "and not asked for twice");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 0, "children are not asked for twice");
     s = (struct pool_stock){.warm = 4, .ready = 3};
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 1, "one taken, one asked for");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 1,
+               "one child is asked for where one was taken");
     s = (struct pool_stock){.warm = 4, .waiters = 3, .asked = 4};
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 3, "those who wait, and the stock");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 3,
+               "children are asked for waiting clients and for the stock");
     s = (struct pool_stock){.warm = 64};
-    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 8, "eight at a time");
+    tap_eq_int(pool_stock_ask(&s, &plenty, POOL_CHILD_COST), 8,
+               "at most eight children are asked for at a time");
     struct pool_memory tight = {24 * GIB, 20 * GIB, 5 * MIB, 0};
-    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 2, "no more than the budget");
+    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 2,
+               "no more children are asked for than the memory budget allows");
     tight.used = 5 * MIB;
     s.waiters = 3;
-    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 3, "but for those who wait");
+    tap_eq_int(pool_stock_ask(&s, &tight, POOL_CHILD_COST), 3,
+               "children for waiting clients are asked for beyond the budget");
     struct pool_memory poor = {24 * GIB, 400 * MIB, 512 * MIB, 0};
     tap_ok(pool_memory_short(&poor) && pool_stock_ask(&s, &poor, POOL_CHILD_COST) == 0,
            "a machine that is short of memory gets no child");
@@ -303,10 +313,11 @@ static void stock(void)
     }
     tap_ok(waited[0] == 0 && waited[1] == MS(100) && waited[2] == MS(200) &&
                waited[11] == MS(30000),
-           "tried again at once, then later and later, then every 30 s");
-    tap_ok(pool_backoff_broken(&b), "and said to be broken");
+           "a template that fails is tried again at once, then later and later, then every 30 s");
+    tap_ok(pool_backoff_broken(&b), "a template that fails twelve times is said to be broken");
     pool_backoff_failed(&b, MS(60000), now);
-    tap_ok(b.retry_ns == now && !pool_backoff_broken(&b), "one that lived is tried at once");
+    tap_ok(b.retry_ns == now && !pool_backoff_broken(&b),
+           "a template that lived a minute is tried again at once");
 
     struct jail_spec spec;
     jail_spec_init(&spec);
@@ -314,12 +325,13 @@ static void stock(void)
     tap_ok(!pool_limits_cannot(&has, &want), "the same limits are served");
     want.memory /= 2;
     want.wall_ms = 10;
-    tap_ok(!pool_limits_cannot(&has, &want), "tighter ones too");
+    tap_ok(!pool_limits_cannot(&has, &want), "tighter limits are served");
     want.memory = has.memory + 1;
-    tap_eq_str(pool_limits_cannot(&has, &want), "memory", "wider ones are not");
+    tap_eq_str(pool_limits_cannot(&has, &want), "memory", "a wider memory limit is not served");
     want = has;
     want.disk /= 2;
-    tap_eq_str(pool_limits_cannot(&has, &want), "disk", "nor what cannot be changed any more");
+    tap_eq_str(pool_limits_cannot(&has, &want), "disk",
+               "another disk limit is not served, as a child's cannot be changed any more");
 }
 
 int main(void)

@@ -30,16 +30,18 @@ int main(void)
                                   .stack_size = sizeof stack};
     errno = ENOTTY;
     pid_t pid = sys_clone(&args, work, &count);
-    tap_ok(pid > 0, "a new process");
+    tap_ok(pid > 0, "sys_clone makes a new process");
     tap_ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 42,
-           "its exit status is what the function returned");
-    tap_eq_int(count, 1, "it worked in our memory");
-    tap_ok(on_stack, "on the stack it was given");
+           "a cloned process exits with what its function returned");
+    tap_eq_int(count, 1, "a cloned process works in our memory");
+    tap_ok(on_stack, "a cloned process runs on the stack it was given");
     pid = sys_clone_numbered(&args, getpid(), work, &count);
     tap_ok(pid > 0 && pid != getpid() && waitpid(pid, &status, 0) == pid && count == 2,
-           "a number that is taken, or not ours to choose, is another one");
+           "a pid that is taken, or not ours to choose, is replaced by another one");
     args.flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER; /* no such thing */
-    tap_eq_int(sys_clone(&args, work, &count), -EINVAL, "what the kernel refuses is an errno");
-    tap_ok(errno == ENOTTY && count == 2, "and errno is nobody's");
+    tap_eq_int(sys_clone(&args, work, &count), -EINVAL,
+               "a clone that the kernel refuses gives the error number");
+    tap_ok(errno == ENOTTY && count == 2,
+           "a refused clone leaves errno alone and does not run the function");
     return tap_done();
 }

@@ -21,8 +21,9 @@ int main(void)
     int got[3];
     struct fd_packet in = {.data = text, .len = sizeof text, .fds = got, .nfds = 3};
     tap_eq_int(fd_send(sv[0], &out), 0, "send with three descriptors");
-    tap_eq_int(fd_receive(sv[1], &in), 1, "receive");
-    tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3, "whole");
+    tap_eq_int(fd_receive(sv[1], &in), 1, "fd_receive gets a packet");
+    tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3,
+           "a packet arrives whole, with its three descriptors");
     tap_eq_int(in.sender, getpid(), "the sender's pid comes from the kernel");
     tap_ok(fcntl(got[0], F_GETFD) & FD_CLOEXEC, "descriptors arrive close-on-exec");
     for (int i = 0; i < 3; i++)
@@ -34,15 +35,16 @@ int main(void)
     in = (struct fd_packet){.data = text, .len = 2, .fds = got, .nfds = 3};
     (void)!fd_send(sv[0], &out);
     tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "a cut packet: EMSGSIZE");
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "and no descriptor was left open");
+    tap_eq_int(fd_count_names("/proc/self/fd"), before, "refused packets leave no descriptor open");
 
     struct rlimit usual, few;
     getrlimit(RLIMIT_NOFILE, &usual);
     few = (struct rlimit){(rlim_t)sv[1] + 4, usual.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    tap_ok(fd_spare(3) == 0 && fd_spare(4) == -1 && errno == EMFILE, "three more fit, four do not");
+    tap_ok(fd_spare(3) == 0 && fd_spare(4) == -1 && errno == EMFILE,
+           "fd_spare finds that three more descriptors fit, and four do not");
     setrlimit(RLIMIT_NOFILE, &usual);
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "and none of them was left open");
+    tap_eq_int(fd_count_names("/proc/self/fd"), before, "fd_spare leaves no descriptor open");
 
     char small[4];
     tap_ok(fd_read_file(AT_FDCWD, "/proc/self/status", small, sizeof small) == -1 && errno == EFBIG,

@@ -60,14 +60,15 @@ static void test_stopped(int fd)
     int r = lock_within(fd, F_WRLCK, 3, 50, "the test's lock", &err);
     uint64_t took = (clock_now_ns() - before) / CLOCK_NS_PER_MS;
     tap_eq_int(r, ERR_STATE, "a lock that a stopped process holds is given up");
-    tap_ok(took >= 50, "not before the deadline (%llu ms)", (unsigned long long)took);
+    tap_ok(took >= 50, "a lock is not given up before the deadline (%llu ms)",
+           (unsigned long long)took);
     snprintf(want, sizeof want, "the test's lock is held for more than 50 ms by pid %d (",
              (int)pid);
     tap_ok(strncmp(err.msg, want, strlen(want)) == 0, "the refusal names the holder: %s", err.msg);
     snprintf(want, sizeof want,
              ", stopped): `kill -CONT %d` lets it go on, `kill -KILL %d` ends it", (int)pid,
              (int)pid);
-    tap_ok(strstr(err.msg, want), "and says that it is stopped, and what to do");
+    tap_ok(strstr(err.msg, want), "the refusal says that the holder is stopped, and what to do");
     tap_eq_int(lock_within(fd, F_WRLCK, 4, 0, "another lock", &err), 0,
                "another byte of the file is free");
     lock_release(fd, 4);
@@ -93,10 +94,10 @@ static void test_kinds(int fd)
     tap_eq_int(lock_within(fd, F_WRLCK, 0, 60000, "the lock", &err), 0,
                "the lock of a killed process is free");
     lock_release(fd, 0);
-    tap_eq_int(lock_holder(fd, 0), 0, "nobody holds it now");
+    tap_eq_int(lock_holder(fd, 0), 0, "a lock that was released has no holder");
     pid = holder(7, POSIX_WRITER, false);
     tap_eq_int(lock_holder(fd, 7), pid, "the holder of a POSIX lock is found");
-    tap_eq_int(lock_holder(fd, 8), 0, "on its own byte only");
+    tap_eq_int(lock_holder(fd, 8), 0, "the holder of a POSIX lock is found on its own byte only");
     end(pid);
     lock_describe(0, err.msg, sizeof err.msg);
     tap_ok(strstr(err.msg, "cannot be seen"), "a holder in another container is said to be unseen");

@@ -30,7 +30,8 @@ static void test_pipe(void)
     tap_ok(pipe2(p, O_CLOEXEC) == 0, "a pipe");
     int size = fcntl(p[1], F_GETPIPE_SZ);
     tap_eq_int((long)fill(p[1]), size, "a pipe that nobody reads takes what it holds, then EAGAIN");
-    tap_eq_int(fcntl(p[1], F_GETFL) & O_NONBLOCK, 0, "its description still blocks");
+    tap_eq_int(fcntl(p[1], F_GETFL) & O_NONBLOCK, 0,
+               "sys_write_now leaves the pipe's description blocking");
     tap_ok(read(p[0], bytes, 100) == 100, "a reader takes 100 bytes");
     tap_ok(sys_write_now(p[1], bytes, 200) == -1 && errno == EAGAIN,
            "less than a free page of a pipe is not waited for");
@@ -104,9 +105,9 @@ static void test_terminal(void)
         ;
     tcflow(slave, TCOOFF);
     tap_ok(sys_write_now(slave, "x", 1) == -1 && errno == EAGAIN,
-           "one that is stopped (^S): EAGAIN");
+           "a terminal that is stopped (^S): EAGAIN");
     tcflow(slave, TCOON);
-    tap_eq_int(sys_write_now(slave, "x", 1), 1, "and it takes bytes again when it goes on (^Q)");
+    tap_eq_int(sys_write_now(slave, "x", 1), 1, "a terminal that goes on (^Q) takes bytes again");
     close(slave);
     close(master);
 }

@@ -18,14 +18,14 @@ static void names(void)
     setenv("XDG_STATE_HOME", "/x", 1);
     setenv("HOME", "/h", 1);
     tap_ok(state_path(path, sizeof path, &err) == 0 && strcmp(path, "/a/b") == 0,
-           "CORDON_STATE is first");
+           "the state folder is CORDON_STATE first");
     unsetenv("CORDON_STATE");
     tap_ok(state_path(path, sizeof path, &err) == 0 && strcmp(path, "/x/cordon") == 0,
-           "then XDG_STATE_HOME");
+           "the state folder is in XDG_STATE_HOME without CORDON_STATE");
     setenv("XDG_STATE_HOME", "", 1);
     tap_ok(state_path(path, sizeof path, &err) == 0 &&
                strcmp(path, geteuid() == 0 ? "/var/lib/cordon" : "/h/.local/state/cordon") == 0,
-           "then the user's or root's own place");
+           "the state folder is the user's or root's own without both variables");
     setenv("CORDON_STATE", "relative", 1);
     tap_eq_int(state_path(path, sizeof path, &err), ERR_USAGE, "a relative path is refused");
     tap_eq_int(state_path(path, 3, &err), ERR_USAGE, "a path that does not fit is refused");

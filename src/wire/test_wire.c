@@ -43,18 +43,19 @@ static void against_libcbor(void)
            "libcbor sees an array of three");
     if (item) {
         cbor_item_t *n = cbor_array_get(item, 1), *t = cbor_array_get(item, 2);
-        tap_ok(cbor_isa_negint(n) && cbor_get_int(n) == 41, "with -42 in it");
-        tap_ok(cbor_isa_string(t) && cbor_string_length(t) == 5, "and a text");
+        tap_ok(cbor_isa_negint(n) && cbor_get_int(n) == 41, "libcbor sees -42 in the array");
+        tap_ok(cbor_isa_string(t) && cbor_string_length(t) == 5,
+               "libcbor sees a text of five bytes in the array");
         cbor_decref(&n);
         cbor_decref(&t);
         cbor_decref(&item);
     }
     struct wire_reader r;
     char text[4];
-    tap_eq_int(wire_open(&r, frame.data, frame.len, NULL), 0, "and we read it back");
-    tap_eq_int(wire_get_int(&r), -42, "in order, with its sign");
+    tap_eq_int(wire_open(&r, frame.data, frame.len, NULL), 0, "a STARTED message is read back");
+    tap_eq_int(wire_get_int(&r), -42, "an integer of a message is read back with its sign");
     wire_get_text(&r, text, sizeof text);
-    tap_eq_str(text, "caf", "cut to the room there is");
+    tap_eq_str(text, "caf", "a text of a message is cut to the size of the buffer");
 
     /* every prefix, every longer one and every single changed byte is either refused or read safely
      */
@@ -64,7 +65,8 @@ static void against_libcbor(void)
         prefixes = prefixes && wire_open(&r, frame.data, n, NULL) < 0;
     tap_ok(prefixes, "no prefix is a message");
     int longer = buf_str(&frame, "x");
-    tap_ok(longer == 0 && wire_open(&r, frame.data, frame.len, NULL) < 0, "nor is one with more");
+    tap_ok(longer == 0 && wire_open(&r, frame.data, frame.len, NULL) < 0,
+           "a message with one byte more is refused");
     frame.len--;
     for (size_t i = 0; i < frame.len; i++)
         for (int bit = 0; bit < 8; bit++) {

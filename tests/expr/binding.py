@@ -109,7 +109,7 @@ logging.getLogger("cordon").setLevel(logging.DEBUG)
 validate_condition("1 +\\\n foo")
 validate_condition("1")
 tap(len(records) == 1 and (records[0].name, records[0].levelname) == ("cordon", "DEBUG") and records[0].getMessage().startswith("refused: line 2, column 2: Disallowed AST node type: Name.")
-    and repr("1 +\\\n foo") in records[0].getMessage() and records[0].pathname == __file__, "then each is one record, with its place and text", [r.getMessage() for r in records])
+    and repr("1 +\\\n foo") in records[0].getMessage() and records[0].pathname == __file__, "a refusal at level DEBUG is one log record, with its place and text", [r.getMessage() for r in records])
 logging.getLogger("cordon").removeHandler(handler)
 logging.getLogger("cordon").setLevel(logging.NOTSET)
 quiet = subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import cordon; cordon.compile_condition('1')({}); print('logging' in sys.modules, 'json' in sys.modules)",

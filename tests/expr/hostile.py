@@ -95,7 +95,7 @@ class Raising:
 
 
 tap(outcome(cordon.compile_condition("1 or ctx['a']", schema), Raising()) == 1, "a mapping that raises is not asked before it is reached")
-tap(outcome(cordon.compile_condition("0 or ctx['a']", schema), Raising()) == (RuntimeError, "a"), "and its own exception comes out when it is")
+tap(outcome(cordon.compile_condition("0 or ctx['a']", schema), Raising()) == (RuntimeError, "a"), "a mapping's own exception comes out when the mapping is reached")
 tap(outcome(cordon.compile_condition("ctx['a'] + 1", schema), collections.defaultdict(int)) == 1, "__missing__ of a dict's subclass is asked")
 tap(cordon.compile_condition("ctx['a'] == None", schema)(collections.OrderedDict()) is True, "a key that is missing is None in any mapping")
 

@@ -77,8 +77,8 @@ same("bash completion: commands", set(m.group(1).split()) if m else set(), set(c
 same("zsh completion: commands", set(re.findall(r"^  '([a-z]+):", zsh, re.M)), set(commands))
 for c in commands:
     page = f"man/cordon-{c}.1"
-    case((root / page).exists(), f"{c}: has a man page")
-    case(f"'cordon-{c}.1'" in read("man/meson.build"), f"{c}: its man page is installed")
+    case((root / page).exists(), f"{c}: there is a man page")
+    case(f"'cordon-{c}.1'" in read("man/meson.build"), f"{c}: the man page is installed")
     case(f"cordon\\-{c}" in read("man/cordon.1"), f"{c}: is in cordon(1)")
     code, text = run(cordon, c, "--help")
     if re.search(r"^  +--[a-z-]+ .*\n  +--", text, re.M) and "[--" not in text:

@@ -204,7 +204,7 @@ def crawl():
         if not tap.ok(r["status"] == "ok" and last is not None, f"{profile}: the walk comes to its end", r.story(), out[-300:]):
             continue
         tap.ok("plant() was found" in out, f"{profile}: the walk finds what was planted", out[-300:])
-        tap.ok(int(last[3]) > 500 and int(last[4]) > 50000, f"{profile}: it gets about", last[0])
+        tap.ok(int(last[3]) > 500 and int(last[4]) > 50000, f"{profile}: the walk sees more than 500 members and reaches more than 50,000 objects", last[0])
         tap.eq(faults, [], f"{profile}: nothing is reached that should not be")
         tap.figure(f"guards, crawl {profile}: {last[0]}")
 

@@ -51,7 +51,7 @@ def standard_input(who):
     tap.ok(r["status"] == "denied" and "SOMETHING" not in r.out, f"{who}: another standard input is not what was approved", r.story())
     given.write_text("what was approved\n")
     r = a.run(*args)
-    tap.eq(r["stdout"], "what was approved\n", f"{who}: the same standard input is", r.story())
+    tap.eq(r["stdout"], "what was approved\n", f"{who}: the same standard input is what was approved", r.story())
     a.s.close()
 
 

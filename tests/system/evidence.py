@@ -113,7 +113,7 @@ def judged_apart(who):
     r = tapsys.cordon(programs, ["session", "run", "forger", "--json", "-"], who, text=forger)
     tap.eq(r["status"], "ok", f"{who}: a guest says that its call is done, and stays", r.story())
     r = tapsys.cordon(programs, ["session", "run", "forger", "--json", "-"], who, text="this is not Python at all ((\n")
-    tap.ok(r["status"] == "blocked" and "syntax" in r.rules(), f"{who}: it does not pass for the judge of the next call", r.story())
+    tap.ok(r["status"] == "blocked" and "syntax" in r.rules(), f"{who}: a guest that stayed does not pass for the judge of the next call", r.story())
     tapsys.cordon(programs, ["session", "close", "forger"], who)
     tapsys.cordon(programs, ["session", "new", "honest", "--profile", "standard"], who)
     for i in range(3):
@@ -176,9 +176,9 @@ def true_words(who):
     tap.ok(r.code == 0 and r.err == "", f"{who}: a program that asks for the processor's name raises no alarm", r.out, r.err)
     r = run("standard", asks, "--json")
     shown = tapsys.cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who).out
-    tap.ok([v.get("outcome") for v in r["violations"] or ()] == ["harmless"] and "uname" in shown, f"{who}: it is listed and on record", r.story())
+    tap.ok([v.get("outcome") for v in r["violations"] or ()] == ["harmless"] and "uname" in shown, f"{who}: the question for the processor's name is listed as harmless, and on record", r.story())
     r = run("standard", "import subprocess\ntry:\n    subprocess.Popen(['uname', '-a'])\nexcept OSError: pass\n")
-    tap.ok("uname, -a" in r.err and "denied (process)" in r.err, f"{who}: another program that it starts is told", r.err)
+    tap.ok("uname, -a" in r.err and "denied (process)" in r.err, f"{who}: another program that a program starts is reported", r.err)
     r = run("open", "import socket\ntry:\n    socket.socket(socket.AF_UNIX)\nexcept OSError: pass\n", "--json")
     tap.ok("seccomp.socket" in r.rules(), f"{who}: a local socket that is none of a pair is told", r.story())
 

@@ -64,7 +64,7 @@ def stop_and_resume(who):
     r = s.run("stop", "--json", "--why", "a\x1b[31mtest\nof it")
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
-    tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: and lists each by its id")
+    tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: stop lists each run by its id")
     tap.ok(all(c == 1 and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
                and j["error"]["category"] == "EARLY_ABORT" and "test of it" in j["reason"] for c, j, _ in ended),
            f"{who}: each result says who stopped it and why", ended[0])
@@ -81,12 +81,12 @@ def stop_and_resume(who):
            f"{who}: the stop, each run that it ended, the refusal and the resume are in the audit", kinds)
     # a supervisor that does not listen
     p = s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark))
-    tap.ok(s.wait_for(1), f"{who}: one more runs")
+    tap.ok(s.wait_for(1), f"{who}: one more program runs")
     os.kill(supervisor(s), signal.SIGSTOP)
     r = s.run("stop", "--json", "--patience", "500ms")
     tap.ok(r["count"] == 1 and r["runs"][0]["end"] == "killed", f"{who}: a supervisor that does not answer is killed", r.story())
-    tap.eq(finish(p)[0], -signal.SIGKILL, f"{who}: for good")
-    tap.ok(all_sleep(0, mark), f"{who}: and its program with it", sleeping(mark))
+    tap.eq(finish(p)[0], -signal.SIGKILL, f"{who}: the killed supervisor ends by SIGKILL")
+    tap.ok(all_sleep(0, mark), f"{who}: the program of a killed supervisor ends with it", sleeping(mark))
     s.run("resume")
     # what is broken does not keep anybody from stopping
     (s.dir / "audit").rename(s.dir / "away")
@@ -106,13 +106,13 @@ def places_and_rates(who):
     runs = [s.start("exec", "--json", "--policy", narrow, "--timeout", "60s", "--", "/bin/sleep", "40") for _ in range(3)]
     tap.ok(s.wait_for(3), f"{who}: three places, three programs")
     r = s.run("exec", "--json", "--policy", narrow, "--no-wait", "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.busy"], f"{who}: the fourth is refused at once with --no-wait", r.story())
+    tap.ok(r.code == 3 and r.rules() == ["gate.busy"], f"{who}: a fourth run for three slots is refused at once with --no-wait", r.story())
     late = s.start("exec", "--policy", narrow, "--", "/bin/echo", "at last")
     time.sleep(0.5)
-    tap.ok(late.poll() is None, f"{who}: without it, it waits")
+    tap.ok(late.poll() is None, f"{who}: a fourth run for three slots waits without --no-wait")
     os.kill(supervisor(s), signal.SIGKILL)
     out, err = late.communicate(timeout=60)
-    tap.ok(out == b"at last\n" and b"waiting for a place" in err, f"{who}: and takes the place of one that was killed", out, err)
+    tap.ok(out == b"at last\n" and b"waiting for a place" in err, f"{who}: a waiting run takes the slot of one that was killed", out, err)
     for p in runs:
         p.terminate()
         p.communicate()
@@ -162,13 +162,13 @@ def approvals(who):
     r = s.run("approve", "yes", ident, "--why", "me")
     tap.ok(r.code == 3 and "who asks does not answer" in r.err, f"{who}: the process that asked cannot say yes", r.err)
     code, text = apart([*command, "yes", ident, "--why", "sly"], env, terminal=False)
-    tap.ok(code == 3 and "terminal of your own" in text, f"{who}: nor one that forked away from it", code, text)
+    tap.ok(code == 3 and "terminal of your own" in text, f"{who}: a process that forked away from the asking one cannot say yes", code, text)
     code, text = apart([*command, "yes", ident, "--why", "read it"], env)
-    tap.ok(code == 0, f"{who}: a person at a terminal of his own can", code, text)
+    tap.ok(code == 0, f"{who}: a person at a terminal of his own can say yes", code, text)
     r = s.run(*ask)
-    tap.ok(r.code == 0 and r["stdout"] == "42\n", f"{who}: then exactly that runs", r.story())
+    tap.ok(r.code == 0 and r["stdout"] == "42\n", f"{who}: exactly the code that was approved runs", r.story())
     r = s.run(*ask)
-    tap.ok(r.code == 3 and r.rules() == ["gate.approval"], f"{who}: once", r.story())
+    tap.ok(r.code == 3 and r.rules() == ["gate.approval"], f"{who}: approved code runs once", r.story())
     second = (s.run("approve", "list", "--json").json or [{}])[0].get("id", "none")
     path.write_text(CODE + "\n")
     r = s.run(*ask)
@@ -207,7 +207,7 @@ def approvals(who):
         code, text = apart([*programs.command(["approve"], "root"), "yes", ident, "--why", "root looked"], env)
         tap.ok(code == 0, "other-user: root can, in the user's folder", code, text)
         owners = {p.stat().st_uid for p in s.dir.rglob("*")}
-        tap.eq(owners, {ROOTLESS}, "and leaves no file of its own there")
+        tap.eq(owners, {ROOTLESS}, "other-user: root leaves no file of its own in the user's folder")
     records = [e for e in s.audit() if e["kind"] == "approval"]
     words = json.dumps(records)
     tap.ok("read it" in words and "no more" in words and "gate.approval.answered" in words,
@@ -251,7 +251,7 @@ def on_record(who):
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
         went = ["knock", "prepare", "admit", "child", "record", "judge", "check", "again", "decide", "run", "collect"]
         went = went[:{"blocked": 7, "denied": 9}.get(status)] + ["clean"]
-        tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: and which steps it went through")
+        tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: the end names the steps of the run")
 
 
 def no_secret_on_record(who):
@@ -277,9 +277,9 @@ def arena(who):
         return s.policy("arena:\n  enabled: true\n" + (f"  judges:\n{rows}" if judges else ""))
     agree, disagree, empty = policy("yes", "yes"), policy("yes", "no"), policy()
     r = s.run("exec", "--json", "--policy", agree, "--", "/bin/true")
-    tap.eq(r.code, 0, f"{who}: two judges agree: it runs", r.story())
+    tap.eq(r.code, 0, f"{who}: a program that two judges accept runs", r.story())
     r = s.run("exec", "--json", "--policy", disagree, "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: one does not: it is blocked", r.story())
+    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: a program that one of two judges rejects is blocked", r.story())
     r = s.run("exec", "--json", "--policy", empty, "--", "/bin/true")
     tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "no judges" in r["reason"], f"{who}: an arena without judges blocks by name", r.story())
     s.close()
@@ -296,9 +296,9 @@ def roles(who):
     tap.ok(r["stdout"] == "{'args': [1], 'kwargs': None}\n" and not r["violations"], f"{who}: a call of risk low is made", r.story())
     r = s.run(*options, "--policy", s.policy("tools:\n  echo: {risk: critical}\n"), "-", text=call)
     tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.system"] and r["status"] == "ok",
-           f"{who}: one of risk critical is not, and the program reads why", r.story())
+           f"{who}: a call of risk critical is not made, and the program reads why", r.story())
     r = s.run(*options, "--policy", s.policy("roles:\n  execute:\n    tools: [run]\n"), "-", text=call)
-    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.role"], f"{who}: nor one that the role does not have", r.story())
+    tap.ok((r["stdout"] or "").startswith("no: ") and r.rules() == ["gate.role"], f"{who}: a call of a tool that the role does not have is not made", r.story())
     s.close()
 
 

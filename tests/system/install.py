@@ -23,7 +23,7 @@ try:
     os.umask(old)
     tap.eq(run.returncode, 0, "meson install into an empty DESTDIR", run.stdout.decode(errors="replace"))
     prefixes = [p.parent.parent for p in dest.rglob("bin/cordon")]
-    if not tap.eq(len(prefixes), 1, "one bin/cordon below it", prefixes):
+    if not tap.eq(len(prefixes), 1, "meson install puts one bin/cordon below DESTDIR", prefixes):
         tap.done()
     prefix = prefixes[0]
     for name in ("bin/cordon", *(f"libexec/cordon/cordon-{x}" for x in ("nest", "python", "holder", "approvals"))):
@@ -82,7 +82,7 @@ try:
     os.rename(prefix / "libexec/cordon/cordon-nest", dest / "elsewhere")
     run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60, env=tapsys.clean_env(),
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    tap.ok(run.returncode == 5 and b"cordon-nest" in run.stdout, "without its cordon-nest it refuses and names it",
+    tap.ok(run.returncode == 5 and b"cordon-nest" in run.stdout, "cordon without its cordon-nest refuses and names what is missing",
            f"exit {run.returncode}: {run.stdout!r}")
 finally:
     log.write_bytes(before) if before is not None else log.unlink(missing_ok=True)

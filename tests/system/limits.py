@@ -45,7 +45,7 @@ def timed_out(start, limit, reason, name, figure="wall_ms", tries=10):
         tap.ok(run["signal"] == 9 and run["exit_code"] == -9, f"{name}: signal 9, exit_code -9", run.story())
         used = ((run.json or {}).get("usage") or {}).get(figure)
         late = used / 1000 - limit if used is not None else 1e9
-        tap.ok(late >= -0.05 * tapsys.SLOW, f"{name}: it does not end before the limit", f"{figure} {used}")
+        tap.ok(late >= -0.05 * tapsys.SLOW, f"{name}: the run does not end before the limit", f"{figure} {used}")
         return late, run
     late, run = tapsys.soonest(attempt, tries)
     tap.ok(late <= tapsys.LATE, f"{name}: ends within {tapsys.LATE * 1000:.0f} ms of the limit", f"{late:.3f} s late in the best of {tries}")
@@ -95,7 +95,7 @@ for who in tapsys.users():
     tap.ok(run["status"] == "memory" and run.code == 4 and run.rules() == ["limit.memory"] and "MemoryError" in run["stderr"],
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
-    tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: the same, by a program that copes", run.story())
+    tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: a program that copes with a MemoryError at 2 GB ends ok, and the limit is listed", run.story())
     if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
         run = tapsys.exec_json(programs, ["--memory", "3g", "--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
         tap.ok(run["status"] == "ok" and not run.rules(), f"{who}: twin: 2 GB of 3", run.story())

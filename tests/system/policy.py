@@ -55,10 +55,10 @@ r = policy("show", "--json")
 tap.ok(r.code == 0 and r.json and r.out.count("\n") == 1, "show --json is one line of JSON", r.story())
 for profile in plain["profiles"].values():
     tap.eq(profile.pop("base"), "none", "a profile is printed whole, from nothing")
-tap.ok(texts(r.json) == plain, "both say the same")
+tap.ok(texts(r.json) == plain, "show and show --json say the same")
 default = parsed(pathlib.Path(source, "policies/default.yaml").read_text())
 default["profiles"] = plain["profiles"]
-tap.ok(plain == default, "and it is policies/default.yaml, whole")
+tap.ok(plain == default, "show prints policies/default.yaml, whole")
 for name in ("strict", "standard", "open"):
     table = parsed(pathlib.Path(source, f"policies/{name}.yaml").read_text())
     shown = plain["profiles"][name]
@@ -89,7 +89,7 @@ tap.ok(r.code == 1 and f"{bad}:1:1: error: unknown key 'limts'; did you mean 'li
        and "3 errors, 0 warnings" in r.out, "a bad one: all errors with line and column", r.story())
 r = policy("check", "--json", bad)
 tap.ok(r.json and not r["ok"] and [(p["line"], p["column"]) for p in r["problems"]] == [(1, 1), (3, 12), (4, 13)],
-       "the same in JSON", r.story())
+       "check --json lists all errors of a bad file with line and column", r.story())
 tap.eq(policy("check", good, bad).code, 1, "of several files the worst counts")
 r = policy("check", programs.dir / "absent.yaml")
 tap.ok(r.code == 2 and "absent.yaml" in r.err, "a file that is not there is usage", r.story())

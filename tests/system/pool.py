@@ -35,33 +35,33 @@ ours, at_rest = processes.all, processes.at_rest
 
 def pool(u):
     r = u("pool", "status")
-    u.ok(r.code == 1 and "no holder" in r.out, "no holder: said so", r)
+    u.ok(r.code == 1 and "no holder" in r.out, "pool status says that there is no holder", r)
     starts = [subprocess.Popen(programs.command(["pool", "start", "--profile", "strict", "--size", "3"], u.who), env=tapsys.clean_env({}, u.who),
                                stdin=subprocess.DEVNULL, cwd="/") for _ in range(8)]
     codes = [p.wait(60) for p in starts]
     held = lambda: [pid for pid, name in ours().items() if name == "cordon-holder"]
     until(lambda: len(held()) == 1)  # who lost the race ends in a moment
     holders = held()
-    u.ok(codes == [0] * 8 and len(holders) == 1, "eight start it at once: there is one", codes, holders)
+    u.ok(codes == [0] * 8 and len(holders) == 1, "eight clients that start the pool at once make one holder", codes, holders)
     pid = u.status().get("pid")
-    u.ok(pid == holders[0], "and it is the one that answers")
+    u.ok(pid == holders[0], "the holder that lives is the one that answers")
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    u.ok("NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, "it has narrowed itself")
+    u.ok("NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, "the holder has narrowed itself")
     fds = pathlib.Path(f"/proc/{pid}/fd")
     if os.geteuid() == 0:
         kinds = sorted({os.readlink(f).split(":")[0] for f in fds.iterdir() if int(f.name) < 3})
-        u.ok(kinds == ["/dev/null"], "and has no descriptor of its caller", kinds)
-        u.ok(pathlib.Path(f"/proc/{pid}/environ").read_bytes() in (b"", b"\0"), "nor a variable")
+        u.ok(kinds == ["/dev/null"], "the holder has no descriptor of its caller", kinds)
+        u.ok(pathlib.Path(f"/proc/{pid}/environ").read_bytes() in (b"", b"\0"), "the holder has no environment variable of its caller")
     t = u.full("strict")
     u.ok(t and t["state"] == "ready" and t["ready"] == 3, "three children wait", u.status())
 
     made, leases = t["made"], u.status()["leases"]
     r = u("run", "--json", "-", text="x = 6\nprint('hello')\nx * 7\n")
-    u.ok(r["status"] == "ok" and r["stdout"] == "hello\n" and r["value"] == "42", "a run", r)
-    u.ok(not tapsys.shape_faults(r.json), "has its shape", tapsys.shape_faults(r.json))
-    u.ok(u.status()["leases"] == leases + 1, "was a warm one")
+    u.ok(r["status"] == "ok" and r["stdout"] == "hello\n" and r["value"] == "42", "a run with a pool gives its output and its value", r)
+    u.ok(not tapsys.shape_faults(r.json), "the result of a run with a pool has its shape", tapsys.shape_faults(r.json))
+    u.ok(u.status()["leases"] == leases + 1, "a run with a pool is a warm one")
     t = u.full("strict")
-    u.ok(t and t["made"] == made + 1, "and one child was made in its place", t)
+    u.ok(t and t["made"] == made + 1, "one child is made in place of one that was used", t)
     marks = [u("run", "--json", "-", text="try:\n    print(mark)\nexcept NameError:\n    print('none')\nmark = 1\n")["stdout"] for _ in range(5)]
     u.ok(marks == ["none\n"] * 5, "a child is used once", marks)
     cold = u("run", "--json", "--ro", "/usr/share/doc:/doc", "-", text="print(1)\n")
@@ -77,11 +77,11 @@ def pool(u):
     crowd = [threading.Thread(target=lambda i=i: results.append(u("run", "--json", "-", text=f"print({i})\n")["stdout"])) for i in range(12)]
     [c.start() for c in crowd]
     [c.join() for c in crowd]
-    u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve at once", results)
+    u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve runs at once give twelve results", results)
     r = u("run", "--json", "-", text="import os\n")
-    u.ok(r["status"] == "blocked" and r.code == 3, "the judge is the same", r)
+    u.ok(r["status"] == "blocked" and r.code == 3, "a warm run is refused by the same judge", r)
     r = u("run", "--json", "--timeout", f"{300 * tapsys.SLOW}ms", "-", text="print('before')\nwhile True: pass\n")
-    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "so are the limits", r)
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "a warm run has the same limits", r)
 
     # a template that dies
     u.full("strict")
@@ -93,9 +93,9 @@ def pool(u):
     settled(u, templates[0])
     os.kill(templates[0], signal.SIGKILL)
     t = until(lambda: (lambda t: t if t.get("crashes") == before["crashes"] + 1 and t["ready"] == 3 else None)(u.template("strict")))
-    u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "killed: it is noticed, told and repaired", u.status())
+    u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "a template that is killed is noticed, reported and started again", u.status())
     r = u("run", "--json", "-", text="print(1)\n")
-    u.ok(r["stdout"] == "1\n", "and runs go on", r)
+    u.ok(r["stdout"] == "1\n", "runs go on after a template was killed", r)
 
     # a client that is killed in the middle of a run
     u.full("strict")
@@ -106,7 +106,7 @@ def pool(u):
     client.stdin.close()
     u.ok(until(lambda: u.template("strict").get("lent") == 1), "a client has a child")
     if u.who == "root":
-        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "and is nobody while it runs", proc(client.pid, "status")[:400])
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "a client of root has no root's uid while its child runs", proc(client.pid, "status")[:400])
     client.kill()
     client.wait()
     u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
@@ -118,8 +118,8 @@ def settled(u, template):
     maps = [line.split(None, 5) for line in proc(template, "maps").splitlines()]
     files = [m[0] for m in maps if len(m) > 5 and "cordon-template" in m[5]]
     shared = [m for m in maps if m[1].endswith("s")]
-    u.ok(len(files) > 2 and not shared, "the template's memory is settled", maps)
-    u.ok("cordon-template" not in "".join(os.readlink(f) for f in pathlib.Path(f"/proc/{template}/fd").iterdir()), "and it has no descriptor of it")
+    u.ok(len(files) > 2 and not shared, "the template's memory is mapped from files, and nothing of it is shared", maps)
+    u.ok("cordon-template" not in "".join(os.readlink(f) for f in pathlib.Path(f"/proc/{template}/fd").iterdir()), "the template has no descriptor of its memory's files")
     want = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
     seals, written = set(), []
     for where in files:
@@ -130,9 +130,9 @@ def settled(u, template):
         except PermissionError:
             pass
         os.close(fd)
-    u.ok(seals == {want}, "it is sealed", seals)
-    u.ok(not written, "and cannot be written", written)
-    u.ok(any(m[1] == "r-xp" and m[0] in files for m in maps), "so is the code that every child runs", maps)
+    u.ok(seals == {want}, "the files of the template's memory are sealed", seals)
+    u.ok(not written, "the files of the template's memory cannot be written", written)
+    u.ok(any(m[1] == "r-xp" and m[0] in files for m in maps), "the code that every child runs is in a sealed file", maps)
 
 
 def strangers(u):
@@ -153,10 +153,10 @@ def strangers(u):
     if os.geteuid() == 0 and u.who == "user":
         u.ok(u.status()["refused_peers"] >= refused + 5, "root is not this user: refused", u.status())
     elif os.geteuid() == 0:
-        u.ok(u.status()["bad_frames"] >= bad + 3, "and counted", u.status())
+        u.ok(u.status()["bad_frames"] >= bad + 3, "frames of garbage are counted", u.status())
         r = tapsys.cordon(programs, ["pool", "status", "--json"], "user", env={"CORDON_STATE": str(path.parents[1])})
         u.ok(r.code != 0, "another user does not get to it", r)
-    u.ok(u("run", "--json", "-", text="print(1)\n")["stdout"] == "1\n", "and it serves its own user")
+    u.ok(u("run", "--json", "-", text="print(1)\n")["stdout"] == "1\n", "the holder serves its own user after garbage")
 
 
 def in_line(u):
@@ -177,7 +177,7 @@ def in_line(u):
         return p
 
     first = start(b"while True: pass\n")
-    u.ok(until(lambda: u.template("strict").get("lent") == 1), "one runs, and there is no second place")
+    u.ok(until(lambda: u.template("strict").get("lent") == 1), "one program runs, and there is no second slot")
     second = start(b"print(1)\n")
     u.ok(until(lambda: u.status()["clients"] >= clients + 2), "the next has knocked, and stands in line", u.status())
     crowd = []
@@ -192,7 +192,7 @@ def in_line(u):
     out = second.stdout.read()
     second.wait()
     r = json.loads(out or "{}")
-    u.ok(r.get("stdout") == "1\n" and u.status()["leases"] == leases + 2, "its seat was lost to a crowd: it knocks again, and has a warm child", r, u.status())
+    u.ok(r.get("stdout") == "1\n" and u.status()["leases"] == leases + 2, "a client whose connection was lost in a crowd connects again, and has a warm child", r, u.status())
     shutil.rmtree(top)
 
 
@@ -209,23 +209,23 @@ def sessions(u):
     u.ok(r["files"] == [{"path": "/workspace/file", "bytes": 4, "change": "modified"}, {"path": "/workspace/new", "bytes": 1, "change": "created"}],
          "files are what this call touched", r["files"])
     time.sleep(0.05)
-    u.ok(u.cell(s, "1\n")["files"] == [], "and nothing else")
+    u.ok(u.cell(s, "1\n")["files"] == [], "a call that touches no file lists none")
     r = u.cell(s, "open('/workspace/file').read(), os.environ['ONE']\n")
-    u.ok(r["value"] == "('kept', '1')", "files and variables of the environment too", r)
+    u.ok(r["value"] == "('kept', '1')", "files and environment variables of a session live on", r)
     r = u.cell(s, "os.environ.get('TWO'), input()\n", "--env", "TWO=2", "--stdin", "/etc/hostname" if os.path.exists("/etc/hostname") else "/etc/passwd")
-    u.ok(r["status"] == "ok" and r["value"].startswith("('2', '"), "a call's own variables and input", r)
+    u.ok(r["status"] == "ok" and r["value"].startswith("('2', '"), "a call has variables and input of its own", r)
     r = u.cell(s, "input()\n")
-    u.ok((r["error"] or {}).get("type") == "EOFError", "which end with it", r)
+    u.ok((r["error"] or {}).get("type") == "EOFError", "a call's own input ends with the call", r)
     r = u.cell(s, "1 / 0\n")
-    u.ok(r["status"] == "error" and r["error"]["type"] == "ZeroDivisionError" and r["exit_code"] == 1, "an error", r)
+    u.ok(r["status"] == "error" and r["error"]["type"] == "ZeroDivisionError" and r["exit_code"] == 1, "a call that raises is an error", r)
     r = u.cell(s, "x['a'][0]\n")
-    u.ok(r["value"] == "1", "is not the end of it", r)
+    u.ok(r["value"] == "1", "an error in a call does not end the session", r)
     r = u.cell(s, "FINAL(x['a'])\nx = None\n")
     u.ok(r["is_final"] is True and r["final"] == "[1, 2, 42]" and r["status"] == "ok", "FINAL", r)
     r = u.cell(s, "def f(:\n")
     u.ok(r["status"] == "blocked" and r["error"]["type"] == "ValidationError", "what does not parse is refused", r)
     r = u.cell(s, "import sys\nsys.exit(3)\n")
-    u.ok(r["exit_code"] == 3 and u.cell(s, "len(x['a'])\n")["value"] == "3", "nor is sys.exit the end of it", r)
+    u.ok(r["exit_code"] == 3 and u.cell(s, "len(x['a'])\n")["value"] == "3", "sys.exit in a call does not end the session", r)
     strict = u.new()
     r = u.cell(strict, "y = 1\n")
     r = u.cell(strict, "import os\n")
@@ -240,23 +240,23 @@ def sessions(u):
 
     row = u.sessions()[s]
     u.ok(row["state"] == "idle" and row["memory_mb"] > 0.5 and row["files_bytes"] >= 4096 and row["profile"] == "standard" and row["role"] is None,
-         "the list knows what it holds", row)
+         "the list of sessions shows the memory and files of a session", row)
     big = u.cell(s, "hold = bytearray(40 * 1024 * 1024)\nfor i in range(0, len(hold), 4096): hold[i] = 1\n")
     u.ok(u.sessions()[s]["memory_mb"] > row["memory_mb"] + 35, "memory is counted", row, u.sessions()[s], big)
 
     lines = [json.loads(line) for line in u("session", "export", s).out.splitlines()]
-    u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "what it saw and did", lines[0])
+    u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "the export of a session counts its records", lines[0])
     u.ok(all({"call", "began", "ended", "source", "result"} <= set(l) for l in lines[1:]) and lines[2]["source"] == "x['a'].append(f(21))\nx\n"
          and lines[2]["result"]["value"] == "{'a': [1, 2, 42]}" and [l["call"] for l in lines[1:]] == list(range(1, len(lines))),
          "a line a call: source, result, times, in order", lines[2])
     r = u("session", "close", s)
-    u.ok(r.code == 0 and s not in u.sessions(), "closed", r)
+    u.ok(r.code == 0 and s not in u.sessions(), "a closed session is no longer in the list", r)
     r = u.cell(s, "1\n")
-    u.ok(r["status"] == "refused" and "closed" in r["reason"] and r.code == 5, "for good, and said so", r)
+    u.ok(r["status"] == "refused" and "closed" in r["reason"] and r.code == 5, "a call of a closed session is refused, and says why", r)
     r = u("session", "export", s)
-    u.ok(r.code == 0 and len(r.out.splitlines()) == len(lines), "its records can still be read")
+    u.ok(r.code == 0 and len(r.out.splitlines()) == len(lines), "the records of a closed session can still be read")
     r = u.cell("never-was", "1\n")
-    u.ok(r["status"] == "refused" and "there is no session" in r["reason"], "one that never was", r)
+    u.ok(r["status"] == "refused" and "there is no session" in r["reason"], "a call of a session that never was is refused", r)
     r = u("session", "new", "Not a name")
     u.ok(r.code == 2, "a name that is none", r)
 
@@ -264,9 +264,9 @@ def sessions(u):
 def session_ends(u):
     s = u.new("--profile", "standard", "timed")
     r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", f"{300 * tapsys.SLOW}ms")
-    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a time-out", r)
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a call beyond its time limit ends as timeout", r)
     r = u.cell(s, "1\n")
-    u.ok("wall time limit" in (r["reason"] or ""), "is the end of the session, by name", r)
+    u.ok("wall time limit" in (r["reason"] or ""), "a time-out ends the session, and a later call says so", r)
     for name, source, status, words in (("memory", "x = []\nwhile True: x.append(bytearray(10**6))\n", ("memory",), None),
                                         ("exit", "import os\nos._exit(3)\n", ("error",), "exit"),
                                         ("signal", "import os\nos.kill(os.getpid(), 11)\n", ("crashed",), "signal 11"),
@@ -290,14 +290,14 @@ def session_ends(u):
     client.stdin.close()
     u.ok(until(lambda: u.sessions().get(s, {}).get("state") == "busy"), "a call is under way")
     if u.who == "root":
-        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "whose supervisor is nobody", proc(client.pid, "status")[:400])
+        u.ok(until(lambda: re.search(r"Uid:\t[1-9]\d*\t[1-9]", proc(client.pid, "status"))), "the supervisor of root's call has no root's uid", proc(client.pid, "status")[:400])
     r = u.cell(s, "1\n")
-    u.ok(r["status"] == "refused" and "another call" in r["reason"], "nobody else has it meanwhile", r)
+    u.ok(r["status"] == "refused" and "another call" in r["reason"], "a second call of a busy session is refused", r)
     client.kill()
     client.wait()
-    u.ok(until(lambda: s not in u.sessions()), "its client is killed: so is it")
+    u.ok(until(lambda: s not in u.sessions()), "a session ends when the client of its call is killed")
     r = u.cell(s, "1\n")
-    u.ok("client went away" in (r["reason"] or ""), "by name", r)
+    u.ok("client went away" in (r["reason"] or ""), "a later call is told that the session's client went away", r)
 
     s = u.new("--profile", "standard", "stuck")
     client = subprocess.Popen(programs.command(["session", "run", "--json", s, "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE,
@@ -305,9 +305,9 @@ def session_ends(u):
     client.stdin.write(b"print('x')\nwhile True: pass\n")
     client.stdin.close()
     until(lambda: u.sessions().get(s, {}).get("state") == "busy")
-    u.ok(u("session", "close", s).code == 0, "one in a call can be closed")
+    u.ok(u("session", "close", s).code == 0, "a session in a call can be closed")
     result = json.loads(client.stdout.read())
-    u.ok(client.wait() == 1 and result["status"] == "crashed" and result["reason"] == "closed", "its client is told why", result)
+    u.ok(client.wait() == 1 and result["status"] == "crashed" and result["reason"] == "closed", "the client of a session that is closed in a call is told why", result)
 
     s = u.new("--profile", "standard", "busy-threads")
     u.cell(s, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()\n")
@@ -317,7 +317,7 @@ def session_ends(u):
     time.sleep(0.5)
     later = [sum(map(int, proc(p, "stat").rsplit(")", 1)[1].split()[11:13])) for p in pids]
     u.ok(pids and ticks == later, "a thread that was left behind uses no time between two calls", pids, ticks, later)
-    u.ok(u.cell(s, "1\n")["value"] == "1", "and does not keep it from the next")
+    u.ok(u.cell(s, "1\n")["value"] == "1", "a thread that was left behind does not keep a session from its next call")
     u("session", "close", s)
 
 
@@ -334,19 +334,19 @@ def forks(u):
     u.cell("a", "x = [1]\nopen('/workspace/f', 'w').write('a')\nopen('/tmp/t', 'w').write('a')\n")
     r = u("session", "fork", "a", "b")
     u.ok(r.code == 0 and r.out == "b\n", "a live session is forked", r)
-    u.ok(u.cell("b", "x.append(2)\nopen('/workspace/f').read() + open('/tmp/t').read()\n")["value"] == "'aa'", "with its files")
+    u.ok(u.cell("b", "x.append(2)\nopen('/workspace/f').read() + open('/tmp/t').read()\n")["value"] == "'aa'", "a branch has the files of its session")
     u.cell("b", "open('/workspace/f', 'w').write('b')\nopen('/tmp/t', 'w').write('b')\nopen('/workspace/only-b', 'w').close()\n")
     r = u.cell("a", "import os\nx, open('/workspace/f').read(), open('/tmp/t').read(), os.listdir('/workspace')\n")
-    u.ok(r["value"] == "([1], 'a', 'a', ['f'])", "both go on independently", r)
+    u.ok(r["value"] == "([1], 'a', 'a', ['f'])", "a session does not see what its branch changes", r)
     r = u("session", "fork", "b", "c")
-    u.ok(r.code == 0 and u.cell("c", "x, open('/workspace/f').read()\n")["value"] == "([1, 2], 'b')", "a branch of a branch", r)
-    u.ok(u.sessions()["c"]["generation"] == 2, "knows how far it is from the first")
+    u.ok(r.code == 0 and u.cell("c", "x, open('/workspace/f').read()\n")["value"] == "([1, 2], 'b')", "a branch of a branch has the variables and files of its origin", r)
+    u.ok(u.sessions()["c"]["generation"] == 2, "a branch of a branch is generation 2")
     u("session", "close", "a")
     u("session", "close", "b")
     r = u.cell("c", "x.append(3)\nx\n")
-    u.ok(r["value"] == "[1, 2, 3]", "and outlives both", r)
+    u.ok(r["value"] == "[1, 2, 3]", "a branch outlives the sessions it came from", r)
     r = u("session", "fork", "c", "c")
-    u.ok(r.code == 5 and "lives already" in r.err, "not under a name that is taken", r)
+    u.ok(r.code == 5 and "lives already" in r.err, "a fork under a name that is taken is refused", r)
     u.cell("c", "f = open('/workspace/open', 'w')\n")
     r = u("session", "fork", "c")
     u.ok(r.code == 3 and "open" in r.err, f"an open file refuses: {r.err.strip()}", r)
@@ -362,8 +362,8 @@ def forks(u):
         u.cell("c", undo)
     u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
     r = u("session", "fork", "c")
-    u.ok(r.code == 3 and "thread" in r.err, f"and threads: {r.err.strip()}", r)
-    u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "refused, it goes on")
+    u.ok(r.code == 3 and "thread" in r.err, f"a session with threads is not forked: {r.err.strip()}", r)
+    u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "a session whose fork was refused goes on")
     u("session", "close", "c")
     u.new("--profile", "open", "liar")
     u.cell("liar", "import os\nos.write(3, bytes([0x82, 0x18, %d, 0]))\nos.write(3, b'left over')\nos.read(0, 1)\n" % done_number())
@@ -380,7 +380,7 @@ def forks(u):
     u("session", "close", "e")
     fresh = u.new("--profile", "standard")
     r = u("session", "fork", fresh)
-    u.ok(r.code == 0 and u.cell(r.out.strip(), "1 + 1\n")["value"] == "2", "one that has done nothing yet can be forked too", r)
+    u.ok(r.code == 0 and u.cell(r.out.strip(), "1 + 1\n")["value"] == "2", "a session that has done nothing yet can be forked", r)
     for s in (fresh, r.out.strip()):
         u("session", "close", s)
 
@@ -394,10 +394,10 @@ def repl(u):
     rows = [json.loads(line) for line in r.out.splitlines()]
     u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
     r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")
-    u.ok(r.code == 4 and "is over" in r.err, "a limit ends it", r)
+    u.ok(r.code == 4 and "is over" in r.err, "a time limit ends the repl", r)
     s = u.new("--profile", "standard")
     u("repl", "--session", s, text="z = 5\n")
-    u.ok(u.cell(s, "z\n")["value"] == "5", "in a session that is there, and stays")
+    u.ok(u.cell(s, "z\n")["value"] == "5", "repl --session works in a session that stays")
     u("session", "close", s)
     main, theirs = pty.openpty()
     p = subprocess.Popen(programs.command(["repl"], u.who), stdin=theirs, stdout=theirs, stderr=theirs, env=tapsys.clean_env({}, u.who), cwd="/", close_fds=True)
@@ -433,9 +433,9 @@ def repl(u):
     read_until(b">>> ", 6)
     os.write(main, b"\x04")
     read_until(b"nothing more", 1)
-    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"'kept kept '" in seen and b"\x1b[31m" not in seen, "on a terminal: prompts, and nothing acts on it", seen)
+    u.ok(p.wait(30) == 0 and b">>> " in seen and b"... " in seen and b"0\r\n1\r\n" in seen and b"'kept kept '" in seen and b"\x1b[31m" not in seen, "the repl on a terminal shows prompts, and no output acts on the terminal", seen)
     os.close(main)
-    u.ok(not u.sessions(), "nothing is left of them", u.sessions())
+    u.ok(not u.sessions(), "the repl leaves no session", u.sessions())
 
 
 def environment(u):
@@ -476,22 +476,22 @@ def environment(u):
     u.ok(until(ready, 60), "a holder of its own", u("pool", "status", env=env))
     s = u("session", "new", "--profile", "standard", "--packages", env=env).out.strip()
     r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
-    u.ok(r["value"] == "(True, 42)", "loaded ahead", r)
+    u.ok(r["value"] == "(True, 42)", "a session has the environment's module loaded ahead", r)
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "the same from the pool", r)
+    u.ok(r["status"] == "ok" and escaped(r) == wanted, "a run from the pool has the environment's packages", r)
     r = u("run", "--rw", str(site), "-", text="print(1)\n", env=env)
-    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write there", r)
-    u.ok(u("pool", "stop", "--force", env=env).code == 0, "ended")
+    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write the folder of python.environment", r)
+    u.ok(u("pool", "stop", "--force", env=env).code == 0, "pool stop --force ends the holder of an environment")
     site.chmod(0o777)
     r = run()
-    u.ok(r.code == 2 and "is writable for others" in r.err + r.out, "one that others may write is refused", r)
+    u.ok(r.code == 2 and "is writable for others" in r.err + r.out, "an environment that others may write is refused", r)
     site.chmod(0o755)
     policy.write_text(tapsys.POLICY + f"python: {{environment: {top}}}\n")
     r = run()
-    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is none is named", r)
+    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is no environment is named", r)
     policy.write_text("python: {preload: [\"a b\"]}\n")
     r = run()
-    u.ok(r.code == 2 and "'a b' is no name of a module" in r.err, "so is a module that cannot be", r)
+    u.ok(r.code == 2 and "'a b' is no name of a module" in r.err, "a preload that is no module's name is refused by name", r)
     shutil.rmtree(top)
 
 
@@ -543,9 +543,9 @@ def packages(u):
     u.ok(t, "a template with packages: one thread", u.status())
     s = u.new("--profile", "standard", "--packages")
     r = u.cell(s, "import sys\n'pandas' in sys.modules\n")
-    u.ok(r["value"] == "True", "has them loaded", r)
+    u.ok(r["value"] == "True", "a template with packages has them loaded", r)
     r = u.cell(s, "import pandas as pd, numpy as np\npd.DataFrame({'a': np.arange(4)}).sum().to_dict()\n")
-    u.ok(r["value"] == "{'a': 6}", "and they work", r)
+    u.ok(r["value"] == "{'a': 6}", "packages of a template work in a session", r)
     r = u.cell(s, "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('figure.png')\n")
     u.ok(r["status"] == "ok" and any(f["path"] == "/workspace/figure.png" and f["bytes"] > 1000 for f in r["files"]), "a figure is in files", r)
     r = u("session", "fork", s)
@@ -559,11 +559,11 @@ def ends(u):
     r = u("pool", "stop")
     u.ok(r.code == 1 and "1 session lives" in r.err, "a session keeps the holder", r)
     r = u("pool", "stop", "--force")
-    u.ok(r.code == 0 and until(lambda: not ours(), 2), "unless it is forced; then nothing is left", r, ours())
+    u.ok(r.code == 0 and until(lambda: not ours(), 2), "pool stop --force ends the holder and its sessions, and no process is left", r, ours())
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and r.code == 5, "without a holder there is no session", r)
     r = u("run", "--json", "-", text="print(1)\n")
-    u.ok(r["stdout"] == "1\n", "but runs", r)
+    u.ok(r["stdout"] == "1\n", "a program runs without a holder", r)
 
     u("pool", "start", "--profile", "strict", "--size", "2")
     u.new("--profile", "standard", "doomed")
@@ -572,12 +572,12 @@ def ends(u):
     os.kill(holder, signal.SIGKILL)
     u.ok(until(lambda: not ours()), "the holder is killed: everything it held dies with it", ours())
     u("pool", "start", "--profile", "strict", "--idle", "500ms")
-    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "nobody asks: it ends by itself", ours())
+    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "a holder that nobody asks ends by itself", ours())
     u("pool", "start", "--profile", "strict", "--idle", "500ms")
     s = u.new("--idle", "3s")
     time.sleep(1.5)
-    u.ok(u("pool", "status").code == 0, "but not while a session lives")
-    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "and when that is over, it does", ours())
+    u.ok(u("pool", "status").code == 0, "a holder does not end while a session lives")
+    u.ok(until(lambda: u("pool", "status").code == 1, 30) and until(lambda: not ours()), "a holder ends when its last session is over", ours())
 
 
 for who in tapsys.users():

@@ -150,7 +150,7 @@ def few_descriptors(u):
     u.ok(values == [str(i + 1) for i in range(made)] and u.template("strict").get("crashes") == 0,
          "the sessions before it live, and their template does", values, u.status())
     r = u("session", "fork", "q0", "q-fork")
-    u.ok(r.code == 5 and "RLIMIT_NOFILE" in r.err and u.cell("q0", "40 + 2\n")["value"] == "42", "so is a fork, and the session forked lives", r)
+    u.ok(r.code == 5 and "RLIMIT_NOFILE" in r.err and u.cell("q0", "40 + 2\n")["value"] == "42", "with 160 descriptors a fork is refused by the name of the limit, and its session lives", r)
     if u.who == "root":
         r = subprocess.run(["/usr/bin/prlimit", f"--pid={pid}", "--nofile=40:160"])  # what was counted no longer holds
         u("session", "close", "q0")
@@ -191,7 +191,7 @@ def interrupted_forks(u):
                 if s != "origin":
                     u("session", "close", s)
         u.ok(not lost, f"a fork that is interrupted by {name} at any of {FORKS} instants leaves its session as it was", len(lost), *lost)
-    u.ok(until(lambda: len(ours()) <= rest), "and no process behind", rest, ours())
+    u.ok(until(lambda: len(ours()) <= rest), "forks that were interrupted leave no process behind", rest, ours())
 
 
 def busy(u):
@@ -202,11 +202,11 @@ def busy(u):
     u.ok(r.code == 6 and r["error"]["type"] == "SessionBusy" and "in another call" in r["reason"],
          "a call of a session that is busy says so, with an exit status of its own", r)
     r = u("session", "fork", "works")
-    u.ok(r.code == 6 and "in another call" in r.err, "so does a fork", r)
+    u.ok(r.code == 6 and "in another call" in r.err, "a fork of a session that is busy says so, with an exit status of its own", r)
     u("session", "close", "works")
     result(call)
     r = u.cell("works", "1\n")
-    u.ok(r.code == 5, "one that is over is another matter", r)
+    u.ok(r.code == 5, "a call of a session that is over has another exit status", r)
 
 
 def own_limit(u):
@@ -229,9 +229,9 @@ def stopped_holder(u):
     r = u("pool", "status")
     u.ok(r.code == 5 and str(pid) in r.err and "stopped" in r.err and "CONT" in r.err, "status names the process that is stopped", r)
     r = u("pool", "status", "--json")
-    u.ok(r["answers"] is False and r["pid"] == pid and r["process"] == "stopped", "for programs too", r)
+    u.ok(r["answers"] is False and r["pid"] == pid and r["process"] == "stopped", "status --json names the process that is stopped", r)
     os.kill(pid, signal.SIGCONT)
-    u.ok(until(lambda: u.status().get("answers")), "and it answers when it is continued")
+    u.ok(until(lambda: u.status().get("answers")), "a stopped holder answers when it is continued")
     os.kill(pid, signal.SIGSTOP)
     r = u("pool", "stop", "--force")
     u.ok(r.code == 0 and until(lambda: not ours()), "a stopped holder can be ended by force, with all that it holds", r, ours())

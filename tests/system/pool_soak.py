@@ -98,5 +98,5 @@ if times:
                f"p50 {times[len(times) // 2]}, p95 {times[len(times) * 95 // 100]}, p99 {times[len(times) * 99 // 100]}, most {times[-1]}")
 t = status()["templates"][0]
 tap.ok(t["crashes"] == 0 and t["lent"] == 0, f"one template made {t['made']} children", t)
-tap.ok(tapsys.cordon(programs, ["pool", "stop"], who).code == 0, "it stops")
+tap.ok(tapsys.cordon(programs, ["pool", "stop"], who).code == 0, "the holder stops when it is told to")
 tap.done()

@@ -154,7 +154,7 @@ for who in tapsys.users():
         r = tapsys.cordon(programs, ["pool", "status", "--json"], who)
         tap.ok((r["leases"] or 0) > len(ROWS) and all(t["crashes"] == 0 for t in r["templates"]), f"{who}: {r['leases']} runs were warm, no template died",
                *[(t["name"], t["crashes"], t["error"]) for t in r["templates"] or ()])
-        tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: it stops")
+        tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: the holder stops when it is told to")
 
 # `cordon check`
 for source, code, want in (("import os\n", 3, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),

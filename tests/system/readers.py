@@ -184,10 +184,10 @@ def a_stalled_reader(who, stream):
         s = Stalled(state, args, text, stream)
         title = f"{who}: {way}, nobody reads its {name}"
         ended = until(lambda: len(state.ends()) > before)
-        tap.ok(ended and state.ends()[-1] == "timeout", f"{title}: its limit ends it, and that is on record",
+        tap.ok(ended and state.ends()[-1] == "timeout", f"{title}: the time limit ends the run, and that is on record",
                state.ends()[before:], s.process.poll(), s.waiting())
-        tap.ok(until(lambda: state.running() == 0), f"{title}: its place is free")
-        tap.ok(until(lambda: not below(s.process.pid)), f"{title}: nothing of it is left but the bytes",
+        tap.ok(until(lambda: state.running() == 0), f"{title}: the slot of the run is free")
+        tap.ok(until(lambda: not below(s.process.pid)), f"{title}: no process of the run is left",
                below(s.process.pid))
         tap.eq(fcntl.fcntl(s.write_end, fcntl.F_GETFL), s.flags, f"{title}: the caller's pipe is as it was")
         data, code = s.read()
@@ -211,12 +211,12 @@ def big_results(who):
         before = len(state.ends())
         s = Stalled(state, args, text)
         title = f"{who}: {way} --json, nobody reads it"
-        tap.ok(until(lambda: len(state.ends()) > before and state.ends()[-1] == "ok"), f"{title}: its end is on record",
+        tap.ok(until(lambda: len(state.ends()) > before and state.ends()[-1] == "ok"), f"{title}: the end of the run is on record",
                state.ends())
-        tap.ok(until(lambda: state.running() == 0), f"{title}: its place is free")
+        tap.ok(until(lambda: state.running() == 0), f"{title}: the slot of the run is free")
         data, code_ = s.read()
         objects = [json.loads(line) for line in data.splitlines()]
-        tap.ok(code_ == 0 and objects and all(o["status"] == "ok" for o in objects), f"{title}: it is whole when it is read",
+        tap.ok(code_ == 0 and objects and all(o["status"] == "ok" for o in objects), f"{title}: the result is whole when it is read",
                code_, data[:200])
         s.close()
     state.close()
@@ -242,10 +242,10 @@ def ten_stalled(who):
     shared = [state.start(["exec", *LIMIT, "--", "/usr/bin/yes"], stdout=write_end) for _ in range(10)]
     tap.ok(until(lambda: len(state.ends()) == before + 10), f"{who}: ten runs that share one pipe that nobody reads end, too",
            state.ends()[before:])
-    tap.ok(until(lambda: state.running() == 0), f"{who}: and no place is taken")
+    tap.ok(until(lambda: state.running() == 0), f"{who}: ten runs that share a pipe leave no slot taken")
     os.close(read_end)
     os.close(write_end)
-    tap.ok(all(p.wait(60) is not None for p in shared), f"{who}: and all of them end when the reader leaves")
+    tap.ok(all(p.wait(60) is not None for p in shared), f"{who}: ten runs that share a pipe end when the reader leaves")
     state.close()
 
 
@@ -258,16 +258,16 @@ def a_stop(who):
                             ("session run", ["session", "run", "--timeout", "10m", "s"], ENDLESS[1])):
         s = Stalled(state, args, text)
         title = f"{who}: {way} that nobody reads and `cordon stop`"
-        tap.ok(until(lambda: s.full() and state.running() == 1), f"{title}: it runs, and its reader stalls")
+        tap.ok(until(lambda: s.full() and state.running() == 1), f"{title}: the program runs, and its reader stalls")
         r = state.run("stop", "--why", "the test says so", "--json")
         ends = [x["end"] for x in (r.json or {}).get("runs", [])]
-        tap.ok(r.code == 0 and ends == ["ended"], f"{title}: it ends by itself and need not be killed", r.story())
+        tap.ok(r.code == 0 and ends == ["ended"], f"{title}: the run ends by itself and need not be killed", r.story())
         last = (state.records("end") or [{}])[-1]
-        tap.ok(last.get("error_type") == "Stopped" and not state.records("lost"), f"{title}: its end is on record, not lost", last)
+        tap.ok(last.get("error_type") == "Stopped" and not state.records("lost"), f"{title}: the end of the run is on record, not lost", last)
         data, code = s.read()
         said = s.said().decode()
         tap.ok(code == 1 and "stopped by uid " in said and "the test says so" in said and "cordon resume" in said,
-               f"{title}: it says who stopped it, why, and what to do", code, said)
+               f"{title}: the run says who stopped it, why, and what to do", code, said)
         tap.ok(len(data) >= 60000 and set(data.replace(MARK, b"")) <= set(b"y\n"), f"{title}: what it wrote before is there", data[-50:])
         s.close()
         state.run("resume")
@@ -340,7 +340,7 @@ def a_reader_that_leaves(who):
                 bad.append(f"after {take} bytes it said {s.said()[:100]!r}")
             s.close()
         tap.ok(not bad, f"{who}: {way}: a reader that leaves after any number of bytes ends the run, without complaint, on record", *bad)
-        tap.ok(set(state.ends()) <= {"error"}, f"{who}: {way}: and no limit was needed for it", state.ends())
+        tap.ok(set(state.ends()) <= {"error"}, f"{who}: {way}: a run whose reader leaves ends without a limit", state.ends())
     tap.eq(state.running(), 0, f"{who}: nothing runs when all readers have left")
     r = state.run("audit", "verify")
     tap.eq(r.code, 0, f"{who}: the audit is whole after readers that left", r.err)
@@ -399,11 +399,11 @@ def complaints(who):
     p = state.start(["run"], text, stderr=write_end)
     tap.ok(until(lambda: state.ends() == ["blocked"] * 2), f"{who}: a run is refused for hundreds of reasons, and nobody reads them",
            state.ends())
-    tap.eq(state.running(), 0, f"{who}: its place is free")
+    tap.eq(state.running(), 0, f"{who}: the slot of a refused run is free")
     os.close(write_end)
     with os.fdopen(read_end, "rb") as f:
         data = f.read()[filled:].decode()
-    tap.ok(p.wait(60) == want.code == 3 and len(data) > 8192 and data == want.err, f"{who}: and all of them are there when they are read",
+    tap.ok(p.wait(60) == want.code == 3 and len(data) > 8192 and data == want.err, f"{who}: all reasons of a refusal are there when they are read",
            p.returncode, len(data), len(want.err))
     state.close()
 
@@ -465,7 +465,7 @@ def a_terminal(who):
             break
     shown = data.replace(b"\r", b"").replace(MARK, b"\n").split(b"\n")
     tap.ok(p.wait(60) == 4 and set(shown[:-2]) <= {b"y", b""} and b"timeout: " in shown[-2],
-           f"{who}: and its output comes in its order when it goes on (^Q)", p.returncode, data[-200:])
+           f"{who}: the output to a stopped terminal comes in order when the terminal goes on (^Q)", p.returncode, data[-200:])
     os.close(master)
     state.close()
 

@@ -310,7 +310,7 @@ def doctor(who):
     s = State(who)
     tap.eq(s.run("doctor").code, 0, f"{who}: doctor is content where a program runs")
     listed = s.run("doctor", "--checklist").out
-    tap.ok("[x] policy, state folder" in listed and "[ ] people are asked" in listed, f"{who}: its checklist ticks what it saw", listed)
+    tap.ok("[x] policy, state folder" in listed and "[ ] people are asked" in listed, f"{who}: doctor --checklist ticks what it saw", listed)
     config = s.home / "config/cordon"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text("approval: {mode: HITL}\n")

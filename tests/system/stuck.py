@@ -202,7 +202,7 @@ def approvals_lock(who):
     tap.ok(r.code == 1 and (names(r.err, p) or names(r.err, q)), f"{who}: approve list names a stopped holder of the approvals' lock", r.story())
     let_go(p)
     let_go(q)
-    tap.eq(s.run("approve", "list").code, 0, f"{who}: and works when that one has gone on")
+    tap.eq(s.run("approve", "list").code, 0, f"{who}: approve list works when the stopped holder has gone on")
     s.close()
 
 

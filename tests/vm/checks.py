@@ -85,7 +85,7 @@ for who in tapsys.users():
         for script in ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", "(x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done) & wait"):
             r = ex(["--memory", "64m", "--memory-by", "cgroup", "--processes", "4"], "/bin/bash", "-c", script)
             tap.ok(r["status"] == "memory" and r.code == 4, f"{who}: a memory bomb in a cgroup ends as memory", r.story())
-            tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: its peak is within the limit", r["usage"])
+            tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: the peak of a memory bomb in a cgroup is within the limit", r["usage"])
         r = probe("memory-children", "--memory", "64m", "--memory-by", "cgroup", "--processes", "8")
         tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", r.story())
         r = probe("memfd-bomb", "--memory", "64m", "--memory-by", "cgroup")
@@ -123,7 +123,7 @@ if platform.machine() == "x86_64":
     for who in tapsys.users():
         canaries = tapsys.Canaries(programs, who)
         r = tapsys.exec_json(programs, ["--ro", str(canaries.ro), "--processes", "8"], [str(canaries.ro / "probe"), "foreign-arch"], who)
-        tap.ok(r["status"] == "ok" and re.match("CONTAINED int 0x80 [^,]*, x32", r.last_line()), f"{who}: neither works inside", r.story())
+        tap.ok(r["status"] == "ok" and re.match("CONTAINED int 0x80 [^,]*, x32", r.last_line()), f"{who}: int 0x80 and x32 do not work inside", r.story())
         canaries.close()
 
 # --- the tightest limit on tasks: what builds the jail needs more than the guest gets --------------------

@@ -81,18 +81,20 @@ static void code(void)
     tap_ok(code_passes(
                "def __create_fn__(MISSING, _type_x):\n def __init__(self, x:_type_x):\n  self.x=x\n"
                " return __init__\n"),
-           "what dataclasses makes is plain");
+           "an __init__ that dataclasses makes is plain");
     tap_ok(code_passes("def __create_fn__():\n def __eq__(self, other):\n"
                        "  if other.__class__ is self.__class__: return (self.id,)==(other.id,)\n"
                        "  return NotImplemented\n return __eq__\n"),
-           "and its comparison");
-    tap_ok(!code_passes("def f(): import os"), "an import is not");
-    tap_ok(!code_passes("def f():\n def g(): return open('x')"), "nor a global");
-    tap_ok(!code_passes("def f(x): return x.__subclasses__()"), "nor a special name");
-    tap_ok(!code_passes("def f(x):\n global y\n y = x"), "nor a write to the namespace");
-    tap_ok(!code_passes("class A: pass"), "nor a class");
+           "a comparison that dataclasses makes is plain");
+    tap_ok(!code_passes("def f(): import os"), "code with an import is not plain");
+    tap_ok(!code_passes("def f():\n def g(): return open('x')"), "code with a global is not plain");
+    tap_ok(!code_passes("def f(x): return x.__subclasses__()"),
+           "code with a special name is not plain");
+    tap_ok(!code_passes("def f(x):\n global y\n y = x"),
+           "code that writes to the namespace is not plain");
+    tap_ok(!code_passes("class A: pass"), "code with a class is not plain");
     PyObject *number = PyLong_FromLong(1);
-    tap_ok(!guard_code_is_plain(number), "nor what is no code");
+    tap_ok(!guard_code_is_plain(number), "a number is not plain code");
     Py_DECREF(number);
 }
 
@@ -111,8 +113,9 @@ static void events(void)
     tap_eq_str(hook_layer("gc.get_objects"), "input", "the rest is input");
     char out[HOOK_DETAIL];
     args = Py_BuildValue("(sOi)", "/nowhere/../nowhere/./x", Py_None, 0);
-    tap_ok(hook_open_is_wrong(args, out, sizeof out), "a file that is not there");
-    tap_eq_str(out, "open /nowhere/x", "by its plain path");
+    tap_ok(hook_open_is_wrong(args, out, sizeof out),
+           "opening a file that is not there is reported");
+    tap_eq_str(out, "open /nowhere/x", "a file that is opened is reported by its plain path");
     Py_DECREF(args);
     args = Py_BuildValue("(sOi)", "/workspace/../tmp/x", Py_None, 0);
     tap_ok(!hook_open_is_wrong(args, out, sizeof out), "a file that is the program's own");
@@ -129,18 +132,19 @@ static void reporting(void)
     reports = 0;
     py_hook_report("input", "r", "x", "");
     py_hook_report("input", "r", "x", "");
-    tap_eq_int(reports, 1, "the same is reported once");
-    tap_eq_str(last, "input r x", "as it was");
+    tap_eq_int(reports, 1, "the same violation is reported once");
+    tap_eq_str(last, "input r x", "a report has its layer, rule and detail");
     for (int i = 0; i < 1000; i++) {
         snprintf(detail, sizeof detail, "%d", i);
         py_hook_report("input", "r", detail, "");
     }
-    tap_eq_int(reports, PY_HOOK_REPORTS_MAX / 4, "one rule has a quarter of the room");
+    tap_eq_int(reports, PY_HOOK_REPORTS_MAX / 4, "one rule has at most a quarter of all reports");
     for (int i = 0; i < 1000; i++) {
         snprintf(detail, sizeof detail, "r%d", i);
         py_hook_report("input", detail, detail, "");
     }
-    tap_eq_int(reports, PY_HOOK_REPORTS_MAX, "all together have the room");
+    tap_eq_int(reports, PY_HOOK_REPORTS_MAX,
+               "all rules together have at most PY_HOOK_REPORTS_MAX reports");
     PyErr_SetString(PyExc_ValueError, "kept");
     py_hook_report("input", "new", "new", "");
     tap_ok(PyErr_ExceptionMatches(PyExc_ValueError), "an exception that is under way stays");
@@ -165,9 +169,10 @@ static void order_of_calls(void)
            "a guarded interpreter serves no other profile");
     PyErr_Clear();
     check_ruleset_free(open);
-    tap_ok(check_ruleset_new(policy_profile_find("strict"), &again, &err) == 0, "the rules again");
+    tap_ok(check_ruleset_new(policy_profile_find("strict"), &again, &err) == 0,
+           "a second ruleset of the strict profile is made");
     py_guard_rules(again);
-    tap_ok(guard.rules == again, "are taken over at once");
+    tap_ok(guard.rules == again, "a new ruleset is taken over at once");
     py_guard_rules(strict);
 }
 

@@ -160,9 +160,9 @@ static void many(void)
     char *s = repeat("", "eval\n", 500, "");
     struct verdict v = judge(strict, s, strlen(s));
     tap_eq_int(v.report.count, CHECK_FINDINGS_MAX, "a hundred findings are kept");
-    tap_eq_int(v.report.dropped, 400, "and four hundred counted");
+    tap_eq_int(v.report.dropped, 400, "four hundred findings beyond that are counted");
     tap_ok(v.report.findings[0].line == 1 && v.report.findings[99].line == 100,
-           "the first hundred");
+           "the findings that are kept are the first hundred");
     done(&v);
     free(s);
 }
@@ -172,15 +172,15 @@ static void sizes(void)
     char *s = repeat("x = 1\n#", "x", 49993, "");
     tap_eq_int(strlen(s), 50000, "a source of fifty thousand bytes");
     struct verdict v = judge(strict, s, 50000);
-    tap_eq_str(first_rule(&v), "none", "passes");
+    tap_eq_str(first_rule(&v), "none", "a source of fifty thousand bytes passes");
     done(&v);
     free(s);
     s = repeat("x = 1\n#", "x", 49994, "");
     v = judge(strict, s, 50001);
-    tap_eq_str(first_rule(&v), "size", "one byte more is refused");
+    tap_eq_str(first_rule(&v), "size", "a source of fifty thousand and one bytes is refused");
     tap_eq_str(v.report.findings[0].message, "Code exceeds size limit (50KB)",
-               "in the seed's words");
-    tap_ok(!v.tree, "and not parsed");
+               "the refusal of a large source names the limit");
+    tap_ok(!v.tree, "a source that is too large is not parsed");
     done(&v);
     free(s);
     v = judge(strict, NULL, 0);
@@ -267,10 +267,11 @@ static void cells(void)
     tap_eq_str(first_rule(&v), "none", "a variable of an earlier cell is no builtin");
     done(&v);
     v = judge(strict, "print(eval)\n", 12);
-    tap_eq_str(first_rule(&v), "py.call.eval", "other names are");
+    tap_eq_str(first_rule(&v), "py.call.eval", "a builtin that no cell has replaced is refused");
     done(&v);
     v = judge(strict, "del input\nprint(input)\n", 23);
-    tap_eq_str(first_rule(&v), "py.call.input", "and a variable that this cell deletes");
+    tap_eq_str(first_rule(&v), "py.call.input",
+               "a variable that this cell deletes is the builtin again");
     done(&v);
     Py_DECREF(one);
     Py_CLEAR(session);
@@ -282,8 +283,10 @@ static void tamper(void)
         const char *what, *doing, *undoing;
     } t[] = {
         {"a property on a type", "_ast.Name.id = property(lambda s: 'print')", "del _ast.Name.id"},
-        {"on a base", "_ast.expr.func = property(lambda s: 1)", "del _ast.expr.func"},
-        {"on the root", "_ast.AST.names = property(lambda s: [])", "del _ast.AST.names"},
+        {"a property on a base type", "_ast.expr.func = property(lambda s: 1)",
+         "del _ast.expr.func"},
+        {"a property on the root type", "_ast.AST.names = property(lambda s: [])",
+         "del _ast.AST.names"},
         {"a setter", "_ast.Call.__setattr__ = lambda s, n, v: None", "del _ast.Call.__setattr__"},
         {"a getter", "_ast.AST.__getattribute__ = lambda s, n: None",
          "del _ast.AST.__getattribute__"},
@@ -305,7 +308,7 @@ static void tamper(void)
                "import ast\nclass Own(ast.NodeVisitor): pass\nast.dump(ast.parse('1'))") == 0,
            "the module ast is used");
     struct verdict v = judge(strict, "x = 1\n", 6);
-    tap_eq_str(first_rule(&v), "none", "and is no tampering");
+    tap_eq_str(first_rule(&v), "none", "the use of the module ast is no tampering");
     done(&v);
 }
 
@@ -315,11 +318,11 @@ int main(void)
     base_assert(PySys_AddAuditHook(hook, NULL) == 0);
     if (!tap_ok(test_start(&err) == 0, "started %s", err.msg))
         return tap_done();
-    tap_eq_int(py_judge_init(&err), 0, "started once is enough");
+    tap_eq_int(py_judge_init(&err), 0, "a second start of the judge succeeds");
     struct policy_profile p = *policy_profile_find("strict");
-    tap_eq_int(check_ruleset_new(&p, &strict, &err), 0, "the strict profile");
+    tap_eq_int(check_ruleset_new(&p, &strict, &err), 0, "the strict profile has a ruleset");
     p.source_max = 1 << 20;
-    tap_eq_int(check_ruleset_new(&p, &wide, &err), 0, "and one for large sources");
+    tap_eq_int(check_ruleset_new(&p, &wide, &err), 0, "a profile for large sources has a ruleset");
     hostile();
     growth();
     many();

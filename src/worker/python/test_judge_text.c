@@ -27,8 +27,8 @@ static void places(void)
         struct text_place p = py_text_node_place(&c, u[i].line, u[i].bytes, &offset);
         tap_ok(p.line == u[i].line && offset <= c.len, "line %u byte %u is column %u, offset %zu",
                u[i].line, u[i].bytes, p.column, offset);
-        tap_eq_int(p.column, u[i].column, "its column");
-        tap_eq_int(offset, u[i].offset, "its offset");
+        tap_eq_int(p.column, u[i].column, "the column of a node is counted in characters");
+        tap_eq_int(offset, u[i].offset, "the offset of a node is counted in bytes");
     }
 }
 
