@@ -265,7 +265,9 @@ static void bound(void)
     } kinds[] = {
         {"mmap", {0, ASK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS}, true},
         {"mmap", {0, ASK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS}, false},
-        {"mmap", {0, ASK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}, false},
+        {"mmap",
+         {0, ASK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE},
+         false},
         {"mremap", {0, 4096, ASK, MREMAP_MAYMOVE}, true},
         {"mremap", {0, ASK, 4096, MREMAP_MAYMOVE}, false},
     };
