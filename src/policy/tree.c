@@ -118,6 +118,54 @@ static void hang(struct builder *b, struct policy_node *node)
 }
 
 /* 0: go on; 1: enough; negative: no memory. */
+/* A text's own part. 1: it is refused, and so is the rest. */
+static int fill_scalar(struct builder *b, const yaml_event_t *e, struct policy_node *n)
+{
+    n->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    n->text = arena_memdup(b->mem, e->data.scalar.value, e->data.scalar.length);
+    if (!n->text)
+        return ERR_MEMORY;
+    if (strlen(n->text) != e->data.scalar.length)
+        complain(b, &e->start_mark, "a NUL character in a text");
+    return 0;
+}
+
+/* A scalar, or the beginning of a list or mapping. 1: it is refused, and so is the rest. */
+static int add_node(struct builder *b, const yaml_event_t *e, enum policy_node_kind kind)
+{
+    struct policy_node *n = arena_alloc(b->mem, sizeof *n);
+    if (!n)
+        return ERR_MEMORY;
+    if (++b->nodes > POLICY_NODES_MAX) {
+        complain(b, &e->start_mark, "more values than any policy needs");
+        return 1;
+    }
+    n->kind = kind;
+    n->line = (uint32_t)e->start_mark.line + 1;
+    n->column = (uint32_t)e->start_mark.column + 1;
+    if (kind == POLICY_SCALAR) {
+        int r = fill_scalar(b, e, n);
+        if (r)
+            return r;
+    } else if (b->depth == POLICY_DEPTH_MAX) {
+        complain(b, &e->start_mark, "nested deeper than any key of a policy");
+        return 1;
+    }
+    const struct policy_node *parent = b->depth ? b->stack[b->depth - 1].node : NULL;
+    bool is_key = parent && parent->kind == POLICY_MAP && !b->stack[b->depth - 1].key;
+    if (is_key && kind != POLICY_SCALAR) {
+        complain(b, &e->start_mark, "a key that is no word");
+        return 1;
+    }
+    hang(b, n);
+    if (kind != POLICY_SCALAR) {
+        b->stack[b->depth].node = n;
+        b->stack[b->depth].last = b->stack[b->depth].key = NULL;
+        b->depth++;
+    }
+    return 0;
+}
+
 static int take(struct builder *b, const yaml_event_t *e)
 {
     enum policy_node_kind kind = POLICY_SCALAR;
@@ -157,40 +205,7 @@ static int take(struct builder *b, const yaml_event_t *e)
         complain(b, &e->start_mark, "an anchor; there are no aliases in a policy");
     if (tag)
         complain(b, &e->start_mark, "a tag; types are known from the keys");
-    struct policy_node *n = arena_alloc(b->mem, sizeof *n);
-    if (!n)
-        return ERR_MEMORY;
-    if (++b->nodes > POLICY_NODES_MAX) {
-        complain(b, &e->start_mark, "more values than any policy needs");
-        return 1;
-    }
-    n->kind = kind;
-    n->line = (uint32_t)e->start_mark.line + 1;
-    n->column = (uint32_t)e->start_mark.column + 1;
-    if (kind == POLICY_SCALAR) {
-        n->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-        n->text = arena_memdup(b->mem, e->data.scalar.value, e->data.scalar.length);
-        if (!n->text)
-            return ERR_MEMORY;
-        if (strlen(n->text) != e->data.scalar.length)
-            complain(b, &e->start_mark, "a NUL character in a text");
-    } else if (b->depth == POLICY_DEPTH_MAX) {
-        complain(b, &e->start_mark, "nested deeper than any key of a policy");
-        return 1;
-    }
-    const struct policy_node *parent = b->depth ? b->stack[b->depth - 1].node : NULL;
-    bool is_key = parent && parent->kind == POLICY_MAP && !b->stack[b->depth - 1].key;
-    if (is_key && kind != POLICY_SCALAR) {
-        complain(b, &e->start_mark, "a key that is no word");
-        return 1;
-    }
-    hang(b, n);
-    if (kind != POLICY_SCALAR) {
-        b->stack[b->depth].node = n;
-        b->stack[b->depth].last = b->stack[b->depth].key = NULL;
-        b->depth++;
-    }
-    return 0;
+    return add_node(b, e, kind);
 }
 
 static void syntax_error(struct builder *b, const yaml_parser_t *p)
