@@ -31,7 +31,7 @@ def functions(text):
             while head > 0 and lines[head][:1].isspace():
                 head -= 1
             name = re.search(r"(\w+)\(", lines[head])
-            body = re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', "", "\n".join(lines[i:end]), flags=re.S)
+            body = re.sub(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", "", "\n".join(lines[i:end]), flags=re.S)
             yield (name.group(1) if name else lines[head]), end - i, 1 + len(re.findall(r"\b(?:if|for|while|case)\b|&&|\|\||\?", body))
             i = end
         i += 1
