@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonw.h"
+#include "base/near.h"
 #include "base/tap.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -163,8 +164,39 @@ static void json(void)
     buf_done(&out);
 }
 
+static void near(void)
+{
+    static const struct {
+        const char *word, *candidates[4], *want;
+    } rows[] = {
+        {"exce", {"exec", "eval", "run"}, "exec"},
+        {"rnu", {"run", "resume"}, "run"},
+        {"tiemout", {"timeout", "memory"}, "timeout"},
+        {"TIMEOUT", {"timeout"}, "timeout"},
+        {"no", {"off", "begin", "on"}, "off"},
+        {"no", {"begin", "on"}, NULL},
+        {"yes", {"off", "begin", "on"}, "on"},
+        {"no-wait", {"wait"}, NULL},
+        {"no-wiat", {"wait", "no-wait"}, "no-wait"},
+        {"ro", {"role"}, NULL},
+        {"gate", {"rates"}, NULL},
+        {"", {"run"}, NULL},
+        {"something-else", {"run", "exec"}, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n = 0;
+        while (n < 4 && rows[i].candidates[n])
+            n++;
+        const char *got = near_word(rows[i].word, rows[i].candidates, n);
+        tap_eq_str(got ? got : "none", rows[i].want ? rows[i].want : "none",
+                   "of %zu words beginning with %s the one near to '%s'", n, rows[i].candidates[0],
+                   rows[i].word);
+    }
+}
+
 int main(void)
 {
+    near();
     json();
     errors();
     buffers();

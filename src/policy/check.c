@@ -3,6 +3,7 @@
 #include "policy/final.h"
 #include "policy/load.h"
 
+#include "base/near.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static void check_profile_name(const struct checker *c, const char *path, const 
         return;
     for (; c->p->profiles[n]; n++)
         names[n] = c->p->profiles[n]->name;
-    const char *near = policy_nearest(name, names, n);
+    const char *near = near_word(name, names, n);
     snprintf(text, sizeof text, "there is no profile '%.64s'%s%s%s", name,
              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     say(c, false, path, text);
@@ -61,7 +62,7 @@ static void check_names(const struct checker *c)
         const char *names[POLICY_ROLES_MAX];
         for (size_t i = 0; i < p->nroles; i++)
             names[i] = p->roles[i].name;
-        const char *near = policy_nearest(p->run.role, names, p->nroles);
+        const char *near = near_word(p->run.role, names, p->nroles);
         snprintf(text, sizeof text, "there is no role '%.64s'%s%s%s", p->run.role,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         say(c, false, "run.role", text);
@@ -74,7 +75,7 @@ static void check_names(const struct checker *c)
             const char *tool = p->roles[i].tools.items[k];
             if (strcmp(tool, "*") == 0 || policy_find_tool(p, tool))
                 continue;
-            const char *near = policy_nearest(tool, tools, p->ntools);
+            const char *near = near_word(tool, tools, p->ntools);
             snprintf(text, sizeof text, "role %s: there is no tool '%.64s' among tools%s%s%s",
                      p->roles[i].name, tool, near ? "; did you mean '" : "", near ? near : "",
                      near ? "'?" : "");

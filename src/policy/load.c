@@ -5,6 +5,7 @@
 #include "policy/final.h"
 
 #include "base/limits.h"
+#include "base/near.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ const struct policy_node *policy_load_get(const struct policy_node *map, const c
 static void unknown_key(struct policy_loader *l, const struct policy_node *n, const char *what,
                         const char *const *keys, size_t nkeys)
 {
-    const char *near = policy_nearest(n->key->text, keys, nkeys);
+    const char *near = near_word(n->key->text, keys, nkeys);
     char all[300] = "";
     for (size_t i = 0; i < nkeys && strlen(all) < sizeof all - 70; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", keys[i]);

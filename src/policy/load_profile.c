@@ -4,6 +4,7 @@
 #include "policy/load.h"
 
 #include "base/limits.h"
+#include "base/near.h"
 #include "base/units.h"
 
 #include <ctype.h>
@@ -112,7 +113,7 @@ static bool unknown_kind(struct policy_loader *l, const struct policy_node *at, 
         kinds[i] = policy_rule_kind_name((enum policy_rule_kind)i);
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", kinds[i]);
     }
-    const char *near = policy_nearest(word, kinds, POLICY_RULE_KIND_COUNT);
+    const char *near = near_word(word, kinds, POLICY_RULE_KIND_COUNT);
     policy_load_problem(l, at, "no kind of rule: '%.40s'%s%s%s; there are %s", word,
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all);
     return false;
@@ -209,7 +210,7 @@ static void remove_rules(struct policy_loader *l, const struct policy_node *list
             const char **names = policy_load_alloc(l, (d->count + 1) * sizeof *names);
             for (size_t k = 0; names && k < d->count; k++)
                 names[k] = d->rules[k].id;
-            const char *near = names ? policy_nearest(ids.items[i], names, d->count) : NULL;
+            const char *near = names ? near_word(ids.items[i], names, d->count) : NULL;
             policy_load_problem(l, n, "remove: no rule has the id '%.80s'%s%s%s", ids.items[i],
                                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
             continue;
@@ -279,7 +280,7 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
     size_t count = 0;
     for (; l->box->profiles[count]; count++)
         names[count] = l->box->profiles[count]->name;
-    const char *near = word ? policy_nearest(word, names, count) : NULL;
+    const char *near = word ? near_word(word, names, count) : NULL;
     if (!base)
         policy_load_problem(l, n->key, "a new profile needs base: strict, standard, open or none");
     else if (word)

@@ -3,6 +3,7 @@
 #include "policy/schema.h"
 
 #include "base/limits.h"
+#include "base/near.h"
 #include "base/units.h"
 
 #include <ctype.h>
@@ -49,44 +50,6 @@ int policy_enum_find(const char *words, const char *word)
         if (strcmp(one, word) == 0)
             return i;
     return -1;
-}
-
-/* Changes of one letter (put in, left out, another, two swapped) between A and B. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t rows[3][POLICY_KEY_MAX + 1], la = strlen(a), lb = strlen(b);
-    if (la > POLICY_KEY_MAX || lb > POLICY_KEY_MAX)
-        return POLICY_KEY_MAX;
-    for (size_t j = 0; j <= lb; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *two = rows[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t best = before[j - 1] + (tolower(a[i - 1]) != tolower(b[j - 1]));
-            best = before[j] + 1 < best ? before[j] + 1 : best;
-            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                two[j - 2] + 1 < best)
-                best = two[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return rows[la % 3][lb];
-}
-
-const char *policy_nearest(const char *word, const char *const *candidates, size_t n)
-{
-    const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2; /* farther is no likeness */
-    for (size_t i = 0; i < n; i++) {
-        size_t d = distance(word, candidates[i]);
-        if (d < least) {
-            least = d;
-            best = candidates[i];
-        }
-    }
-    return best;
 }
 
 bool policy_name_good(const char *s)
@@ -155,7 +118,7 @@ static int wrong_word(const char *word, const char *words, struct err *err)
         candidates[n] = list[n];
         n++;
     }
-    const char *near = policy_nearest(word, candidates, n);
+    const char *near = near_word(word, candidates, n);
     char all[160] = "";
     for (size_t i = 0; i < n && strlen(all) < sizeof all - 66; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%.63s", i ? ", " : "", list[i]);

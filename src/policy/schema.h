@@ -73,7 +73,4 @@ int policy_enum_find(const char *words, const char *word);
 
 bool policy_name_good(const char *s); /* letters, digits, - _ and dots inside; 1 to 64 */
 
-/* The nearest of N candidates to WORD, or NULL when none is near. */
-const char *policy_nearest(const char *word, const char *const *candidates, size_t n);
-
 #endif

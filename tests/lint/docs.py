@@ -81,8 +81,8 @@ for c in commands:
     case(f"'cordon-{c}.1'" in read("man/meson.build"), f"{c}: the man page is installed")
     case(f"cordon\\-{c}" in read("man/cordon.1"), f"{c}: is in cordon(1)")
     code, text = run(cordon, c, "--help")
-    if re.search(r"^  +--[a-z-]+ .*\n  +--", text, re.M) and "[--" not in text:
-        options = set(re.findall(r"^  +--([a-z-]+)", text, re.M))  # a list of options
+    if re.search(r"^  +(?:-\w, )?--[a-z-]+ .*\n  +(?:-\w, )?--", text, re.M) and "[--" not in text:
+        options = set(re.findall(r"^  +(?:-\w, )?--([a-z-]+)", text, re.M))  # a list of options
     else:
         options = set(re.findall(r"(?<![\w-])--([a-z-]+)", text))  # a synopsis
     options.add("help")
@@ -92,7 +92,9 @@ for c in commands:
     same(f"{c}: options in zsh completion", zsh_options(c), options)
     if c == "exec":
         same("exec: options in docs/exec.md", table_options("docs/exec.md"), options)
-        for option, default in re.findall(r"^  --([a-z-]+) .*?\((\d+[a-z]*)[;)]", text, re.M):
+        defaults = re.findall(r"^ +(?:-\w, )?--([a-z-]+) .*?\((\d+[a-z]*)[;)]", text, re.M)
+        case(len(defaults) > 5, "exec --help names defaults", text)
+        for option, default in defaults:
             row = re.search(rf"^\| `--{option} [^|]*\| ([^|]*) \|", read("docs/exec.md"), re.M)
             case(row and default in re.findall(r"\w+", row.group(1)), f"exec: default of --{option} in docs/exec.md", default)
 

@@ -130,6 +130,21 @@ one_line_naming(run, "a program that is not executable", "file")
 for args in (["--help"], ["exec", "--help"], ["--version"]):
     run = tapsys.cordon(programs, args)
     tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
+for args, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["-V"], ["--version"]), (["version"], ["--version"]), (["help", "run"], ["run", "--help"]),
+                   (["exec", "-h"], ["exec", "--help"]), (["eval", "-h"], ["eval", "--help"])):
+    run, twin = tapsys.cordon(programs, args), tapsys.cordon(programs, like)
+    tap.ok(run.code == 0 and run.out == twin.out and not run.err, f"cordon {' '.join(args)} is cordon {' '.join(like)}", run.story())
+for args, near in ((["rnu"], "run"), (["exce", "--", "/bin/true"], "exec"), (["help", "exce"], "exec"), (["docter"], "doctor")):
+    run = tapsys.cordon(programs, args)
+    tap.ok(run.code == 2 and f"did you mean '{near}'?" in run.err, f"cordon {' '.join(args)} suggests {near}", run.story())
+run = tapsys.cordon(programs, ["something"])
+tap.ok(run.code == 2 and "did you mean" not in run.err and "--help" in run.err, "a word that is like no command is told of --help", run.story())
+run = tapsys.cordon(programs, ["exec", "-t", "200ms", "--", "/bin/sleep", "60"])
+tap.ok(run.code == 4, "-t is --timeout", run.story())
+run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
+tap.ok(run["status"] == "ok", "-m is --memory", run.story())
+run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])
+tap.ok(run.code == 2 and "-x" in run.err, "a letter that is no option is named", run.story())
 
 # a bad line is refused before anything is built; a good twin of each kind runs
 os.chmod(home / "folder", 0o777)

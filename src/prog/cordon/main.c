@@ -3,9 +3,12 @@
 #include "result.h"
 #include "writer.h"
 
+#include "base/near.h"
+
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,24 +45,45 @@ static void help(void)
         "Try: cordon exec -- python3 -c 'print(6 * 7)'");
 }
 
+static bool is(const char *word, const char *letter, const char *option, const char *name)
+{
+    return strcmp(word, letter) == 0 || strcmp(word, option) == 0 || strcmp(word, name) == 0;
+}
+
+static int unknown(const char *name)
+{
+    enum { COUNT = sizeof commands / sizeof *commands };
+    const char *names[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        names[i] = commands[i].name;
+    const char *near = near_word(name, names, COUNT);
+    char line[160];
+    if (near)
+        snprintf(line, sizeof line, "there is no command '%.40s'; did you mean '%s'?", name, near);
+    else
+        snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
+    result_complain("cordon", *name ? line : "a command is missing; see cordon --help");
+    return EXIT_USAGE;
+}
+
 static int command(int argc, char **argv)
 {
+    static char help_option[] = "--help";
     const char *name = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    if (strcmp(name, "--version") == 0) {
+    if (is(name, "-V", "--version", "version")) {
         puts("cordon " CORDON_VERSION);
         return EXIT_DONE;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+    if (is(name, "-h", "--help", "help") && argc < 3) {
         help();
         return EXIT_DONE;
     }
-    char line[128];
-    snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
-    result_complain("cordon", *name ? line : "a command is missing; see cordon --help");
-    return EXIT_USAGE;
+    char *about[] = {argc > 2 ? argv[2] : NULL, help_option, NULL};
+    const bool asked = strcmp(name, "help") == 0; /* `help run` is `run --help` */
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(asked ? about[0] : name, commands[i].name) == 0)
+            return asked ? commands[i].run(2, about) : commands[i].run(argc - 1, argv + 1);
+    return unknown(asked ? about[0] : name);
 }
 
 int main(int argc, char **argv)

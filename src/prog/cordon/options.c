@@ -2,44 +2,21 @@
  * and cannot say which option was probably meant. */
 #include "options.h"
 
+#include "base/near.h"
 #include "base/units.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[64], la = strlen(a), lb = strlen(b);
-    if (lb >= 64)
-        return 99;
-    for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]), above = row[j];
-            if (above + 1 < best)
-                best = above + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = above;
-            row[j] = best;
-        }
-    }
-    return row[lb];
-}
-
 static int unknown(const char *name, const struct option_row *rows, size_t count, struct err *err)
 {
-    const char *near = NULL;
-    size_t least = 3;
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].kind != OPTION_GROUP && distance(name, rows[i].name) < least) {
-            least = distance(name, rows[i].name);
-            near = rows[i].name;
-        }
+    const char *names[OPTION_ROWS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count && n < OPTION_ROWS_MAX; i++)
+        if (rows[i].kind != OPTION_GROUP)
+            names[n++] = rows[i].name;
+    const char *near = near_word(name, names, n);
     return near ? err_set(err, ERR_USAGE, "unknown option --%.40s; did you mean --%s?", name, near)
                 : err_set(err, ERR_USAGE, "unknown option --%.40s; see --help", name);
 }
@@ -81,16 +58,43 @@ static int take(const struct option_row *o, const char *value, struct err *err)
                  : 0;
 }
 
+/* One letter means the same in every command that has the option. */
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {{'h', "help"}, {'p', "profile"}, {'t', "timeout"}, {'m', "memory"}, {'q', "quiet"}};
+
+char options_letter(const char *name)
+{
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (strcmp(letters[i].name, name) == 0)
+            return letters[i].letter;
+    return 0;
+}
+
+/* `-t 5s` as the name of its option; NULL: no such letter. */
+static const char *long_name(const char *word)
+{
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (word[1] == letters[i].letter && word[2] == 0)
+            return letters[i].name;
+    return NULL;
+}
+
 /* The option at argv[*i], with its value; *i is left at the last word taken. */
 static int take_at(int argc, char **argv, int *i, const struct option_row *rows, size_t count,
                    struct err *err)
 {
     char name[64];
     const char *word = argv[*i], *equals = strchr(word, '=');
-    size_t len = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+    const bool letter = word[1] != '-';
+    const char *long_word = letter ? long_name(word) : word + 2;
+    if (!long_word)
+        return err_set(err, ERR_USAGE, "unknown option %.40s; see --help", word);
+    size_t len = equals && !letter ? (size_t)(equals - word) - 2 : strlen(long_word);
     if (len >= sizeof name)
         return err_set(err, ERR_USAGE, "unknown option %.40s...; see --help", word);
-    memcpy(name, word + 2, len);
+    memcpy(name, long_word, len);
     name[len] = 0;
     const struct option_row *found = NULL;
     for (size_t k = 0; k < count; k++)
@@ -121,15 +125,26 @@ int options_parse(int argc, char **argv, const struct option_row *rows, size_t c
         }
         if (word[0] != '-' || word[1] == 0)
             break;
-        if (word[1] != '-')
-            return err_set(err, ERR_USAGE,
-                           "unknown option %.40s; options have two dashes, see --help", word);
         int r = take_at(argc, argv, &i, rows, count, err);
         if (r < 0)
             return r;
     }
     *ret_next = i;
     return 0;
+}
+
+/* Where words may begin with a minus: two dashes and a letter, or the letter of an option that the command has. */
+static bool is_option(const char *word, const struct option_row *rows, size_t count)
+{
+    if (word[0] != '-' || word[1] == 0)
+        return false;
+    if (word[1] == '-')
+        return word[2] >= 'a' && word[2] <= 'z';
+    const char *name = long_name(word);
+    for (size_t i = 0; name && i < count; i++)
+        if (rows[i].kind != OPTION_GROUP && strcmp(rows[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 int options_parse_mixed(int argc, char **argv, const struct option_row *rows, size_t count,
@@ -146,7 +161,7 @@ int options_parse_mixed(int argc, char **argv, const struct option_row *rows, si
             argv[i] = long_e;
         const char *w = argv[i];
         int r = 0;
-        if (!only_words && w[0] == '-' && w[1] == '-' && w[2] >= 'a' && w[2] <= 'z')
+        if (!only_words && is_option(w, rows, count))
             r = take_at(argc, argv, &i, rows, count, err);
         else if (ret_words->count == OPTION_LIST_MAX)
             r = err_set(err, ERR_USAGE, "more than %d words", OPTION_LIST_MAX);
@@ -166,8 +181,10 @@ void options_print(const struct option_row *rows, size_t count)
             printf("\n%s\n", rows[i].help);
             continue;
         }
-        snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].word ? " " : "",
+        const char letter = options_letter(rows[i].name);
+        const char dash[] = {letter ? '-' : ' ', letter ? letter : ' ', letter ? ',' : ' ', 0};
+        snprintf(left, sizeof left, "%s --%s%s%s", dash, rows[i].name, rows[i].word ? " " : "",
                  rows[i].word ? rows[i].word : "");
-        printf("  %-26s %s\n", left, rows[i].help);
+        printf("  %-30s %s\n", left, rows[i].help);
     }
 }

@@ -30,6 +30,7 @@ struct option_row {
     const char *word, *help; /* what its value is called, what it does */
 };
 
+#define OPTION_ROWS_MAX 128
 #define OPTION_LIST_MAX 256
 struct option_list {
     const char *items[OPTION_LIST_MAX];
@@ -43,6 +44,8 @@ ERR_MUST_USE int options_parse(int argc, char **argv, const struct option_row *r
  * two dashes and a letter, and after `--` everything is a word. -e X is --expr X. */
 ERR_MUST_USE int options_parse_mixed(int argc, char **argv, const struct option_row *rows,
                                      size_t count, struct option_list *ret_words, struct err *err);
+/* The one letter that stands for the option NAME; 0: none. */
+char options_letter(const char *name);
 void options_print(const struct option_row *rows, size_t count);
 
 #endif
