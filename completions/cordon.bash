@@ -7,7 +7,7 @@ _cordon()
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --no-wait --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --no-wait --json --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --json --help'

@@ -12,6 +12,42 @@ static const struct {
     {"expr", ".expr", LANGUAGE_EXPR},
 };
 
+/* What is surely something else. */
+static const struct {
+    const char *ending, *name;
+} others[] = {
+    {".js", "JavaScript"},
+    {".mjs", "JavaScript"},
+    {".cjs", "JavaScript"},
+    {".ts", "TypeScript"},
+    {".rb", "Ruby"},
+    {".sh", "shell"},
+    {".bash", "shell"},
+    {".pl", "Perl"},
+    {".lua", "Lua"},
+    {".php", "PHP"},
+    {".go", "Go"},
+    {".rs", "Rust"},
+    {".c", "C"},
+    {".cc", "C++"},
+    {".cpp", "C++"},
+    {".java", "Java"},
+    {".r", "R"},
+    {".R", "R"},
+};
+
+static int not_python(const char *file, const char *dot, struct err *err)
+{
+    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
+        if (strcmp(dot, others[i].ending) == 0)
+            return err_set(
+                err, ERR_USAGE,
+                "%.80s is %s by its ending, and `run` judges Python only; run it unjudged "
+                "with `cordon exec`, or say --lang python",
+                file, others[i].name);
+    return LANGUAGE_PYTHON;
+}
+
 int languages_choose(const char *word, const char *file, struct err *err)
 {
     const char *dot = file ? strrchr(file, '.') : NULL;
@@ -24,6 +60,6 @@ int languages_choose(const char *word, const char *file, struct err *err)
                  languages[i].name);
     }
     if (!word)
-        return LANGUAGE_PYTHON;
+        return not_python(file, dot, err);
     return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: %s", word, all);
 }

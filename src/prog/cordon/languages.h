@@ -12,7 +12,8 @@
 
 enum language { LANGUAGE_PYTHON, LANGUAGE_EXPR };
 
-/* WORD is --lang, or NULL: then by the ending of FILE, and Python if that tells nothing. */
+/* WORD is --lang, or NULL: then by the ending of FILE, and Python if that tells nothing. ERR_USAGE
+ * for the ending of a language that this build does not have. */
 ERR_MUST_USE int languages_choose(const char *word, const char *file, struct err *err);
 
 #endif

@@ -17,7 +17,7 @@
 
 struct run_options {
     struct plan_options plan;
-    const char *lang, *profile;
+    const char *lang, *profile, *code;
     struct option_list tools;
     bool json, help;
 };
@@ -27,6 +27,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
 {
     struct plan_options *p = &o->plan;
     const struct option_row rows[] = {
+        {"code", OPTION_STRING, &o->code, "CODE", "the program itself, instead of a FILE"},
         {"lang", OPTION_STRING, &o->lang, "LANG", "python (by the file's ending, else python)"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
          "the rules: strict, standard, open (strict)"},
@@ -43,7 +44,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     if (r < 0 || !o->help)
         return r;
     puts(
-        "usage: cordon run [OPTIONS] [FILE | -]\n\n"
+        "usage: cordon run [OPTIONS] [FILE | - | -c CODE]\n\n"
         "Judges a program with the language's own parser, then runs it in the jail. It may write "
         "in\n"
         "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
@@ -54,7 +55,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     puts(
         "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
         "hit, 5 no jail could be built (run `cordon doctor`).\n\n"
-        "  echo 'print(6 * 7)' | cordon run\n"
+        "  cordon run -c 'print(6 * 7)'\n"
         "  cordon run --profile standard --json plot.py\n"
         "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
     return 0;
@@ -77,6 +78,26 @@ static int read_source(const char *file, struct flow_request *req, struct text *
     return r == ERR_LIMIT ? 0 : r;
 }
 
+/* FILE, or the words of -c. */
+static int choose_source(const struct run_options *o, const struct option_list *words,
+                         struct flow_request *req, struct text *t, struct err *err)
+{
+    const char *file = words->count ? words->items[0] : "-";
+    if (words->count > (o->code ? 0 : 1))
+        return err_set(err, ERR_USAGE, "%s; see --help",
+                       o->code ? "-c or a FILE, not both" : "one FILE, not more");
+    int r = languages_choose(o->lang, o->code ? NULL : file, err);
+    if (r == LANGUAGE_EXPR)
+        return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
+    if (r < 0 || !o->code)
+        return r < 0 ? r : read_source(file, req, t, err);
+    req->source = o->code;
+    req->source_len = strlen(o->code);
+    req->source_too_long = req->source_len > LIMIT_SOURCE;
+    req->name = "<string>";
+    return 0;
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
@@ -93,13 +114,6 @@ int cmd_run(int argc, char **argv)
     int r = parse(argc, argv, &o, &words, &err);
     if (r == 0 && !o.help) {
         r = flow_house_open(&house, o.plan.policy, &err);
-        const char *file = words.count ? words.items[0] : "-";
-        if (r == 0 && words.count > 1)
-            r = err_set(&err, ERR_USAGE, "one FILE, not more; see --help");
-        if (r == 0)
-            r = languages_choose(o.lang, file, &err);
-        if (r == LANGUAGE_EXPR)
-            r = err_set(&err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
         if (r == 0)
             r = policy_choose_profile(house.policy, o.profile, &req.profile, &err);
         if (r == 0)
@@ -107,7 +121,7 @@ int cmd_run(int argc, char **argv)
         if (r == 0)
             r = tools_find(&o.tools, tools, LIMIT_HOST_TOOLS, &err);
         if (r == 0)
-            r = read_source(file, &req, &source, &err);
+            r = choose_source(&o, &words, &req, &source, &err);
         req.tools = tools;
         req.spec.keep_files = true;
         req.pool = house.policy && house.policy->pool.enabled;
