@@ -70,6 +70,7 @@ for who in users():
 
     code, out, err = s.audit("tail")
     tap.ok(code == 0 and len(out.splitlines()) == 10 and harmless(out), f"{who}: tail shows ten, and none of them acts on a terminal", out)
+    tap.eq(s.audit("tail", "-n", 3), s.audit("tail", "--lines", 3), f"{who}: tail -n is tail --lines")
     code, out, err = s.audit("tail", "--lines", 1000000)
     tap.ok(code == 0 and len(out.splitlines()) == count and harmless(out), f"{who}: tail --lines 1000000 shows all records, and none of them acts on a terminal")
     tap.ok("^[[2J" in out, f"{who}: escapes are shown", out[:2000])

@@ -62,8 +62,8 @@ static int take(const struct option_row *o, const char *value, struct err *err)
 static const struct {
     char letter;
     const char *name;
-} letters[] = {{'h', "help"},    {'c', "code"},   {'p', "profile"},
-               {'t', "timeout"}, {'m', "memory"}, {'q', "quiet"}};
+} letters[] = {{'h', "help"},   {'c', "code"},  {'p', "profile"}, {'t', "timeout"},
+               {'m', "memory"}, {'q', "quiet"}, {'n', "lines"},   {'f', "follow"}};
 
 char options_letter(const char *name)
 {
