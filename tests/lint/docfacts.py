@@ -176,9 +176,8 @@ def examples(documents, program):
 
 
 # --- commands and options by name -----------------------------------------------------------------------
-OTHERS = {  # options in documents that are another program's
-    "security-opt", "privileged", "user", "only", "seed", "match", "count", "limit", "list", "write", "scope", "rm", "name", "install", "suite", "arch", "tests", "verbose",
-    "template", "long", "token"}
+OTHERS = set(re.findall(r"--([a-z-]+)", """--security-opt --privileged --user --rm --name --install --scope --only --seed --match --count --limit --list --write --suite --arch
+    --tests --verbose --template --long --token"""))  # options in documents that are another program's
 
 
 def commands(documents, program):
