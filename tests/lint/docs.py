@@ -145,6 +145,10 @@ for p in pages + sorted((root / "man").glob("*.1")) + sorted((root / "completion
 rooms = {line.split(":")[0].strip() for line in read("src/ROOMS").splitlines() if ":" in line and not line.startswith("#")}
 same("ARCHITECTURE.md has the rooms of src/ROOMS",
      set(re.findall(r"^\| `(\w+)` \|", re.search(r"^## Rooms\n(.*?)(?=^## )", read("ARCHITECTURE.md"), re.M | re.S).group(1), re.M)), rooms)
+graph = {m[0]: set(m[1].split()) for m in re.findall(r"^(\w+) *: *([a-z ]*?) *(?:#.*)?$", read("src/ROOMS"), re.M)}
+for room, cell in re.findall(r"^\| `(\w+)` \| *([^|]*?) *\|", re.search(r"^## Rooms\n(.*?)(?=^## )", read("ARCHITECTURE.md"), re.M | re.S).group(1), re.M):
+    told = graph.keys() - {room, "prog"} if cell == "all" else set(filter(None, cell.split(", ")))
+    case(told == graph.get(room), f"ARCHITECTURE.md: what {room} may include is what src/ROOMS says", f"not in both: {sorted(told ^ graph.get(room, set()))}")
 layers_off = read("tests/system/layers_off.py")
 if layers_off:
     tables = [n.value for n in ast.parse(layers_off).body if isinstance(n, ast.Assign) and n.targets[0].id in ("EXCEPTIONS", "LACKS")]
