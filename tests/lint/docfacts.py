@@ -295,6 +295,8 @@ def exit_codes(documents, program):
             lacks = {c for (name, c) in HELP_LACKS if name == command}
             faults += [f"cordon {command} --help says {c} now: take it out of HELP_LACKS" for c in lacks & told]
             faults += lists(f"cordon {command} --help, exit status,", told | lacks, real)
+    section = re.search(r"^\.SH EXIT STATUS\n(.*?)(?=^\.SH )", documents["man/cordon.1"], re.M | re.S)
+    faults += lists("man/cordon.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d)$", section.group(1) if section else "", re.M))), set(program.exit_codes.values()))
     rows = table_under(documents["docs/exec.md"], " status \\| meaning ")
     faults += lists("docs/exec.md, Exit status,", {int(r[0]) for r in rows if r[0].isdigit()}, set(TRIALS["exec"]))
     for row in rows:
