@@ -150,8 +150,13 @@ NOT_RUN = {"cordon approve list": "tests/system/gate.py", "cordon stop --why": "
 
 
 def examples(documents, program):
-    """Every `$ COMMAND` with output in a page prints that output."""
+    """Every `$ COMMAND` with output in a page, or in a man page, prints that output."""
     faults, checker, matched, idle = [], doctest.OutputChecker(), 0, set(NOT_RUN)
+    for path, text in documents.plain():
+        for command, wanted in re.findall(r"^\$ (.*\bcordon\b.*)\n((?:(?![$.]).*\n)+)", text, re.M) if path.endswith(".1") else ():
+            got = program.shell(command)[1]
+            if not checker.check_output(wanted, got, doctest.ELLIPSIS):
+                faults.append(f"{path}: {command[:60]}\nwanted:\n{wanted}got:\n{got}")
     for path, text in documents.pages().items():
         for m in re.finditer(r"^    \$ (.*\bcordon\b.*)\n((?:    (?!\$ ).*\n)+)", text, re.M):
             command, wanted = m.group(1), re.sub(r"^    ", "", m.group(2), flags=re.M)

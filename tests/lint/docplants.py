@@ -6,6 +6,7 @@ PLANTS = [
     ("examples", "README.md", "    42\n", "    43\n"),
     ("examples", "README.md", "line 1: Blocked import: os; give the data", "line 1: Blocked import: sys; give the data"),
     ("examples", "docs/gate.md", "    escalate to coder\n", "    escalate to architect\n"),
+    ("examples", "man/cordon-escalate.1", "CODE: the retries of this tier are used up", "CODE: this tier gave up"),
     ("examples", "docs/run.md", "", "\n    $ echo 'print(1)' | cordon run\n    2\n"),
     ("commands", "docs/run.md", "", "\nUse `cordon frobnicate` for it.\n"),
     ("commands", "docs/audit.md", "cordon audit tail --follow", "cordon audit tail --forever"),
