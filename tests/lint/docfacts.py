@@ -68,7 +68,7 @@ class Program:
     def options(self, command):
         """{option: default, or None}"""
         found = {"help": None}
-        for name, rest in re.findall(r"^  --([a-z-]+)(.*)$", self.help(command), re.M):
+        for name, rest in re.findall(r"^ +(?:-\w, )?--([a-z-]+)(.*)$", self.help(command), re.M):
             default = re.search(r"\((?:policy; )?(\d+[a-z]*|strict|full|auto|execute|worker)[;)]", rest)
             found[name] = default.group(1) if default else None
         return found
@@ -238,6 +238,10 @@ def option_tables(documents, program):
             for option in set(rows) & set(real):
                 if real[option] and real[option] not in re.findall(r"\w+", rows[option]):
                     faults.append(f"{path}: the default of {command} --{option} is {real[option]}, the table says {rows[option] or 'none'}")
+    letters = lambda command: set(re.findall(r"^ +(-\w), (--[a-z-]+)", program.help(command), re.M))
+    told = set(re.findall(r"`(-\w)` for `(--[a-z-]+)`", documents["docs/exec.md"]))
+    faults += [f"docs/exec.md does not say that {a} is a letter for {b}" for a, b in sorted(letters("exec") - told)]
+    faults += [f"docs/exec.md: exec has no letter {a} for {b}" for a, b in sorted(told - letters("exec"))]
     faults += [f"no document has a table of the options of {c}" for c in ("exec", "run", "stop", "escalate") if c not in seen]
     most = {r[0]: r[-1] for r in table_under(documents["docs/exec.md"], " option \\| least ")}
     for option, key, unit in (("timeout", "timeout", "{} days"), ("memory", "memory", "{} TiB"), ("descriptors", "descriptors", "{:,}"), ("disk", "disk", "{} TiB"),

@@ -16,6 +16,7 @@ PLANTS = [
     ("option tables", "docs/exec.md", "| `--proc` | no `/proc` |", "| `--procfs` | no `/proc` |"),
     ("option tables", "docs/run.md", "| `--profile NAME` | `strict` |", "| `--profile NAME` | `open` |"),
     ("option tables", "docs/gate.md", "| `--patience TIME` | `5s` |", "| `--patience TIME` | `9s` |"),
+    ("option tables", "docs/exec.md", "`-m` for `--memory`", "`-m` for `--mode`"),
     ("option tables", "docs/gate.md", "<!-- options: escalate -->\n", ""),
     ("option tables", "docs/exec.md", "| `--descriptors` | 8 | 65,536 |", "| `--descriptors` | 8 | 1,024 |"),
     ("exit codes", "docs/exec.md", "| 4 | a limit ended it |", "| 7 | a limit ended it |"),
