@@ -58,7 +58,7 @@ struct cordon_error {
     enum cordon_status status;
     unsigned line, column, end_column; /* from 1, in characters; 0 where there is no place */
     size_t offset, end;                /* the same in bytes of the source */
-    char message[CORDON_MESSAGE_MAX];  /* CPython's or the seed's words */
+    char message[CORDON_MESSAGE_MAX];  /* CPython's words, or a refusal's */
     char hint[320];                    /* what to write instead, or empty */
 };
 
@@ -69,7 +69,7 @@ CORDON_API size_t cordon_caret(const struct cordon_error *err, const char *sourc
 
 /* ---- schema: the declared keys ---- */
 struct cordon_schema;
-CORDON_API extern const char cordon_schema_example[]; /* JSON, the seed's 19 keys */
+CORDON_API extern const char cordon_schema_example[]; /* JSON: schemas/household.json */
 CORDON_API size_t cordon_schema_size(size_t json_len);
 CORDON_API int cordon_schema_read(const char *json, size_t len, void *mem, size_t mem_len,
                                   struct cordon_schema **ret_schema, struct cordon_error *err);

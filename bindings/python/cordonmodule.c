@@ -1,4 +1,4 @@
-/* The Python module `cordon`: the seed's compile_condition and validate_condition over libcordon.
+/* The Python module `cordon`: compile_condition and validate_condition over libcordon.
  *
  * The objects hold the caller's memory that the library asks for; a condition keeps its schema
  * alive by a reference. A context is read as the condition reaches its keys, each once, so what is

@@ -1,11 +1,11 @@
-/* The seed's three rules over the last hour of each client, without reading the log: a ring of small
+/* Three rules over the last hour of each client, without reading the log: a ring of small
  * entries for each client in one file, shared by all writers under the log's own lock.
  *
  * It is a memory aid and no evidence: if it is lost, an hour of patterns is, and `cordon audit anomalies`
  * finds them in the log all the same.
  *
- * The seed compares an execution with a mean that it is part of itself; among a few executions nothing
- * could then ever be ten times the mean. Here it is compared with the others. */
+ * An execution is compared with the mean of the others. A mean that contains the execution itself grows with
+ * it: among a few executions nothing could then ever be ten times the mean. */
 #include "audit/inside.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The seed's rules over a window, per client, under a clock that the test turns; alerts as records, to a file, to a
+/* The anomaly rules over a window, per client, under a clock that the test turns; alerts as records, to a file, to a
  * command. */
 #include "audit/inside.h"
 #include "audit/read.h"

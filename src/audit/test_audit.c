@@ -53,7 +53,7 @@ static void members(void)
         "timestamp", "execution_id", "client_id", "code_hash", "code_size", "validation_result",
         "execution_time_ms", "exit_code", "memory_used_mb", "output_size", "error_type",
         "security_violations",
-        /* of the other seed */
+        /* the same values under the keys of the tool record (docs/audit.md) */
         "ts", "tool", "args", "duration", "success", "workerId",
         /* ours */
         "steps", "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal",

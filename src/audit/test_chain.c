@@ -50,7 +50,7 @@ static void lines(void)
     tap_ok(!why, "a written record is parsed again: %s", why ? why : "");
     tap_ok(l.seq == 7 && l.ts == 1733000000123ULL && l.kind == AUDIT_TOOL, "number, time, kind");
     tap_ok(strstr(out.data, "\"timestamp\": 1733000000.123, ") != NULL,
-           "the seed's timestamp in seconds");
+           "`timestamp` is the time in seconds");
     tap_ok(memcmp(l.hash, hash, AUDIT_HASH) == 0 && !audit_line_check(out.data, &l, &key),
            "hash and signature hold");
 

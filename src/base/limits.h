@@ -12,7 +12,7 @@
 #define MIB (1024ULL * KIB)
 #define GIB (1024ULL * MIB)
 
-/* Defaults of a run, as the seeds give them. */
+/* Defaults of a run (docs/policy.md, limits). */
 #define LIMIT_WALL_MS      30000ULL
 #define LIMIT_CPU_MS       30000ULL
 #define LIMIT_MEMORY       (512 * MIB)

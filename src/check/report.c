@@ -1,6 +1,6 @@
 /* A report keeps what it can and counts the rest: a program of a thousand wrong lines must not make a
  * thousand messages, and it is refused all the same. The first hundred in the order of the source are
- * kept, whatever the order they were found in. The sentences are the seeds'. */
+ * kept, whatever the order they were found in. */
 #include "check/report.h"
 
 #include "base/jsonw.h"
@@ -104,7 +104,7 @@ bool check_report_safe(const struct check_report *report)
     return report->count + report->dropped == 0;
 }
 
-/* The source is no program: the seed stops there and says only that. */
+/* The source is no program: the check stops there and says only that. */
 static bool is_syntax(const struct check_finding *f)
 {
     static const char *const rules[] = {CHECK_RULE_SYNTAX, CHECK_RULE_ENCODING, CHECK_RULE_NUL};
@@ -122,7 +122,7 @@ static const struct check_finding *find_syntax(const struct check_report *report
     return NULL;
 }
 
-/* Matters of form that the seeds do not name: nothing that runs gets further by them. */
+/* Matters of form: nothing that runs gets further by them. */
 static bool is_form(const struct check_finding *f)
 {
     static const char *const rules[] = {

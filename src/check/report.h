@@ -1,7 +1,7 @@
 /* What a judge found: every finding with its place and what to write instead, and the verdict.
  *
  * Takes:   findings, from a judge or from the channel of a worker (then it is the worker's word).
- * Gives:   them sorted by line, the verdict's words as the seeds have them, and the JSON of `cordon check`.
+ * Gives:   them sorted by line, the verdict's words, and the JSON of `cordon check`.
  * Never:   keeps more than CHECK_FINDINGS_MAX; the rest is counted, and counts as refused.
  * Runs in: cordon, the daemon, the workers.
  */
@@ -28,7 +28,7 @@ struct check_finding {
     const char *layer; /* input */
     const char
         *operand; /* what the program wrote, cut where it is long: eval, os.path, __class__ */
-    const char *message; /* the seed's sentence: Blocked function: eval */
+    const char *message; /* one of check/sentence.h: Blocked function: eval */
     const char *hint;    /* what to write instead, or empty */
     uint32_t line;       /* from 1; 0: of the whole source */
     uint32_t column;     /* from 1, in characters */

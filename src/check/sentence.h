@@ -1,4 +1,4 @@
-/* The sentences of findings: the seeds' where a seed has one, ours in the same tone elsewhere.
+/* The sentences of findings.
  *
  * Takes:   what was found and the word it is about.
  * Gives:   one line of text.
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* Name, what stands before the operand, what behind it (NULL: the operand is not said).
- * Seed: function, import, metaclass, method, size, syntax. */
+ * Callers match the text of FUNCTION, IMPORT, METACLASS, METHOD, SIZE and SYNTAX: do not change it. */
 #define CHECK_SENTENCES(X)                                                                         \
     X(FUNCTION, "Blocked function: ", "")                                                          \
     X(REFERENCE, "Blocked reference: ", "")                                                        \

@@ -1,4 +1,4 @@
-/* Reports: order, ceilings, and the seeds' sentences. */
+/* Reports: order, ceilings, and the sentences of findings. */
 #include "base/tap.h"
 #include "check/report.h"
 #include "check/sentence.h"

@@ -1,4 +1,4 @@
-/* The seed's best practice: tell the model the keys before it writes. The text comes from the
+/* A model that knows the keys writes fewer wrong conditions: it is told them before it writes. The text comes from the
  * schema that will judge the answer, so the two cannot drift apart. */
 #include "expr/number.h"
 #include "expr/schema.h"

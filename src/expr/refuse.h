@@ -1,7 +1,7 @@
 /* Names for what the language does not have.
  *
  * Takes:   the lexer, standing behind the token that does not belong.
- * Gives:   UnsafeExpressionError in the seed's words, with its place and what to write instead.
+ * Gives:   UnsafeExpressionError (docs/expr.md, "Values and errors"), with its place and what to write instead.
  * Never:   accepts anything; its reading ahead is only to find the right name.
  * Runs in: every process.
  */

@@ -1,4 +1,4 @@
-/* The tables of the seeds, word for word where they give one: worker types and their tools, tool
+/* The gate's tables: worker types and their tools, tool
  * categories and their risk, and the defaults. A tool exists by having a line in `tools`. */
 #include "gate/config.h"
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Running code that was not there before is what the seed calls LoadModule: category meta, risk high.
+/* Running code that was not there before is of the category meta, risk high, as LoadModule is.
  * `exec` has nothing that a judge could read. Tools that guest code calls stand here as well. */
 const struct gate_tool gate_tools[] = {
     {"run", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, false},

@@ -1,7 +1,7 @@
 /* What the gate is told: roles, tools, rates, breakers, approval, arena. Plain data.
  *
  * Takes:   the policy's values, copied or pointed at; they outlive the gate.
- * Gives:   the seeds' defaults, and the tables of worker types, tool categories and tools.
+ * Gives:   the defaults, and the tables of worker types, tool categories and tools.
  * Never:   reads a file.
  * Runs in: the supervisor.
  */
@@ -17,7 +17,7 @@
 enum gate_risk { GATE_RISK_LOW, GATE_RISK_MEDIUM, GATE_RISK_HIGH, GATE_RISK_CRITICAL };
 const char *gate_risk_name(enum gate_risk risk); /* low, medium, high, critical */
 
-/* Tool categories of seed 003 and the risk that each carries. */
+/* Tool categories and the risk that each carries. */
 #define GATE_CATEGORIES(X)                                                                         \
     X(READ, "read-only", GATE_RISK_LOW, "ReadFile, ListFiles, Grep")                               \
     X(WRITE, "write", GATE_RISK_MEDIUM, "WriteFile, CreateTool, Edit")                             \
@@ -148,7 +148,7 @@ struct gate_config {
     uint64_t (*now_ns)(void *ctx); /* NULL: the machine's; tests bring their own */
 };
 
-/* Seeds' defaults: AUTONOMOUS, N = 5, 50 iterations, arena off, role execute, 100 in 60 s, 10 at
+/* The defaults: AUTONOMOUS, N = 5, 50 iterations, arena off, role execute, 100 in 60 s, 10 at
  * once, 3 failures, 60 s. */
 void gate_config_init(struct gate_config *config);
 
@@ -160,7 +160,7 @@ const struct gate_tool *gate_tool_find(const char *name);
 extern const struct gate_tool gate_tools[];
 extern const size_t gate_ntools;
 
-/* explore, analyze, execute: the seed's worker types. */
+/* The worker types explore, analyze and execute. */
 extern const struct gate_role gate_worker_types[];
 extern const size_t gate_nworker_types;
 const struct gate_role *gate_role_find(const struct gate_config *config, const char *name);

@@ -1,4 +1,4 @@
-/* The seed's rules as tables; the function below only reads them. Attempts are counted from 1 within a
+/* The rules of escalation as tables; the function below only reads them. Attempts are counted from 1 within a
  * tier: with two retries, attempts 1 and 2 that failed are tried again and the third goes up. */
 #include "gate/escalate.h"
 

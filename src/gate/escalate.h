@@ -1,5 +1,4 @@
-/* What to do after a failure: try again, ask a stronger model, skip, or stop. Seed 000, as a table; HOST and
- * REFUSAL are ours.
+/* What to do after a failure: try again, ask a stronger model, skip, or stop.
  *
  * Takes:   the category of the error, the tier that failed, how often it has tried.
  * Gives:   the next step, the tier that takes it, and why in one sentence.
@@ -57,7 +56,7 @@ struct gate_failure_report {
     enum gate_error_category category;
     enum gate_tier tier;
     uint64_t attempt; /* how many times this tier has tried, from 1 */
-    uint64_t retries; /* escalation.retries; the seeds' default is GATE_RETRIES */
+    uint64_t retries; /* escalation.retries; GATE_RETRIES by default */
     bool optional;    /* the step may be left out */
 };
 #define GATE_RETRIES 2

@@ -1,4 +1,4 @@
-/* The seed's escalation rules, row by row; and that every status of a result has a category. */
+/* The rules of escalation, row by row; and that every status of a result has a category. */
 #include "base/tap.h"
 #include "gate/escalate.h"
 

@@ -42,7 +42,7 @@ static void test_roles(void)
                gate_role_may(&gate_worker_types[1], "Jq") &&
                !gate_role_may(&gate_worker_types[0], "WriteFile") &&
                gate_role_may(&gate_worker_types[2], "WriteFile"),
-           "the worker types have the seed's tools");
+           "the worker types explore and execute have their tools");
     gate_close(g);
 
     struct gate_tool_rule critical = {"exec", GATE_RISK_CRITICAL};
@@ -468,7 +468,7 @@ static void test_config(void)
                c.breaker.failures == 3 && c.breaker.cooldown_ms == 60000 && c.iterations == 50 &&
                c.approval.mode == GATE_AUTONOMOUS && c.approval.every_n == 5 && !c.arena.on &&
                strcmp(c.role, "execute") == 0,
-           "the defaults are the seeds'");
+           "the defaults are those of docs/policy.md");
     tap_eq_int(gate_config_check(&c, &err), 0, "the default configuration passes its check");
     c.rates.executions = GATE_RATE_MAX + 1;
     tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "rates.executions"),

@@ -112,7 +112,7 @@ struct jail_spec {
 /* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */
 ERR_MUST_USE int jail_switches_from_env(struct jail_spec *spec, struct err *err);
 
-/* Fills in the seeds' defaults. */
+/* Fills in the defaults of base/limits.h. */
 void jail_spec_init(struct jail_spec *spec);
 
 /* Every limit within what makes sense, or ERR_USAGE naming the one that is not. */

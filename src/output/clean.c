@@ -1,5 +1,5 @@
 /* The stages in their order: binary, known strings, patterns, cut; then, when the text is asked for, the
- * escape. Binary is the seed's rule, made exact: bytes that are not UTF-8, or a NUL. It is a
+ * escape. Binary means bytes that are not UTF-8, or a NUL. It is a
  * property of the whole stream, so its text is replaced whole, also when only the last byte showed it. A
  * sequence that the end of the stream cut in half is the cut's fault and becomes U+FFFD.
  *

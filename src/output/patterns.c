@@ -4,9 +4,9 @@
  * swallowed without looking back. A backtracking matcher has limits that turn hostile text into no match at
  * all, and none of its matches can be continued in the next chunk.
  *
- * The seed's three patterns are here as it has them, with two bounds: a file name in a traceback ends after
- * 4,096 bytes, and the name below /home/ ends at a quote, bracket or comma too: its own class would take
- * the closing quote of a JSON string away. */
+ * The three patterns of paths have two bounds: a file name in a traceback ends after 4,096 bytes, and the
+ * name below /home/ ends at a quote, bracket or comma too: otherwise the closing quote of a JSON string
+ * would go with it. */
 #include "output/rules.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* The cleaning: the seed's own tests, every form once, then properties: chunks do not matter, a secret
+/* The cleaning: markup, binary output and paths, every form once, then properties: chunks do not matter, a secret
  * never shows whatever the cap, the automaton agrees with a search by brute force, time grows as the text. */
 #include "base/clock.h"
 #include "base/limits.h"
@@ -71,19 +71,20 @@ static void row(const char *in, const char *want)
 #define D20 "a1b2c3d4e5f6g7h8i9j0"
 #define D40 D20 D20
 
-static void seed_rules(void)
+static void path_rules(void)
 {
     struct buf out;
     struct output_rules *r = rules_of(NULL, 0, ALL);
     const char script[] = "<script>alert(1)</script>\n";
     clean(r, script, strlen(script), LIMIT_OUTPUT, OUTPUT_BYTES, OUTPUT_ESCAPE_HTML, 0, &out);
-    tap_eq_str(out.data, "&lt;script&gt;alert(1)&lt;/script&gt;\n", "seed 004, test 16");
+    tap_eq_str(out.data, "&lt;script&gt;alert(1)&lt;/script&gt;\n", "markup is escaped for HTML");
     buf_done(&out);
     clean(r, "\xff\xfe\0\x01", 4, LIMIT_OUTPUT, OUTPUT_BYTES, OUTPUT_ESCAPE_HTML, 0, &out);
-    tap_eq_str(out.data, "[Binary output detected and removed]", "seed 004, test 17");
+    tap_eq_str(out.data, "[Binary output detected and removed]", "binary output is replaced whole");
     buf_done(&out);
     clean(r, "&<>\"'", 5, LIMIT_OUTPUT, OUTPUT_BYTES, OUTPUT_ESCAPE_HTML, 0, &out);
-    tap_eq_str(out.data, "&amp;&lt;&gt;&quot;&#x27;", "the seed's five replacements, & first");
+    tap_eq_str(out.data, "&amp;&lt;&gt;&quot;&#x27;",
+               "five characters are escaped for HTML, & first");
     buf_done(&out);
     row("see /home/alice/x and /mnt/home/bob", "see /home/USER/x and /mnt/home/USER");
     row("/home/ /home// /home/a", "/home/ /home// /home/USER");
@@ -650,7 +651,7 @@ static void short_output(void)
 
 int main(void)
 {
-    seed_rules();
+    path_rules();
     secret_rules();
     binary();
     caps();

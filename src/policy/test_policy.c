@@ -75,11 +75,11 @@ static void builtin(void)
                p->limits.disk == LIMIT_DISK && p->limits.inodes == LIMIT_INODES &&
                p->limits.processes == LIMIT_PROCESSES && p->limits.threads == LIMIT_THREADS &&
                p->limits.output == LIMIT_OUTPUT && p->flood_factor == LIMIT_FLOOD_FACTOR,
-           "limits are those of base/limits.h, the seeds'");
+           "the default limits are those of base/limits.h");
     tap_ok(p->sessions.timeout_ms == 120000 && p->sessions.output == 100000 &&
                p->sessions.tool_calls == 50 && p->sessions.file_read == 50000 &&
                p->sessions.grep_matches == 100,
-           "sessions are the seed's REPLConfig");
+           "sessions have their documented defaults");
     tap_ok(p->rates.executions == 100 && p->rates.window_ms == 60000 && p->rates.concurrent == 10 &&
                p->breakers.failures == 3 && p->breakers.cooldown_ms == 60000 &&
                p->approval.mode == POLICY_AUTONOMOUS && p->approval.every_n == 5 &&
@@ -88,18 +88,18 @@ static void builtin(void)
                p->audit.slow_factor == 10 && p->audit.slow_records == 5 &&
                p->audit.violations == 3 && p->audit.window_ms == 3600000 &&
                p->escalation.retries == 2,
-           "rates, breakers, approval, arena, audit and escalation are the seeds'");
+           "rates, breakers, approval, arena, audit and escalation have their defaults");
     tap_ok(strcmp(p->run.profile, "strict") == 0 && strcmp(p->run.role, "execute") == 0,
            "strict, execute");
     const struct policy_role *explore = policy_find_role(p, "explore");
     tap_ok(explore && policy_role_may(explore, "Find") && !policy_role_may(explore, "Jq") &&
                !policy_role_may(explore, "WriteFile") &&
                policy_role_may(policy_find_role(p, "execute"), "x"),
-           "worker types have the seed's tools");
+           "the roles explore and execute have their tools");
     tap_ok(policy_find_tool(p, "Edit")->risk == POLICY_RISK_MEDIUM &&
                policy_find_tool(p, "ModifyGoal")->risk == POLICY_RISK_HIGH &&
                !policy_find_tool(p, "no"),
-           "tools have the seed's risks");
+           "Edit is of medium risk, ModifyGoal of high risk");
     tap_ok(policy_escapes_html(p, policy_find_profile(p, "strict")) &&
                !policy_escapes_html(p, policy_find_profile(p, "standard")) &&
                !policy_escapes_html(p, NULL),
@@ -121,7 +121,7 @@ static void shipped(void)
         tap_ok(p->arena.enabled && p->approval.iterations == 50 &&
                    p->approval.mode == (i ? POLICY_HITL : POLICY_EVERY_N) &&
                    p->approval.every_n == 5 && p->run.profiles.count == 1,
-               "%s is what the seed recommends", names[i]);
+               "%s has the arena on, 50 iterations and one profile", names[i]);
         policy_box_free(box);
         policy_problems_done(&problems);
         free(text);

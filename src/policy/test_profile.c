@@ -1,4 +1,4 @@
-/* The built-in tables against the seeds' lists, word for word: a rule that gets lost is a test that
+/* The built-in tables against the required lists, word for word: a rule that gets lost is a test that
  * fails. */
 #include "base/tap.h"
 #include "policy/profile.h"
@@ -27,7 +27,7 @@ static void all(const struct policy_profile *p, const char *kind, const char *co
     size_t n = 0;
     for (; names[n]; n++)
         tap_ok(rule(p, kind, names[n]) != NULL, "%s: %s %s", p->name, kind, names[n]);
-    tap_eq_int(n, want, "%s: the seed's %zu of %s", p->name, want, kind);
+    tap_eq_int(n, want, "%s: all %zu required rules of %s", p->name, want, kind);
 }
 
 static const char *const modules[] = {
@@ -68,13 +68,13 @@ static const char *const forms[] = {"metaclass",       "unlisted-import", "star-
                                     "relative-import", "format-field",    "string-annotation",
                                     "encoding-cookie", "bare-cr",         NULL};
 
-static void seeds(void)
+static void required(void)
 {
     const struct policy_profile *strict = policy_profile_find("strict");
     tap_ok(strict == policy_profiles()[0], "strict is the default");
     tap_ok(strict->guards && !strict->threads && strict->imports == POLICY_IMPORTS_LISTED,
            "strict: guards on, no threads, listed imports only");
-    tap_eq_int(strict->source_max, 50000, "strict: the seed's 50 KB");
+    tap_eq_int(strict->source_max, 50000, "strict: a source has at most 50 KB");
     all(strict, "module-deny", modules, 17);
     all(strict, "call-deny", calls, 16);
     all(strict, "attribute-deny", attributes, 19);
@@ -87,7 +87,8 @@ static void seeds(void)
     for (size_t i = 0; calls[i]; i++)
         tap_ok(rule(strict, "builtin-remove", calls[i]) != NULL,
                "strict: %s is not there at run time either", calls[i]);
-    tap_eq_int(count(strict, "module-deny"), 17, "strict: no forbidden module beyond the seed's");
+    tap_eq_int(count(strict, "module-deny"), 17,
+               "strict: 17 modules are forbidden by name, no more");
 }
 
 static void others(void)
@@ -128,7 +129,7 @@ static void every_line(void)
 
 int main(void)
 {
-    seeds();
+    required();
     others();
     every_line();
     return tap_done();

@@ -44,7 +44,7 @@
 #define POOL_LOGS            (64 * MIB) /* of all */
 #define POOL_RECORD          (4 * MIB)  /* one record */
 
-/* A session, as the seed's REPLConfig has it. */
+/* Limits of a session (docs/session.md). */
 #define POOL_CALL_MS     120000ULL /* one call */
 #define POOL_CALL_OUTPUT 100000ULL /* characters of output */
 #define POOL_HOST_CALLS  50ULL     /* calls of host functions, all calls together */

@@ -1,4 +1,4 @@
-"""The Python module, as the seed uses it. binding.py BUILD. TAP on stdout."""
+"""The Python module, as a program uses it. binding.py BUILD. TAP on stdout."""
 import logging
 import math
 import os
@@ -36,12 +36,12 @@ for expr in ["ctx['avg_neighbor_recovery'] > 0.5", "ctx['resilience'] < 0.35 and
 for expr in ["__import__('os').system('rm -rf /')", "ctx['unknown_key'] > 0.5", "eval('1+1')", "open('/etc/passwd').read()", "\ud800", "a\0b"]:
     ok, error = validate_condition(expr)
     tap(not ok and error and raises(UnsafeExpressionError, compile_condition, expr), f"invalid: {ascii(expr)}", ok, error)
-tap(compile_condition("ctx['avg_neighbor_recovery'] > 0.5")({"avg_neighbor_recovery": 0.7}) is True, "the seed's example is True")
+tap(compile_condition("ctx['avg_neighbor_recovery'] > 0.5")({"avg_neighbor_recovery": 0.7}) is True, "the condition of docs/expr.md is True")
 ok, error = validate_condition("ctx['unknown_key'] > 0.5")
-tap(error.startswith("Disallowed context key: 'unknown_key'. Allowed keys: ['available_resources', 'avg_business_avail', "), "the seed's words: key", error)
+tap(error.startswith("Disallowed context key: 'unknown_key'. Allowed keys: ['available_resources', 'avg_business_avail', "), "an unknown key is refused with the list of keys", error)
 ok, error = validate_condition("len(ctx['resilience'])")
-tap(error == "Disallowed AST node type: Call. Only comparisons, boolean ops, and ctx subscripts are allowed.", "the seed's words: call", error)
-tap(validate_condition("1 in [1]")[1] == "Disallowed comparison operator: In", "the seed's words: operator")
+tap(error == "Disallowed AST node type: Call. Only comparisons, boolean ops, and ctx subscripts are allowed.", "a call is refused by its node type", error)
+tap(validate_condition("1 in [1]")[1] == "Disallowed comparison operator: In", "a refused operator is named")
 e = raises(UnsafeExpressionError, compile_condition, "1 +\\\n foo")
 tap(e and (e.line, e.column) == (2, 2) and "ctx['foo']" in e.hint, "an error has line, column and hint", e)
 any2 = cordon.Schema(["x", "y"])
@@ -127,7 +127,7 @@ class Lazy:
 
 
 tap(f.source == "ctx['x'] + ctx['y']" and compile_condition("ctx['x']", any2)(Lazy()) == 3, "a mapping, and a nested evaluation")
-tap("income_level" in cordon.ALLOWED_CTX_KEYS and len(cordon.ALLOWED_CTX_KEYS) == 19 and list(cordon.ALLOWED_CTX_KEYS) == sorted(cordon.ALLOWED_CTX_KEYS), "the seed's 19 keys")
+tap("income_level" in cordon.ALLOWED_CTX_KEYS and len(cordon.ALLOWED_CTX_KEYS) == 19 and list(cordon.ALLOWED_CTX_KEYS) == sorted(cordon.ALLOWED_CTX_KEYS), "ALLOWED_CTX_KEYS has 19 keys, sorted")
 tap("ONLY these ctx keys" in any2.prompt(), "a schema gives its prompt")
 bad = []
 

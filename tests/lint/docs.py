@@ -1,23 +1,23 @@
-"""The documents against the program: options, keys, commands, links, examples.
+"""The documents against the program: options, keys, links, and every kind of sentence that docfacts.py knows.
 
 Usage: docs.py SOURCE-ROOT BUILD-ROOT CORDON. TAP on stdout. What the program prints is the truth; a
-document that says more or less than it fails here."""
+document that says more or less than it fails here. Then the checks are checked: each sentence of docplants.py is planted
+in a copy of its document and must be found."""
 import ast
-import doctest
 import json
-import os
 import pathlib
 import re
-import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import docfacts  # noqa: E402
+import docplants  # noqa: E402
 
 root, build, cordon = (pathlib.Path(p).resolve() for p in sys.argv[1:4])  # meson names the program relatively
 count = failures = 0
-state = tempfile.TemporaryDirectory(prefix="cordon-docs-")  # rates and records of others do not count here
-os.environ.update(CORDON_STATE=state.name + "/state", XDG_CONFIG_HOME=state.name)
+documents, program = docfacts.Documents(root), docfacts.Program(root, build, cordon)
 
 
 def case(good, name, *details):
@@ -29,9 +29,8 @@ def case(good, name, *details):
         print("#", str(d).replace("\n", "\n# "))
 
 
-def run(*words, shell=False):
-    r = subprocess.run(words[0] if shell else [str(w) for w in words], shell=shell, stdin=subprocess.DEVNULL, timeout=60,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", cwd=root)
+def run(*words):
+    r = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", cwd=root)
     return r.returncode, r.stdout
 
 
@@ -49,11 +48,6 @@ def man_options(page):
     section = re.search(r"^\.SH OPTIONS\n(.*?)(?=^\.SH )", read(page), re.M | re.S)
     text = section.group(1).replace("\\-", "-") if section else ""
     return set(re.findall(r"^\.TP\n\.BI? --([a-z-]+)", text, re.M))
-
-
-def table_options(page):
-    section = re.search(r"^## Options\n(.*?)(?=^##)", read(page), re.M | re.S)
-    return set(re.findall(r"^\| `--([a-z-]+)[^|]*`? \|[^|]*\| [^|]+ \|$", section.group(1) if section else "", re.M))
 
 
 bash, zsh = read("completions/cordon.bash"), read("completions/_cordon")
@@ -90,13 +84,6 @@ for c in commands:
     same(f"{c}: options in {page}", man_options(page), options)
     same(f"{c}: options in bash completion", bash_options(c), options)
     same(f"{c}: options in zsh completion", zsh_options(c), options)
-    if c == "exec":
-        same("exec: options in docs/exec.md", table_options("docs/exec.md"), options)
-        defaults = re.findall(r"^ +(?:-\w, )?--([a-z-]+) .*?\((\d+[a-z]*)[;)]", text, re.M)
-        case(len(defaults) > 5, "exec --help names defaults", text)
-        for option, default in defaults:
-            row = re.search(rf"^\| `--{option} [^|]*\| ([^|]*) \|", read("docs/exec.md"), re.M)
-            case(row and default in re.findall(r"\w+", row.group(1)), f"exec: default of --{option} in docs/exec.md", default)
 
 # --- every key of the result is described --------------------------------------------------------
 reference = read("docs/exec.md")
@@ -158,6 +145,10 @@ for p in pages + sorted((root / "man").glob("*.1")) + sorted((root / "completion
 rooms = {line.split(":")[0].strip() for line in read("src/ROOMS").splitlines() if ":" in line and not line.startswith("#")}
 same("ARCHITECTURE.md has the rooms of src/ROOMS",
      set(re.findall(r"^\| `(\w+)` \|", re.search(r"^## Rooms\n(.*?)(?=^## )", read("ARCHITECTURE.md"), re.M | re.S).group(1), re.M)), rooms)
+graph = {m[0]: set(m[1].split()) for m in re.findall(r"^(\w+) *: *([a-z ]*?) *(?:#.*)?$", read("src/ROOMS"), re.M)}
+for room, cell in re.findall(r"^\| `(\w+)` \| *([^|]*?) *\|", re.search(r"^## Rooms\n(.*?)(?=^## )", read("ARCHITECTURE.md"), re.M | re.S).group(1), re.M):
+    told = graph.keys() - {room, "prog"} if cell == "all" else set(filter(None, cell.split(", ")))
+    case(told == graph.get(room), f"ARCHITECTURE.md: what {room} may include is what src/ROOMS says", f"not in both: {sorted(told ^ graph.get(room, set()))}")
 layers_off = read("tests/system/layers_off.py")
 if layers_off:
     tables = [n.value for n in ast.parse(layers_off).body if isinstance(n, ast.Assign) and n.targets[0].id in ("EXCEPTIONS", "LACKS")]
@@ -165,25 +156,23 @@ if layers_off:
     same("SECURITY.md has the exceptions of tests/system/layers_off.py",
          set(re.findall(r"^\| `(\w+)` \| `([\w-]+)`", section, re.M)), {ast.literal_eval(k) for t in tables for k in t.keys})
 
-# --- examples with their output ------------------------------------------------------------------------
-# The output is that of x86-64. Where the other architecture rightly differs, the next paragraph begins with a sentence
-# that says so in this form, and is held to it:  On aarch64 it says `THIS` where x86-64 says `THAT`
-DIFFERS = r"\n+On aarch64 it says `([^`]+)` where x86-64 says `([^`]+)`"
-checker, matched = doctest.OutputChecker(), 0
-for p in pages:
-    for m in re.finditer(r"^    \$ (cordon (?:exec|eval|check|policy show) .*)\n((?:    (?!\$ ).*\n)+)", p.read_text(), re.M):
-        command, wanted = m.group(1), re.sub(r"^    ", "", m.group(2), flags=re.M)
-        differs = re.compile(DIFFERS).match(p.read_text(), m.end())
-        if differs:
-            matched += 1
-            here, there = differs.groups()
-            case(there in wanted, f"{p.name}: {command[:60]}: what differs on aarch64 is in the output", f"not there: {there}")
-            wanted = wanted.replace(there, here) if os.uname().machine == "aarch64" else wanted
-        shell = f"cordon() {{ {shlex.quote(str(cordon))} \"$@\"; }}\n{command}"
-        code, text = run(shell, shell=True)
-        case(checker.check_output(wanted, text, doctest.ELLIPSIS), f"{p.name}: {command[:60]}", "wanted:", wanted, "got:", text)
-said = sum(len(re.findall(DIFFERS, p.read_text())) for p in pages)
-case(said == matched, "every sentence about what differs on aarch64 follows an example", f"{said} sentences, {matched} examples")
+# --- sentences, kind by kind ---------------------------------------------------------------------------
+before = {}
+for kind, check in docfacts.CHECKS.items():
+    before[kind] = faults = check(documents, program)
+    case(not faults, f"{kind}: {check.__doc__.splitlines()[0]}", *faults)
+
+# --- the checks themselves -------------------------------------------------------------------------------
+unplanted = set(docfacts.CHECKS) - {kind for kind, *_ in docplants.PLANTS}
+case(not unplanted, "every kind of sentence has a plant", unplanted)
+for kind, path, there, planted in docplants.PLANTS:
+    name = f"{kind}: a false sentence in {path} is found: {(planted or there).strip().splitlines()[-1][:60]}"
+    text = documents[path]
+    if there not in text:
+        case(False, name, f"{path} does not have {there!r} any more: plant it elsewhere")
+        continue
+    copy = docfacts.Documents(root, {path: text.replace(there, planted) if there else text + planted})
+    case(set(docfacts.CHECKS[kind](copy, program)) - set(before[kind]), name, f"the check of {kind} says nothing new about it")
 
 print(f"1..{count}")
 sys.exit(failures > 0)

@@ -1,4 +1,4 @@
-"""The judge of Python against its cases, its own tables, the seeds' validators and the corpora.
+"""The judge of Python against its cases, its own tables, a plain tree walk and the corpora.
 
 Usage: judge_cases.py TOOL ROOT. TOOL judges and runs nothing. A case is header lines, a line of three dashes, and
 the payload:
@@ -131,36 +131,36 @@ for name in ("strict", "standard", "open"):
             bad.append(f"{r['kind']} {r['name']}")
     ok(not bad, f"{name}: every rule of the table does what it says", bad)
 
-# ---- the seeds' own validators, written out: what they find, we find ----
+# ---- a plain tree walk over the required lists: what it finds, the judge finds ----
 
-seed = {
+required = {
     "modules": "os sys subprocess socket shutil pathlib tempfile multiprocessing threading ctypes pickle importlib builtins code codeop runpy pkgutil",
     "calls": "__import__ eval exec compile open getattr setattr delattr hasattr globals locals vars dir input breakpoint memoryview",
     "attributes": "__class__ __bases__ __subclasses__ __mro__ __dict__ __globals__ __locals__ __code__ __builtins__ __closure__ __func__ "
                   "__self__ __module__ __qualname__ __annotations__ __reduce__ __reduce_ex__ __getstate__ __setstate__",
     "patterns": "eval exec compile __import__ type metaclass descriptor open file input raw_input __loader__ __spec__ __cached__",
 }
-seed = {k: set(v.split()) for k, v in seed.items()}
-ok([len(seed[k]) for k in ("modules", "calls", "attributes")] == [17, 16, 19], "the seed's lists: 17 modules, 16 calls, 19 attributes")
+required = {k: set(v.split()) for k, v in required.items()}
+ok([len(required[k]) for k in ("modules", "calls", "attributes")] == [17, 16, 19], "the required lists: 17 modules, 16 calls, 19 attributes")
 
 
-def seed_findings(tree):
-    """Sentences that the seeds' visitors would have said, without the imports (our list is longer)."""
+def walk_findings(tree):
+    """Sentences of a plain tree walk, without the imports (the judge's list is longer)."""
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in seed["calls"] | seed["patterns"]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in required["calls"] | required["patterns"]:
             found.add(f"Blocked function: {node.func.id}")
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for module in [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]:
-                if module.split(".")[0] in seed["modules"] and not getattr(node, "level", 0):
+                if module.split(".")[0] in required["modules"] and not getattr(node, "level", 0):
                     found.add(f"Blocked import: {module}")
         if isinstance(node, ast.ClassDef) and any(k.arg == "metaclass" for k in node.keywords):
             found.add("Blocked: metaclass usage")
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in ("__get__", "__set__", "__delete__"):
             found.add(f"Blocked descriptor method: {node.name}")
-        if isinstance(node, ast.Attribute) and node.attr in seed["attributes"]:
+        if isinstance(node, ast.Attribute) and node.attr in required["attributes"]:
             found.add(f"Blocked attribute: {node.attr}")
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in seed["attributes"]:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in required["attributes"]:
             found.add(f"Blocked key: {node.slice.value}")
     return found
 
@@ -183,11 +183,11 @@ def compare(what, programs):
         if len(report["violations"]) == 100:
             continue
         programs_seen += 1
-        for sentence in seed_findings(tree):
+        for sentence in walk_findings(tree):
             sentences += 1
             if sentence not in report["blocked_operations"] and sentence.split(": ")[-1] not in own:
                 missed.append((sentence, program[:80]))
-    ok(not missed, f"{what}: every one of {sentences} findings of the seeds' validators is found, in {programs_seen} programs", *missed[:5])
+    ok(not missed, f"{what}: every one of {sentences} findings of a plain tree walk is found, in {programs_seen} programs", *missed[:5])
 
 
 compare("cases", [c["payload"].decode("utf-8", "replace") for c in cases.values()])

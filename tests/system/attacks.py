@@ -1,7 +1,7 @@
 """Every probe through `cordon exec`, as root and as an ordinary user, with canaries around it.
 
 Usage: attacks.py BUILD [NAME…]. A probe that merely crashed is a failure; so is one that could not
-try. Counts attacks by the seed's seven categories and eight layers."""
+try. Counts attacks by the seven categories and eight layers of the threat model."""
 import collections
 import fcntl
 import json
@@ -36,12 +36,12 @@ if not ONLY:
         if not (p.twin in table and table[p.twin].benign):
             tap.ok(False, f"{p.name} has a benign twin", f"not a benign probe: {p.twin!r}")
     tap.ok(all(p.twin in table for p in attacks), "every attack has a benign twin")
-    # the seed's BLOCKED_SYSCALLS, by the probe that tries each and must be named in `violations`
+    # the system calls that must be blocked, by the probe that tries each and must be named in `violations`
     blocked = {"socket": "socket", "connect": "connect", "bind": "bind", "listen": "listen", "accept": "accept", "execve": "execve",
                "fork": "fork", "vfork": "vfork", "clone": "clone", "ptrace": "ptrace-parent", "mount": "mount", "umount": "umount",
                "chroot": "chroot", "reboot": "reboot", "kexec_load": "kexec-load"}
     for call, probe in blocked.items():
-        tap.ok(probe in table and table[probe].rule, f"the seed's {call} is denied and named ({probe})")
+        tap.ok(probe in table and table[probe].rule, f"{call} is denied and named ({probe})")
 
 # --- what only the outside can see ----------------------------------------------------------------
 
@@ -274,12 +274,12 @@ if not ONLY:
                f"{len(covered & ITEMS)} of {len(ITEMS)} list items")
     by_category = collections.Counter(p.category for p in attacks)
     names = {1: "code injection", 2: "import bypass", 3: "resource exhaustion", 4: "network", 5: "file system", 6: "descriptors", 7: "output"}
-    tap.figure("by seed category: " + ", ".join(f"{names[c]} {by_category[c]}" for c in names))
+    tap.figure("by category: " + ", ".join(f"{names[c]} {by_category[c]}" for c in names))
     by_layer = collections.Counter(p.layer for p in attacks) + collections.Counter({l: n for l, n in more.items() if n is not None})
-    tap.figure("by layer: " + ", ".join(f"{l} {by_layer[l]}" if more.get(l, 0) is not None else f"{l} not built" for l in tapsys.SEED_LAYERS))
+    tap.figure("by layer: " + ", ".join(f"{l} {by_layer[l]}" if more.get(l, 0) is not None else f"{l} not built" for l in tapsys.REQUIRED_LAYERS))
     for c in names:
-        tap.ok(by_category[c] > 0, f"seed category {c} ({names[c]}) has attacks")
-    for l in tapsys.SEED_LAYERS:
+        tap.ok(by_category[c] > 0, f"category {c} ({names[c]}) has attacks")
+    for l in tapsys.REQUIRED_LAYERS:
         if more.get(l, 0) is None:
             tap.skip(f"layer {l} has attacks", "this build has no program for it")
         else:

@@ -31,7 +31,7 @@ OBJECTS = {
     "shared-segments": (REFUSED, 8, "refused"),
     "socket-buffers": (8192, 32, "descriptors, at the usual size each"),
     "page-tables": (MEMORY_MB * 256, 3 * MEMORY_MB, "two for each page of address space"),
-    "negative-dentries": (None, 32, "the kernel takes them back when it needs memory"),
+    "negative-dentries": (None, 32, "the kernel frees them when it needs memory"),
     "attributes": (REFUSED, 8, "refused"),
     "mappings": (MEMORY_MB * 256, 32, "address space, and the kernel's 65,530"),
     "file-names": (10000, 32, "inodes"),

@@ -24,8 +24,8 @@ LATE = 0.25 * SLOW  # seconds that the end of a run may come after its limit; a 
 ROOTLESS = 61234  # an ordinary uid that no account has
 STATUSES = {"ok", "error", "blocked", "denied", "timeout", "memory", "output", "crashed", "refused"}
 LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "gate")
-SEED_LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "audit")
-KEYS = {  # DESIGN.md, section 8
+REQUIRED_LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "audit")
+KEYS = {  # docs/exec.md, "The JSON object"
     "id": str, "status": str, "layer": (str, type(None)), "reason": (str, type(None)), "violations": list,
     "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int, "truncated": bool,
     "value": object, "is_final": bool, "final": object, "error": (dict, type(None)),
@@ -208,7 +208,7 @@ def honest_first(tap, programs):
 
 
 def shape_faults(result):
-    """What is wrong with a result object, by DESIGN.md section 8."""
+    """What is wrong with a result object, by docs/exec.md, "The JSON object"."""
     if not isinstance(result, dict):
         return ["no JSON object"]
     faults = [f"{k} is missing" for k in KEYS if k not in result]
@@ -235,8 +235,8 @@ def shape_faults(result):
     if isinstance(error, dict) and set(error) - {"retry_after_s"} != {"category", "type", "message", "line"}:
         faults.append(f"error has the keys {sorted(error)}")
     layers = result.get("layers")
-    if isinstance(layers, dict) and not set(SEED_LAYERS) <= set(layers):
-        faults.append(f"layers lacks {sorted(set(SEED_LAYERS) - set(layers))}")
+    if isinstance(layers, dict) and not set(REQUIRED_LAYERS) <= set(layers):
+        faults.append(f"layers lacks {sorted(set(REQUIRED_LAYERS) - set(layers))}")
     return faults
 
 

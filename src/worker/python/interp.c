@@ -2,7 +2,7 @@
  * Paths are given, not searched: the search costs a third of the start and looks at the environment.
  * What every start imports from the standard library is in the program (freeze.py); the collector sleeps
  * until the start is over, since nothing of it becomes garbage.
- * Output is not buffered, as the seed's `-u`: what was printed before a kill has left the process. */
+ * Output is not buffered, as with `python -u`: what was printed before a kill has left the process. */
 #include "interp.h"
 
 #include <dirent.h>

@@ -144,7 +144,7 @@ static PyObject *parse(const char *text)
         .cf_flags = PyCF_ONLY_AST | PyCF_IGNORE_COOKIE | PyCF_SOURCE_IS_UTF8,
         .cf_feature_version = PY_MINOR_VERSION,
     };
-    PyObject *name = PyUnicode_FromString("<unknown>"); /* as the seed's ast.parse has it */
+    PyObject *name = PyUnicode_FromString("<unknown>"); /* as ast.parse names it */
     PyObject *tree = name ? Py_CompileStringObject(text, name, Py_file_input, &flags, -1) : NULL;
     Py_XDECREF(name);
     return tree;

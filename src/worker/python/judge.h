@@ -24,8 +24,8 @@ ERR_MUST_USE int py_judge_init(struct err *err);
 /* REPORT must be initialised; it is ended here. *ret_tree is a new reference to the `ast.Module` if
  * the source parsed (also when it is refused), else NULL; ret_tree may be NULL. Success also when
  * everything is wrong with the source: the report says so. ERR_MEMORY is our own failure; the caller
- * refuses then. What only the compiler finds (`return` outside a function) is not found here, as in the
- * seed. The stack must have 8 MB: the parser nests as deep as its own limit lets it. */
+ * refuses then. What only the compiler finds (`return` outside a function) is not found here: ast.parse
+ * does not find it either. The stack must have 8 MB: the parser nests as deep as its own limit lets it. */
 ERR_MUST_USE int py_judge(const struct check_ruleset *rules, const void *source, size_t len,
                           struct check_report *report, PyObject **ret_tree, struct err *err);
 

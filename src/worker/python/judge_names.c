@@ -371,7 +371,7 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
     if (rule && own) {
         if (join(module, word, text, sizeof text, &whole))
             py_judge_find(j, rule, CHECK_SAY_IMPORT, whole, node);
-    } else if (rule && !*said) { /* once for the statement, as the seed has it */
+    } else if (rule && !*said) { /* once for the statement, not for each name */
         *said = true;
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, e->node);
     }

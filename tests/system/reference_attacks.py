@@ -1,6 +1,6 @@
-"""The seed's own tests and its threat actors' examples, in every profile: what ends them, and what is seen.
+"""The reference list of attacks (17 numbered ones, and those of three threat actors) in every profile: what ends them, and what is seen.
 
-Usage: python_seed.py BUILD. One row a case: source, and for each profile how it must end: the statuses that
+Usage: reference_attacks.py BUILD. One row a case: source, and for each profile how it must end: the statuses that
 are right, the layer (None: the program ran to its own end), and rules of which one must be listed."""
 import re
 import sys
@@ -100,7 +100,7 @@ for who in tapsys.users():
             if printed and r["status"] != "blocked":
                 tap.ok(printed in (r["stdout"] or ""), f"{what}: what was printed is there", r.story())
             if name in TEXTS and profile == "strict":
-                tap.ok(any(v["detail"] == TEXTS[name] and v["line"] for v in r["violations"]), f"{what}: in the seed's words", r.story())
+                tap.ok(any(v["detail"] == TEXTS[name] and v["line"] for v in r["violations"]), f"{what}: the violation says {TEXTS[name]!r} and the line", r.story())
             if name == "16 markup":
                 want = "&lt;script&gt;" if profile == "strict" else "<script>"
                 tap.ok(want in (r["stdout"] or "") and (profile != "strict" or "<script>" not in r["stdout"]), f"{what}: escaped as the profile says", r.story())

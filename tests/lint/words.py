@@ -1,0 +1,150 @@
+"""Words that were retired do not come back: tests/lint/retired.txt says which, what to say instead, and where each may stand.
+
+Usage: words.py SOURCE-ROOT. TAP on stdout. Code, comments, strings, documents, policies, cases and file names are read; so a name
+that was replaced cannot return by a copied line. The head of the table explains its columns."""
+import fnmatch
+import pathlib
+import re
+import sys
+
+PLACES = ("src", "tests", "docs", "man", "policies", "include", "bindings", "completions", "schemas", "scripts", "bench", "demo")
+TABLE = "tests/lint/retired.txt"
+SELF = {TABLE, "tests/lint/words.py"}
+count = failures = 0
+
+
+def case(good, name, *details):
+    global count, failures
+    count += 1
+    failures += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}")
+    for d in details if not good else ():
+        print("#", d)
+
+
+def parts(text):
+    """[(part, token number)]: the words of a line in small letters; identifiers are taken apart at `_`, digits and capitals."""
+    found = []
+    for number, token in enumerate(re.findall(r"[A-Za-z0-9_]+", text)):
+        pieces = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", token)
+        found += [(piece.lower(), number) for piece in pieces]
+    return found
+
+
+class Row:
+    def __init__(self, line):
+        fields = [f.strip() for f in re.split(r"\s\|(?:\s|$)", line.strip() + " ")]
+        if len(fields) != 3 or not fields[0] or not fields[1]:
+            raise ValueError(f"it is `WORD | what to say instead | where it is allowed`: {line}")
+        self.word, self.instead, allowed = fields
+        self.prefix = self.word.endswith("*")
+        self.wanted = [p for p, _ in parts(self.word)]
+        self.one_token = "_" in self.word
+        entries = allowed.split()
+        self.only = [e[5:] for e in entries if e.startswith("only:")]
+        self.lines = {e: re.compile(e[1:-1]) for e in entries if len(e) > 2 and e[0] == e[-1] == "/"}
+        self.files = [e for e in entries if e not in self.lines and not e.startswith("only:")]
+        self.used = set()
+        if not self.wanted:
+            raise ValueError(f"no word in {line}")
+
+    def fits(self, part, wanted, last):
+        return part == wanted or last and (part == wanted + "s" or self.prefix and part.startswith(wanted))
+
+    def stands_in(self, words):
+        n = len(self.wanted)
+        for i in range(len(words) - n + 1):
+            piece = words[i:i + n]
+            if self.one_token and len({number for _, number in piece}) > 1:
+                continue
+            if all(self.fits(p, w, k == n - 1) for k, ((p, _), w) in enumerate(zip(piece, self.wanted))):
+                return True
+        return False
+
+    def allows(self, path, line):
+        for glob in self.files:
+            if fnmatch.fnmatch(path, glob):
+                self.used.add(glob)
+                return True
+        for entry, pattern in self.lines.items():
+            if pattern.search(line):
+                self.used.add(entry)
+                return True
+        return bool(self.only) and not any(fnmatch.fnmatch(path, glob) for glob in self.only)
+
+
+def table(text):
+    return [Row(line) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def faults(rows, path, text):
+    """What is wrong in one file: its name first, then line by line."""
+    found = []
+    for number, line in enumerate([path, *text.splitlines()]):
+        words = parts(line)
+        for row in rows:
+            if row.stands_in(words) and not row.allows(path, line):
+                where = f"{path}:{number}" if number else f"{path} (its name)"
+                found.append(f"{where}: `{row.word}` is retired; say {row.instead}")
+    return found
+
+
+def files(root):
+    for place in PLACES:
+        yield from (p for p in sorted((root / place).rglob("*")) if p.is_file() and "__pycache__" not in p.parts)
+    yield from (p for p in sorted(root.iterdir()) if p.is_file() and (p.suffix in (".md", ".txt", ".build") or p.name == "Makefile"))
+
+
+def self_test():
+    """The checker itself, on planted text."""
+    rows = lambda: table("# a comment\nseed | what is meant | /--seed/ /fuzz/ tests/gen.c\nknock* | connect |\nflow_house | context |\n"
+                         "the house | the code | \nveil | hide | only:src/*\n")
+    for path, line, wanted in (
+            ("docs/a.md", "as the seed has it", "seed"), ("docs/a.md", "The seeds' lists", "seed"), ("src/a.c", "static void seed_rules(void)", "seed"),
+            ("src/a.c", "int theSeed;", "seed"), ("src/a.c", "#define SEED_LAYERS 1", "seed"), ("tests/seed-1.case", "print(1)", "seed"),
+            ("src/a.c", "int jail_knock(void)", "knock*"), ("docs/a.md", "before knocking", "knock*"), ("src/a.c", "flow_house_new(&x)", "flow_house"),
+            ("docs/a.md", "in The House", "the house"), ("src/a.c", "veil_attrs()", "veil")):
+        found = faults(rows(), path, line)
+        case(len(found) == 1 and f"`{wanted}` is retired" in found[0], f"a planted {wanted!r} is found: {path}: {line}", found)
+    for path, line in (("docs/a.md", "run --seed 7"), ("tests/gen.c", "uint64_t seed;"), ("docs/a.md", "a fuzz target's seeds"), ("src/a.c", "exceeded seedling"),
+                       ("src/a.c", "flow(house)"), ("docs/a.md", "a veil"), ("src/a.c", "house")):
+        found = faults(rows(), path, line)
+        case(not found, f"what is allowed or another word is left alone: {path}: {line}", *found)
+    for wrong in ("seed", "seed | | docs/*", " | say | "):
+        try:
+            table(wrong)
+            case(False, f"a wrong row is refused: {wrong}")
+        except ValueError:
+            case(True, f"a wrong row is refused: {wrong}")
+    unused = rows()
+    faults(unused, "docs/a.md", "run --seed 7")
+    case(unused[0].used == {"/--seed/"}, "an entry that allows something is known from one that does not", unused[0].used)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    self_test()
+    rows = table((root / TABLE).read_text())
+    case(len(rows) > 0, f"the table of retired words has {len(rows)} rows")
+    seen = 0
+    for p in files(root):
+        path = str(p.relative_to(root))
+        if path in SELF:
+            continue
+        try:
+            text = p.read_bytes().decode()
+        except UnicodeDecodeError:
+            text = ""  # an input of a fuzz target, a picture: only its name has words
+        seen += 1
+        found = faults(rows, path, text)
+        if found:
+            case(False, f"{path} has no retired word", *found)
+    case(seen > 500, f"{seen} files were read, and those not named above have no retired word")
+    for row in rows:
+        idle = [e for e in (*row.files, *row.lines) if e not in row.used]
+        case(not idle, f"each entry of `{row.word}` allows something", *(f"take it out of {TABLE}: {e}" for e in idle))
+    print(f"1..{count}")
+    sys.exit(failures > 0)
+
+
+main()
