@@ -227,6 +227,16 @@ bool audit_index_find(int seal, const struct audit_files *files, const char *id,
                       struct audit_parts *ret);
 void audit_parts_done(struct audit_parts *p);
 
+/* index_check.c: each entry against its record, for verify. The records of a file come in their order. */
+struct audit_index_check;
+struct audit_verdict;
+struct audit_step;
+struct audit_index_check *
+audit_index_check_new(int seal, struct audit_verdict *verdict); /* NULL: no memory */
+void audit_index_check_record(struct audit_index_check *c, const struct audit_file *f,
+                              const struct audit_step *s, uint64_t offset);
+void audit_index_check_free(struct audit_index_check *c); /* takes NULL */
+
 /* ---- log.c: the handle, the lock, append ---- */
 #define AUDIT_ALERTS_MAX 4
 
