@@ -10,7 +10,11 @@
  * could hide a record from `show` and `--since`: it lies in seal/, so whoever can do that has the key as well, and
  * `verify` holds each entry against its record (index_check.c).
  *
- * Waits: write in audit_index_write; the disk's cache; none (the kernel's own); as the record itself */
+ * Writers leave their entries in the head's page, which is shared memory, and one in AUDIT_INDEX_WAITING writes them all:
+ * a record costs a copy, not a system call (`bench/run build audit`). What waits there is read from the log, as every
+ * end of the log that has no entry yet.
+ *
+ * Waits: write in write_waiting; the disk's cache; none (the kernel's own); as the record itself */
 #include "audit/index.h"
 
 #include "audit/walk.h"
@@ -84,50 +88,72 @@ static struct audit_advice *advice_of(const struct audit *a)
     return (struct audit_advice *)(a->head_map + AUDIT_HEAD_ALL);
 }
 
-/* The day's index, cut to whole entries, and the newest time in it. */
 static int open_for(struct audit *a, uint32_t day)
 {
     char name[AUDIT_NAME_MAX];
     struct err err = ERR_INIT;
-    struct stat st;
-    struct audit_entry last = {0};
-    struct audit_advice *advice = advice_of(a);
-    FD_AUTO fd = -1;
+    if (a->index_fd >= 0 && a->index_day == day)
+        return 0;
     audit_index_name(day, name);
     fd_close(a->index_fd);
     a->index_fd = -1;
-    if (state_file(a->seal, name, O_RDWR | O_APPEND | O_CREAT, &fd, &err) < 0 || fstat(fd, &st) < 0)
-        return -1;
-    off_t whole = st.st_size - st.st_size % (off_t)sizeof last;
-    if (whole != st.st_size && ftruncate(fd, whole) < 0)
-        return -1;
-    if (whole && pread(fd, &last, sizeof last, whole - (off_t)sizeof last) != sizeof last)
-        return -1;
-    if (advice->index_day != day || advice->newest_ms < last.newest_ms) {
-        advice->index_day = day;
-        advice->newest_ms = last.newest_ms;
-    }
-    a->index_fd = fd_take(&fd);
     a->index_day = day;
-    return 0;
+    return state_file(a->seal, name, O_RDWR | O_APPEND | O_CREAT, &a->index_fd, &err);
+}
+
+/* The last whole entry, zeros if there is none. What cannot be trusted at the end of an index is not built upon: the
+ * index begins anew, and what was before is a gap. */
+static int last_of(int fd, struct audit_entry *ret)
+{
+    struct stat st;
+    memset(ret, 0, sizeof *ret);
+    if (fstat(fd, &st) < 0)
+        return -1;
+    off_t whole = st.st_size - st.st_size % (off_t)sizeof *ret;
+    if (whole && (pread(fd, ret, sizeof *ret, whole - (off_t)sizeof *ret) != sizeof *ret ||
+                  ret->check != audit_index_entry_check(ret))) {
+        memset(ret, 0, sizeof *ret);
+        whole = 0;
+    }
+    return whole != st.st_size ? ftruncate(fd, whole) : 0;
+}
+
+/* Those of a writer that was killed after this are written twice, and left out the second time. */
+static void write_waiting(struct audit *a, struct audit_advice *advice)
+{
+    struct audit_entry last, out[AUDIT_INDEX_WAITING];
+    uint64_t count =
+        advice->index_count < AUDIT_INDEX_WAITING ? advice->index_count : AUDIT_INDEX_WAITING;
+    size_t n = 0;
+    if (count && open_for(a, advice->index_day) == 0 && last_of(a->index_fd, &last) == 0) {
+        for (uint64_t i = 0; i < count; i++) {
+            memcpy(&out[n], advice->index_waiting[i], sizeof *out);
+            if (out[n].seq <= last.seq)
+                continue;
+            if (out[n].newest_ms < last.newest_ms)
+                out[n].newest_ms = last.newest_ms;
+            out[n].check = audit_index_entry_check(&out[n]);
+            last = out[n++];
+        }
+        (void)!write(a->index_fd, out, n * sizeof *out); /* cut to whole entries the next time */
+    }
+    advice->index_count = 0;
 }
 
 void audit_index_write(struct audit *a, uint32_t day)
 {
     struct audit_advice *advice = advice_of(a);
     size_t count = a->index.len / sizeof(struct audit_entry);
-    if (count == 0)
-        return;
-    if ((a->index_fd >= 0 && a->index_day == day && advice->index_day == day) ||
-        open_for(a, day) == 0) {
-        struct audit_entry *e = (struct audit_entry *)(void *)a->index.data;
-        for (size_t i = 0; i < count; i++) {
-            e[i].newest_ms = advice->newest_ms =
-                e[i].newest_ms > advice->newest_ms ? e[i].newest_ms : advice->newest_ms;
-            e[i].check = audit_index_entry_check(&e[i]);
-        }
-        if (write(a->index_fd, a->index.data, a->index.len) != (ssize_t)a->index.len)
-            a->index_day = 0; /* opened anew the next time, and cut to whole entries */
+    if (count && advice->index_day != day) {
+        write_waiting(a, advice);
+        advice->index_day = day;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (advice->index_count >= AUDIT_INDEX_WAITING)
+            write_waiting(a, advice);
+        memcpy(advice->index_waiting[advice->index_count],
+               a->index.data + i * sizeof(struct audit_entry), sizeof(struct audit_entry));
+        advice->index_count++; /* whoever is killed before this leaves a gap */
     }
     buf_reset(&a->index);
 }

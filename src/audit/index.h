@@ -17,6 +17,9 @@ struct audit_entry {
     uint64_t offset, newest_ms;
 };
 
+_Static_assert(sizeof(struct audit_entry) == sizeof(((struct audit_advice *)0)->index_waiting[0]),
+               "an entry waits in its place");
+
 #define AUDIT_INDEX_AT_ONCE 2048 /* entries */
 
 struct audit_index_reader {

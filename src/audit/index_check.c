@@ -22,6 +22,7 @@ struct audit_index_check {
     bool have;               /* `entry` is the next one, not held against a record yet */
     bool gap;                /* an entry was missing: a newest time may be too old from then on */
     uint64_t seq, newest_ms; /* of the records so far */
+    uint64_t missing;        /* entries, since the last that was there */
     struct audit_entry entry;
     struct audit_index_reader reader;
 };
@@ -61,6 +62,9 @@ static void end_of_day(struct audit_index_check *c)
         c->seq = c->entry.seq;
         advance(c);
     }
+    if (c->missing > AUDIT_INDEX_WAITING) /* those at the end may wait to be written */
+        c->verdict->index_missing += c->missing;
+    c->missing = 0;
     if (c->day)
         fd_close(c->reader.fd);
 }
@@ -92,10 +96,12 @@ void audit_index_check_record(struct audit_index_check *c, const struct audit_fi
     c->newest_ms = s->ts > c->newest_ms ? s->ts : c->newest_ms;
     c->seq = s->seq;
     if (!c->have || c->entry.seq > s->seq) {
-        c->verdict->index_missing++;
+        c->missing++;
         c->gap = true;
         return;
     }
+    c->verdict->index_missing += c->missing;
+    c->missing = 0;
     const struct audit_entry *e = &c->entry;
     if (e->offset != offset)
         wrong(c, "it points elsewhere than to its record");

@@ -133,14 +133,19 @@ enum {
     AUDIT_LOCK_DISK,   /* the set AUDIT_HEAD_DISK: a few stores */
 };
 
+#define AUDIT_INDEX_WAITING 48 /* entries that are written to the index at once */
+
 /* Behind the sets in the same page: advice from one process to the next, not signed. What it says wrongly costs time
  * and nothing else. */
 struct audit_advice {
-    uint32_t sync_bell;  /* futex: changes when a sync is over */
-    uint32_t index_day;  /* index.c: of which day's index .. */
-    uint64_t newest_ms;  /* .. the newest time is known */
-    uint64_t sync_since; /* monotonic ns: when the sync that is under way began; 0: none is */
+    uint32_t sync_bell;   /* futex: changes when a sync is over */
+    uint32_t index_day;   /* index.c: of this day are .. */
+    uint64_t index_count; /* .. this many entries that are not in its index yet */
+    uint64_t sync_since;  /* monotonic ns: when the sync that is under way began; 0: none is */
+    uint64_t index_waiting[AUDIT_INDEX_WAITING][4];
 };
+_Static_assert(AUDIT_HEAD_ALL + sizeof(struct audit_advice) <= AUDIT_HEAD_FILE,
+               "the advice fits behind the sets");
 
 /* ---- map.c: the small files, in memory ---- */
 /* LOCK: whose lock is taken where the file must grow; NULL: it is held. */
