@@ -9,16 +9,19 @@
  *        fdatasync in to_file; the disk; none (the kernel's own); holds no lock
  *        write in become; a pipe that has room; at once; the command did not start
  *        write in to_command; memory; at once; the alert is not delivered, on record
- *        waitpid in to_command; a child that forks and ends; none (it runs nothing of anybody's); holds no
- *          lock
- *        read in to_command; execve of the command; COMMAND_SECONDS, its alarm; the pipe ends with it */
+ *        sys_child_wait in to_command; a child that forks and ends; FD_PATIENCE_MS; it is killed: not delivered,
+ *          on record
+ *        poll in to_command; execve of the command; FD_PATIENCE_MS; not delivered, on record
+ *        read in to_command; nobody: poll said that it is there; at once; the command runs */
 #include "audit/inside.h"
 
+#include "sys/child.h"
 #include "sys/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,13 +121,16 @@ static int to_command(const struct audit_config *c, const struct buf *line, stru
     }
     int saved = errno;
     fd_close(ends[1]);
-    int status = 0;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    int status = 0, r = child > 0 ? sys_child_wait(child, FD_PATIENCE_MS, &status) : 0;
     ssize_t n = 0;
-    if (child > 0 && status == 0)
-        n = read(ends[0], &why, sizeof why); /* ends when the command runs */
+    struct pollfd told = {.fd = ends[0], .events = POLLIN};
+    if (child > 0 && r == 0 && status == 0) {
+        r = poll(&told, 1, FD_PATIENCE_MS) == 1 ? 0 : -1;
+        n = r < 0 ? 0 : read(ends[0], &why, sizeof why); /* ends when the command runs */
+    }
     fd_close(ends[0]);
+    if (child > 0 && r < 0)
+        return err_set(err, ERR_STATE, "%.100s did not start within 10 seconds", argv[0]);
     if (child < 0 || status != 0) {
         errno = child < 0 ? saved : EAGAIN;
         return err_sys(err, "start %.100s", argv[0]);

@@ -1,15 +1,21 @@
 /* Where each record stands, so that `audit show` and `--since` read what they print and not the log of a year.
- * One file a day, seal/YYYY-MM-DD.index, 32 bytes a record: its number, a hash of its execution id, its offset,
- * and the newest time among the records of that file up to it. That time never goes down, whatever the clock
+ * One file a day, seal/YYYY-MM-DD.index, 32 bytes a record: its number, a hash of its execution id, a check of the
+ * entry, its offset, and the newest time among the records of that file up to it. That time never goes down, whatever the clock
  * does, so the first record of or after a moment is found by halving.
  *
  * The index is a hint and the log is the truth. A writer appends its entries after the records and ignores a
  * failure; what is missing is a gap in the numbers, and a reader reads the log across it. What an entry points
  * to is looked at before it is believed; where that is not the record it speaks of, the log is read as if there
- * were no index. It lies in seal/: whoever can change it to hide a record has the key as well.
+ * were no index. An entry that was damaged is told by its check, and is a gap. One that was forged with a right check
+ * could hide a record from `show` and `--since`: it lies in seal/, so whoever can do that has the key as well, and
+ * `verify` holds each entry against its record (index_check.c).
  *
- * Waits: write in audit_index_write; the disk's cache; none (the kernel's own); as the record itself */
-#include "audit/inside.h"
+ * Writers leave their entries in the head's page, which is shared memory, and one in AUDIT_INDEX_WAITING writes them all:
+ * a record costs a copy, not a system call (`bench/run build audit`). What waits there is read from the log, as every
+ * end of the log that has no entry yet.
+ *
+ * Waits: write in write_waiting; the disk's cache; none (the kernel's own); as the record itself */
+#include "audit/index.h"
 
 #include "audit/walk.h"
 
@@ -24,23 +30,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct entry {
-    uint64_t seq, key, offset, newest_ms;
-};
-
 void audit_index_name(uint32_t day, char out[AUDIT_NAME_MAX])
 {
     snprintf(out, AUDIT_NAME_MAX, "%04u-%02u-%02u.index", day / 10000 % 10000, day / 100 % 100,
              day % 100);
 }
 
-/* Of the id as it stands in the line, between its quotes; 0: none. Two ids may share one: a reader compares. */
-static uint64_t key_of(const char *text, size_t len)
+static uint64_t fnv(uint64_t h, const void *data, size_t len) /* FNV-1a */
 {
-    uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
+    const unsigned char *p = data;
     for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)text[i]) * 0x100000001b3ULL;
-    return h ? h : 1;
+        h = (h ^ p[i]) * 0x100000001b3ULL;
+    return h;
+}
+
+uint32_t audit_index_key(const char *text, size_t len)
+{
+    uint64_t h = fnv(0xcbf29ce484222325ULL, text, len);
+    uint32_t key = (uint32_t)(h ^ h >> 32);
+    return key ? key : 1;
+}
+
+uint32_t audit_index_key_of_line(const char *line, size_t len)
+{
+    const char *id;
+    size_t n;
+    return audit_line_member(line, len, "execution_id", &id, &n) && n >= 2 && *id == '"'
+               ? audit_index_key(id + 1, n - 2)
+               : 0;
+}
+
+/* Words, not bytes: it is paid for each record. */
+uint32_t audit_index_entry_check(const struct audit_entry *e)
+{
+    uint64_t h = 0x9e3779b97f4a7c15ULL;
+    const uint64_t words[] = {e->seq, e->key, e->offset, e->newest_ms};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        h = (h ^ words[i]) * 0xff51afd7ed558ccdULL;
+        h ^= h >> 32;
+    }
+    return (uint32_t)h;
 }
 
 /* ---- writing, under the lock ---- */
@@ -48,11 +77,8 @@ static uint64_t key_of(const char *text, size_t len)
 void audit_index_note(struct audit *a, uint64_t seq, uint64_t ms, uint64_t offset, const char *line,
                       size_t len)
 {
-    const char *id;
-    size_t n;
-    struct entry e = {.seq = seq, .offset = offset, .newest_ms = ms};
-    if (audit_line_member(line, len, "execution_id", &id, &n) && n >= 2 && *id == '"')
-        e.key = key_of(id + 1, n - 2);
+    struct audit_entry e = {
+        .seq = seq, .key = audit_index_key_of_line(line, len), .offset = offset, .newest_ms = ms};
     if (buf_add(&a->index, &e, sizeof e) < 0)
         buf_reset(&a->index); /* a gap */
 }
@@ -62,69 +88,89 @@ static struct audit_advice *advice_of(const struct audit *a)
     return (struct audit_advice *)(a->head_map + AUDIT_HEAD_ALL);
 }
 
-/* The day's index, cut to whole entries, and the newest time in it. */
 static int open_for(struct audit *a, uint32_t day)
 {
     char name[AUDIT_NAME_MAX];
     struct err err = ERR_INIT;
-    struct stat st;
-    struct entry last = {0};
-    struct audit_advice *advice = advice_of(a);
-    FD_AUTO fd = -1;
+    if (a->index_fd >= 0 && a->index_day == day)
+        return 0;
     audit_index_name(day, name);
     fd_close(a->index_fd);
     a->index_fd = -1;
-    if (state_file(a->seal, name, O_RDWR | O_APPEND | O_CREAT, &fd, &err) < 0 || fstat(fd, &st) < 0)
-        return -1;
-    off_t whole = st.st_size - st.st_size % (off_t)sizeof last;
-    if (whole != st.st_size && ftruncate(fd, whole) < 0)
-        return -1;
-    if (whole && pread(fd, &last, sizeof last, whole - (off_t)sizeof last) != sizeof last)
-        return -1;
-    if (advice->index_day != day || advice->newest_ms < last.newest_ms) {
-        advice->index_day = day;
-        advice->newest_ms = last.newest_ms;
-    }
-    a->index_fd = fd_take(&fd);
     a->index_day = day;
-    return 0;
+    return state_file(a->seal, name, O_RDWR | O_APPEND | O_CREAT, &a->index_fd, &err);
+}
+
+/* The last whole entry, zeros if there is none. What cannot be trusted at the end of an index is not built upon: the
+ * index begins anew, and what was before is a gap. */
+static int last_of(int fd, struct audit_entry *ret)
+{
+    struct stat st;
+    memset(ret, 0, sizeof *ret);
+    if (fstat(fd, &st) < 0)
+        return -1;
+    off_t whole = st.st_size - st.st_size % (off_t)sizeof *ret;
+    if (whole && (pread(fd, ret, sizeof *ret, whole - (off_t)sizeof *ret) != sizeof *ret ||
+                  ret->check != audit_index_entry_check(ret))) {
+        memset(ret, 0, sizeof *ret);
+        whole = 0;
+    }
+    return whole != st.st_size ? ftruncate(fd, whole) : 0;
+}
+
+/* Those of a writer that was killed after this are written twice, and left out the second time. */
+static void write_waiting(struct audit *a, struct audit_advice *advice)
+{
+    struct audit_entry last, out[AUDIT_INDEX_WAITING];
+    uint64_t count =
+        advice->index_count < AUDIT_INDEX_WAITING ? advice->index_count : AUDIT_INDEX_WAITING;
+    size_t n = 0;
+    if (count && open_for(a, advice->index_day) == 0 && last_of(a->index_fd, &last) == 0) {
+        for (uint64_t i = 0; i < count; i++) {
+            memcpy(&out[n], advice->index_waiting[i], sizeof *out);
+            if (out[n].seq <= last.seq)
+                continue;
+            if (out[n].newest_ms < last.newest_ms)
+                out[n].newest_ms = last.newest_ms;
+            out[n].check = audit_index_entry_check(&out[n]);
+            last = out[n++];
+        }
+        (void)!write(a->index_fd, out, n * sizeof *out); /* cut to whole entries the next time */
+    }
+    advice->index_count = 0;
 }
 
 void audit_index_write(struct audit *a, uint32_t day)
 {
     struct audit_advice *advice = advice_of(a);
-    size_t count = a->index.len / sizeof(struct entry);
-    if (count == 0)
-        return;
-    if ((a->index_fd >= 0 && a->index_day == day && advice->index_day == day) ||
-        open_for(a, day) == 0) {
-        struct entry *e = (struct entry *)(void *)a->index.data;
-        for (size_t i = 0; i < count; i++)
-            e[i].newest_ms = advice->newest_ms =
-                e[i].newest_ms > advice->newest_ms ? e[i].newest_ms : advice->newest_ms;
-        if (write(a->index_fd, a->index.data, a->index.len) != (ssize_t)a->index.len)
-            a->index_day = 0; /* opened anew the next time, and cut to whole entries */
+    size_t count = a->index.len / sizeof(struct audit_entry);
+    if (count && advice->index_day != day) {
+        write_waiting(a, advice);
+        advice->index_day = day;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (advice->index_count >= AUDIT_INDEX_WAITING)
+            write_waiting(a, advice);
+        memcpy(advice->index_waiting[advice->index_count],
+               a->index.data + i * sizeof(struct audit_entry), sizeof(struct audit_entry));
+        advice->index_count++; /* whoever is killed before this leaves a gap */
     }
     buf_reset(&a->index);
 }
 
 /* ---- reading ---- */
 
-#define AT_ONCE 2048 /* entries */
-
-struct reader {
-    int fd;
-    uint64_t count, at; /* entries in the file; the next to be read */
-    size_t have, used;
-    struct entry chunk[AT_ONCE];
-};
-
-static bool load(const struct reader *r, uint64_t n, struct entry *ret)
+static bool good(const struct audit_entry *e)
 {
-    return pread(r->fd, ret, sizeof *ret, (off_t)(n * sizeof *ret)) == sizeof *ret;
+    return e->check == audit_index_entry_check(e);
 }
 
-static bool next(struct reader *r, struct entry *ret)
+static bool load(const struct audit_index_reader *r, uint64_t n, struct audit_entry *ret)
+{
+    return pread(r->fd, ret, sizeof *ret, (off_t)(n * sizeof *ret)) == sizeof *ret && good(ret);
+}
+
+bool audit_index_next_any(struct audit_index_reader *r, struct audit_entry *ret)
 {
     if (r->used == r->have) {
         ssize_t n = pread(r->fd, r->chunk, sizeof r->chunk, (off_t)(r->at * sizeof *ret));
@@ -134,26 +180,35 @@ static bool next(struct reader *r, struct entry *ret)
     }
     if (r->used == r->have)
         return false;
+    r->place = r->at - r->have + r->used;
     *ret = r->chunk[r->used++];
     return true;
 }
 
-static bool open_index(struct reader *r, int seal, uint32_t day)
+static bool next(struct audit_index_reader *r, struct audit_entry *ret)
+{
+    while (audit_index_next_any(r, ret))
+        if (good(ret))
+            return true;
+    return false;
+}
+
+bool audit_index_open(struct audit_index_reader *r, int seal, uint32_t day)
 {
     char name[AUDIT_NAME_MAX];
     struct err err = ERR_INIT;
     struct stat st;
     audit_index_name(day, name);
     r->fd = -1;
-    r->at = r->have = r->used = 0;
+    r->at = r->place = r->have = r->used = r->count = 0;
     if (state_file(seal, name, O_RDONLY, &r->fd, &err) < 0 || fstat(r->fd, &st) < 0)
         return false;
-    r->count = (uint64_t)st.st_size / sizeof(struct entry);
+    r->count = (uint64_t)st.st_size / sizeof(struct audit_entry);
     return r->count > 0;
 }
 
 /* Whether the line there is the record that the entry speaks of, as far as its first bytes say. */
-static bool points(const struct audit_file *f, const struct entry *e)
+static bool points(const struct audit_file *f, const struct audit_entry *e)
 {
     char want[40], have[40];
     int n = snprintf(want, sizeof want, "{\"seq\": %llu, ", (unsigned long long)e->seq);
@@ -177,20 +232,22 @@ static uint64_t end_of(const struct audit_file *f, uint64_t offset)
 }
 
 /* No gap and nothing twice: one number for each entry. */
-static bool dense(const struct reader *r, const struct audit_file *f, const struct entry *last)
+static bool dense(const struct audit_index_reader *r, const struct audit_file *f,
+                  const struct audit_entry *last)
 {
-    struct entry first;
+    struct audit_entry first;
     return load(r, 0, &first) && first.seq == f->first && first.offset == 0 &&
            last->seq - first.seq + 1 == r->count;
 }
 
 /* Number N of a dense index has the number of the file's first record and N. False: an entry has another. */
-static bool halve(const struct reader *r, const struct audit_file *f, uint64_t ms, uint64_t *ret)
+static bool halve(const struct audit_index_reader *r, const struct audit_file *f, uint64_t ms,
+                  uint64_t *ret)
 {
     uint64_t low = 0, high = r->count - 1; /* the last one is new enough: the caller looked */
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        struct entry e;
+        struct audit_entry e;
         if (!load(r, middle, &e) || e.seq != f->first + middle)
             return false;
         if (e.newest_ms >= ms)
@@ -203,27 +260,29 @@ static bool halve(const struct reader *r, const struct audit_file *f, uint64_t m
 }
 
 /* With gaps: the first entry that is new enough, or the last one before a gap. */
-static uint64_t step_through(struct reader *r, const struct audit_file *f, uint64_t ms)
+static uint64_t step_through(struct audit_index_reader *r, const struct audit_file *f, uint64_t ms)
 {
-    struct entry e, before = {.seq = f->first - 1};
-    for (uint64_t n = 0; next(r, &e); n++) {
+    struct audit_entry e, before = {.seq = f->first - 1};
+    uint64_t place = 0; /* of `before` */
+    while (next(r, &e)) {
         if (e.seq > before.seq + 1)
-            return n ? n - 1 : 0;
+            break;
         if (e.newest_ms >= ms)
-            return n;
+            return r->place;
         before = e;
+        place = r->place;
     }
-    return r->count - 1;
+    return place;
 }
 
 uint64_t audit_index_since(int seal, const struct audit_file *f, uint64_t ms)
 {
-    struct reader *r = malloc(sizeof *r);
-    struct entry e, last;
+    struct audit_index_reader *r = malloc(sizeof *r);
+    struct audit_entry e, last;
     uint64_t from = 0, n;
     if (!r)
         return 0;
-    if (open_index(r, seal, f->day) && load(r, r->count - 1, &last) && points(f, &last)) {
+    if (audit_index_open(r, seal, f->day) && load(r, r->count - 1, &last) && points(f, &last)) {
         bool whole = dense(r, f, &last);
         if (last.newest_ms < ms && whole) {
             from = end_of(f, last.offset); /* what has no entry yet comes behind it */
@@ -257,27 +316,41 @@ static int add_part(struct audit_parts *s, const struct audit_part *part)
     return 0;
 }
 
-/* The parts of one file that may hold KEY: the lines that are said to, and what lies in gaps. */
-static int parts_of(int seal, struct reader *r, const struct audit_file *f, uint64_t key,
-                    struct audit_parts *ret)
+/* One line, as the log says where it ends, not the next entry. */
+static int add_line(struct audit_parts *s, const struct audit_file *f, uint64_t offset)
 {
-    struct entry e, before = {.seq = f->first - 1};
+    uint64_t end = end_of(f, offset);
+    return add_part(s, &(struct audit_part){f, offset, end ? end : f->size});
+}
+
+/* The parts of one file that may hold KEY: the lines that are said to, and what lies in gaps. */
+static int parts_of(int seal, struct audit_index_reader *r, const struct audit_file *f,
+                    uint32_t key, struct audit_parts *ret)
+{
+    struct audit_entry e, before = {.seq = f->first - 1};
     bool wanted = false; /* the record of `before` */
     int bad = 0;
-    if (!open_index(r, seal, f->day) || f->first == 0)
+    if (!audit_index_open(r, seal, f->day) || f->first == 0)
         return add_part(ret, &(struct audit_part){f, 0, f->size});
     while (bad == 0 && next(r, &e)) {
         if (e.seq <= before.seq) /* written twice: a writer was killed before it wrote the head */
             continue;
         if (e.offset >= f->size || (before.offset && e.offset <= before.offset))
             return -1;
-        if (wanted || e.seq > before.seq + 1)
+        const bool gap = e.seq > before.seq + 1;
+        if (gap && (!points(f, &e) || (before.seq >= f->first && !points(f, &before))))
+            return -1; /* what lies between them cannot be told from what an entry says */
+        if (gap)
             bad = add_part(ret, &(struct audit_part){f, before.offset, e.offset});
+        else if (wanted)
+            bad = add_line(ret, f, before.offset);
         wanted = e.key == key;
         if (wanted && !points(f, &e))
             return -1;
         before = e;
     }
+    if (before.seq >= f->first && !points(f, &before))
+        return -1;
     uint64_t end = before.seq >= f->first ? end_of(f, before.offset) : 0;
     if (bad == 0 && wanted)
         bad = add_part(ret, &(struct audit_part){f, before.offset, end ? end : f->size});
@@ -301,7 +374,7 @@ static const struct audit_file *file_after(const struct audit_files *files, uint
 bool audit_index_find(int seal, const struct audit_files *files, const char *id,
                       struct audit_parts *ret)
 {
-    struct reader *r = malloc(sizeof *r);
+    struct audit_index_reader *r = malloc(sizeof *r);
     struct buf text;
     buf_init(&text, 4096);
     struct jsonw j = {.out = &text};
@@ -314,7 +387,7 @@ bool audit_index_find(int seal, const struct audit_files *files, const char *id,
         good = files->items[i].first != 0 || files->items[i].size == 0;
     const struct audit_file *f = good ? file_after(files, 0) : NULL;
     for (; good && f; f = file_after(files, f->first)) {
-        good = parts_of(seal, r, f, key_of(text.data + 1, text.len - 2), ret) == 0;
+        good = parts_of(seal, r, f, audit_index_key(text.data + 1, text.len - 2), ret) == 0;
         fd_close(r->fd);
     }
     if (!good)

@@ -133,14 +133,19 @@ enum {
     AUDIT_LOCK_DISK,   /* the set AUDIT_HEAD_DISK: a few stores */
 };
 
+#define AUDIT_INDEX_WAITING 48 /* entries that are written to the index at once */
+
 /* Behind the sets in the same page: advice from one process to the next, not signed. What it says wrongly costs time
  * and nothing else. */
 struct audit_advice {
-    uint32_t sync_bell;  /* futex: changes when a sync is over */
-    uint32_t index_day;  /* index.c: of which day's index .. */
-    uint64_t newest_ms;  /* .. the newest time is known */
-    uint64_t sync_since; /* monotonic ns: when the sync that is under way began; 0: none is */
+    uint32_t sync_bell;   /* futex: changes when a sync is over */
+    uint32_t index_day;   /* index.c: of this day are .. */
+    uint64_t index_count; /* .. this many entries that are not in its index yet */
+    uint64_t sync_since;  /* monotonic ns: when the sync that is under way began; 0: none is */
+    uint64_t index_waiting[AUDIT_INDEX_WAITING][4];
 };
+_Static_assert(AUDIT_HEAD_ALL + sizeof(struct audit_advice) <= AUDIT_HEAD_FILE,
+               "the advice fits behind the sets");
 
 /* ---- map.c: the small files, in memory ---- */
 /* LOCK: whose lock is taken where the file must grow; NULL: it is held. */
@@ -226,6 +231,16 @@ struct audit_parts {
 bool audit_index_find(int seal, const struct audit_files *files, const char *id,
                       struct audit_parts *ret);
 void audit_parts_done(struct audit_parts *p);
+
+/* index_check.c: each entry against its record, for verify. The records of a file come in their order. */
+struct audit_index_check;
+struct audit_verdict;
+struct audit_step;
+struct audit_index_check *
+audit_index_check_new(int seal, struct audit_verdict *verdict); /* NULL: no memory */
+void audit_index_check_record(struct audit_index_check *c, const struct audit_file *f,
+                              const struct audit_step *s, uint64_t offset);
+void audit_index_check_free(struct audit_index_check *c); /* takes NULL */
 
 /* ---- log.c: the handle, the lock, append ---- */
 #define AUDIT_ALERTS_MAX 4

@@ -56,6 +56,11 @@ struct audit_verdict {
     uint64_t unsynced;   /* records that a power cut took before they were acknowledged */
     char head[65];       /* the hash of the last record */
 
+    /* The index, a hint that the verdict does not depend on: how many records have no entry, how many entries are wrong,
+     * and the first of those, by file, place (1 is the first) and fault. */
+    uint64_t index_missing, index_wrong, index_entry;
+    char index_file[40], index_why[80];
+
     /* Where it is broken first. */
     uint64_t bad_seq, bad_line;
     char bad_file[AUDIT_FILE_MAX];

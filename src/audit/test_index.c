@@ -1,7 +1,7 @@
 /* The index against the log itself: whatever is done to it, `since` and `find` give exactly the records that reading
  * everything gives, also where the clock was set back; and where it is whole, they read little. What is read is counted
  * by the kernel (/proc/self/io). */
-#include "audit/inside.h"
+#include "audit/index.h"
 #include "audit/read.h"
 #include "audit/test_place.h"
 #include "base/tap.h"
@@ -213,6 +213,156 @@ static void cut(int fd, off_t size)
     (void)!ftruncate(fd, size / 2 + 7);
 }
 
+/* ---- entries that somebody forged: their check is right ---- */
+
+static void put(int fd, off_t n, struct audit_entry *e)
+{
+    e->check = audit_index_entry_check(e);
+    (void)!pwrite(fd, e, sizeof *e, n * (off_t)sizeof *e);
+}
+
+/* Some entries, in any order, and always the first, the last and one beside it. */
+static void forge(int fd, off_t size, void (*how)(struct audit_entry *e))
+{
+    const off_t n = size / (off_t)sizeof(struct audit_entry);
+    for (off_t i = 0; i < 40 && n > 2; i++) {
+        off_t at = i == 0 ? 0 : i == 1 ? n - 1 : i == 2 ? n - 2 : (off_t)below((size_t)n);
+        struct audit_entry e;
+        if (pread(fd, &e, sizeof e, at * (off_t)sizeof e) != sizeof e)
+            continue;
+        how(&e);
+        put(fd, at, &e);
+    }
+}
+
+static void beyond(struct audit_entry *e)
+{
+    e->offset += 1ULL << (20 + below(43));
+}
+
+static void inside_record(struct audit_entry *e)
+{
+    e->offset += 1 + below(60);
+}
+
+static void to_the_first(struct audit_entry *e)
+{
+    e->offset = 0;
+}
+
+static void to_the_record_before(struct audit_entry *e)
+{
+    e->offset -= e->offset < 300 ? 0 : 300;
+}
+
+static void point_beyond(int fd, off_t size)
+{
+    forge(fd, size, beyond);
+}
+
+static void point_inside(int fd, off_t size)
+{
+    forge(fd, size, inside_record);
+}
+
+static void point_to_first(int fd, off_t size)
+{
+    forge(fd, size, to_the_first);
+}
+
+static void point_before(int fd, off_t size)
+{
+    forge(fd, size, to_the_record_before);
+}
+
+/* Only one entry: what `verify` names is that one. */
+static void other_execution(int fd, off_t size)
+{
+    struct audit_entry e;
+    if (size >= 100 * (off_t)sizeof e && pread(fd, &e, sizeof e, 7 * sizeof e) == sizeof e) {
+        e.key ^= 1;
+        put(fd, 7, &e);
+    }
+}
+
+static void other_time(int fd, off_t size)
+{
+    struct audit_entry e;
+    if (size >= 100 * (off_t)sizeof e && pread(fd, &e, sizeof e, 7 * sizeof e) == sizeof e) {
+        e.newest_ms += 1;
+        put(fd, 7, &e);
+    }
+}
+
+static void flip(int fd, off_t size)
+{
+    uint8_t byte;
+    off_t at = 7 * 32 + (off_t)below(32);
+    if (size >= 100 * 32 && pread(fd, &byte, 1, at) == 1) {
+        byte ^= (uint8_t)(1 << below(8));
+        (void)!pwrite(fd, &byte, 1, at);
+    }
+}
+
+static void lose_tail(int fd, off_t size)
+{
+    (void)!ftruncate(fd, size / 2 / 32 * 32);
+}
+
+static bool remake(void)
+{
+    return place_remove(&place) && place_make(&place) && make_log(RECORDS / 2) && read_all();
+}
+
+static void test_forged(void)
+{
+    static const struct {
+        const char *what;
+        void (*act)(int fd, off_t size);
+    } forgeries[] = {
+        {"entries that point beyond the log", point_beyond},
+        {"entries that point into the middle of a record", point_inside},
+        {"entries that all point to the first record", point_to_first},
+        {"entries that point back", point_before},
+    };
+    for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
+        tap_ok(remake() && index_files(forgeries[i].act), "a log with %s", forgeries[i].what);
+        try_all(forgeries[i].what);
+    }
+}
+
+static void test_verify(void)
+{
+    static const struct {
+        const char *what, *why;
+        void (*act)(int fd, off_t size);
+        uint64_t entry; /* 0: whichever */
+    } faults[] = {
+        {"a changed offset", "points", point_inside, 0},
+        {"an offset beyond the log", "points", point_beyond, 0},
+        {"another execution", "another execution", other_execution, 8},
+        {"another time", "time", other_time, 8},
+        {"one flipped bit", "damaged", flip, 8},
+        {"random entries", "damaged", shuffle, 0},
+    };
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        tap_ok(remake() && audit_verify(place.path, NULL, &v, &err) == 0 && v.good &&
+                   v.index_wrong == 0 && v.index_missing == 0,
+               "verify finds nothing wrong in an index as it was written: %s", v.index_why);
+        index_files(faults[i].act);
+        bool named = audit_verify(place.path, NULL, &v, &err) == 0 && v.good && v.index_wrong &&
+                     strstr(v.index_why, faults[i].why) && strstr(v.index_file, ".index") &&
+                     (!faults[i].entry || v.index_entry == faults[i].entry);
+        tap_ok(named, "verify names %s, and the log stays good: %s, entry %llu: %s", faults[i].what,
+               v.index_file, (unsigned long long)v.index_entry, v.index_why);
+    }
+    tap_ok(remake() && index_files(lose_tail) && audit_verify(place.path, NULL, &v, &err) == 0 &&
+               v.good && v.index_wrong == 0 && v.index_missing > 100,
+           "verify counts %llu records that lost their entry", (unsigned long long)v.index_missing);
+}
+
 /* ---- what it costs ---- */
 
 static void test_cost(void)
@@ -284,6 +434,9 @@ int main(void)
     tap_ok(place_remove(&place) && place_make(&place) && make_log(RECORDS) && read_all(),
            "a new log");
     test_cost();
+    test_forged();
+    test_verify();
+    tap_ok(remake(), "a new log");
     struct audit_verdict v;
     struct err err = ERR_INIT;
     tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes: %s", v.why);

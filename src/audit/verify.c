@@ -130,11 +130,14 @@ int audit_verify(const char *state, const struct audit_noted *noted, struct audi
     if (r < 0)
         return r;
     *ret = (struct audit_verdict){.good = true, .removed = w->anchor.seq};
+    struct audit_index_check *index = audit_index_check_new(w->seal, ret);
     bool have = head_of(w, &now, &disk, &rebooted, err);
     if (w->anchor_bad)
         broken(ret, 1, "seal/anchor", 0, "the anchor of retention is not signed by our key");
     while (ret->good && (r = audit_walk_next(w, &s, err)) == 1) {
         look_at(w, &s, rebooted, ret);
+        if (index && !s.wrong)
+            audit_index_check_record(index, w->file, &s, w->line_at);
         if (have && !s.wrong && s.seq == now.seq)
             memcpy(at_head, w->prev, AUDIT_HASH);
         if (noted && !s.wrong && s.seq == noted->seq) {
@@ -146,6 +149,7 @@ int audit_verify(const char *state, const struct audit_noted *noted, struct audi
         }
     }
     ret->files = w->nfiles;
+    audit_index_check_free(index);
     if (r >= 0 && ret->good && !have && (ret->records || w->anchor.seq))
         broken(ret, w->seq, "seal/head", 0, "the signed head is gone, or not signed by our key");
     if (r >= 0 && ret->good && have)

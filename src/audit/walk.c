@@ -304,6 +304,7 @@ int audit_walk_next(struct audit_walk *w, struct audit_step *ret, struct err *er
             continue;
         }
         ret->line = w->line ? w->line++ : 0;
+        w->line_at = at;
         ret->seq = w->seq;
         audit_day_name(w->file->day, ret->file);
         if (r == -1) {

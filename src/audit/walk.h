@@ -21,8 +21,9 @@ struct audit_walk {
     struct audit_file *file, *torn_file;
     struct audit_lines lines;
     uint64_t line, nfiles, torn;
-    uint64_t from; /* where to begin in the next file */
-    bool by_parts; /* not file by file, but these */
+    uint64_t line_at; /* the offset of the line that was stepped to last */
+    uint64_t from;    /* where to begin in the next file */
+    bool by_parts;    /* not file by file, but these */
     struct audit_parts parts;
     size_t part; /* the next one */
     uint32_t at_day;

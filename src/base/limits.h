@@ -60,7 +60,9 @@
     200ULL /* the same for `--no-wait`, for `cordon stop`, and once a wait was in vain */
 #define LIMIT_SYNC_SHARE_MS                                                                        \
     50ULL /* for another's fdatasync that covers our record; then we sync ourselves */
-#define LIMIT_SYNC_NOTE_MS      2ULL /* to note for others what was synced; then it stays unnoted */
+#define LIMIT_SYNC_NOTE_MS 2ULL /* to note for others what was synced; then it stays unnoted */
+#define LIMIT_JANITOR_MS                                                                           \
+    2000ULL /* the janitor of a run; then it is killed, and the supervisor cleans up */
 #define LIMIT_APPROVALS_BUSY_MS 2000ULL  /* cordon-approvals for the lock of its database */
 #define LIMIT_APPROVALS_MS      10000ULL /* the gate for cordon-approvals, its fsyncs included */
 

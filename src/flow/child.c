@@ -140,6 +140,11 @@ static int plan_worker(struct flow *f, struct err *err)
     return 0;
 }
 
+static bool was_stopped(const struct flow *f)
+{
+    return f->run && jail_run_outcome(f->run)->end == JAIL_END_STOPPED;
+}
+
 static int start(struct flow *f, struct err *err)
 {
     struct jail_start start = {.nest = f->req->nest,
@@ -149,11 +154,15 @@ static int start(struct flow *f, struct err *err)
                                .channel_ours = f->channel[0],
                                .sink = sink_of(f),
                                .step_down = f->req->kind == FLOW_EXEC && f->req->once};
+    if (f->req->stop >= 0)
+        start.stops[start.nstops++] = f->req->stop;
+    if (f->req->house->gate)
+        start.stops[start.nstops++] = gate_stop_fd(f->req->house->gate);
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
     f->channel[1] = -1;
     f->worker.run = f->run;
-    return r < 0 ? r : heed(f, err);
+    return r < 0 || was_stopped(f) ? r : heed(f, err);
 }
 
 /* `cordon stop` ended it: who did it, when, and what to do. False: it was something else. */
@@ -162,7 +171,7 @@ static bool say_who_stopped(struct flow *f)
     struct gate_stop_info info = {0};
     struct tm tm;
     char text[380], when[32] = "?";
-    if (!f->run || jail_run_outcome(f->run)->end != JAIL_END_STOPPED || !f->req->house->gate)
+    if (!was_stopped(f) || !f->req->house->gate)
         return false;
     gate_stop_read(f->req->house->gate, &info);
     if (!info.stopped)
@@ -312,7 +321,7 @@ int flow_child_build(struct flow *f, struct err *err)
     int r = plan_worker(f, err);
     if (r == 0)
         r = start(f, err);
-    return r < 0 || !f->spec.locks_itself ? r : send_environ(f, err);
+    return r < 0 || was_stopped(f) || !f->spec.locks_itself ? r : send_environ(f, err);
 }
 
 /* 1: it has its job, and is at work on it. 0: it died before it was ready, and has seen nothing of it. */
@@ -470,10 +479,8 @@ int flow_child_judge(struct flow *f, struct err *err)
         await_end(f);
     if (flow_lost(f, !given && f->result->warm))
         return FLOW_GO_ON; /* the next step takes it up */
-    if (given || flow_in_session(f))
+    if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
         return died_early(f);
-    if (say_who_stopped(f))
-        return FLOW_STOP;
     err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
             jail_run_outcome(f->run)->exit_code);
     err_layer(err, "process");

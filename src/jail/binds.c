@@ -6,7 +6,7 @@
  *
  * Waits: read in mapping; the parent, in a child that does nothing else; none (it ends with the parent's
  *          pipe); ends
- *        waitpid in mapping; that child, whose pipe is closed; none (it has nothing left to do); goes on */
+ *        waitpid in mapping; that child; none (the kernel's own: it was killed); goes on */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -116,6 +116,8 @@ static int mapping(uid_t uid, gid_t gid, const struct jail_identity *id, struct 
             err_sys(err, "map the owner %u:%u to the guest", uid, gid);
     }
     fd_close(gate[1]);
+    if (pid > 0)
+        kill(pid, SIGKILL); /* its namespace lives by the descriptor */
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return ns >= 0 ? ns : ERR_SYS;

@@ -19,8 +19,7 @@
  * A branch has the session's listener: the kernel gives one to a chain of filters. Whoever listens answers for the
  * whole family.
  *
- * Waits: waitpid in help; a helper in our memory; none (it makes mounts and ends); the fork fails with its
- *          error
+ * Waits: sys_child_wait in help; a helper in our memory; FD_PATIENCE_MS; it is killed, and the fork fails
  *        poll in wait_call; the session to fork; PATIENCE_MS; the fork fails
  *        sys_listener_receive in wait_call; nobody: poll said that a call is there; at once; the fork fails
  *        fd_send in *; the session or its init: a packet that fits; at once; the fork fails */
@@ -31,6 +30,7 @@
 #include "jail/copy.h"
 #include "jail/inside.h"
 #include "jail/running.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
 #include "sys/listener.h"
@@ -339,11 +339,13 @@ static int help(struct branching *b, int (*how)(void *), struct err *err)
     sigprocmask(SIG_SETMASK, &all, &before);
     int dumpable = prctl(PR_GET_DUMPABLE), status = 0;
     b->err = (struct err)ERR_INIT;
-    pid_t pid = clone(how, stack + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, b);
+    /* Not CLONE_VFORK: that waits for a stopped helper for ever. We touch nothing while it lives. */
+    pid_t pid = clone(how, stack + STACK, CLONE_VM | CLONE_FILES | SIGCHLD, b);
     if (pid < 0)
         err_sys(&b->err, "a helper");
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    bool late = pid > 0 && sys_child_wait(pid, FD_PATIENCE_MS, &status) < 0;
+    if (late)
+        err_set(&b->err, ERR_MISSING, "a helper of the fork was stopped, or took 10 seconds");
     prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0); /* a change of ids in our memory undid it */
     sigprocmask(SIG_SETMASK, &before, NULL);
     munmap(stack, STACK);

@@ -151,13 +151,14 @@ static int furnish(struct jail_stage *st)
     return r;
 }
 
-/* The launcher's next word; 0 at the end of the pipe, ? when it died or nothing came in time. */
+/* The launcher's next word; 0 at the end of the pipe, ? when it died, L when nothing came in time. */
 static char next_word(int pipe, int alive)
 {
     char word = '?';
     struct pollfd p[2] = {{.fd = pipe, .events = POLLIN}, {.fd = alive, .events = POLLIN}};
-    if (poll(p, 2, FD_PATIENCE_MS) <= 0 || !p[0].revents)
-        return '?';
+    int said = poll(p, 2, FD_PATIENCE_MS);
+    if (said <= 0 || !p[0].revents)
+        return said == 0 ? 'L' : '?';
     ssize_t n = read(pipe, &word, 1);
     return n == 1 ? word : n == 0 ? 0 : '?';
 }
@@ -178,7 +179,8 @@ static pid_t clone_launcher(struct jail_stage *st)
     static char stack[64 * 1024] __attribute__((aligned(16)));
     const struct jail_spec *spec = st->spec;
     struct sys_clone_args args = {
-        .flags = CLONE_VM | CLONE_FILES | jail_ns_inner_flags(spec),
+        .flags = CLONE_VM | CLONE_FILES | CLONE_PARENT_SETTID | jail_ns_inner_flags(spec),
+        .parent_tid = (uint64_t)(uintptr_t)&st->launcher,
         .exit_signal = SIGCHLD,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = sizeof stack,
@@ -218,7 +220,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
-        *ret_pid = 0;
+        *ret_pid = st->launcher = 0;
         r = err_set(err, ERR_SYS, "leave the host's root: %s", strerror(-left));
         err_layer(err, "filesystem");
         return r;
@@ -229,11 +231,13 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     if (word == 'R') {
         if (waits)
             r = jail_seccomp_let_exec(st->listener, err);
-        if (r == 0 && next_word(st->ready[0], -1) == 0)
+        if (r == 0 && (word = next_word(st->ready[0], -1)) == 0)
             return 0;
     }
     if (st->err.code == 0)
-        err_set(err, ERR_MISSING, "the launcher died before the program ran");
+        err_set(err, ERR_MISSING,
+                word == 'L' ? "the launcher was not ready " JAIL_TOO_LATE
+                            : "the launcher died before the program ran");
     return st->err.code;
 }
 
@@ -315,6 +319,7 @@ int jail_build(void *p)
         kill(guest, SIGKILL);
         while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
             ;
+        st->launcher = 0;
     }
     return 1;
 }

@@ -2,16 +2,15 @@
  * cannot fail on a broken machine is no check, so each one does the thing and looks at what came of
  * it.
  *
- * Waits: read in in_child; a child that tries one call; none (`cordon doctor` only: it runs nothing of
- *          anybody's); ECHILD
- *        write in in_child; a pipe that has room; at once; ends
- *        waitpid in *; a child that tries one call; none (`cordon doctor` only: it runs nothing of
- *          anybody's); its status */
+ * Waits: sys_child_wait in *; a child that tries one call; FD_PATIENCE_MS; it is killed: ECHILD
+ *        read in in_child; nobody: the child, whose pipe it is, is gone; at once; ECHILD
+ *        write in in_child; a pipe that has room; at once; ends */
 #include "jail/doctor.h"
 
 #include "base/limits.h"
 #include "jail/inside.h"
 #include "jail/outside.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
 
@@ -48,11 +47,10 @@ static int in_child(int (*f)(void))
         _exit(write(p[1], &r, sizeof r) == sizeof r ? 0 : 1);
     }
     fd_close(p[1]);
-    if (pid > 0 && read(p[0], &result, sizeof result) != sizeof result)
+    if (pid > 0 && (sys_child_wait(pid, FD_PATIENCE_MS, NULL) < 0 ||
+                    read(p[0], &result, sizeof result) != sizeof result))
         result = ECHILD;
     fd_close(p[0]);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
     return result;
 }
 
@@ -110,7 +108,7 @@ static int try_pid(void)
     pid_t pid = fork();
     if (pid == 0)
         _exit(getpid() == 1 ? 0 : 1);
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
+    if (pid < 0 || sys_child_wait(pid, FD_PATIENCE_MS, &status) < 0)
         return -1;
     errno = ENOSYS;
     return status == 0 ? 0 : -1;

@@ -141,11 +141,16 @@ static int send_room(const struct jail_stage *st)
 }
 
 /* The worker's next word. 1: it is there. */
-static int hear(const struct jail_stage *st, int alive, struct fd_packet *p)
+static int hear(struct jail_stage *st, int alive, struct fd_packet *p)
 {
     struct pollfd ready[2] = {{.fd = st->orders[0], .events = POLLIN},
                               {.fd = alive, .events = POLLIN}};
-    if (poll(ready, 2, FD_PATIENCE_MS) <= 0 || !(ready[0].revents & POLLIN))
+    int n = poll(ready, 2, FD_PATIENCE_MS);
+    if (n == 0) {
+        err_set(&st->err, ERR_MISSING, "the worker was not locked " JAIL_TOO_LATE);
+        err_layer(&st->err, "process");
+    }
+    if (n <= 0 || !(ready[0].revents & POLLIN))
         return -1;
     return fd_receive(st->orders[0], p);
 }

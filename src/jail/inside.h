@@ -42,6 +42,7 @@ struct jail_stage {
     int worker;                /* what locks itself, to be executed early; -1: nothing does */
     int orders[2];             /* builder's end, worker's end */
     pid_t early;               /* the worker, while its room is built */
+    pid_t launcher;            /* set by the kernel when it is cloned; 0 when it was waited for */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
     int ruleset;               /* the Landlock rules, made ahead; a template's makes them itself */
@@ -51,6 +52,9 @@ struct jail_stage {
     struct jail_layers layers; /* set by the launcher */
     struct err err;            /* set by whoever fails */
 };
+
+/* Why a wait of FD_PATIENCE_MS was in vain, as a message tells it. */
+#define JAIL_TOO_LATE "within 10 seconds; it was stopped, or the machine is overloaded"
 
 /* ns.c */
 struct jail_namespace {

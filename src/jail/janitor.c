@@ -4,25 +4,30 @@
  * session before anything is made, so a signal to the terminal's group does not reach it, and it is
  * forked before the guest exists, so it shares nothing with it.
  *
- * Waits: read in *; the janitor's answer; none (NO DEADLINE YET: a stopped janitor holds its run up); goes
- *          on
- *        waitpid in jail_janitor_finish; the janitor to clean up; none (NO DEADLINE YET: a stopped janitor
- *          holds its run up); its status
+ * A janitor that is stopped is killed, and its supervisor does its work. One that may not be killed, because the
+ * supervisor has given up root since, is left to itself: it ends as soon as it is continued.
+ *
+ * Waits: poll in answered; the janitor; LIMIT_JANITOR_MS; it is killed: an error
+ *        read in answered; nobody: poll said that it is there; at once; an error
+ *        sys_child_wait in jail_janitor_finish; the janitor to clean up; LIMIT_JANITOR_MS; it is killed, and the
+ *          supervisor cleans up itself
  *        write in *; one byte that fits; at once; ends
  *        fd_receive in listen_and_clean; its supervisor to say more or to end, in the janitor; none (it
  *          waits for that end by design); cleans up
  *        fd_send in jail_janitor_tell; the janitor: a packet that fits; at once; an error */
 #include "jail/outside.h"
 
+#include "base/limits.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 
 #include <errno.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THINGS = 8, NAME = 512 };
@@ -62,10 +67,22 @@ static void listen_and_clean(int leash)
     remove_all(things, n);
 }
 
+/* One that does not answer will not clean up either. */
+static int answered(const struct jail_janitor *j, struct err *err)
+{
+    char word;
+    struct pollfd p = {.fd = j->leash, .events = POLLIN};
+    int n = poll(&p, 1, (int)LIMIT_JANITOR_MS);
+    if (n == 1 && read(j->leash, &word, 1) == 1)
+        return 0;
+    kill(j->pid, SIGKILL);
+    return err_set(err, ERR_SYS, "the janitor of the run %s",
+                   n == 0 ? "did not answer within 2 seconds; is it stopped?" : "was killed");
+}
+
 int jail_janitor_start(struct jail_janitor *j, struct err *err)
 {
     int leash[2];
-    char ready;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, leash) < 0)
         return err_sys(err, "socketpair");
     pid_t pid = fork();
@@ -84,23 +101,25 @@ int jail_janitor_start(struct jail_janitor *j, struct err *err)
     }
     fd_close(leash[1]);
     *j = (struct jail_janitor){.pid = pid > 0 ? pid : 0, .leash = leash[0]};
-    if (pid > 0 && read(leash[0], &ready, 1) == 1)
-        return 0;
-    err_sys(err, "start the janitor");
-    jail_janitor_finish(j);
-    return ERR_SYS;
+    if (pid < 0) {
+        err_sys(err, "start the janitor");
+        fd_close(leash[0]);
+        return ERR_SYS;
+    }
+    int r = answered(j, err);
+    if (r < 0)
+        jail_janitor_finish(j);
+    return r;
 }
 
 int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name, struct err *err)
 {
-    char heard, word[NAME];
+    char word[NAME];
     struct fd_packet p = {.data = word, .len = strlen(name), .fds = &parent, .nfds = parent >= 0};
     if (p.len >= sizeof word)
         return err_set(err, ERR_LIMIT, "%.60s... is too long a name", name);
     memcpy(word, name, p.len);
-    if (fd_send(j->leash, &p) < 0 || read(j->leash, &heard, 1) != 1)
-        return err_sys(err, "tell the janitor");
-    return 0;
+    return fd_send(j->leash, &p) < 0 ? err_sys(err, "tell the janitor") : answered(j, err);
 }
 
 bool jail_janitor_finish(struct jail_janitor *j)
@@ -109,8 +128,7 @@ bool jail_janitor_finish(struct jail_janitor *j)
     if (j->pid <= 0)
         return true;
     fd_close(j->leash);
-    while (waitpid(j->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    int r = sys_child_wait(j->pid, LIMIT_JANITOR_MS, &status);
     j->pid = 0;
-    return status == 0;
+    return r == 0 && status == 0;
 }

@@ -4,12 +4,12 @@
  * errno, and one descriptor that it leaves to us. Not where a worker was executed early: then the other
  * processor is the worker's, and the builder has time until that is loaded.
  *
- * Waits: SYS_futex in jail_net_enter; the helper that makes the network; none (NO DEADLINE YET: the
- *          supervisor gives the whole build up after FD_PATIENCE_MS); goes on
- *        wait4 in jail_net_done; that helper; none (NO DEADLINE YET: the supervisor gives the whole build
- *          up after FD_PATIENCE_MS); goes on */
+ * Waits: SYS_futex in jail_net_enter; the helper that makes the network; FD_PATIENCE_MS; no jail (its supervisor,
+ *          whose clock began earlier, has killed all of it before, unless it is gone itself)
+ *        wait4 in jail_net_done; that helper; none (the kernel's own: it was killed); goes on */
 #include "jail/inside.h"
 
+#include "base/clock.h"
 #include "sys/clone.h"
 #include "sys/cpu.h"
 #include "sys/fd.h"
@@ -70,8 +70,13 @@ int jail_net_enter(struct jail_stage *st, struct err *err)
 {
     if (jail_off(st->spec, net))
         return 0;
-    for (int busy; (busy = __atomic_load_n(&st->net_busy, __ATOMIC_ACQUIRE)) != 0;)
-        syscall(SYS_futex, &st->net_busy, FUTEX_WAIT, busy, NULL, NULL, 0);
+    const uint64_t until = clock_now_ns() + FD_PATIENCE_MS * CLOCK_NS_PER_MS;
+    for (int busy; (busy = __atomic_load_n(&st->net_busy, __ATOMIC_ACQUIRE)) != 0;) {
+        struct timespec step = {.tv_sec = 1};
+        if (clock_now_ns() >= until)
+            return err_set(err, ERR_MISSING, "no network namespace was made " JAIL_TOO_LATE);
+        syscall(SYS_futex, &st->net_busy, FUTEX_WAIT, busy, &step, NULL, 0);
+    }
     FD_AUTO fd = fd_take(&st->net);
     if (fd < 0)
         return err_set(err, ERR_MISSING, "no empty network namespace can be made");
@@ -88,7 +93,9 @@ int jail_net_here(struct jail_stage *st, struct err *err)
 
 void jail_net_done(struct jail_stage *st)
 {
-    if (st->net_maker > 0)
+    if (st->net_maker > 0) { /* what it made is ours already; it only has to be gone */
+        raw_syscall(SYS_kill, st->net_maker, SIGKILL, 0, 0, 0);
         raw_syscall(SYS_wait4, st->net_maker, 0, 0, 0, 0);
+    }
     st->net_maker = 0;
 }

@@ -146,7 +146,7 @@ static int wait_word(struct jail_nursery *n, char want, struct err *err)
     char word = 0;
     struct pollfd p[2] = {{.fd = ready, .events = POLLIN}, {.fd = n->next.init, .events = POLLIN}};
     if (poll(p, 2, FD_PATIENCE_MS) <= 0)
-        return err_set(err, ERR_MISSING, "a child was not built within 10 seconds");
+        return err_set(err, ERR_MISSING, "a child was not built " JAIL_TOO_LATE);
     if (recv(ready, &word, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
         if (word == want && recv(ready, &word, 1, MSG_DONTWAIT) != 1)
             return err_sys(err, "listen to a builder");

@@ -69,7 +69,7 @@ ERR_MUST_USE int jail_janitor_start(struct jail_janitor *j, struct err *err);
 ERR_MUST_USE int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name,
                                    struct err *err);
 bool jail_janitor_finish(
-    struct jail_janitor *j); /* waits; false: it was killed, and left all there */
+    struct jail_janitor *j); /* waits; false: it was killed, and left things there */
 
 /* scratch.c: the folder of a run without namespaces. */
 ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j,
@@ -89,6 +89,8 @@ struct jail_spawn {
     int channel; /* -1: none */
     int worker;  /* what locks itself, executable; -1: the program is executed locked */
     const int *binds;
+    const int *stops; /* readable: the jail is not built */
+    size_t nstops;    /* at most JAIL_STOPS */
 };
 /* What the builder left: all of it stands only if it did its work. */
 struct jail_spawned {
@@ -97,6 +99,7 @@ struct jail_spawned {
     uint64_t refused; /* tasks that the cgroup had no room for while the jail was built */
     void *memory;     /* the builder's, for jail_spawn_done */
 };
+/* 1: one of STOPS said no; nothing is left of it. */
 ERR_MUST_USE int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err *err);
 /* The builder stood in this memory. For when the init above the guest has been waited for; takes NULL. */
 void jail_spawn_done(void *memory);

@@ -211,6 +211,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
     size_t nbinds = 0;
     FD_AUTO theirs = -1;
+    bool stopped = false;
     char cell[512]; /* beside cordon-nest; without it the private root is made to measure */
     const char *slash = strrchr(start->nest, '/');
     if (!slash || snprintf(cell, sizeof cell, "%.*s/cordon-cell", (int)(slash - start->nest),
@@ -255,10 +256,14 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .channel = start->channel,
                                    .worker = worker,
-                                   .binds = fds + 3};
+                                   .binds = fds + 3,
+                                   .stops = start->stops,
+                                   .nstops = start->nstops};
         struct jail_spawned spawned = {0};
         r = jail_spawn(&spawn, &spawned, err);
-        if (r == 0) {
+        stopped = r > 0;
+        r = stopped ? 0 : r;
+        if (r == 0 && !stopped) {
             run->nest = spawned.nest;
             run->out.layers = spawned.layers;
             run->refused_built = spawned.refused;
@@ -284,6 +289,10 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         fd_close(fds[i]);
     for (size_t i = 0; i < nbinds; i++)
         fd_close(fds[3 + i]);
+    if (stopped) {
+        jail_run_stop(run);
+        (void)jail_run_step(run, 0);
+    }
     return r;
 }
 

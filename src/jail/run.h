@@ -40,6 +40,7 @@ struct jail_sink {
     int onward[2]; /* by stream; the caller's */
 };
 
+#define JAIL_STOPS 2
 struct jail_start {
     const char *nest; /* path of cordon-nest */
     enum jail_memory_by memory_by;
@@ -47,6 +48,10 @@ struct jail_start {
     int channel; /* the guest finds it as descriptor 3; stays the caller's to close; -1: none */
     int channel_ours; /* watched for the sink's `channel`; stays the caller's; -1: none */
     struct jail_sink sink;
+    /* Watched while the jail is built, as jail_run_heed does later: if one is readable the run is over before it
+     * began, and its outcome says JAIL_END_STOPPED. They stay the caller's. */
+    int stops[JAIL_STOPS];
+    size_t nstops;
     /* A process that runs this one jail and then ends may give up root for good as soon as the jail
      * is prepared: whatever reads the guest's bytes then is nobody. */
     bool step_down;

@@ -2,15 +2,18 @@
  * compiled at build time (filters/); here it is only loaded. One listener per filter chain: the
  * guest can never get another one (EBUSY), and the calls that would ask for it are denied anyway.
  *
- * Waits: sys_listener_receive in jail_seccomp_let_exec; the launcher's exec; none (NO DEADLINE YET: the
- *          supervisor gives the whole build up after FD_PATIENCE_MS); no jail */
+ * Waits: poll in jail_seccomp_let_exec; the launcher's exec; FD_PATIENCE_MS; no jail (its supervisor, whose clock
+ *          began earlier, has killed all of it before, unless it is gone itself)
+ *        sys_listener_receive in jail_seccomp_let_exec; nobody: poll said that a call is there; at once; no jail */
 #include "jail/inside.h"
 
 #include "jail/filter.h"
+#include "sys/fd.h"
 #include "sys/listener.h"
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -60,10 +63,14 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec)
 int jail_seccomp_let_exec(int listener, struct err *err)
 {
     union sys_notice in;
+    struct pollfd p = {.fd = listener, .events = POLLIN};
     /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
     (void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    if (sys_listener_receive(listener, &in) < 0)
-        return err_sys(err, "wait for the program's exec");
+    int there = poll(&p, 1, FD_PATIENCE_MS);
+    if (there == 0)
+        return err_set(err, ERR_MISSING, "the launcher did not come to its exec " JAIL_TOO_LATE);
+    if (there < 0 || !(p.revents & POLLIN) || sys_listener_receive(listener, &in) < 0)
+        return err_set(err, ERR_MISSING, "the launcher died before the program ran");
     if (in.notif.data.nr != SYS_execve)
         return err_set(err, ERR_STATE, "system call %d where the exec was due", in.notif.data.nr);
     return sys_listener_answer(listener, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0

@@ -1,15 +1,18 @@
 /* The builder is cloned straight into its namespaces, in our memory: no page is copied, and how it went is
  * in the stage. We wait for its word that the program runs; its death before that is the end of the
- * pipe. As root, unless we have stepped down ourselves, a child first becomes the guest's id for good and
+ * pipe, and whoever may stop the run is heard meanwhile: a process that is stopped while it builds holds up
+ * nobody but its own run. As root, unless we have stepped down ourselves, a child first becomes the guest's id for good and
  * clones from there, so that the id map is the builder's own to write, and nothing above the guest is
  * root. The builder is handed to us (CLONE_PARENT), so it is ours to wait for in every case.
  *
- * Waits: waitpid in wait_for; a helper that clones and ends, or the builder; none (the kernel's own: it
- *          ends or was killed); goes on
- *        poll in run_builder; the builder; FD_PATIENCE_MS; killed: no jail
- *        read in run_builder; nobody: poll said that it is there; at once; its word */
+ * Waits: waitpid in wait_for; the helper that clones, or the builder; none (the kernel's own: it has ended or was
+ *          killed); goes on
+ *        poll in await_word; the builder; FD_PATIENCE_MS; killed: no jail
+ *        read in await_word; nobody: poll said that it is there; at once; its word
+ *        poll in end_launcher; the launcher, which was killed; FD_PATIENCE_MS; its memory is not given back */
 #include "jail/outside.h"
 
+#include "base/clock.h"
 #include "jail/inside.h"
 #include "sys/clone.h"
 #include "sys/fd.h"
@@ -29,14 +32,19 @@ struct helper {
     const struct jail_spawn *s;
     struct jail_stage stage;
     struct jail_proof own;
-    pid_t builder;                                      /* set by whoever cloned it */
+    pid_t builder;  /* set by the kernel for whoever clones it */
+    pid_t stepping; /* the helper that steps down; 0: none, or it was waited for */
+    int stepped;    /* its pidfd */
+    bool lasts;     /* somebody may still be in this memory */
     char stack[64 * 1024] __attribute__((aligned(16))); /* the builder's, until it is cordon-nest */
 };
 
 static pid_t clone_builder(struct helper *h, int extra)
 {
-    int flags = CLONE_VM | SIGCHLD | extra | (int)jail_ns_outer_flags(h->stage.spec);
-    pid_t pid = clone(jail_build, h->stack + sizeof h->stack, flags, &h->stage);
+    int flags =
+        CLONE_VM | CLONE_PARENT_SETTID | SIGCHLD | extra | (int)jail_ns_outer_flags(h->stage.spec);
+    pid_t pid =
+        clone(jail_build, h->stack + sizeof h->stack, flags, &h->stage, &h->builder, NULL, NULL);
     if (pid < 0) {
         err_sys(&h->stage.err, "create the namespaces (cordon doctor tells what is missing)");
         err_layer(&h->stage.err, "process");
@@ -61,25 +69,30 @@ static int step_down(void *p)
     }
     /* The change made us undumpable, and /proc/self/uid_map root's. */
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    h->builder = clone_builder(h, CLONE_PARENT);
-    return 0;
+    return clone_builder(h, CLONE_PARENT) < 0;
 }
 
-static pid_t start_helper(struct helper *h)
+/* Not CLONE_VFORK: that waits for a stopped helper for ever. */
+static void start_helper(struct helper *h)
 {
     static char stack[16 * 1024] __attribute__((aligned(16)));
     const struct jail_cgroup *cg = h->s->cgroup;
-    if (!cg || cg->version != 2)
-        return clone(step_down, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, h);
-    struct sys_clone_args args = {.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP,
+    struct sys_clone_args args = {.flags = CLONE_VM | CLONE_PIDFD,
+                                  .pidfd = (uint64_t)(uintptr_t)&h->stepped,
                                   .exit_signal = SIGCHLD,
                                   .stack = (uint64_t)(uintptr_t)stack,
-                                  .stack_size = sizeof stack,
-                                  .cgroup = (uint64_t)cg->dir[JAIL_CGROUP_MEMORY]};
+                                  .stack_size = sizeof stack};
+    if (cg && cg->version == 2) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)cg->dir[JAIL_CGROUP_MEMORY];
+    }
     pid_t pid = sys_clone(&args, step_down, h);
-    if (pid < 0)
+    if (pid < 0) {
         errno = -pid;
-    return pid;
+        err_sys(&h->stage.err, "a process that gives up root%s", cg ? ", in its cgroup" : "");
+    } else {
+        h->stepping = pid;
+    }
 }
 
 static void wait_for(pid_t pid)
@@ -88,6 +101,62 @@ static void wait_for(pid_t pid)
         ;
 }
 
+/* Ended or killed, it is waited for as soon as that can be: it counts in the cgroup until then. */
+static void helper_done(struct helper *h)
+{
+    if (h->stepping > 0)
+        kill(h->stepping, SIGKILL);
+    wait_for(h->stepping);
+    fd_close(h->stepped);
+    h->stepping = 0;
+    h->stepped = -1;
+}
+
+enum heard { NOTHING, RUNS, DIED, STOPPED };
+
+/* Others work in our memory meanwhile: no call here fails, or it would write errno. */
+static enum heard await_word(struct helper *h)
+{
+    enum { WORD, HELPER, OTHERS };
+    const struct jail_spawn *s = h->s;
+    const uint64_t until = clock_now_ns() + FD_PATIENCE_MS * CLOCK_NS_PER_MS;
+    struct pollfd p[OTHERS + JAIL_STOPS] = {
+        [WORD] = {.fd = h->stage.started[0], .events = POLLIN},
+        [HELPER] = {.fd = h->stepped, .events = POLLIN},
+    };
+    for (size_t i = 0; i < s->nstops; i++)
+        p[OTHERS + i] = (struct pollfd){.fd = s->stops[i], .events = POLLIN};
+    for (uint64_t now; (now = clock_now_ns()) < until;) {
+        char word;
+        int n = poll(p, OTHERS + s->nstops, (int)((until - now) / CLOCK_NS_PER_MS) + 1);
+        if (n <= 0)
+            continue;
+        if (p[WORD].revents)
+            return read(p[WORD].fd, &word, 1) == 1 ? RUNS : DIED;
+        for (size_t i = 0; i < s->nstops; i++)
+            if (p[OTHERS + i].revents)
+                return STOPPED;
+        helper_done(h);
+        p[HELPER].fd = -1;
+    }
+    return NOTHING;
+}
+
+/* Without a pid namespace the launcher does not die with its builder, and may not have come to wish for it: it would go
+ * on in memory that is given back. False: it may still be there. */
+static bool end_launcher(const struct jail_stage *st)
+{
+    if (st->spec->mode == JAIL_FULL || st->launcher <= 0)
+        return true;
+    FD_AUTO fd = (int)syscall(SYS_pidfd_open, st->launcher, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (fd < 0)
+        return errno == ESRCH;
+    syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+    return poll(&p, 1, FD_PATIENCE_MS) == 1;
+}
+
+/* 0: the program runs. 1: one of the caller's descriptors said that it shall not. */
 static int run_builder(struct helper *h)
 {
     static const int deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -101,30 +170,27 @@ static int run_builder(struct helper *h)
             sigdelset(&all, deadly[i]); /* and what would simply end us still may, while we sleep */
     }
     sigprocmask(SIG_SETMASK, &all, &before);
-    if (!s->id->change && !s->cgroup) {
-        h->builder = clone_builder(h, 0);
-    } else {
-        pid_t helper = start_helper(h);
-        if (helper < 0)
-            err_sys(err, "clone into the cgroup");
-        wait_for(helper);
-    }
-    fd_close(h->stage.started[1]); /* the builder's copy is what the pipe lives by */
-    char word = 0;
-    struct pollfd p = {.fd = h->stage.started[0], .events = POLLIN};
-    bool said = h->builder > 0 && poll(&p, 1, FD_PATIENCE_MS) == 1;
-    bool runs = said && read(h->stage.started[0], &word, 1) == 1;
+    if (!s->id->change && !s->cgroup)
+        (void)clone_builder(h, 0);
+    else
+        start_helper(h);
+    fd_close(h->stage.started[1]); /* the others' copies are what the pipe lives by */
+    enum heard heard = await_word(h);
+    helper_done(h); /* only now is it certain whether there is a builder */
     fd_close(h->stage.started[0]);
-    if (!runs && h->builder > 0) { /* dead or stuck: before we look at what it wrote, it is gone */
+    if (heard != RUNS && h->builder > 0) { /* before we look at what it wrote, it is gone */
         kill(h->builder, SIGKILL);
         wait_for(h->builder);
+        h->lasts = !end_launcher(&h->stage);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (!runs && err->code == 0)
+    if (heard == RUNS || heard == STOPPED)
+        return heard == STOPPED;
+    if (err->code == 0)
         err_set(err, ERR_MISSING,
-                said || h->builder <= 0 ? "the builder of the jail was killed"
-                                        : "the jail was not built within 10 seconds");
-    return runs ? 0 : err->code;
+                heard == NOTHING ? "the jail was not built " JAIL_TOO_LATE
+                                 : "the builder of the jail was killed");
+    return err->code;
 }
 
 void jail_spawn_done(void *memory)
@@ -146,6 +212,9 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
     jail_attest_own(&h->own, s->id->user_ns);
     h->s = s;
     h->builder = -1;
+    h->stepping = 0;
+    h->stepped = -1;
+    h->lasts = false;
     h->stage = (struct jail_stage){.spec = s->spec,
                                    .own = &h->own,
                                    .own_rest = &h->own,
@@ -164,9 +233,11 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
                                    .listener = -1};
     int r =
         pipe2(h->stage.started, O_CLOEXEC) < 0 ? err_sys(&h->stage.err, "pipe") : run_builder(h);
-    if (r < 0) {
-        *err = h->stage.err;
-        jail_spawn_done(h);
+    if (r != 0) {
+        if (r < 0)
+            *err = h->stage.err;
+        if (!h->lasts)
+            jail_spawn_done(h);
         return r;
     }
     *ret = (struct jail_spawned){

@@ -7,7 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void limits(void)
@@ -240,6 +244,33 @@ static void scratch(void)
     fd_close(keep);
 }
 
+static void stop_in_child(void)
+{
+    raise(SIGSTOP);
+}
+
+/* Whenever the janitor is stopped, its supervisor goes on, and what was told is removed by one of them. */
+static void stopped_janitor(void)
+{
+    struct jail_janitor j = {0};
+    struct err err = ERR_INIT;
+    tap_ok(jail_janitor_start(&j, &err) == 0, "a janitor");
+    pid_t pid = j.pid;
+    kill(pid, SIGSTOP);
+    tap_ok(jail_janitor_tell(&j, -1, "/nowhere", &err) < 0 && strstr(err.msg, "stopped"),
+           "a janitor that is stopped when it is told something is an error: %s", err.msg);
+    tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0, "it is gone, and cleaned up nothing");
+    tap_ok(jail_janitor_start(&j, &err) == 0 && jail_janitor_tell(&j, -1, "/nowhere", &err) == 0,
+           "another janitor, which was told");
+    pid = j.pid;
+    kill(pid, SIGSTOP);
+    tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0,
+           "a janitor that is stopped when it is to clean up is killed, and its work left to us");
+    pthread_atfork(NULL, NULL, stop_in_child); /* from here on every child of fork stops */
+    tap_ok(jail_janitor_start(&j, &err) < 0 && j.pid == 0 && waitpid(-1, NULL, WNOHANG) < 0,
+           "a janitor that is stopped before its first word is an error, and gone: %s", err.msg);
+}
+
 static void binds(void)
 {
     static const struct {
@@ -274,5 +305,6 @@ int main(void)
     judge_child();
     scratch();
     binds();
+    stopped_janitor(); /* the last: no fork after it works */
     return tap_done();
 }

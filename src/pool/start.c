@@ -3,11 +3,12 @@
  * listens. Two clients that start one at the same time both go on with the one that got the lock.
  *
  * Waits: pool_place_connect in pool_client_start; the holder's queue; POOL_ANSWER_MS, three times; an error
- *        waitpid in spawn; a child that forks and ends; none (it runs nothing of anybody's); its status
+ *        sys_child_wait in spawn; a child that forks and ends; FD_PATIENCE_MS; it did not start
  *        poll in spawn; the holder to listen; FD_PATIENCE_MS; it did not start
  *        read in spawn; nobody: poll said that it is there; at once; its word */
 #include "pool/pool_client.h"
 
+#include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/here.h"
 
@@ -76,12 +77,12 @@ static int spawn(const char *holder, const struct pool_environment *e, int dir, 
     int status = 1;
     if (pid < 0)
         return err_sys(err, "start the holder");
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    int r = sys_child_wait(pid, FD_PATIENCE_MS, &status);
     char word[240] =
         ""; /* R: it listens; L: another one does, or will; E and a sentence: neither */
     struct pollfd p = {.fd = said, .events = POLLIN};
-    if (status != 0 || poll(&p, 1, FD_PATIENCE_MS) != 1 || read(said, word, sizeof word - 1) < 1)
+    if (r < 0 || status != 0 || poll(&p, 1, FD_PATIENCE_MS) != 1 ||
+        read(said, word, sizeof word - 1) < 1)
         return err_set(err, ERR_MISSING, "the holder (%.120s) did not start", holder);
     *ret_ours = word[0] == 'R';
     return word[0] == 'E' ? err_set(err, ERR_MISSING, "the holder: %s", word + 1) : 0;

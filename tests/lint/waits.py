@@ -23,8 +23,8 @@ CALLS = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select",
          "sigwaitinfo", "sigtimedwait", "sigsuspend", "sem_wait", "sem_timedwait", "pthread_cond_wait", "pthread_cond_timedwait",
          "pthread_join", "pthread_mutex_lock", "mtx_lock", "fsync", "fdatasync", "syncfs", "sync", "msync", "read", "readv", "recv",
          "recvmsg", "recvfrom", "recvmmsg", "write", "writev", "send", "sendmsg", "sendto", "splice", "sendfile", "copy_file_range",
-         "sqlite3_step", "sqlite3_exec"}
-WORDS = {"F_SETLKW", "F_OFD_SETLKW", "SECCOMP_IOCTL_NOTIF_RECV", "SYS_futex"}
+         "sqlite3_step", "sqlite3_exec", "vfork", "posix_spawn", "posix_spawnp"}
+WORDS = {"F_SETLKW", "F_OFD_SETLKW", "SECCOMP_IOCTL_NOTIF_RECV", "SYS_futex", "CLONE_VFORK"}
 AT_ONCE = re.compile(r"\bWNOHANG\b|\bMSG_DONTWAIT\b|\bFUTEX_WAKE\b|\bMS_ASYNC\b")
 
 
@@ -106,6 +106,8 @@ def listed_in(text):
             faults.append(f"{where}: it is `call in function; for whom; deadline; what then`")
         elif fields[1].startswith("none") and not re.match(r"none \(.+\)", fields[1]):
             faults.append(f"{where}: a wait without a deadline needs its reason: none (reason)")
+        elif re.search(r"no deadline yet|todo", fields[1], re.I):
+            faults.append(f"{where}: it needs a deadline, or the reason why it cannot wait for ever, not a promise")
         if (m.group(1), m.group(2)) in entries:
             faults.append(f"{where} is listed twice")
         entries[m.group(1), m.group(2)] = fields
@@ -138,6 +140,10 @@ found, (entries, faults) = found_in(blank(sample), set()), listed_in(sample)
 case(set(found) == {("poll", "a"), ("read", "b")}, "what may wait is found, what cannot is not", found)
 case(entries[("poll", "a")] == ["them", "1 s", "gives up"] and len(faults) == 1 and "needs its reason" in faults[0],
      "an entry without a deadline and without a reason is a fault", entries, faults)
+promise = "/* Why.\n *\n * Waits: poll in a; them; none (NO DEADLINE YET: later); goes on */\n"
+case(len(listed_in(promise)[1]) == 1 and "promise" in listed_in(promise)[1][0], "a promise of a deadline is a fault", listed_in(promise))
+case(set(found_in(blank("int a(void)\n{\n    return clone(f, s, CLONE_VM | CLONE_VFORK, 0);\n}\n"), set())) == {("CLONE_VFORK", "a")},
+     "a clone that waits for its child's end is a wait")
 case(set(found_in(blank("int b(void)\n{\n    return a(1);\n}\n"), {"a"})) == {("a", "b")}, "who calls what waits for its caller's time waits too")
 
 table = []

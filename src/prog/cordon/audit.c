@@ -224,6 +224,15 @@ static void print_verdict(const struct audit_verdict *v)
         printf("%llu records did not reach the disk before the machine stopped; nobody was told "
                "that they had\n",
                (unsigned long long)v->unsynced);
+    if (v->index_wrong)
+        printf("index: %s, entry %llu: %s (%llu wrong in all). The log is whole, but `show` and "
+               "`--since` may miss records of that day: remove the file, and they read the log\n",
+               v->index_file, (unsigned long long)v->index_entry, v->index_why,
+               (unsigned long long)v->index_wrong);
+    if (v->index_missing)
+        printf("index: %llu records have no entry: `show` and `--since` read the log there, which "
+               "takes longer\n",
+               (unsigned long long)v->index_missing);
 }
 
 static void print_verdict_json(const struct audit_verdict *v)
@@ -243,6 +252,13 @@ static void print_verdict_json(const struct audit_verdict *v)
     jsonw_int(&j, "ahead", (int64_t)v->ahead);
     jsonw_int(&j, "torn_bytes", (int64_t)v->torn_bytes);
     jsonw_int(&j, "unsynced", (int64_t)v->unsynced);
+    jsonw_open(&j, "index", '{');
+    jsonw_int(&j, "missing", (int64_t)v->index_missing);
+    jsonw_int(&j, "wrong", (int64_t)v->index_wrong);
+    jsonw_string(&j, "file", v->index_wrong ? v->index_file : NULL);
+    jsonw_int(&j, "entry", (int64_t)v->index_entry);
+    jsonw_string(&j, "reason", v->index_wrong ? v->index_why : NULL);
+    jsonw_close(&j, '}');
     if (v->good) {
         jsonw_null(&j, "broken");
     } else {

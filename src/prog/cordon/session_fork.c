@@ -5,7 +5,7 @@
  *
  * Waits: write in be_forker; the client, or nobody: one word fits every pipe; at once; the branch is made or not
  *        poll in hear; the process that forks, whose own waits are shorter (three answers of the holder, a second for
- *          each hold of jail/branch.c); WORD_MS; it says that nothing came
+ *          each hold of jail/branch.c, FD_PATIENCE_MS for each helper there); WORD_MS; it says that nothing came
  *        read in hear; nobody: poll said that it is there; at once; its word */
 #include "session.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORD_MS = 15000 };
+enum { WORD_MS = 40000 };
 
 enum outcome {
     NOTHING, /* the process that forks said nothing: it was killed */
