@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Packages of a virtual environment are somebody else's code. When a template imports them they find nothing that a
-guest would not find; ordinary ones work everywhere.   packages.py BUILD"""
+guest would not find; an environment that somebody else could change is refused by name; ordinary ones work
+everywhere.   packages.py BUILD"""
 import atexit
 import json
 import os
@@ -216,10 +217,65 @@ def ordinary(u):
     e.close()
 
 
+def changeable(u):
+    """Whoever can change what is imported is in the template: every folder and file of it is looked at, and on the way."""
+    somebody = 65533
+    e = Environment(u, {"ours/__init__.py": "answer = 42\n", "ours/deep/part.py": "x = 1\n"}, "ours")
+    run = lambda: e("run", "--json", "--profile", "standard", "-", text="import ours\nprint(ours.answer)\n")
+
+    def refused(what, path, words):
+        r = run()
+        u.ok(r.code == 2 and str(path) in r.err + r.out and words in r.err + r.out, f"{what} is refused by name", r)
+
+    def works(what):
+        r = run()
+        u.ok(r["status"] == "ok" and r["stdout"] == "42\n", f"{what} works", r)
+
+    works("an environment that only its owner can write")
+    for what, path in (("a package folder that others may write", e.site / "ours"), ("a file of a package that others may write", e.site / "ours/deep/part.py"),
+                       ("a folder deep in a package that others may write", e.site / "ours/deep"), ("site-packages that others may write", e.site),
+                       ("a folder on the way that others may write", e.site.parent), ("the environment itself that others may write", e.top / "venv"),
+                       ("pyvenv.cfg that others may write", e.top / "venv/pyvenv.cfg")):
+        mode = path.stat().st_mode & 0o7777
+        for bits, whose in ((0o002, "everybody"), (0o020, "the group")):
+            path.chmod(mode | bits)
+            refused(f"{what} ({whose})", path, "chmod go-w")
+        path.chmod(mode)
+    works("the same environment with its modes put right")
+    if os.geteuid() == 0:
+        for what, path in (("a package file of somebody else", e.site / "ours/__init__.py"), ("a package folder of somebody else", e.site / "ours/deep")):
+            os.chown(path, somebody, somebody)
+            refused(what, path, "root or you must own it")
+            e.own() if u.who == "user" else os.chown(path, 0, 0)
+    aside = e.top / "aside"
+    aside.mkdir()
+    (aside / "inner").mkdir()
+    e.site.rename(aside / "inner/site")
+    e.site.symlink_to(aside / "inner/site")
+    e.own()
+    works("an environment whose site-packages is a link")
+    aside.chmod(0o777)
+    refused("a folder behind the link site-packages that others may write", aside, "chmod go-w")
+    aside.chmod(0o755)
+    (aside / "shared").mkdir()
+    (aside / "shared").chmod(0o777)
+    (aside / "shared/more.py").write_text("x = 1\n")
+    (e.site / "more.py").symlink_to(aside / "shared/more.py")
+    e.own()
+    refused("a link in site-packages that leads to a folder others may write", aside / "shared", "chmod go-w")
+    (e.site / "more.py").unlink()
+    works("the same environment without that link")
+    (aside / "inner/site/ours").chmod(0o777)
+    e("pool", "start", "--profile", "standard", "--packages", "--size", "1")
+    u.ok(until(lambda: "chmod go-w" in e("pool", "status").out, 60), "a pool does not load such an environment ahead, and says why", e("pool", "status"))
+    e.close()
+
+
 tapsys.enter_empty_network()
 for who in tapsys.users():
     user = User(tap, programs, who)
     what_an_import_finds(user)
     bad_imports(user)
     ordinary(user)
+    changeable(user)
 tap.done()
