@@ -103,6 +103,8 @@ static int plan_worker(struct flow *f, struct err *err)
     struct jail_bind settings[1 + POOL_SETTINGS];
     const bool installed = !f->req->profile->guards;
     size_t count = installed ? pool_environment_bind(&f->environment, settings) : 0;
+    if (r == 0 && count)
+        r = pool_environment_check(&f->environment, err);
     count += installed ? pool_settings(settings + count) : 0;
     for (size_t i = 0; i < count && r == 0; i++)
         r = add_bind(f, settings[i].source, settings[i].dest, false, err);

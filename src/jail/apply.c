@@ -70,7 +70,7 @@ static int own_identity(struct jail_stage *st, struct err *err)
     if (inner && jail_ns_map_self(st->proc, spec->inner_id, 0, spec->inner_id, 0) < 0)
         return err_sys(err, "map the guest's id");
     if (child && !spec->branches) /* the builder's second locks have it for a program */
-        (void)!fd_write_file(st->proc, "sys/user/max_user_namespaces", "0");
+        (void)!fd_write_file(st->user_limits, "max_user_namespaces", "0");
     if (child)
         jail_apply_session(spec);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -178,12 +178,12 @@ int jail_apply_last(struct jail_stage *st, struct jail_proof *proof)
     return jail_attest_judge(proof, spec, st->own, &st->layers, &st->err) < 0 ? 1 : 0;
 }
 
-/* The channel; a template finds two more (template.h). */
+/* The channel; a template finds more (template.h), and none of it leads to a process outside. */
 static int leave_for_program(const struct jail_stage *st, int *const *keep, size_t keeps,
                              struct err *err)
 {
-    const int fds[] = {st->channel, st->proc, st->ruleset};
-    size_t count = st->spec->kind == JAIL_KIND_TEMPLATE ? 3 : st->channel >= 0;
+    const int fds[] = {st->channel, st->own_proc, st->ruleset, st->user_limits};
+    size_t count = st->spec->kind == JAIL_KIND_TEMPLATE ? 4 : st->channel >= 0;
     return count ? jail_fds_place(JAIL_FD_CHANNEL, fds, count, keep, keeps, err) : 0;
 }
 
@@ -198,7 +198,7 @@ int jail_launch(void *p)
     if (jail_apply_identity(st, &proof, &status) || jail_apply_locks(st, &proof))
         return 1;
     /* not close-on-exec, on purpose: step 9 must catch it */
-    int leftover = fcntl(0, F_DUPFD, JAIL_FD_TEMPLATE_RULESET + 1);
+    int leftover = fcntl(0, F_DUPFD, JAIL_FD_TEMPLATE_LAST + 1);
     int *const keep[] = {&status, &control, &ready};
     if (jail_fds_leave_behind(spec, err) < 0 ||
         leave_for_program(st, keep, sizeof keep / sizeof *keep, err) < 0)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -163,11 +164,12 @@ static bool status_is(const struct jail_proof *p, const char *key, const char *w
     return len == strlen(want) && strncmp(at, want, len) == 0;
 }
 
-static bool no_capabilities(const struct jail_proof *p, bool bounding)
+static bool capabilities_are(const struct jail_proof *p, uint64_t want, bool bounding)
 {
-    return status_is(p, "CapPrm:", "0000000000000000") &&
-           status_is(p, "CapEff:", "0000000000000000") &&
-           (!bounding || status_is(p, "CapBnd:", "0000000000000000"));
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)want);
+    return status_is(p, "CapPrm:", text) && status_is(p, "CapEff:", text) &&
+           (!bounding || status_is(p, "CapBnd:", text));
 }
 
 static bool own_namespace(const struct jail_proof *p, const struct jail_proof *own,
@@ -202,7 +204,8 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
         {JAIL_LAYER_PROCESS, !full || strcmp(p->name, JAIL_HOSTNAME) == 0, "uts namespace"},
         {JAIL_LAYER_PROCESS, !full || own_namespace(p, own, "cgroup"), "cgroup namespace"},
         {JAIL_LAYER_PROCESS, full || a[JAIL_ACT_signal_up] == EPERM, "signals kept in"},
-        {JAIL_LAYER_PROCESS, !guest || no_capabilities(p, full), "capabilities dropped"},
+        {JAIL_LAYER_PROCESS, capabilities_are(p, guest ? 0 : 1ULL << CAP_SETFCAP, full),
+         "capabilities dropped"},
         {JAIL_LAYER_PROCESS, a[JAIL_ACT_leftover] != 0, "descriptors shut"},
         {JAIL_LAYER_PROCESS, status_is(p, "NoNewPrivs:", "1"), "no_new_privs"},
         {JAIL_LAYER_SYSCALLS, status_is(p, "Seccomp:", "2"), "seccomp filter"},

@@ -11,7 +11,8 @@
  *
  * Waits: read in *; the template's word, in the builder of a child; none (the template kills it after
  *          FD_PATIENCE_MS, or it waits for an order by design); ends with the template
- *        write in *; the template to read one byte; at once; goes on */
+ *        write in *; the template to read one byte; at once; goes on
+ *        waitpid in use_up_number; a process that ends at once; none (the kernel's own); goes on */
 #include "jail/nursery.h"
 
 #include "jail/inside.h"
@@ -26,6 +27,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- the launcher ---- */
@@ -69,6 +71,7 @@ static int launch(void *p)
                             .own = &b->nursery->own,
                             .proc = JAIL_BIRTH_PROC,
                             .ruleset = JAIL_BIRTH_RULESET,
+                            .user_limits = JAIL_BIRTH_LIMITS,
                             .listener = -1};
     int r = lock(&st);
     if (r && st.err.code == 0)
@@ -108,6 +111,19 @@ static bool hear_order(void)
            word == JAIL_BIRTH_ORDER;
 }
 
+static int end_at_once(void *ignored)
+{
+    (void)ignored;
+    return 0;
+}
+
+/* Children are pid 2. What imports is not: a library that keeps its pid, to notice a fork, would not notice. */
+static int use_up_number(const struct jail_birth *b)
+{
+    pid_t pid = clone(end_at_once, b->stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+    return pid < 0 || waitpid(pid, NULL, 0) != pid ? -1 : 0;
+}
+
 int jail_birth_build(void *p)
 {
     struct jail_birth *b = p;
@@ -136,9 +152,15 @@ int jail_birth_build(void *p)
         return 1;
     }
     int flags = SIGCHLD | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID |
-                (int)jail_ns_inner_flags(b->spec);
+                (b->load ? CLONE_VM : 0) | (int)jail_ns_inner_flags(b->spec);
+    if (b->load && use_up_number(b) < 0) {
+        err_sys(&b->err, "a process before the one that imports");
+        err_layer(&b->err, "process");
+        return 1;
+    }
     /* From here on the template may be awake: plain calls only, and no errno. */
-    if (clone(launch, b->stack, flags, b, &guest, NULL, b->nursery->tid) < 0) {
+    if (clone(b->load ? jail_load_launch : launch, b->stack, flags, b, &guest, NULL,
+              b->nursery->tid) < 0) {
         err_sys(&b->err, "the launcher, in a user namespace of its own");
         err_layer(&b->err, "process");
         return 1;
@@ -146,6 +168,6 @@ int jail_birth_build(void *p)
     static const char cloned = JAIL_BIRTH_CLONED;
     raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&cloned, 1, 0, 0);
     raw_syscall(SYS_close_range, 0, JAIL_BIRTH_CONTROL - 1, 0, 0, 0);
-    raw_syscall(SYS_close_range, JAIL_BIRTH_CONTROL + 1, JAIL_BIRTH_RULESET, 0, 0, 0);
+    raw_syscall(SYS_close_range, JAIL_BIRTH_CONTROL + 1, JAIL_BIRTH_LIMITS, 0, 0, 0);
     jail_warden(JAIL_BIRTH_CONTROL, guest);
 }

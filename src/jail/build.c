@@ -82,6 +82,10 @@ static int build_room(struct jail_stage *st)
     }
     if (st->worker >= 0 && (r = jail_early_start(st)) < 0)
         return r;
+    if (spec->kind == JAIL_KIND_TEMPLATE && (r = jail_procfs_of_template(st, err)) < 0) {
+        err_layer(err, "process");
+        return r;
+    }
     r = jail_root_build(spec, st->cell, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
@@ -114,8 +118,11 @@ static int equip(struct jail_stage *st)
     if (r < 0)
         return r;
     jail_apply_session(st->spec);
-    if (chdir(jail_off(st->spec, mount) ? "/mnt" : st->spec->cwd) < 0) {
-        r = err_sys(err, "enter %s", st->spec->cwd);
+    const char *cwd = jail_off(st->spec, mount)              ? "/mnt"
+                      : st->spec->kind == JAIL_KIND_TEMPLATE ? "/"
+                                                             : st->spec->cwd;
+    if (chdir(cwd) < 0) {
+        r = err_sys(err, "enter %s", cwd);
         err_layer(err, "filesystem");
         return r;
     }

@@ -9,16 +9,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In its own namespaces alone: mounts are taken away (SYS_ADMIN), and a child's user namespace may map
- * the id that is 0 here (SETFCAP). The exec that follows makes the bounding set the permitted one. */
+static int keep_only(uint64_t kept, struct err *err)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
+        {.effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32)}};
+    return syscall(SYS_capset, &head, data) < 0 ? err_sys(err, "capset") : 0;
+}
+
+/* A template mounts nothing itself: the builder of a child is root of a user namespace of its own. But a child's
+ * namespace may map the id that is 0 here only if its maker has SETFCAP; for anything else that it would serve
+ * there is no file that a template can write. The exec that follows makes the bounding set the permitted one. */
 int jail_caps_of_template(struct err *err)
 {
     for (int cap = 0;; cap++) {
-        if (cap == CAP_SYS_ADMIN || cap == CAP_SETFCAP)
+        if (cap == CAP_SETFCAP || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
-            continue;
-        return errno == EINVAL ? 0 : err_sys(err, "drop capability %d", cap);
+        return errno == EINVAL ? keep_only(1ULL << CAP_SETFCAP, err)
+                               : err_sys(err, "drop capability %d", cap);
     }
 }
 
@@ -40,14 +49,10 @@ int jail_caps_drop(const struct jail_spec *spec, struct err *err)
             break; /* past the last one this kernel knows */
         return err_sys(err, "drop capability %d from the bounding set", cap);
     }
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}};
+    uint64_t kept = 0;
 #ifdef CORDON_LAYER_SWITCHES
     if (jail_off(spec, nnp)) /* seccomp then wants CAP_SYS_ADMIN; exec of a non-root id clears it */
-        none[CAP_SYS_ADMIN / 32].effective = none[CAP_SYS_ADMIN / 32].permitted =
-            1U << (CAP_SYS_ADMIN % 32);
+        kept = 1ULL << CAP_SYS_ADMIN;
 #endif
-    if (syscall(SYS_capset, &head, none) < 0)
-        return err_sys(err, "capset to nothing");
-    return 0;
+    return keep_only(kept, err);
 }

@@ -30,6 +30,8 @@ struct jail_stage {
     uid_t uid;                    /* the id on the host that is root of the jail's namespace */
     gid_t gid;
     int proc;                  /* /proc of the supervisor's world */
+    int own_proc;              /* a template's: a procfs of its own pid namespace */
+    int user_limits;           /* a template's and a child's: /proc/sys/user */
     int nest;                  /* cordon-nest, to be executed */
     const char *cell;          /* path of the cell; need not be there */
     int control[2];            /* supervisor's end, cordon-nest's end */
@@ -94,6 +96,9 @@ void jail_net_done(struct jail_stage *st); /* its maker is waited for; touches n
 ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const char *cell,
                                  const int *bind_fds, int *ret_quota, struct err *err);
 ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
+
+/* procfs.c: what a template holds of /proc, while the supervisor's is still seen. */
+ERR_MUST_USE int jail_procfs_of_template(struct jail_stage *st, struct err *err);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_caps_of_template(struct err *err);

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -31,17 +30,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    STACK = 16 * 1024,  /* of a builder, which later is the init above its child */
-    DEEPER = 64 * 1024, /* where a launcher starts on our stack: below anything we may use */
-};
+enum { DEEPER = 64 * 1024 }; /* where a launcher starts on our stack: below anything we may use */
 
-/* A template is at its place after it has imported everything: what it could still need there is gone. */
-static int clear_own(struct err *err)
+__attribute__((noinline)) char *jail_nursery_launcher_stack(void)
 {
-    if (chdir("/") < 0 || umount2(JAIL_OWN, MNT_DETACH) < 0)
-        return err_sys(err, "clear " JAIL_OWN);
-    return 0;
+    return (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER;
 }
 
 static void file_system(const struct jail_limits *l, char ret_options[JAIL_BIRTH_OPTIONS])
@@ -52,13 +45,12 @@ static void file_system(const struct jail_limits *l, char ret_options[JAIL_BIRTH
              (unsigned long long)l->disk, (unsigned long long)l->inodes + 3);
 }
 
-int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
-                      struct err *err)
+static int start(struct jail_nursery *n, struct err *err)
 {
     *n = (struct jail_nursery){
-        .hooks = hooks,
         .proc = JAIL_FD_TEMPLATE_PROC,
         .ruleset = JAIL_FD_TEMPLATE_RULESET,
+        .limits = JAIL_FD_TEMPLATE_LIMITS,
         .next = {.init = -1, .ends = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}}};
     jail_attest_before(&n->own, n->proc, JAIL_KIND_TEMPLATE);
     /* An object of our IPC namespace: a child that finds it has none of its own. */
@@ -73,13 +65,20 @@ int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *
     struct jail_spec spec;
     jail_spec_init(&spec);
     file_system(&spec.limits, n->usual);
-    size_t size = (size_t)STACK * JAIL_CHILDREN;
+    size_t size = (size_t)JAIL_BUILDER_STACK * JAIL_CHILDREN;
     n->stacks = mmap(NULL, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (n->stacks == MAP_FAILED || madvise(n->stacks, size, MADV_DONTFORK) < 0)
         return err_sys(err, "memory for the stacks of builders");
     (void)madvise(n->stacks, size, MADV_NOHUGEPAGE); /* a kernel without huge pages says no */
-    return clear_own(err);
+    return 0;
+}
+
+int jail_nursery_open(struct jail_nursery **ret, struct err *err)
+{
+    static struct jail_nursery nursery;
+    *ret = &nursery;
+    return nursery.stacks ? 0 : start(&nursery, err);
 }
 
 static bool one_thread(const struct jail_nursery *n)
@@ -172,7 +171,7 @@ static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *s
 static int clone_builder(struct jail_nursery *n, struct err *err)
 {
     struct jail_spec spec;
-    char *top = n->stacks + (n->next.slot + 1) * STACK;
+    char *top = n->stacks + (n->next.slot + 1) * JAIL_BUILDER_STACK;
     plan_to_spec(NULL, &spec); /* no order changes them */
     /* the network is the template's, and empty: nothing is gained by making some later */
     int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
@@ -218,7 +217,7 @@ static int open_next(struct jail_nursery *n, struct err *err)
     n->birth = (struct jail_birth){.nursery = n,
                                    .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS],
                                            e->channel[THEIRS], e->ready[THEIRS], e->control[THEIRS],
-                                           n->proc, n->ruleset}};
+                                           n->proc, n->ruleset, n->limits}};
     memcpy(n->birth.mounted, n->usual, sizeof n->usual);
     return r;
 }
@@ -241,7 +240,7 @@ static int spawn(struct jail_nursery *n, const struct jail_spec *spec, struct er
     static const char order = JAIL_BIRTH_ORDER;
     struct jail_birth *b = &n->birth;
     b->spec = spec;
-    b->stack = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER;
+    b->stack = jail_nursery_launcher_stack();
     file_system(&spec->limits, b->options);
     memcpy(n->usual, b->options, sizeof n->usual);
     if (!n->next.pid) {

@@ -24,12 +24,17 @@ struct jail_nursery;
 #define JAIL_BIRTH_OPTIONS 96
 struct jail_birth {
     const struct jail_nursery *nursery;
-    int fds[8];                       /* onto JAIL_BIRTH_* */
+    int fds[9];                       /* onto JAIL_BIRTH_* */
     char mounted[JAIL_BIRTH_OPTIONS]; /* options of its file system as it is */
     const struct jail_spec *spec;     /* of the order, as the rest below */
     char options[JAIL_BIRTH_OPTIONS]; /* of its file system */
     char *stack;                      /* of the launcher: the template's own, further down */
     struct err err;
+    /* Of what imports (load.c): the launcher shares the template's memory, and calls this instead. */
+    int (*load)(void *ctx);
+    void *ctx;
+    int loaded;      /* what it returned */
+    char number[16]; /* its folder in the template's procfs */
 };
 
 /* Both ends of what connects a child; [0] is ours. */
@@ -39,7 +44,7 @@ struct jail_ends {
 
 struct jail_nursery {
     const struct jail_template_hooks *hooks;
-    int proc, ruleset;
+    int proc, ruleset, limits;
     struct jail_proof own; /* who and where the template is */
     int *tid;              /* where the C library keeps the number of its one thread */
     char *stacks;          /* one small stack for the builder of each child */
@@ -56,8 +61,11 @@ struct jail_nursery {
     struct jail_birth birth; /* of one at a time */
 };
 
-ERR_MUST_USE int jail_nursery_init(struct jail_nursery *n, const struct jail_template_hooks *hooks,
-                                   struct err *err);
+#define JAIL_BUILDER_STACK (16 * 1024)   /* of a builder, which later is the init above its child */
+char *jail_nursery_launcher_stack(void); /* on the caller's stack: below anything that it may use */
+
+/* The template's one; made at the first call. */
+ERR_MUST_USE int jail_nursery_open(struct jail_nursery **ret, struct err *err);
 
 /* A child that is being locked. */
 struct jail_expected {
@@ -77,6 +85,7 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
        JAIL_BIRTH_CONTROL,
        JAIL_BIRTH_PROC,
        JAIL_BIRTH_RULESET,
+       JAIL_BIRTH_LIMITS,
        JAIL_BIRTH_FILES,
        JAIL_BIRTH_LISTENER = JAIL_BIRTH_CONTROL, /* a launcher's, at its end */
 };
@@ -84,6 +93,9 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
 #define JAIL_BIRTH_MADE   'M' /* its namespaces */
 #define JAIL_BIRTH_ORDER  'O' /* the template's: go on */
 int jail_birth_build(void *birth);
+
+/* load.c: the launcher's body where the birth has a `load`. */
+int jail_load_launch(void *birth);
 
 /* warden.c: the builder's life after the launcher was cloned: init of the child and of its branches. */
 _Noreturn void jail_warden(int control, int guest);

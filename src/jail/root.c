@@ -297,7 +297,7 @@ static int furnish(const struct jail_spec *spec, const char *cell, const int *ow
         r = pieces(root, ready, err);
     if (r == 0 && !ready)
         r = small_things(root, err);
-    if (r == 0)
+    if (r == 0 && spec->kind != JAIL_KIND_TEMPLATE) /* its children bring their own */
         r = writable(spec, root, ret_quota, err);
     if (r == 0 && spec->proc &&
         (mkdirat(root, "proc", 0555) < 0 ||

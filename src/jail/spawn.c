@@ -221,6 +221,8 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
                                    .uid = s->id->uid,
                                    .gid = s->id->gid,
                                    .proc = proc,
+                                   .own_proc = -1,
+                                   .user_limits = -1,
                                    .nest = s->nest,
                                    .cell = s->cell,
                                    .control = {s->control[0], s->control[1]},

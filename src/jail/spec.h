@@ -21,7 +21,7 @@ enum jail_mode {
 
 enum jail_kind {
     JAIL_KIND_PROGRAM,  /* the guest: every lock closed before its first instruction */
-    JAIL_KIND_TEMPLATE, /* ours: same room, but it keeps what forking locked children needs */
+    JAIL_KIND_TEMPLATE, /* ours: same room, but it may make the namespaces of its children */
     JAIL_KIND_CHILD, /* a guest forked from a template: no exec, and the room is the template's */
 };
 
@@ -87,6 +87,7 @@ struct jail_spec {
     bool keep_files;       /* what it leaves in /workspace can be read after the end */
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     bool branches;         /* a child that may be forked while it lives */
+    bool foreign;          /* a template that imports code which is not the system's */
     bool locks_itself;     /* ours: executed while its room is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t before_ms;    /* at most until jail_run_clock; 0: it is never called */

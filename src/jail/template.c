@@ -93,7 +93,7 @@ static int begin_order(struct jail_nursery *n, struct queue *q, struct err *err)
 
 int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err)
 {
-    static struct jail_nursery nursery;
+    struct jail_nursery *nursery = NULL;
     static struct queue queue;
     enum { IDLE_MS = 2 };
     bool idle = false;
@@ -104,7 +104,9 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
     sigprocmask(SIG_SETMASK, &all, NULL);
     jail_apply_signals(); /* children then have them as every guest has */
     FD_AUTO signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    int r = signals < 0 ? err_sys(err, "signalfd") : jail_nursery_init(&nursery, hooks, err);
+    int r = signals < 0 ? err_sys(err, "signalfd") : jail_nursery_open(&nursery, err);
+    if (r == 0)
+        nursery->hooks = hooks;
     for (bool more = r == 0; more;) {
         struct signalfd_siginfo info;
         struct pollfd p[3] = {
@@ -116,7 +118,7 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
             return err_sys(err, "poll");
         idle = ready == 0 && !queue.count;
         if (idle) { /* nobody waits, and the last child is on its way: the time to prepare */
-            jail_nursery_prepare(&nursery);
+            jail_nursery_prepare(nursery);
             continue;
         }
         if (ready == 0) { /* it hangs: its end is an answer, too */
@@ -124,12 +126,12 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
             p[1].revents = POLLIN;
         }
         if (p[2].revents && read(signals, &info, sizeof info) >= 0)
-            jail_nursery_reap(&nursery);
+            jail_nursery_reap(nursery);
         r = 1;
         if (p[1].revents)
             r = end_birth(&queue, err);
         else if (p[0].revents)
-            r = begin_order(&nursery, &queue, err);
+            r = begin_order(nursery, &queue, err);
         more = r > 0;
     }
     return r < 0 ? r : 0;

@@ -1,6 +1,6 @@
 /* A template from inside: a pristine process that forks locked children until its holder is gone.
  *
- * Takes:   hooks of the interpreter; descriptors that the launcher left (JAIL_TEMPLATE_*).
+ * Takes:   what to import and hooks of the interpreter; descriptors that the launcher left (JAIL_FD_*).
  * Gives:   children behind every lock of a run, each with its own files, that then call `entry`.
  * Never:   reads a byte of a guest, or lets a descriptor of one child into another.
  * Runs in: the template (`cordon-python --template`), the children it forks, their branches.
@@ -13,8 +13,10 @@
 /* What a template finds when it starts. Children find only the channel. */
 enum {
     JAIL_FD_CHANNEL = 3, /* a template: its holder's orders; a child: the channel of its run */
-    JAIL_FD_TEMPLATE_PROC = 4,   /* /proc of the machine, for the id maps of children */
-    JAIL_FD_TEMPLATE_RULESET = 5 /* the Landlock rules of children, ready */
+    JAIL_FD_TEMPLATE_PROC = 4, /* a procfs of its own pid namespace: the processes below it alone */
+    JAIL_FD_TEMPLATE_RULESET = 5, /* the Landlock rules of children, ready */
+    JAIL_FD_TEMPLATE_LIMITS = 6, /* /proc/sys/user: how many namespaces the caller's own may make */
+    JAIL_FD_TEMPLATE_LAST = JAIL_FD_TEMPLATE_LIMITS
 };
 
 struct jail_template_hooks {
@@ -28,6 +30,17 @@ struct jail_template_hooks {
      * anew here. What it returns is the exit status. */
     int (*entry)(void *ctx);
 };
+
+/* Calls LOAD(ctx) in a process that shares this memory and is a guest in everything else: namespaces of its own, no
+ * capability, Landlock's rules of children, a guest's system calls, none of our descriptors but the three
+ * streams (and a pipe on 3, whose place a child needs). What it put into memory is there when this returns, and the
+ * process is gone: whatever it opened, mounted, wrote or started is gone with it. The caller sleeps meanwhile; it must have one thread.
+ * ERR: it was not locked, did not return 0, or has left a thread. */
+ERR_MUST_USE int jail_template_load(int (*load)(void *ctx), void *ctx, struct err *err);
+
+/* In a fork of the template, which has put something of its own in place of descriptor 3: the same locks, as far as
+ * a process can close them itself. */
+ERR_MUST_USE int jail_template_confine(struct err *err);
 
 /* Serves the holder's orders on descriptor 3. Returns 0 when the holder has closed them; an error only
  * if it cannot serve at all (what fails for one child is told to the holder). In children it does

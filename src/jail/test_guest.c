@@ -22,11 +22,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int kept = 1; /* a variable of the session */
 static int last_branch;
-static char cheat[16]; /* how a hostile guest forks */
+static long loaded = -1, confined = -1; /* what was found, see look_around */
+static char cheat[16];                  /* how a hostile guest forks */
 
 static long result(long r)
 {
@@ -212,6 +214,10 @@ static long act(const char *what, const char *arg)
         return kept = (int)strtol(arg, NULL, 10);
     if (strcmp(what, "get") == 0)
         return kept;
+    if (strcmp(what, "loaded") == 0)
+        return loaded;
+    if (strcmp(what, "confined") == 0)
+        return confined;
     if (strcmp(what, "cheat") == 0)
         return snprintf(cheat, sizeof cheat, "%s", arg);
     if (strcmp(what, "branched") == 0)
@@ -272,11 +278,54 @@ static int guest(void *ctx)
     return 0;
 }
 
+/* What code of packages must not find: a bit for each. */
+static long look_around(void)
+{
+    long found = 0;
+    for (int fd = JAIL_FD_TEMPLATE_PROC; fd <= JAIL_FD_TEMPLATE_LAST; fd++)
+        found |= fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    found |= open("/.sealed", O_RDONLY | O_CLOEXEC) >= 0 ? 2 : 0;
+    found |= socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) >= 0 ? 4 : 0;
+    found |= mount("x", "/live", "tmpfs", 0, "") == 0 ? 8 : 0;
+    found |= unshare(CLONE_NEWUSER) == 0 ? 16 : 0;
+    return found;
+}
+
+static int load(void *ctx)
+{
+    (void)ctx;
+    loaded = look_around();
+    return 0;
+}
+
+/* As a rehearsal: a fork that has something of its own as descriptor 3. */
+static void look_confined(void)
+{
+    struct err err = ERR_INIT;
+    int tell[2];
+    if (pipe2(tell, O_CLOEXEC) < 0)
+        return;
+    pid_t pid = _Fork();
+    if (pid == 0) {
+        long found = dup2(tell[1], 3) == 3 && jail_template_confine(&err) == 0 ? look_around() : 64;
+        _exit(write(tell[1], &found, sizeof found) != sizeof found);
+    }
+    close(tell[1]);
+    if (read(tell[0], &confined, sizeof confined) != sizeof confined)
+        confined = 128;
+    close(tell[0]);
+    waitpid(pid, NULL, 0);
+}
+
 int test_guest_template(void)
 {
     const struct jail_template_hooks hooks = {.entry = guest};
     struct err err = ERR_INIT;
-    int r = jail_template_serve(&hooks, &err);
+    int r = jail_template_load(load, NULL, &err);
+    if (r == 0) {
+        look_confined();
+        r = jail_template_serve(&hooks, &err);
+    }
     if (r < 0)
         fprintf(stderr, "template: %s\n", err.msg);
     return r < 0;

@@ -28,6 +28,9 @@ static void honest(struct jail_template *tpl)
     tap_eq_int(test_ask(&t, "fds"), 15, "streams and channel are all that is open in a child");
     tap_eq_int(test_ask(&t, "pid"), 2, "a child is pid 2");
     tap_eq_int(test_ask(&t, "uid"), 1000, "a child is user 1000");
+    tap_eq_int(test_ask(&t, "loaded"), 0,
+               "what was loaded ahead found nothing of the template's but its memory");
+    tap_eq_int(test_ask(&t, "confined"), 0, "a rehearsal finds nothing of the template's");
     tap_eq_int(test_ask(&t, "tid"), 1, "the C library of a child knows its thread id");
     tap_eq_int(test_ask(&t, "save /workspace/a"), 5, "a child can write its workspace");
     tap_eq_int(test_ask(&t, "save /tmp/a"), 5, "a child can write its /tmp");

@@ -1,19 +1,21 @@
 /* A virtual environment is a folder with lib/pythonX.Y/site-packages and a pyvenv.cfg. Only its packages are shown
  * to a program, read-only: its bin/ has nothing that a judged program could start. What is loaded ahead is
- * code of the operator's choice and runs in the template, before any guest. */
+ * code of the operator's choice; it fills a template's memory, before any guest (jail/load.c). */
 #include "pool/environment.h"
 
 #include "base/hash.h"
 #include "sys/fd.h"
+#include "sys/owned.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEBIAN "/usr/lib/python3/dist-packages"
 #define INSIDE "/cordon-packages"
+#define WHAT   "python.environment"
 
 /* Loaded ahead where nothing else is said and they are installed. */
 static const char *const usual[][2] = {
@@ -45,20 +47,21 @@ static int list(struct pool_environment *e, const struct policy_words *modules, 
     return 0;
 }
 
-/* What is loaded ahead runs in the template: whoever can write there would be in it. */
-static int trusted(const char *site, struct err *err)
+/* What is loaded ahead fills the template's memory: whoever can change it is in every child. */
+static int trusted(const struct pool_environment *e, const char *folder, struct err *err)
 {
-    struct stat st;
-    if (stat(site, &st) < 0)
-        return err_sys(err, "python.environment: %.160s", site);
-    if (st.st_uid != 0 && st.st_uid != geteuid())
-        return err_set(
-            err, ERR_USAGE,
-            "python.environment: %.160s belongs to somebody else: root or you must own it", site);
-    if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return err_set(err, ERR_USAGE,
-                       "python.environment: %.160s is writable for others: chmod go-w", site);
-    return 0;
+    char settings[512];
+    struct err why = ERR_INIT;
+    int r = owned_way(WHAT, e->site, err);
+    if (r < 0 ||
+        snprintf(settings, sizeof settings, "%s/pyvenv.cfg", folder) >= (int)sizeof settings)
+        return r;
+    r = owned_way(WHAT, settings, &why);
+    if (r == ERR_SYS && why.sys_errno == ENOENT)
+        return 0; /* then it says nothing about Debian's packages */
+    if (r < 0 && err)
+        *err = why;
+    return r;
 }
 
 int pool_environment_open(struct pool_environment *ret, const struct policy *policy,
@@ -78,7 +81,12 @@ int pool_environment_open(struct pool_environment *ret, const struct policy *pol
                        "read: it is no environment of this Python",
                        folder, CORDON_PYTHON);
     ret->system = wants_system(folder);
-    return trusted(ret->site, err);
+    return trusted(ret, folder, err);
+}
+
+int pool_environment_check(const struct pool_environment *e, struct err *err)
+{
+    return e && e->site[0] ? owned_tree(WHAT, e->site, err) : 0;
 }
 
 int pool_environment_words(struct pool_environment *ret, const char *site, const char *preload,

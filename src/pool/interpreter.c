@@ -36,6 +36,7 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     spec->nbinds = 1;
     if (installed)
         spec->nbinds += pool_environment_bind(start->environment, t->binds + spec->nbinds);
+    spec->foreign = spec->nbinds > 1; /* modules of a virtual environment can be imported */
     if (installed)
         spec->nbinds += pool_settings(t->binds + spec->nbinds);
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */

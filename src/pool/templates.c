@@ -104,6 +104,11 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     w->starts++;
     w->up = false;
     w->said[0] = 0;
+    if (spec.foreign && pool_environment_check(h->start->environment, &err) < 0) {
+        failed(h, w, "");
+        snprintf(w->error, sizeof w->error, "%.200s", err.msg);
+        return false;
+    }
     /* The id maps of its namespaces are written through /proc by a process in our memory. */
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     int r = jail_template_new(&spec, h->start->nest, &sink, &w->template, &err);

@@ -122,6 +122,32 @@ def packages(who):
     p.runs(p.top / "work", "a folder beside the virtual environment")
 
 
+def mounted_twice():
+    """A bind mount shows a part of the virtual environment at a second place; nothing above it is seen from there."""
+    p = Place("root", "twice")
+    site = p.top / "venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (site / "ours/deep").mkdir(parents=True)
+    (p.top / "venv/pyvenv.cfg").write_text("include-system-site-packages = false\n")
+    p.policy(f'python: {{environment: "{p.top}/venv"}}\n')
+    for sub in ("second", "work/inner", "benign", "elsewhere"):
+        (p.top / sub).mkdir(parents=True)
+    p.own()
+
+    def shared(what, mounts, folder, good):
+        script = "".join(f"mount --bind {a} {b} && " for a, b in mounts)
+        r = subprocess.run(["unshare", "-m", "/bin/sh", "-c", f"{script}exec {programs.cordon} exec --rw {folder}:/shared -- /bin/true"],
+                           env=tapsys.clean_env(p.env, "root"), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        refused = r.returncode == 2 and "python.environment" in r.stderr and "mounted" in r.stderr
+        tap.ok(r.returncode == 0 if good else refused, f"root: --rw {what} {'works' if good else 'is refused by name'}", r.stdout, r.stderr)
+
+    shared("a second mount of a package's folder", [(site / "ours", p.top / "second")], p.top / "second", False)
+    shared("a folder in a second mount of a package's folder", [(site / "ours", p.top / "second")], p.top / "second/deep", False)
+    shared("a folder with a package mounted in it", [(site / "ours", p.top / "work/inner")], p.top / "work", False)
+    shared("a folder that is mounted in the environment", [(p.top / "elsewhere", site / "ours")], p.top / "elsewhere", False)
+    shared("a second mount of a folder of nobody's", [(p.top / "benign", p.top / "second")], p.top / "second", True)
+    shared("a folder with a mount of nobody's in it", [(p.top / "benign", p.top / "work/inner")], p.top / "work", True)
+
+
 def system_folders(who):
     p = Place(who, "system")
     for folder in ("/usr", "/usr/lib", "/etc", "/usr/bin"):
@@ -175,4 +201,5 @@ for who in users():
     planted_links(who)
 if "root" in users():
     later_mounts()
+    mounted_twice()
 tap.done()

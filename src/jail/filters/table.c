@@ -5,6 +5,7 @@
 
 #include "jail/filters/constants.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -21,6 +22,7 @@ struct reader {
     int line;
     int depth;
     bool below;      /* what is notified is allowed: another table, above this one, does it */
+    bool silent;     /* what is notified is refused: nobody listens */
     const char *top; /* the table that is read; the others are included */
 };
 
@@ -168,7 +170,7 @@ static void add_rule(struct reader *r, const char *name, const struct table_rule
         fail(r, "%s has no condition and is not allowed", name);
     if (c->n_rules) {
         const struct table_rule *last = &c->rules[c->n_rules - 1];
-        if (!last->n_conds && r->below && strcmp(last->file, r->top) == 0)
+        if (!last->n_conds && (r->below || r->silent) && strcmp(last->file, r->top) == 0)
             return; /* the table above has the last word on it */
         if (!last->n_conds)
             fail(r, "%s is already decided at %s:%d", name, last->file, last->line);
@@ -189,7 +191,9 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
     if (n && strcmp(w[0], "allow") == 0) {
         rule.action = SECCOMP_RET_ALLOW;
     } else if (n && strcmp(w[0], "notify") == 0) {
-        rule.action = r->below ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF;
+        rule.action = r->below    ? SECCOMP_RET_ALLOW
+                      : r->silent ? SECCOMP_RET_ERRNO | EPERM
+                                  : SECCOMP_RET_USER_NOTIF;
     } else if (n && strcmp(w[0], "kill") == 0) {
         rule.action = SECCOMP_RET_KILL_PROCESS;
     } else if (n > 1 && strcmp(w[0], "errno") == 0) {
@@ -225,12 +229,13 @@ static void line_of(struct reader *r, char *text)
     text = trim(text);
     if (!*text)
         return;
-    bool below = strncmp(text, "below ", 6) == 0;
-    if (below || strncmp(text, "include ", 8) == 0) {
+    const bool below = strncmp(text, "below ", 6) == 0, silent = strncmp(text, "silent ", 7) == 0;
+    if (below || silent || strncmp(text, "include ", 8) == 0) {
         char path[4096], *copy = keep(r->file);
-        snprintf(path, sizeof path, "%s/%s", dirname(copy), trim(text + (below ? 6 : 8)));
+        snprintf(path, sizeof path, "%s/%s", dirname(copy), trim(strchr(text, ' ')));
         struct reader inner = *r;
         inner.below = below || r->below;
+        inner.silent = silent || r->silent;
         inner.depth++;
         if (inner.depth > 4)
             fail(r, "includes too deep");

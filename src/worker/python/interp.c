@@ -5,7 +5,6 @@
  * Output is not buffered, as with `python -u`: what was printed before a kill has left the process. */
 #include "interp.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,16 +289,4 @@ void py_interp_after_fork(void)
 {
     PyOS_AfterFork_Child();
     reseed_numpy();
-}
-
-int py_interp_threads(void)
-{
-    int count = 0;
-    DIR *d = opendir("/proc/self/task");
-    if (!d)
-        return -1;
-    for (struct dirent *e; (e = readdir(d));)
-        count += e->d_name[0] != '.';
-    closedir(d);
-    return count;
 }

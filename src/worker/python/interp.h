@@ -47,7 +47,4 @@ void py_interp_after_fork(void);
 void py_interp_finish(void);
 void py_interp_flush(void); /* its streams alone */
 
-/* The number of threads of this process, by the kernel's word. */
-int py_interp_threads(void);
-
 #endif

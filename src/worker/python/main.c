@@ -1,6 +1,7 @@
 /* cordon-python: an interpreter that lives in a jail. --child: one worker, behind all its locks before it
  * starts its interpreter.
- * --template: a pristine interpreter that forks locked workers until its holder is gone. It is never
+ * --template: a pristine interpreter that forks locked workers until its holder is gone; what it imports is
+ * imported by another process, which has its memory and nothing else of it. It is never
  * started by hand; what it needs comes by descriptor. */
 #include "interp.h"
 
@@ -54,6 +55,15 @@ static int parse(int argc, char **argv, struct words *w)
     return 0;
 }
 
+static int start(const struct words *w, struct err *err)
+{
+    if (py_stack_threads(err) < 0 || py_interp_start(&w->start, err) < 0 ||
+        py_judge_init(err) < 0 || py_guard_init(err) < 0 || py_hook_install(err) < 0 ||
+        (w->profile && py_driver_profile(w->profile, err) < 0))
+        return -1;
+    return py_interp_started(err);
+}
+
 /* ---- template ---- */
 
 /* A child of the stock has time until a job comes; one that somebody waits for gets it at once, and then serves it rather
@@ -87,19 +97,37 @@ static int preload(struct err *err)
     return py_finish_prepare(err) < 0 ? -1 : py_interp_freeze(err);
 }
 
-static int serve_template(const char *preloaded, struct err *err)
+struct loading {
+    const struct words *words;
+    struct err err;
+};
+
+/* All that the interpreter of a template ever does, in a process that has nothing but its memory (jail/template.h): the
+ * start, the modules, the hooks that they registered for a fork. It stands at that fork for good: the template itself runs
+ * no Python, neither now nor between two children. */
+static int load(void *ctx)
+{
+    struct loading *l = ctx;
+    if (start(l->words, &l->err) < 0)
+        return -1;
+    if (!py_driver_rules())
+        return err_set(&l->err, ERR_USAGE, "a template needs a profile");
+    if (preload(&l->err) < 0)
+        return -1;
+    PyOS_BeforeFork();
+    return 0;
+}
+
+static int serve_template(const struct words *w, struct err *err)
 {
     const struct jail_template_hooks hooks = {.entry = entry};
-    if (!py_driver_rules())
-        return err_set(err, ERR_USAGE, "a template needs a profile");
-    int r = preload(err);
-    if (r == 0 && py_interp_threads() > 1)
-        r = err_set(err, ERR_STATE, "a module that was loaded ahead has started a thread");
-    /* It stands at the fork for good: between two children nothing of the interpreter is touched. */
-    if (r == 0) {
-        PyOS_BeforeFork();
-        r = py_settle(JAIL_FD_TEMPLATE_PROC, py_rehearse, preloaded, err);
-    }
+    struct loading l = {.words = w, .err = ERR_INIT};
+    py_settle_watch();
+    int r = jail_template_load(load, &l, err);
+    if (r < 0 && l.err.code)
+        *err = l.err;
+    if (r == 0)
+        r = py_settle(JAIL_FD_TEMPLATE_PROC, py_rehearse, w->start.preload, err);
     return r == 0 ? jail_template_serve(&hooks, err) : r;
 }
 
@@ -110,17 +138,11 @@ int main(int argc, char **argv)
     if (parse(argc, argv, &w) < 0 || fcntl(PY_CHANNEL, F_GETFD) < 0)
         return complain("started by cordon, not by hand; see `cordon run --help`");
     if (w.template)
-        py_settle_watch();
-    else if (jail_enter(&err) < 0)
+        return serve_template(&w, &err) < 0 ? complain(err.msg) : 0;
+    if (jail_enter(&err) < 0)
         _exit(70); /* who started it says why */
-    if (py_stack_threads(&err) < 0 || py_interp_start(&w.start, &err) < 0 ||
-        py_judge_init(&err) < 0 || py_guard_init(&err) < 0 || py_hook_install(&err) < 0 ||
-        (w.profile && py_driver_profile(w.profile, &err) < 0) || py_interp_started(&err) < 0 ||
-        (!w.template && jail_entered(&err) < 0))
+    if (start(&w, &err) < 0 || jail_entered(&err) < 0)
         return complain(err.msg);
-    if (!w.template) {
-        py_driver_ready();
-        _exit(py_driver_serve());
-    }
-    return serve_template(w.start.preload, &err) < 0 ? complain(err.msg) : 0;
+    py_driver_ready();
+    _exit(py_driver_serve());
 }

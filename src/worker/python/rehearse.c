@@ -9,6 +9,7 @@
 #include "wire/msg.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,8 +70,13 @@ int py_rehearse(const char *imports, bool only_print)
         dup2(sv[1], JAIL_FD_CHANNEL) < 0)
         return -1;
     size_t len = write_program(imports, only_print, program, sizeof program);
+    struct err err = ERR_INIT;
     if (play_supervisor(sv[0], program, len) < 0)
         return -1;
+    if (jail_template_confine(&err) < 0) { /* what was imported has its say from here on */
+        fprintf(stderr, "cordon-python: a rehearsal could not be locked: %s\n", err.msg);
+        return -1;
+    }
     py_driver_ready();
     py_interp_after_fork();
     return py_driver_serve() == 0 ? 0 : -1;

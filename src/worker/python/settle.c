@@ -300,7 +300,8 @@ static bool hold_rehearsal(int proc, py_settle_rehearse *rehearse, const char *w
     size_t count = find_maps(proc, maps), have = 0;
     if (count == 0 || pipe2(tell, O_CLOEXEC) < 0)
         return false;
-    pid_t pid = fork();
+    pid_t pid =
+        _Fork(); /* handlers of pthread_atfork are code of packages, and children run none either */
     if (pid == 0)
         rehearsal(proc, tell[1], maps, count, rehearse, with, only_print);
     close(tell[1]);
