@@ -29,7 +29,8 @@ void plan_options_init(struct plan_options *o);
     {"", OPTION_GROUP, NULL, NULL, "What the program sees:"},                                      \
         {"ro", OPTION_LIST, &(o)->ro, "PATH[:DEST]",                                               \
          "show a folder or file, read-only; no symbolic link on the way"},                         \
-        {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]", "show it writable (both repeatable)"},        \
+        {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]",                                               \
+         "show it writable; --disk bounds each file there, not the sum"},                          \
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
     {                                                                                              \
         "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
