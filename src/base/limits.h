@@ -45,8 +45,9 @@
 #define LIMIT_BINDS      32          /* --ro and --rw together */
 #define LIMIT_ARGS       1024        /* words of the guest's command line */
 #define LIMIT_ENV        256         /* --env */
-#define LIMIT_SOURCE     (1 * MIB)   /* a program, whatever the policy says */
-#define LIMIT_VALUE      100000      /* bytes of a value, of an answer */
+#define LIMIT_SOURCE     (1 * MIB)   /* bytes of a program, whatever the policy says */
+#define LIMIT_VALUE      100000      /* characters of a value, of an answer */
+#define LIMIT_CHARACTER  4           /* bytes of one character in UTF-8, at most */
 #define LIMIT_CALL       (64 * KIB)  /* arguments or answer of a host function, as JSON */
 #define LIMIT_HOST_TOOLS 32          /* host functions that one run may call */
 #define LIMIT_FILES      1000        /* files of /workspace that a result lists */
