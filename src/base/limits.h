@@ -49,6 +49,7 @@
 #define LIMIT_VALUE      100000      /* characters of a value, of an answer */
 #define LIMIT_CHARACTER  4           /* bytes of one character in UTF-8, at most */
 #define LIMIT_CALL       (64 * KIB)  /* arguments or answer of a host function, as JSON */
+#define LIMIT_TASK       64          /* letters of the name of a task */
 #define LIMIT_HOST_TOOLS 32          /* host functions that one run may call */
 #define LIMIT_FILES      1000        /* files of /workspace that a result lists */
 #define LIMIT_VIOLATIONS                                                                           \

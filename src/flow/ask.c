@@ -63,6 +63,9 @@ int flow_prepare(struct flow *f, struct err *err)
     else
         f->args[f->nargs++] =
             (struct audit_arg){.name = "name", .kind = AUDIT_ARG_TEXT, .text = req->name};
+    if (req->task)
+        f->args[f->nargs++] =
+            (struct audit_arg){.name = "task", .kind = AUDIT_ARG_TEXT, .text = req->task};
     f->args[f->nargs++] = (struct audit_arg){
         .name = "writes", .kind = AUDIT_ARG_LIST, .list = f->writes, .count = f->nwrites};
     return FLOW_GO_ON;

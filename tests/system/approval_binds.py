@@ -109,7 +109,31 @@ def iterations(who):
     s.close()
 
 
+def tasks(who):
+    """One-shot runs of one task: the end is the same, whichever command and whatever code."""
+    s = gatetest.State(programs, who)
+    policy = s.policy("approval: {iterations: 3}\nbreakers: {failures: 1000}\n")
+
+    def step(task, i):
+        words = ["--json", "--policy", policy, *(["--task", task] if task else [])]
+        if i % 2:
+            return s.run("exec", *words, "--", "/bin/echo", str(i))
+        return s.run("run", *words, "-", text=f"print({i})\n")
+    got = [step("fix-the-bug", i) for i in range(5)]
+    tap.eq([r["status"] for r in got], ["ok"] * 3 + ["denied"] * 2, f"{who}: runs of one task stop at approval.iterations", got[3].story())
+    tap.eq(got[4].rules(), ["gate.iterations"], f"{who}: the refusal names the rule", got[4].story())
+    got = [step("another", 1), step(None, 2), step(None, 3)]
+    tap.eq([r["status"] for r in got], ["ok"] * 3, f"{who}: another task, and runs of no task, go on", *[r.story() for r in got])
+    ends = [r for r in s.audit() if r.get("kind") == "end"]
+    tap.ok(ends and "fix-the-bug" in json.dumps(ends[0]), f"{who}: the record of a run has its task", ends[:1])
+    for bad in ("", "a b", "x" * 65, "../x"):
+        r = s.run("exec", "--policy", policy, "--task", bad, "--", "/bin/true")
+        tap.ok(r.code == 2 and "--task" in r.err, f"{who}: --task {bad[:8]!r} is no name", r.story())
+    s.close()
+
+
 for who in users():
+    tasks(who)
     standard_input(who)
     folders(who)
     sessions(who)
