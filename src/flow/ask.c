@@ -131,6 +131,15 @@ int flow_decide(struct flow *f, struct err *err)
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
 
+int flow_contents_changed(struct flow *f, const char *source)
+{
+    struct gate_refusal no = {.word = "gate.approval"};
+    snprintf(no.reason, sizeof no.reason,
+             "what lies in %.150s is no longer what the approval was given for", source);
+    snprintf(no.hint, sizeof no.hint, "ask again, for the contents as they are now");
+    return deny(f, &no);
+}
+
 static void facts(const struct flow *f, struct audit_facts *ret)
 {
     const struct flow_request *req = f->req;
