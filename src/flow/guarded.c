@@ -1,10 +1,12 @@
 /* Everything that trusted code opens or executes by name after a guest has run, in one list. A guest that can
  * write such a file, or a folder or link on the way to it, decides what runs outside the jail next time: so a run
- * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names. */
+ * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names, and by place in
+ * its file system (src/sys/places.h), since a part of it may be mounted a second time. */
 #include "flow/house.h"
 
 #include "base/limits.h"
 #include "pool/environment.h"
+#include "sys/places.h"
 #include "sys/state.h"
 #include "sys/walk.h"
 
@@ -143,10 +145,15 @@ int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, st
         return 0;
     int r = policy_paths_safe(h->store, g.writable, g.rules.count, err);
     if (r == 0)
+        r = places_new(g.writable, g.rules.count, &g.rules.places, err);
+    if (r == 0)
         r = keep_state(&g, err);
     if (r == 0)
         r = keep_programs(&g, err);
     if (r == 0)
         r = keep_policy(&g, h->policy, err);
-    return r == 0 ? keep_system(&g, err) : r;
+    if (r == 0)
+        r = keep_system(&g, err);
+    places_free(g.rules.places);
+    return r;
 }

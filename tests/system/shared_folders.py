@@ -146,6 +146,44 @@ def planted_links(who):
     tap.ok(r.out == "public\n", f"{who}: --ro of the real folder works", r.story())
 
 
+def second_mounts(who):
+    """A part of a trusted tree that is mounted a second time, in a mount namespace of the test's own."""
+    p = Place(who, "second")
+    script = p.file("alerts/deep/tell.sh", "#!/bin/sh\ncat >/dev/null\n")
+    p.policy(f'audit: {{alert_command: ["{p.top}/again/deep/tell.sh"]}}\n')
+    (p.top / "state/audit").mkdir(mode=0o700)
+    for sub in ("part", "again", "work/inner", "work/plain", "free", "free/sub"):
+        (p.top / sub).mkdir()
+
+    def run(mounts, share):
+        p.own()
+        command = programs.command(["exec", "--rw", f"{share}:/shared", "--", "/bin/touch", "/shared/planted"], who)
+        binds = "".join(f"mount --bind {p.top}/{what} {p.top}/{at} && " for what, at in mounts)
+        r = subprocess.run(["unshare", "-m", "/bin/sh", "-c", binds + 'exec "$@"', "sh", *command], capture_output=True, text=True,
+                           env=tapsys.clean_env(p.env, who), stdin=subprocess.DEVNULL, cwd="/", check=False)
+        return tapsys.Run(r.returncode, r.stdout, r.stderr, 0)
+
+    alerts = [("alerts", "again")]  # the policy names the script by its second mount
+    for what, mounts, share, words in (
+            ("a part of the state folder that is mounted elsewhere", [*alerts, ("state/audit", "part")], p.top / "part", "the state folder"),
+            ("the state folder that is mounted elsewhere", [*alerts, ("state", "part")], p.top / "part", "the state folder"),
+            ("a folder with the state folder mounted in it", [*alerts, ("state", "work/inner")], p.top / "work", "the state folder"),
+            ("a folder with a part of the state folder mounted in it", [*alerts, ("state/audit", "work/inner")], p.top / "work",
+             "the state folder"),
+            ("the folder of a script that the policy names by a second mount", alerts, script.parent.parent, "audit.alert_command"),
+            ("a folder above such a script, mounted a third time", [*alerts, ("alerts", "part")], p.top / "part", "audit.alert_command")):
+        r = run(mounts, share)
+        tap.ok(r.code == 2 and words in r.err and not list(p.top.rglob("planted")), f"{who}: --rw {what} is refused by name", r.story())
+    for what, mounts, share in (
+            ("a folder that is mounted a second time, and that nothing is read from", [*alerts, ("free", "part")], p.top / "part"),
+            ("a part of it", [*alerts, ("free/sub", "part")], p.top / "part"),
+            ("a folder with another mounted in it", [*alerts, ("free", "work/inner")], p.top / "work")):
+        r = run(mounts, share)
+        tap.ok(r.code == 0 and list(p.top.rglob("planted")), f"{who}: --rw {what} works", r.story())
+        for planted in p.top.rglob("planted"):
+            planted.unlink()
+
+
 def later_mounts():
     """On a host whose mounts are shared (systemd's default) a mount that is made later stays outside."""
     p = Place("root", "mounts")
@@ -251,6 +289,8 @@ for who in users():
     packages(who)
     system_folders(who)
     planted_links(who)
+    if os.geteuid() == 0:
+        second_mounts(who)
 if "root" in users():
     later_mounts()
 tap.done()
