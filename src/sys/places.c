@@ -120,16 +120,19 @@ static int read_mounts(struct places *p, struct err *err)
     return 0;
 }
 
-/* The mount that FD was opened through, its path from our root and that in its file system. */
-static int locate(const struct places *p, int fd, const struct mount **ret, char shown[PATH_MAX],
-                  char inside[2 * PATH_MAX], struct err *err)
+/* The mount that FD was opened through, its path from our root and that in its file system. NULL with ERR_STATE: never
+ * ERR_SYS, which callers take for a path that nobody can reach. */
+static const struct mount *locate(const struct places *p, int fd, char shown[PATH_MAX],
+                                  char inside[2 * PATH_MAX], struct err *err)
 {
     char self[32];
     struct statx st;
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(self, shown, PATH_MAX - 1);
-    if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0)
-        return err_sys(err, "where a shared folder lies");
+    if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0) {
+        err_set(err, ERR_STATE, "it cannot be told where a folder lies that is to be guarded");
+        return NULL;
+    }
     shown[n] = 0;
     for (size_t i = 0; i < p->nmounts && (st.stx_mask & STATX_MNT_ID); i++) {
         const struct mount *m = &p->mounts[i];
@@ -141,10 +144,10 @@ static int locate(const struct places *p, int fd, const struct mount **ret, char
                  below[0] == '/' && below[1] == 0 ? "" : below);
         if (!inside[0])
             snprintf(inside, 2 * PATH_MAX, "/");
-        *ret = m;
-        return 0;
+        return m;
     }
-    return err_set(err, ERR_STATE, "%.150s: its mount is not in /proc/self/mountinfo", shown);
+    err_set(err, ERR_STATE, "%.150s: its mount is not in /proc/self/mountinfo", shown);
+    return NULL;
 }
 
 static int add(struct places *p, const struct mount *m, const char *path, const char *name,
@@ -166,13 +169,13 @@ static int add(struct places *p, const struct mount *m, const char *path, const 
 static int add_writable(struct places *p, const char *name, struct err *err)
 {
     char shown[PATH_MAX], inside[2 * PATH_MAX];
-    const struct mount *m = NULL;
     FD_AUTO fd = open(name, O_PATH | O_CLOEXEC);
     if (fd < 0)
         return 0; /* it is not there, or nobody can reach it; the jail says which */
-    int r = locate(p, fd, &m, shown, inside, err);
-    if (r == 0)
-        r = add(p, m, inside, name, err);
+    const struct mount *m = locate(p, fd, shown, inside, err);
+    if (!m)
+        return ERR_STATE;
+    int r = add(p, m, inside, name, err);
     for (size_t i = 0; i < p->nmounts && r == 0; i++) /* they are shared along with it */
         if (&p->mounts[i] != m && lies_in(p->mounts[i].point, shown))
             r = add(p, &p->mounts[i], p->mounts[i].root, name, err);
@@ -225,13 +228,12 @@ int places_find(const struct places *p, int fd, bool tree, const char **ret_writ
                 struct err *err)
 {
     char shown[PATH_MAX], inside[2 * PATH_MAX];
-    const struct mount *m = NULL;
     *ret_writable = NULL;
     if (!p->aliased)
         return 0;
-    int r = locate(p, fd, &m, shown, inside, err);
-    if (r < 0)
-        return r;
+    const struct mount *m = locate(p, fd, shown, inside, err);
+    if (!m)
+        return ERR_STATE;
     *ret_writable = meets(p, m, inside, tree);
     for (size_t i = 0; i < p->nmounts && tree && !*ret_writable; i++)
         if (&p->mounts[i] != m && lies_in(p->mounts[i].point, shown))
