@@ -4,11 +4,11 @@ _cordon()
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --no-wait --json --help'
+        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local run='--code --lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --output --policy --role --no-wait --json --help'
+        --descriptors --disk --inodes --output --policy --role --task --no-wait --json --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
@@ -75,7 +75,7 @@ _cordon()
     audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
         exec--processes | exec--threads | exec--output | run--env | run--timeout | run--cpu | run--memory | \
-        run--descriptors | run--disk | run--inodes | run--output) ;; # a value that only you know
+        run--descriptors | run--disk | run--inodes | run--output | run--task | exec--task) ;; # a value that only you know
     run*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$run" -- "$cur") $(compgen -f -- "$cur"))

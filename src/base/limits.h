@@ -40,16 +40,20 @@
 #define LIMIT_OUTPUT_MAX      (1 * GIB)
 
 /* Our own buffers. */
-#define LIMIT_FRAME      (256 * KIB) /* one wire message */
-#define LIMIT_FRAME_FDS  64          /* descriptors that travel with one message */
-#define LIMIT_BINDS      32          /* --ro and --rw together */
-#define LIMIT_ARGS       1024        /* words of the guest's command line */
-#define LIMIT_ENV        256         /* --env */
-#define LIMIT_SOURCE     (1 * MIB)   /* a program, whatever the policy says */
-#define LIMIT_VALUE      100000      /* bytes of a value, of an answer */
-#define LIMIT_CALL       (64 * KIB)  /* arguments or answer of a host function, as JSON */
-#define LIMIT_HOST_TOOLS 32          /* host functions that one run may call */
-#define LIMIT_FILES      1000        /* files of /workspace that a result lists */
+#define LIMIT_FRAME          (256 * KIB) /* one wire message */
+#define LIMIT_FRAME_FDS      64          /* descriptors that travel with one message */
+#define LIMIT_BINDS          32          /* --ro and --rw together */
+#define LIMIT_ARGS           1024        /* words of the guest's command line */
+#define LIMIT_ENV            256         /* --env */
+#define LIMIT_SOURCE         (1 * MIB)   /* bytes of a program, whatever the policy says */
+#define LIMIT_VALUE          100000      /* characters of a value, of an answer */
+#define LIMIT_CHARACTER      4           /* bytes of one character in UTF-8, at most */
+#define LIMIT_CALL           (64 * KIB)  /* arguments or answer of a host function, as JSON */
+#define LIMIT_CONTENTS_BYTES (64 * MIB)  /* of shared folders that an approval is bound to */
+#define LIMIT_CONTENTS_FILES 10000       /* files and folders of each of them */
+#define LIMIT_TASK           64          /* letters of the name of a task */
+#define LIMIT_HOST_TOOLS     32          /* host functions that one run may call */
+#define LIMIT_FILES          1000        /* files of /workspace that a result lists */
 #define LIMIT_VIOLATIONS                                                                           \
     200 /* kept word for word, more than there are rules; the rest is counted */
 

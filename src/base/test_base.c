@@ -123,6 +123,7 @@ static void utf8(void)
         tap_eq_int(utf8_valid_prefix(t[i].s, t[i].len), t[i].good, "utf-8 row %zu", i);
     uint32_t cp;
     tap_eq_int(utf8_decode((const unsigned char *)"\xe2\x82", 2, &cp), -1, "a cut sequence is -1");
+    tap_eq_int(utf8_count("a\xe2\x82\xac\xf0\x9f\x98\x80", 8), 3, "bytes of three characters");
     bool same = true;
     for (uint32_t c = 0; c <= 0x10ffff; c++) {
         char out[4];

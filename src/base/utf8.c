@@ -99,3 +99,12 @@ size_t utf8_valid_prefix(const void *p, size_t len)
     }
     return i;
 }
+
+size_t utf8_count(const void *p, size_t len)
+{
+    const unsigned char *s = p;
+    size_t count = 0;
+    for (size_t i = 0; i < len; i++)
+        count += (s[i] & 0xc0) != 0x80; /* every byte but those that go on with a code point */
+    return count;
+}

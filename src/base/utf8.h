@@ -19,6 +19,9 @@ int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp);
  * own: jansson has a function of this one. */
 int utf8_encode(uint32_t cp, char *out) __asm__("base_utf8_encode");
 
+/* How many code points the LEN bytes of correct UTF-8 at S are. */
+size_t utf8_count(const void *s, size_t len);
+
 /* The number of bytes at the front that are whole, correct UTF-8; LEN if all of it is. */
 size_t utf8_valid_prefix(const void *s, size_t len);
 

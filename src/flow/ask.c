@@ -63,6 +63,9 @@ int flow_prepare(struct flow *f, struct err *err)
     else
         f->args[f->nargs++] =
             (struct audit_arg){.name = "name", .kind = AUDIT_ARG_TEXT, .text = req->name};
+    if (req->task)
+        f->args[f->nargs++] =
+            (struct audit_arg){.name = "task", .kind = AUDIT_ARG_TEXT, .text = req->task};
     f->args[f->nargs++] = (struct audit_arg){
         .name = "writes", .kind = AUDIT_ARG_LIST, .list = f->writes, .count = f->nwrites};
     return FLOW_GO_ON;
@@ -126,6 +129,15 @@ int flow_decide(struct flow *f, struct err *err)
     if (r == 1 && judged && f->req->kind != FLOW_CELL && clock_now_ns() - asked > CHILD_WAITS_NS)
         return judge_again(f, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
+}
+
+int flow_contents_changed(struct flow *f, const char *source)
+{
+    struct gate_refusal no = {.word = "gate.approval"};
+    snprintf(no.reason, sizeof no.reason,
+             "what lies in %.150s is no longer what the approval was given for", source);
+    snprintf(no.hint, sizeof no.hint, "ask again, for the contents as they are now");
+    return deny(f, &no);
 }
 
 static void facts(const struct flow *f, struct audit_facts *ret)

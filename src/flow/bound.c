@@ -2,7 +2,8 @@
  * the same text, and a yes holds for that text alone. Names are not enough: a folder is bound by its real path, device
  * and inode, since the same relative name means another folder elsewhere; standard input by its content, of which the
  * guest gets the copy that was looked at; a call of a session by the process that it goes to and how many calls came
- * before, since the same line means another thing there.
+ * before, since the same line means another thing there. Where the policy asks for it (approval.contents) a folder is
+ * bound by all that lies in it, too.
  *
  * Waits: sendfile in copy_input; from a regular file into memory; none (the kernel's own); an error */
 #include "flow/steps.h"
@@ -87,9 +88,25 @@ int flow_input(const struct flow *f)
     return f->seen_input >= 0 ? f->seen_input : f->req->input;
 }
 
+/* Summed again right before the run. */
+static int bind_contents(struct flow_contents *c, const char *real, struct jsonw *j,
+                         struct err *err)
+{
+    int r = flow_contents_sum(real, c->sum, err);
+    if (r < 0)
+        return r;
+    if (!(c->path = strdup(real)))
+        return err_set(err, ERR_MEMORY, "no memory");
+    jsonw_string(j, "contents", c->sum);
+    return 0;
+}
+
 static int bind_folders(struct flow *f, struct jsonw *j, struct err *err)
 {
     const struct jail_spec *s = &f->req->spec;
+    if (s->nbinds && asks_somebody(f) && f->req->house->policy->approval.contents &&
+        !(f->contents = calloc(s->nbinds, sizeof *f->contents)))
+        return err_set(err, ERR_MEMORY, "no memory");
     jsonw_open(j, "binds", '[');
     for (size_t i = 0; i < s->nbinds; i++) {
         const struct jail_bind *b = &s->binds[i];
@@ -103,6 +120,11 @@ static int bind_folders(struct flow *f, struct jsonw *j, struct err *err)
         jsonw_int(j, "inode", (int64_t)st.st_ino);
         jsonw_string(j, "dest", b->dest);
         jsonw_bool(j, "writable", b->writable);
+        int r = real && f->contents ? bind_contents(&f->contents[i], real, j, err) : 0;
+        if (r < 0) {
+            free(real);
+            return r;
+        }
         jsonw_close(j, '}');
         if (b->writable) {
             f->writes[f->nwrites++] = b->dest;
@@ -180,4 +202,7 @@ void flow_unbind(struct flow *f)
     fd_close(f->seen_input);
     while (f->nowned)
         free(f->owned[--f->nowned]);
+    for (size_t i = 0; f->contents && i < f->req->spec.nbinds; i++)
+        free(f->contents[i].path);
+    free(f->contents);
 }

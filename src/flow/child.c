@@ -434,7 +434,8 @@ static int too_long(struct flow *f)
                                     .layer = "input",
                                     .operand = "",
                                     .message = text,
-                                    .hint = "split the program into smaller ones"};
+                                    .hint =
+                                        "split the program into smaller ones, each below 1 MiB"};
     snprintf(text, sizeof text, "Code exceeds size limit (%lluKB)",
              (unsigned long long)(f->req->profile->source_max / 1000));
     if (check_report_add(&f->worker.report, &finding) < 0)

@@ -42,6 +42,7 @@ static const struct {
     {"check",   flow_check,       false}, /* the child judges what it would run */
     {"again",   flow_again,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
     {"decide",  flow_decide,      false}, /* people and arena; the plan */
+    {"confirm", flow_confirm,     false}, /* what was shown to somebody is still what would run */
     {"run",     flow_execute,     false}, /* the first guest byte, and the last */
     {"collect", flow_collect,     false}, /* files */
     {"clean",   clean_streams,    true},  /* output */

@@ -1,11 +1,12 @@
 /* Everything that trusted code opens or executes by name after a guest has run, in one list. A guest that can
  * write such a file, or a folder or link on the way to it, decides what runs outside the jail next time: so a run
- * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names. */
+ * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names, and by place in
+ * its file system (src/sys/places.h), since a part of it may be mounted a second time. */
 #include "flow/house.h"
 
 #include "base/limits.h"
 #include "pool/environment.h"
-#include "sys/mounts.h"
+#include "sys/places.h"
 #include "sys/state.h"
 #include "sys/walk.h"
 
@@ -20,21 +21,7 @@
 struct guard {
     struct walk_rules rules;
     const char *writable[LIMIT_BINDS];
-    struct mounts *mounts;
 };
-
-/* The same where a bind mount shows a part of it at a second place. */
-static int keep_mounted(const struct guard *g, const char *path, bool tree, struct err *err)
-{
-    for (size_t i = 0; i < g->rules.count; i++)
-        if (mounts_reach(g->mounts, g->writable[i], path, tree))
-            return err_set(
-                err, ERR_USAGE,
-                "%s %.80s can be written through %.80s, where a part of it is mounted: share "
-                "another folder",
-                g->rules.what, path, g->writable[i]);
-    return 0;
-}
 
 /* With TREE no folder below PATH may be shared either. */
 static int keep(struct guard *g, const char *what, const char *path, bool tree, struct err *err)
@@ -42,8 +29,6 @@ static int keep(struct guard *g, const char *what, const char *path, bool tree, 
     struct err why = ERR_INIT;
     g->rules.what = what;
     int r = path && *path ? walk_apart(&g->rules, path, tree, &why) : 0;
-    if (r == 0 && path && *path)
-        r = keep_mounted(g, path, tree, &why);
     if (r == ERR_SYS && why.sys_errno == EACCES)
         return 0; /* what we cannot reach ourselves we shall not open or execute */
     if (r < 0 && err)
@@ -158,9 +143,9 @@ int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, st
     g.rules.writable = g.writable;
     if (!g.rules.count)
         return 0;
-    int r = mounts_read(&g.mounts, err);
+    int r = policy_paths_safe(h->store, g.writable, g.rules.count, err);
     if (r == 0)
-        r = policy_paths_safe(h->store, g.writable, g.rules.count, err);
+        r = places_new(g.writable, g.rules.count, &g.rules.places, err);
     if (r == 0)
         r = keep_state(&g, err);
     if (r == 0)
@@ -169,6 +154,6 @@ int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, st
         r = keep_policy(&g, h->policy, err);
     if (r == 0)
         r = keep_system(&g, err);
-    mounts_free(g.mounts);
+    places_free(g.rules.places);
     return r;
 }

@@ -34,7 +34,7 @@ static bool only_reports(const struct policy_profile *p, const char *rule)
 
 const char *flow_violation_end_name(enum flow_violation_end end)
 {
-    static const char *const names[] = {"denied", "seen", "harmless"};
+    static const char *const names[] = {"denied", "seen", "harmless", "undone"};
     return names[end];
 }
 
@@ -44,6 +44,10 @@ void flow_result_ends(struct flow_result *r, const struct policy_profile *profil
         struct flow_violation *v = &r->violations[i];
         if (is_harmless(v))
             v->end = FLOW_WAS_HARMLESS;
+        else if (strcmp(v->rule, JAIL_RULE_SHARED_MODE) == 0)
+            v->end = FLOW_WAS_UNDONE;
+        else if (strcmp(v->rule, JAIL_RULE_SHARED_MODE_KEPT) == 0)
+            v->end = FLOW_WAS_SEEN;
         else if (profile && !profile->guards && only_reports(profile, v->rule))
             v->end = FLOW_WAS_SEEN;
     }

@@ -29,8 +29,8 @@ void flow_result_init(struct flow_result *r)
         snprintf(r->id + 4 + 2 * i, sizeof r->id - 4 - 2 * i, "%02x", random[i]);
     for (int i = 0; i < 2; i++)
         buf_init(&r->streams[i], 8 * LIMIT_OUTPUT_MAX);
-    buf_init(&r->value, LIMIT_VALUE + 1);
-    buf_init(&r->final, LIMIT_VALUE + 1);
+    buf_init(&r->value, LIMIT_CHARACTER * (LIMIT_VALUE + 1));
+    buf_init(&r->final, LIMIT_CHARACTER * (LIMIT_VALUE + 1));
 }
 
 void flow_result_done(struct flow_result *r)

@@ -30,7 +30,7 @@ enum flow_status {
 const char *flow_status_name(enum flow_status s);
 
 /* What became of it. Harmless: libraries try it when they start and do well without; recorded, not announced. */
-enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS };
+enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS, FLOW_WAS_UNDONE };
 
 struct flow_violation {
     enum flow_violation_end end;

@@ -15,6 +15,11 @@
 
 enum flow_next { FLOW_GO_ON, FLOW_STOP }; /* or a negative error: the request made no sense */
 
+struct flow_contents {
+    char *path; /* the real one */
+    char sum[65];
+};
+
 struct flow {
     const struct flow_request *req;
     struct flow_result *result;
@@ -24,6 +29,7 @@ struct flow {
     size_t nwrites;
     char *owned[LIMIT_BINDS]; /* of the latter */
     size_t nowned;
+    struct flow_contents *contents; /* by bind: what the approval is bound to; NULL: not to that */
     int seen_input; /* the copy of standard input that somebody is asked about; -1: none */
     struct audit_arg args[4];
     size_t nargs;
@@ -60,10 +66,14 @@ int flow_prepare(struct flow *f, struct err *err);
 int flow_bind(struct flow *f, struct err *err);
 void flow_unbind(struct flow *f);
 int flow_input(const struct flow *f); /* what the guest reads */
+/* contents.c: a sum over the folder or file SOURCE and all that lies in it. ERR_USAGE: more than can be looked at. */
+ERR_MUST_USE int flow_contents_sum(const char *source, char sum[65], struct err *err);
+int flow_confirm(struct flow *f, struct err *err); /* that the sums are still the same */
 int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);
 int flow_settle(struct flow *f, struct err *err);
+int flow_contents_changed(struct flow *f, const char *source); /* the refusal */
 /* A call of guest code to a host function passes the gate like everything else. CTX: the flow. */
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer);

@@ -7,6 +7,7 @@
 
 #include "base/jsonw.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "check/ruleset.h"
 #include "check/worker_rules.h"
 #include "jail/child.h"
@@ -265,24 +266,32 @@ static bool take_event(struct flow_worker *w, struct wire_reader *r)
     return true;
 }
 
-static bool keep(struct wire_reader *r, struct buf *into)
+/* A value that is longer than one message comes in pieces. Whatever the bytes are, no more are kept than so many
+ * characters can have. */
+static bool keep(struct flow_worker *w, struct wire_reader *r, struct buf *into)
 {
     size_t len;
+    const uint64_t first = wire_get_uint(r);
     const void *bytes = wire_get_bytes(r, &len);
-    buf_reset(into);
-    return len <= LIMIT_VALUE && buf_add(into, bytes, len) == 0;
+    if (first)
+        buf_reset(into);
+    if (len > LIMIT_CHARACTER * (LIMIT_VALUE + 1) - into->len || buf_add(into, bytes, len) < 0)
+        return false;
+    if (utf8_count(into->data, into->len) > LIMIT_VALUE) /* the worker sends one more, to say so */
+        w->result->truncated = true;
+    return true;
 }
 
 static bool take_value(struct flow_worker *w, struct wire_reader *r)
 {
     w->result->has_value = true;
-    return keep(r, &w->result->value);
+    return keep(w, r, &w->result->value);
 }
 
 static bool take_final(struct flow_worker *w, struct wire_reader *r)
 {
     w->result->is_final = true;
-    return keep(r, &w->result->final);
+    return keep(w, r, &w->result->final);
 }
 
 static bool take_fault(struct flow_worker *w, struct wire_reader *r)

@@ -73,7 +73,9 @@ struct gate_request {
     const char *run;  /* the run's id, for stop and the audit */
     const char *role; /* NULL: the configured one */
     const char *tool; /* run, exec, session, ... */
-    const char *task; /* what iterations are counted by: a session's id; NULL: not counted */
+    const char
+        *task; /* what iterations are counted by: a session, a task that the caller names; NULL:
+                         not counted */
     const void *code; /* what people and judges are shown and an approval is bound to */
     size_t code_len;
     const uint8_t *code_hash; /* SHA-256 of it where it is known already; else NULL */

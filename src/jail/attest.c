@@ -181,6 +181,15 @@ static bool own_namespace(const struct jail_proof *p, const struct jail_proof *o
     return false;
 }
 
+/* A folder of the host lies outside the quota'd file system: its quota is the host's business. */
+static bool shares_for_writing(const struct jail_spec *spec)
+{
+    for (size_t i = 0; i < spec->nbinds; i++)
+        if (spec->binds[i].writable)
+            return true;
+    return false;
+}
+
 int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
                       const struct jail_proof *own, struct jail_layers *ret, struct err *err)
 {
@@ -248,6 +257,9 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
                  "weak: no net namespace; seccomp and Landlock");
         snprintf(ret->note[JAIL_LAYER_FILESYSTEM], sizeof ret->note[0],
                  "weak: no private root, no quota; Landlock");
+    } else if (ret->on[JAIL_LAYER_RESOURCES] && shares_for_writing(spec)) {
+        snprintf(ret->note[JAIL_LAYER_RESOURCES], sizeof ret->note[0],
+                 "weak: in what --rw shares --disk bounds each single file, --inodes nothing");
     }
     return r;
 }

@@ -152,13 +152,14 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
 }
 
 /* It takes the kernel a while to take a process and its room apart, and it can do so beside what the
- * caller still has to do with the outcome. Not where we take a part of it away ourselves. */
+ * caller still has to do with the outcome. Not where we take a part of it away ourselves, or put one back. */
 void jail_run_end_now(struct jail_run *run, int exit_code)
 {
     if (run->ended)
         return;
     jail_run_note_end(run, exit_code);
-    run->dying = run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0;
+    run->dying = run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0 &&
+                 run->shared.count == 0;
     if (run->dying) { /* the guest would die of its init's death: sooner, it is what takes long */
         if (run->body >= 0)
             syscall(SYS_pidfd_send_signal, run->body, SIGKILL, NULL, 0);
@@ -292,5 +293,6 @@ void jail_run_finish(struct jail_run *run)
         jail_run_forget(run, s);
     if (!run->dying)
         jail_run_reap(run);
+    jail_shared_restore(&run->shared, &run->out); /* nothing is shared with one that is dying */
     jail_run_clean_up(run);
 }

@@ -9,6 +9,7 @@
 #ifndef JAIL_OUTSIDE_H
 #define JAIL_OUTSIDE_H
 
+#include "base/limits.h"
 #include "jail/run.h"
 
 #include <sys/types.h>
@@ -30,6 +31,18 @@ ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err
  * mounts. */
 ERR_MUST_USE int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
                                  struct err *err);
+
+/* shared.c: the modes of what the guest may write in, as they were before it. */
+struct jail_shared {
+    size_t count;
+    int fd[LIMIT_BINDS];
+    mode_t mode[LIMIT_BINDS];
+    const char *source[LIMIT_BINDS]; /* the plan's */
+};
+ERR_MUST_USE int jail_shared_open(struct jail_shared *shared, const struct jail_spec *spec,
+                                  const int *fds, struct err *err);
+/* When the last process of the guest is dead. Once; what was changed is told to OUT. */
+void jail_shared_restore(struct jail_shared *shared, struct jail_outcome *out);
 
 /* cgroup.c */
 enum { JAIL_CGROUP_MEMORY, JAIL_CGROUP_PIDS, JAIL_CGROUP_CPU, JAIL_CGROUP_PARTS };

@@ -233,6 +233,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     if (r < 0)
         return r;
     nbinds = run->spec.nbinds;
+    r = jail_shared_open(&run->shared, &run->spec, fds + 3, err);
     for (int i = 0; i < 2 && r == 0; i++)
         if (pipe2(streams[i], O_CLOEXEC) < 0 || fcntl(streams[i][0], F_SETFL, O_NONBLOCK) < 0)
             r = err_sys(err, "pipe");
@@ -324,6 +325,7 @@ void jail_run_free(struct jail_run *run)
     if (!run)
         return;
     jail_run_reap(run);
+    jail_shared_restore(&run->shared, &run->out);
     jail_feed_stop(&run->feed);
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);

@@ -76,6 +76,10 @@ struct jail_violation {
     bool told; /* the worker said so; otherwise the kernel or the supervisor saw it */
 };
 
+/* The mode of what was shared with --rw was changed, and put back; or could not be. */
+#define JAIL_RULE_SHARED_MODE      "shared.mode"
+#define JAIL_RULE_SHARED_MODE_KEPT "shared.mode_kept"
+
 struct jail_outcome {
     enum jail_end end;
     int exit_code, signal;

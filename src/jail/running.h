@@ -34,6 +34,7 @@ struct jail_run {
     struct jail_watch watch;
     struct jail_feed feed;
     struct jail_outcome out;
+    struct jail_shared shared;
     char scratch[512];
     const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
     char scratch_home[544], scratch_tmp[544], scratch_cwd[544];

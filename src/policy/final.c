@@ -36,6 +36,7 @@ static const struct {
     {"approval.expiry", LESS},
     {"approval.approvers", MORE}, /* another user is stricter than another session */
     {"approval.iterations", LESS_NOT0},
+    {"approval.contents", MORE},
     {"arena.enabled", MORE},
     {"arena.timeout", LESS},
     {"arena.risk", LESS}, /* low: more is judged */

@@ -124,6 +124,7 @@ struct policy {
         uint64_t every_n, expiry_ms;
         enum policy_approvers approvers;
         uint64_t iterations; /* executions of one task; 0: no cap */
+        bool contents;       /* an approval is bound to what lies in shared folders */
     } approval;
     struct {
         bool enabled;

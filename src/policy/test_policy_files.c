@@ -207,6 +207,8 @@ static void finals(void)
         {"approval: {approvers: other-session}\n", false},
         {"approval: {iterations: 5}\n", true},
         {"approval: {iterations: 0}\n", false},
+        {"approval: {contents: true}\n", true},
+        {"approval: {contents: false}\n", false},
         {"ceilings: {memory: 600m}\n", true},
         {"ceilings: {memory: 2g}\n", false},
         {"limits: {timeout: 60s}\n", true}, /* not final; its ceiling is another key */
@@ -237,7 +239,8 @@ static void finals(void)
         "final: [approval, ceilings, run.profiles, run.mode, run.role, roles, arena, audit, "
         "output, rates, state]\n"
         "state: {folder: /var/lib/cordon}\n"
-        "approval: {mode: EVERY_N, every_n: 5, approvers: other-user, iterations: 50}\n"
+        "approval: {mode: EVERY_N, every_n: 5, approvers: other-user, iterations: 50, contents: "
+        "true}\n"
         "ceilings: {memory: 1g, timeout: 60s}\n"
         "run: {profiles: [strict, standard]}\n"
         "audit: {sync: begin, alert_command: [/bin/true]}\n"

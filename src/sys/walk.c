@@ -1,9 +1,10 @@
 /* The path is walked by hand, a component at a time, and links are resolved by hand: whoever could change any
  * folder on that way, or any link, could change what it leads to. By device and inode, because a folder has many
- * names. */
+ * names; and by its place in its file system (src/sys/places.h), because a part of it may be mounted elsewhere. */
 #include "sys/walk.h"
 
 #include "sys/fd.h"
+#include "sys/places.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@ struct walk {
     const char *path;
     struct guest_writable writable[WRITABLE_MAX];
     size_t nwritable;
+    struct places *places;   /* the rules' own, or made for this walk */
     char text[2 * PATH_MAX]; /* the path, as far as links have made it another */
     const char *rest;        /* what of it is still to be walked */
     int links;
@@ -38,20 +40,33 @@ static int fails(const struct walk *w, struct err *err)
     return err_sys(err, "%s %.120s", w->rules->what, w->path);
 }
 
+static int behind(const struct walk *w, const char *writable, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "%s %.80s lies in or behind %.80s, which the program may write: share a "
+                   "folder that does not hold it",
+                   w->rules->what, w->path, writable);
+}
+
 /* A folder or file on the way: may a guest write it? may anybody? */
 static int look(const struct walk *w, const struct stat *st, struct err *err)
 {
     for (size_t i = 0; i < w->nwritable; i++)
         if (st->st_dev == w->writable[i].dev && st->st_ino == w->writable[i].ino)
-            return err_set(err, ERR_USAGE,
-                           "%s %.80s lies in or behind %.80s, which the program may write: share a "
-                           "folder that does not hold it",
-                           w->rules->what, w->path, w->writable[i].name);
+            return behind(w, w->writable[i].name, err);
     if (w->rules->trusted_file && S_ISDIR(st->st_mode) && (st->st_mode & S_IWOTH) &&
         !(st->st_mode & S_ISVTX))
         return err_set(err, ERR_USAGE, "%s %.120s: a folder on the way is writable for everybody",
                        w->rules->what, w->path);
     return 0;
+}
+
+/* The same of an open one, by its place. */
+static int look_at_place(const struct walk *w, int fd, struct err *err)
+{
+    const char *writable = NULL;
+    int r = w->places ? places_find(w->places, fd, false, &writable, err) : 0;
+    return r == 0 && writable ? behind(w, writable, err) : r;
 }
 
 static int trusted(const struct walk *w, const struct stat *st, struct err *err)
@@ -101,6 +116,8 @@ static int open_last(const struct walk *w, int dir, const char *name, int *ret_f
     if (fstat(fd, &st) < 0)
         return fails(w, err);
     int r = look(w, &st, err);
+    if (r == 0)
+        r = look_at_place(w, fd, err);
     if (r == 0 && w->rules->trusted_file)
         r = trusted(w, &st, err);
     if (r < 0)
@@ -140,7 +157,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
         return errno == ENOENT || errno == ENOTDIR ? 1 : fails(w, err);
     if (fstat(fd, &st) < 0)
         return fails(w, err);
-    if ((r = look(w, &st, err)) < 0)
+    if ((r = look(w, &st, err)) < 0 || (r = look_at_place(w, fd, err)) < 0)
         return r;
     fd_close(*dir);
     *dir = fd_take(&fd);
@@ -163,7 +180,10 @@ static int start(struct walk *w, struct err *err)
     if (snprintf(w->text, sizeof w->text, "%s/%s", cwd, w->path) >= (int)sizeof w->text)
         return err_set(err, ERR_USAGE, "%s: the path is too long", w->rules->what);
     w->rest = w->text;
-    return 0;
+    w->places = w->rules->places;
+    return w->rules->count && !w->places
+               ? places_new(w->rules->writable, w->rules->count, &w->places, err)
+               : 0;
 }
 
 int walk_open(const struct walk_rules *rules, const char *path, int *ret_fd, struct stat *ret_st,
@@ -183,6 +203,8 @@ int walk_open(const struct walk_rules *rules, const char *path, int *ret_fd, str
     while (r == 0 && *ret_fd < 0)
         r = step(&w, &dir, ret_fd, ret_st, err);
     fd_close(dir);
+    if (w.places != rules->places)
+        places_free(w.places);
     return r > 0 ? 0 : r;
 }
 
@@ -220,6 +242,26 @@ static int open_folder_of(const char *path)
     return open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+static int inside(const struct walk_rules *rules, const char *writable, const char *path,
+                  struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "%.100s lies in %s %.100s, which no program may write: share another folder",
+                   writable, rules->what, path);
+}
+
+/* The same by places: a part of the tree may be mounted elsewhere. */
+static int apart_by_place(const struct walk_rules *rules, const char *path, int fd, struct err *err)
+{
+    struct places *own = NULL;
+    const char *writable = NULL;
+    int r = rules->places ? 0 : places_new(rules->writable, rules->count, &own, err);
+    if (r == 0)
+        r = places_find(rules->places ? rules->places : own, fd, true, &writable, err);
+    places_free(own);
+    return r == 0 && writable ? inside(rules, writable, path, err) : r;
+}
+
 int walk_apart(const struct walk_rules *rules, const char *path, bool tree, struct err *err)
 {
     struct stat st;
@@ -230,10 +272,7 @@ int walk_apart(const struct walk_rules *rules, const char *path, bool tree, stru
     for (size_t i = 0; i < rules->count; i++) {
         FD_AUTO folder = open_folder_of(rules->writable[i]);
         if (folder >= 0 && is_below(folder, &st))
-            return err_set(err, ERR_USAGE,
-                           "%.100s lies in %s %.100s, which no program may write: share another "
-                           "folder",
-                           rules->writable[i], rules->what, path);
+            return inside(rules, rules->writable[i], path, err);
     }
-    return 0;
+    return apart_by_place(rules, path, fd, err);
 }

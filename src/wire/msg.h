@@ -29,8 +29,8 @@
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
     X(EVENT, "ttttu", "worker -> layer, rule, detail, hint, line: refused while it ran")           \
     X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
-    X(VALUE, "b", "worker -> repr of the last expression")                                         \
-    X(FINAL, "b", "worker -> what FINAL was given")                                                \
+    X(VALUE, "ub", "worker -> whether it is the first piece, repr of the last expression")         \
+    X(FINAL, "ub", "worker -> the same of what FINAL was given")                                   \
     X(FAULT, "ttu", "worker -> type, message, line of an uncaught exception")                      \
     X(DONE, "i", "worker -> exit status; everything it printed is in the pipes")
 

@@ -3,6 +3,7 @@
 one thing, is approved, and then tries to run another with the same words; its twin runs what was approved."""
 import json
 import sys
+import time
 
 import gatetest
 from gatetest import apart
@@ -109,7 +110,79 @@ def iterations(who):
     s.close()
 
 
+def contents(who):
+    """approval.contents: a yes is for what lies in the folders, too."""
+    a = Asking(who)
+    a.policy = a.s.policy("approval: {mode: HITL, contents: true}\n")
+    shown = a.file("data/list", "what was approved\n")
+    args = ("exec", "--json", "--ro", f"{shown.parent}:/data", "--", "/bin/cat", "/data/list")
+    a.run(*args)
+    a.approve("a program with a folder, contents and all")
+    for what, change, back in (
+            ("another text in a file", lambda: shown.write_text("SOMETHING ELSE\n"), lambda: shown.write_text("what was approved\n")),
+            ("a file more", lambda: a.file("data/more", "x"), lambda: (shown.parent / "more").unlink()),
+            ("a link more", lambda: (shown.parent / "link").symlink_to("/etc"), lambda: (shown.parent / "link").unlink()),
+            ("another mode of a file", lambda: shown.chmod(0o755), lambda: shown.chmod(0o644))):
+        change()
+        r = a.run(*args)
+        tap.ok(r["status"] == "denied" and r["stdout"] == "", f"{who}: with {what} the folder is not what was approved", r.story())
+        back()
+    r = a.run(*args)
+    tap.eq(r["stdout"], "what was approved\n", f"{who}: with the same contents it is", r.story())
+    # it changes while somebody is asked
+    before = {q["id"] for q in a.s.run("approve", "list", "--json").json or ()}
+    p = a.s.start("exec", "--json", "--policy", a.policy, *args[2:])
+    asked = wait_for_question(a, before, p)
+    shown.write_text("SOMETHING ELSE\n")
+    apart([*programs.command(["approve"], who), "yes", asked, "--why", "read"], clean_env(a.s.env, who))
+    out, err = p.communicate(timeout=60)
+    tap.ok(b"SOMETHING" not in out and b'"denied"' in out and b"no longer" in out,
+           f"{who}: contents that change while somebody is asked are not run", out, err)
+    # what cannot be looked at whole is not asked about
+    shown.write_bytes(bytes(65 << 20))
+    r = a.run(*args)
+    tap.ok(r.code == 2 and "64 MiB" in r.err and str(shown.parent) in r.err, f"{who}: more than can be summed is refused by name", r.story())
+    a.policy = a.s.policy("approval: {mode: HITL}\n")
+    r = a.run(*args)
+    tap.ok(r["status"] == "denied", f"{who}: without approval.contents it can be asked about", r.story())
+    a.s.close()
+
+
+def wait_for_question(a, before, process):
+    while process.poll() is None:
+        new = [q["id"] for q in a.s.run("approve", "list", "--json").json or () if q["id"] not in before]
+        if new:
+            return new[0]
+        time.sleep(0.02)
+    return "none"
+
+
+def tasks(who):
+    """One-shot runs of one task: the end is the same, whichever command and whatever code."""
+    s = gatetest.State(programs, who)
+    policy = s.policy("approval: {iterations: 3}\nbreakers: {failures: 1000}\n")
+
+    def step(task, i):
+        words = ["--json", "--policy", policy, *(["--task", task] if task else [])]
+        if i % 2:
+            return s.run("exec", *words, "--", "/bin/echo", str(i))
+        return s.run("run", *words, "-", text=f"print({i})\n")
+    got = [step("fix-the-bug", i) for i in range(5)]
+    tap.eq([r["status"] for r in got], ["ok"] * 3 + ["denied"] * 2, f"{who}: runs of one task stop at approval.iterations", got[3].story())
+    tap.eq(got[4].rules(), ["gate.iterations"], f"{who}: the refusal names the rule", got[4].story())
+    got = [step("another", 1), step(None, 2), step(None, 3)]
+    tap.eq([r["status"] for r in got], ["ok"] * 3, f"{who}: another task, and runs of no task, go on", *[r.story() for r in got])
+    ends = [r for r in s.audit() if r.get("kind") == "end"]
+    tap.ok(ends and "fix-the-bug" in json.dumps(ends[0]), f"{who}: the record of a run has its task", ends[:1])
+    for bad in ("", "a b", "x" * 65, "../x"):
+        r = s.run("exec", "--policy", policy, "--task", bad, "--", "/bin/true")
+        tap.ok(r.code == 2 and "--task" in r.err, f"{who}: --task {bad[:8]!r} is no name", r.story())
+    s.close()
+
+
 for who in users():
+    contents(who)
+    tasks(who)
     standard_input(who)
     folders(who)
     sessions(who)

@@ -172,6 +172,44 @@ def planted_links(who):
     tap.ok(r.out == "public\n", f"{who}: --ro of the real folder works", r.story())
 
 
+def second_mounts(who):
+    """A part of a trusted tree that is mounted a second time, in a mount namespace of the test's own."""
+    p = Place(who, "second")
+    script = p.file("alerts/deep/tell.sh", "#!/bin/sh\ncat >/dev/null\n")
+    p.policy(f'audit: {{alert_command: ["{p.top}/again/deep/tell.sh"]}}\n')
+    (p.top / "state/audit").mkdir(mode=0o700)
+    for sub in ("part", "again", "work/inner", "work/plain", "free", "free/sub"):
+        (p.top / sub).mkdir()
+
+    def run(mounts, share):
+        p.own()
+        command = programs.command(["exec", "--rw", f"{share}:/shared", "--", "/bin/touch", "/shared/planted"], who)
+        binds = "".join(f"mount --bind {p.top}/{what} {p.top}/{at} && " for what, at in mounts)
+        r = subprocess.run(["unshare", "-m", "/bin/sh", "-c", binds + 'exec "$@"', "sh", *command], capture_output=True, text=True,
+                           env=tapsys.clean_env(p.env, who), stdin=subprocess.DEVNULL, cwd="/", check=False)
+        return tapsys.Run(r.returncode, r.stdout, r.stderr, 0)
+
+    alerts = [("alerts", "again")]  # the policy names the script by its second mount
+    for what, mounts, share, words in (
+            ("a part of the state folder that is mounted elsewhere", [*alerts, ("state/audit", "part")], p.top / "part", "the state folder"),
+            ("the state folder that is mounted elsewhere", [*alerts, ("state", "part")], p.top / "part", "the state folder"),
+            ("a folder with the state folder mounted in it", [*alerts, ("state", "work/inner")], p.top / "work", "the state folder"),
+            ("a folder with a part of the state folder mounted in it", [*alerts, ("state/audit", "work/inner")], p.top / "work",
+             "the state folder"),
+            ("the folder of a script that the policy names by a second mount", alerts, script.parent.parent, "audit.alert_command"),
+            ("a folder above such a script, mounted a third time", [*alerts, ("alerts", "part")], p.top / "part", "audit.alert_command")):
+        r = run(mounts, share)
+        tap.ok(r.code == 2 and words in r.err and not list(p.top.rglob("planted")), f"{who}: --rw {what} is refused by name", r.story())
+    for what, mounts, share in (
+            ("a folder that is mounted a second time, and that nothing is read from", [*alerts, ("free", "part")], p.top / "part"),
+            ("a part of it", [*alerts, ("free/sub", "part")], p.top / "part"),
+            ("a folder with another mounted in it", [*alerts, ("free", "work/inner")], p.top / "work")):
+        r = run(mounts, share)
+        tap.ok(r.code == 0 and list(p.top.rglob("planted")), f"{who}: --rw {what} works", r.story())
+        for planted in p.top.rglob("planted"):
+            planted.unlink()
+
+
 def later_mounts():
     """On a host whose mounts are shared (systemd's default) a mount that is made later stays outside."""
     p = Place("root", "mounts")
@@ -193,12 +231,92 @@ umount -R {shared}
     tap.eq(out, "looked\n", "root: a mount that the host makes later does not show up inside", r.stderr)
 
 
+def result_of(place, *args):
+    r = place.run("--json", *args)
+    return r, (r["layers"] or {}).get("resources", ""), [(v["rule"], v["outcome"]) for v in r["violations"] or ()]
+
+
+FILL = """import os
+for i in range(4):
+    with open(f'/shared/{i}', 'wb') as f: f.write(bytes(1 << 20))
+try:
+    with open('/shared/large', 'wb') as f: f.write(bytes(2 << 20))
+except OSError as e: print('large', e.errno)
+"""
+
+
+def quota(who):
+    """--disk cannot bound what is written to the host's own file system; the result does not say that it does."""
+    p = Place(who, "quota")
+    r, layer, _ = result_of(p, "--disk", "1m", "--rw", f"{p.top}/work:/shared", "--", "/usr/bin/python3", "-S", "-c", FILL)
+    written = sum(f.stat().st_size for f in (p.top / "work").iterdir() if f.name != "large")
+    tap.ok(written == 4 << 20 and layer.startswith("weak: ") and "--disk" in layer,
+           f"{who}: where a --rw folder takes more than --disk, the layer resources is reported as weak", r.story())
+    tap.ok(r["stdout"] == "large 27\n" and (p.top / "work/large").stat().st_size <= (1 << 20) + 4096,
+           f"{who}: one file of a --rw folder does not grow past --disk", r.story())
+    r, layer, rules = result_of(p, "--disk", "1m", "--", "/usr/bin/python3", "-S", "-c", FILL.replace("/shared", "/workspace"))
+    tap.ok(r["status"] == "error" and layer == "on" and ("limit.disk", "denied") in rules,
+           f"{who}: without --rw --disk holds and the layer resources is on", r.story())
+    r, layer, _ = result_of(p, "--ro", f"{p.top}/work:/shared", "--", "/bin/true")
+    tap.eq(layer, "on", f"{who}: --ro does not make the layer resources weak", r.story())
+    r, layer, _ = result_of(p, "--mode", "landlock", "--rw", f"{p.top}/work", "--", "/bin/true")
+    tap.ok(layer.startswith("weak: ") or r.code == 5 and "Linux 6.12" in r.out,
+           f"{who}: in mode landlock the layer resources is weak as well", r.story())
+
+
+def modes(who):
+    """The mode of what is shared belongs to the caller, whatever the program and those that it leaves behind do."""
+    p = Place(who, "modes")
+    work = p.top / "work"
+    one = p.file("one", "x\n", 0o640)
+    for before, change, what in ((0o750, "chmod 0777 /shared", "opens"), (0o750, "chmod 0 /shared", "shuts"),
+                                 (0o700, "(while :; do chmod 0777 /shared; done) & exit 0", "opens without end, in the background,")):
+        os.chmod(work, before)
+        r, _, rules = result_of(p, "--processes", "4", "--rw", f"{work}:/shared", "--", "/bin/sh", "-c", change)
+        tap.eq(work.stat().st_mode & 0o7777, before, f"{who}: a folder shared with --rw that the program {what} has its mode again", r.story())
+        if "while" not in change:
+            tap.eq(rules, [("shared.mode", "undone")], f"{who}: that the program {what} the folder is reported as undone", r.story())
+    r, _, rules = result_of(p, "--rw", f"{one}:/one", "--", "/bin/chmod", "0666", "/one")
+    tap.ok(one.stat().st_mode & 0o7777 == 0o640 and rules == [("shared.mode", "undone")],
+           f"{who}: a file shared with --rw has its mode again", r.story())
+    os.chmod(work, 0o750)
+    r, _, rules = result_of(p, "--timeout", "300ms", "--processes", "4", "--rw", f"{work}:/shared", "--", "/bin/sh", "-c",
+                            "chmod 0777 /shared; sleep 60")
+    tap.ok(r["status"] == "timeout" and work.stat().st_mode & 0o7777 == 0o750, f"{who}: the mode is put back after a time-out, too", r.story())
+    r, _, rules = result_of(p, "--processes", "4", "--rw", f"{work}:/shared", "--", "/bin/sh", "-c",
+                            "mkdir /shared/sub && chmod 0711 /shared/sub && echo x > /shared/sub/file && chmod 0600 /shared/sub/file")
+    sub = work / "sub"
+    tap.ok(r["status"] == "ok" and rules == [] and sub.stat().st_mode & 0o7777 == 0o711 and (sub / "file").stat().st_mode & 0o7777 == 0o600,
+           f"{who}: modes of what is in a --rw folder are the program's to change", r.story())
+    os.chmod(work, 0o750)
+    r, _, rules = result_of(p, "--mode", "landlock", "--rw", f"{work}", "--", "/bin/chmod", "0777", f"{work}")
+    tap.ok(work.stat().st_mode & 0o7777 == 0o750 and r["status"] in ("error", "refused"),
+           f"{who}: in mode landlock the mode of a --rw folder cannot be changed", r.story())
+
+
+def modes_after_run(who):
+    """A Python program that says it is done, while a thread of it goes on."""
+    p = Place(who, "pythonmodes")
+    os.chmod(p.top / "work", 0o750)
+    program = p.file("p.py", "import os, threading\ndef go():\n    while True: os.chmod('/shared', 0o777)\n"
+                     "threading.Thread(target=go, daemon=True).start()\nos.chmod('/shared', 0o777)\nprint('done')\n")
+    p.own()
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", "--rw", f"{p.top}/work:/shared", program], who, env=p.env)
+    tap.ok(r["stdout"] == "done\n" and (p.top / "work").stat().st_mode & 0o7777 == 0o750,
+           f"{who}: `run` puts the mode back when the last thread is dead", r.story())
+
+
 for who in users():
+    quota(who)
+    modes(who)
+    modes_after_run(who)
     own_programs(who)
     named_by_the_policy(who)
     packages(who)
     system_folders(who)
     planted_links(who)
+    if os.geteuid() == 0:
+        second_mounts(who)
 if "root" in users():
     later_mounts()
     mounted_twice()

@@ -1,7 +1,10 @@
 /* Printing is kept apart from judging: the commands decide, this file only says it, to people or to
- * programs. Everything that came from outside is printed through the engine's own quoting. */
+ * programs. Everything that came from outside is printed through the engine's own quoting.
+ *
+ * Waits: source_read in expr_read_file; whoever writes the file; LIMIT_WALL_MS; an error that names it */
 #include "expr_common.h"
 
+#include "base/limits.h"
 #include "result.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@ int expr_read_file(const char *command, const char *path, size_t max, struct tex
 {
     struct err err = ERR_INIT;
     char who[32];
-    if (source_read(path, max, ret, &err) == 0)
+    if (source_read(path, max, LIMIT_WALL_MS, ret, &err) == 0)
         return 0;
     snprintf(who, sizeof who, "cordon %s", command);
     result_complain(who, err.msg);

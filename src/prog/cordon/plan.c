@@ -130,6 +130,19 @@ static int plan_final(const struct plan_options *o, const struct policy *p, int 
     return 0;
 }
 
+/* No space: the gate counts a session under a name that has one, and a task is never a session. */
+static int plan_task(const char *task, struct err *err)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    const size_t len = task ? strlen(task) : 1;
+    if (len >= 1 && len <= LIMIT_TASK && (!task || strspn(task, letters) == len))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "--task: '%.80s' is not a name of 1 to %d letters, digits, '-', '_' and '.'",
+                   task, LIMIT_TASK);
+}
+
 int plan_fill(const struct plan_options *o, const struct policy *policy, struct jail_spec *spec,
               enum jail_memory_by *ret_by, struct arena *mem, struct err *err)
 {
@@ -143,7 +156,7 @@ int plan_fill(const struct plan_options *o, const struct policy *policy, struct 
     int r = by < 0 ? by : plan_choose("net", o->net, nets, err);
     if (r < 0)
         return r;
-    if ((r = plan_final(o, policy, mode, by, err)) < 0)
+    if ((r = plan_final(o, policy, mode, by, err)) < 0 || (r = plan_task(o->task, err)) < 0)
         return r;
     spec->mode = mode == 1 ? JAIL_LANDLOCK : JAIL_FULL;
     *ret_by = (enum jail_memory_by)by;

@@ -18,7 +18,7 @@ struct plan_options {
     const char *net, *mode, *memory_by, *input;
     struct option_list ro, rw, env;
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
-    const char *policy, *role;
+    const char *policy, *role, *task;
     bool no_wait;
 };
 
@@ -29,7 +29,8 @@ void plan_options_init(struct plan_options *o);
     {"", OPTION_GROUP, NULL, NULL, "What the program sees:"},                                      \
         {"ro", OPTION_LIST, &(o)->ro, "PATH[:DEST]",                                               \
          "show a folder or file, read-only; no symbolic link on the way"},                         \
-        {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]", "show it writable (both repeatable)"},        \
+        {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]",                                               \
+         "show it writable; --disk bounds each file there, not the sum"},                          \
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
     {                                                                                              \
         "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
@@ -55,6 +56,8 @@ void plan_options_init(struct plan_options *o);
 #define PLAN_ROWS_ASKS(o)                                                                          \
     {"policy", OPTION_STRING, &(o)->policy, "FILE", "a policy on top of the machine's"},           \
         {"role", OPTION_STRING, &(o)->role, "ROLE", "explore, analyze or execute (execute)"},      \
+        {"task", OPTION_STRING, &(o)->task, "NAME",                                                \
+         "what it is a step of: approval.iterations bounds its steps (none)"},                     \
     {                                                                                              \
         "no-wait", OPTION_FLAG, &(o)->no_wait, NULL,                                               \
             "refuse at once where a place or a person must be waited for"                          \

@@ -268,6 +268,7 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
         return r;
     req->input = in;
     req->once = true;
+    req->task = o->task;
     reader_init(&reader, req->spec.limits.output, OUTPUT_BYTES);
     r = find_programs(req, nest, python, sizeof nest, err);
     result_ask(req, o);

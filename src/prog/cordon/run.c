@@ -1,5 +1,7 @@
 /* `cordon run` and `cordon check` for programs that are judged: the source is read, the profile found, and
- * the flow does the rest. */
+ * the flow does the rest.
+ *
+ * Waits: source_read in read_source; whoever writes the program; the time limit of the run; an error that names the file */
 #include "base/limits.h"
 #include "check.h"
 #include "commands.h"
@@ -70,7 +72,7 @@ static const char *display_name(const char *file)
 
 static int read_source(const char *file, struct flow_request *req, struct text *t, struct err *err)
 {
-    int r = source_read(file, LIMIT_SOURCE, t, err);
+    int r = source_read(file, LIMIT_SOURCE, req->spec.limits.wall_ms, t, err);
     req->source_too_long = r == ERR_LIMIT; /* more than any profile takes: the flow's verdict */
     req->source = r == 0 ? t->data : "";
     req->source_len = r == 0 ? t->len : 0;

@@ -1,7 +1,8 @@
 /* `cordon session`: processes that stay, with their variables and files, kept by the holder. One function a
  * verb.
  *
- * Waits: read in copy_out; memory; at once; the end */
+ * Waits: read in copy_out; memory; at once; the end
+ *        source_read in on_run; whoever writes the program; the time limit of the call; an error that names the file */
 #include "session.h"
 
 #include "base/jsonw.h"
@@ -114,7 +115,7 @@ static int on_run(struct session_options *o)
     const char *file = word(o, 2) ? word(o, 2) : "-";
     int r = plan_open_input(o->house.plan.input, &in, &err);
     if (r == 0)
-        r = source_read(file, LIMIT_SOURCE, &source, &err);
+        r = source_read(file, LIMIT_SOURCE, o->house.spec.limits.wall_ms, &source, &err);
     if (r < 0 && r != ERR_LIMIT)
         return result_usage(WHO, &err);
     struct session_call c = {.session = word(o, 1),

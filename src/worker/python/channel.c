@@ -107,6 +107,34 @@ void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t
     wire_put_text(w, clean);
 }
 
+/* The bytes of the first MOST characters. */
+static size_t characters(const char *text, size_t len, size_t most)
+{
+    size_t at = 0;
+    for (size_t count = 0; at < len; at++) {
+        count += ((unsigned char)text[at] & 0xc0) != 0x80;
+        if (count > most)
+            break;
+    }
+    return at;
+}
+
+void py_channel_pieces(enum wire_type type, const char *text, size_t len)
+{
+    const size_t end = characters(text, len, LIMIT_VALUE + 1);
+    size_t at = 0;
+    do {
+        struct wire_writer w;
+        const size_t piece = end - at < LIMIT_FRAME / 4 ? end - at : LIMIT_FRAME / 4;
+        py_channel_begin(&w, type);
+        wire_put_uint(&w, at == 0);
+        wire_put_bytes(&w, text + at, piece);
+        if (py_channel_send(&w) < 0)
+            return; /* failing is the next read's end */
+        at += piece;
+    } while (at < end);
+}
+
 void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
               unsigned line)
 {

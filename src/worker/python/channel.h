@@ -33,6 +33,10 @@ void py_channel_say(
 /* TEXT as the table wants it: strict UTF-8 without NUL, cut at a character to fit ROOM bytes. */
 void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t room);
 
+/* UTF-8 of any length as pieces of VALUE or FINAL: at most one character more than the supervisor keeps, so that it
+ * knows that there was more. */
+void py_channel_pieces(enum wire_type type, const char *text, size_t len);
+
 void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
               unsigned line);
 

@@ -171,13 +171,8 @@ static void send_value(PyObject *value)
 {
     PyObject *text = value == Py_None ? NULL : PyObject_Repr(value);
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
-    if (bytes) {
-        struct wire_writer w;
-        size_t len = (size_t)PyBytes_Size(bytes);
-        py_channel_begin(&w, WIRE_VALUE);
-        wire_put_bytes(&w, PyBytes_AsString(bytes), len < LIMIT_VALUE ? len : LIMIT_VALUE);
-        (void)!py_channel_send(&w);
-    }
+    if (bytes)
+        py_channel_pieces(WIRE_VALUE, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
     Py_XDECREF(text);
     Py_XDECREF(bytes);
 }

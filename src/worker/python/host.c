@@ -33,11 +33,7 @@ static PyObject * final(PyObject *self, PyObject *value)
     Py_XDECREF(text);
     if (!bytes)
         return NULL;
-    struct wire_writer w;
-    size_t len = (size_t)PyBytes_Size(bytes);
-    py_channel_begin(&w, WIRE_FINAL);
-    wire_put_bytes(&w, PyBytes_AsString(bytes), len < LIMIT_VALUE ? len : LIMIT_VALUE);
-    (void)!py_channel_send(&w);
+    py_channel_pieces(WIRE_FINAL, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
     Py_DECREF(bytes);
     PyErr_SetNone(PyExc_SystemExit); /* the answer is given: the program is at its end */
     return NULL;

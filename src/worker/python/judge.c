@@ -4,6 +4,7 @@
  * crash: the source is refused and the reason says why. */
 #include "judge.h"
 
+#include "base/limits.h"
 #include "base/utf8.h"
 #include "judge_inside.h"
 
@@ -52,15 +53,16 @@ static bool is_text(struct judge *j, const char *source, size_t len)
     char text[64];
     uint64_t most = check_ruleset_profile(j->rules)->source_max;
     struct text_place nowhere = {0, 0};
-    if (len > most) {
+    size_t good = len <= LIMIT_CHARACTER * most ? utf8_valid_prefix(source, len) : 0;
+    if (len > LIMIT_CHARACTER * most || (good == len && utf8_count(source, len) > most)) {
         snprintf(text, sizeof text, "%lluKB", (unsigned long long)(most / 1000));
         if (most % 1000)
-            snprintf(text, sizeof text, "%llu bytes", (unsigned long long)most);
-        py_judge_find_at(j, CHECK_RULE_SIZE, "split the program, or pass the data in as a file",
+            snprintf(text, sizeof text, "%llu characters", (unsigned long long)most);
+        py_judge_find_at(j, CHECK_RULE_SIZE,
+                         "characters are counted: split the program, or pass the data in as a file",
                          CHECK_SAY_SIZE, piece(text), nowhere);
         return false;
     }
-    size_t good = utf8_valid_prefix(source, len);
     if (good < len) {
         snprintf(text, sizeof text, "byte 0x%02x at %zu is no UTF-8", (unsigned char)source[good],
                  good);

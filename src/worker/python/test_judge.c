@@ -183,6 +183,22 @@ static void sizes(void)
     tap_ok(!v.tree, "a source that is too large is not parsed");
     done(&v);
     free(s);
+    s = repeat("x = 1\n#", "\xe4\xba\x8c", 49993, "");
+    v = judge(strict, s, strlen(s));
+    tap_eq_str(first_rule(&v), "none", "fifty thousand characters of three bytes each pass");
+    done(&v);
+    free(s);
+    s = repeat("x = 1\n#", "\xe4\xba\x8c", 49994, "");
+    v = judge(strict, s, strlen(s));
+    tap_eq_str(first_rule(&v), "size", "one character of three bytes more is refused");
+    done(&v);
+    free(s);
+    s = repeat("", "\x80", 200001, "");
+    v = judge(strict, s, 200001);
+    tap_eq_str(first_rule(&v), "size",
+               "more bytes than 50,000 characters can have are refused unread");
+    done(&v);
+    free(s);
     v = judge(strict, NULL, 0);
     tap_ok(v.status == 0 && check_report_safe(&v.report) && v.tree, "no bytes are a program");
     done(&v);

@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""Where a program comes from: a pipe that nobody writes to, or that nobody closes, ends at the time limit with a
+message that names it; a device is refused; a pipe that is written and closed is read to its end."""
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import tapsys
+from tapsys import Tap, clean_env, users
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+LIMIT = "300ms"
+
+
+def folder_of(who):
+    path = pathlib.Path(tempfile.mkdtemp(prefix="source-", dir=programs.dir))
+    if who == "user" and os.geteuid() == 0:
+        os.chown(path, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    return path
+
+
+def pipe_in(folder, name):
+    path = folder / name
+    os.mkfifo(path)
+    os.chmod(path, 0o644)
+    return path
+
+
+def policy_in(folder, who):
+    """`check` has no --timeout: its limit is the policy's."""
+    path = folder / "policy.yaml"
+    path.write_text(f"limits: {{timeout: {LIMIT}}}\nsessions: {{timeout: {LIMIT}}}\n")
+    if who == "user" and os.geteuid() == 0:
+        os.chown(path, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    return path
+
+
+def commands(folder, who):
+    """Each command that reads a program, with the words before FILE."""
+    policy = policy_in(folder, who)
+    return (("run", ["run", "--timeout", LIMIT]),
+            ("check", ["check", "--policy", policy]),
+            ("session run", ["session", "run", "--policy", policy, "nobody"]))
+
+
+def writer_of(pipe, reader):
+    """Opens PIPE for writing once READER has opened it for reading; fails if READER ended without."""
+    while reader.poll() is None:
+        try:
+            return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb", buffering=0)
+        except OSError as e:
+            if e.errno != errno.ENXIO:
+                raise
+            time.sleep(0.01)
+    return open(os.devnull, "wb", buffering=0)
+
+
+def says_why(run, name):
+    return run.code == 2 and name in run.err and "did not end within" in run.err and run.err.count("\n") == 1
+
+
+def silent_pipes(who):
+    folder = folder_of(who)
+    pipe = pipe_in(folder, "silent")
+    for what, words in commands(folder, who):
+        r = tapsys.cordon(programs, [*words, pipe], who)
+        tap.ok(says_why(r, str(pipe)), f"{who}: `{what}` of a named pipe that nobody writes to ends at the time limit and names it",
+               r.story())
+    held = os.open(pipe, os.O_RDWR)
+    os.write(held, b"print(1)\n")
+    r = tapsys.cordon(programs, ["run", "--timeout", LIMIT, pipe], who)
+    tap.ok(says_why(r, str(pipe)), f"{who}: a named pipe whose writer never closes it ends at the time limit", r.story())
+    os.close(held)
+
+
+def silent_input(who):
+    folder = folder_of(who)
+    for what, words in commands(folder, who):
+        reading, writing = os.pipe()
+        os.write(writing, b"print(1)\n")
+        r = tapsys.cordon(programs, [*words, "-"], who, stdin=reading)
+        os.close(reading)
+        os.close(writing)
+        tap.ok(says_why(r, "standard input"), f"{who}: `{what}` of a standard input that stays open ends at the time limit", r.story())
+
+
+def written_pipes(who):
+    """The twins: the writer comes late, writes in pieces, and closes."""
+    folder = folder_of(who)
+    pipe = pipe_in(folder, "written")
+    for what, words in (("run", ["run"]), ("check", ["check", "--json"])):
+        p = subprocess.Popen(programs.command([*words, pipe], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=clean_env(None, who), cwd="/", stdin=subprocess.DEVNULL)
+        with writer_of(pipe, p) as f:
+            for piece in (b"pri", b"nt(6 ", b"* 7)\n"):
+                f.write(piece)
+        out, err = p.communicate(timeout=60)
+        good = '"violations": []' in out or '"violations":[]' in out if "check" in words else out == "42\n"
+        tap.ok(p.returncode == 0 and good, f"{who}: `{what}` reads a named pipe whose writer comes late to its end", out, err)
+    p = subprocess.run(["/bin/bash", "-c", 'exec "$@" <(echo "print(6 * 7)")', "x",
+                        str(programs.cordon), "run"], capture_output=True, text=True, env=clean_env(None, who), cwd="/",
+                       stdin=subprocess.DEVNULL, check=False,
+                       **({"user": tapsys.ROOTLESS, "group": tapsys.ROOTLESS, "extra_groups": []}
+                          if who == "user" and os.geteuid() == 0 else {}))
+    tap.ok(p.returncode == 0 and p.stdout == "42\n", f"{who}: a shell's <(command) is read to its end", p.stdout, p.stderr)
+    r = tapsys.cordon(programs, ["run", "-"], who, text="print(6 * 7)\n")
+    tap.ok(r.code == 0 and r.out == "42\n", f"{who}: standard input that is closed is read to its end", r.story())
+
+
+def devices(who):
+    for path in ("/dev/zero", "/dev/null", "/dev/tty"):
+        for command in ("run", "check"):
+            r = tapsys.cordon(programs, [command, path], who)
+            tap.ok(r.code == 2 and path in r.err and "a device" in r.err, f"{who}: `{command} {path}` is refused as a device", r.story())
+    r = tapsys.cordon(programs, ["run", "-"], who)
+    tap.ok(r.code == 0 and r.out == "", f"{who}: an empty standard input is an empty program", r.story())
+
+
+for who in users():
+    silent_pipes(who)
+    silent_input(who)
+    written_pipes(who)
+    devices(who)
+tap.done()
