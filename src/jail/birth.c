@@ -12,7 +12,8 @@
  * Waits: read in *; the template's word, in the builder of a child; none (the template kills it after
  *          FD_PATIENCE_MS, or it waits for an order by design); ends with the template
  *        write in *; the template to read one byte; at once; goes on
- *        waitpid in use_up_number; a process that ends at once; none (the kernel's own); goes on */
+ *        CLONE_VFORK in use_up_number; a process that ends at once; none (the kernel's own); goes on
+ *        waitpid in use_up_number; the same process, which has ended; none (the kernel's own); goes on */
 #include "jail/nursery.h"
 
 #include "jail/inside.h"
