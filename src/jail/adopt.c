@@ -70,7 +70,8 @@ static int watch_all(struct jail_run *run, struct err *err)
     run->fd[TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     int r = run->fd[TIMER] < 0 ? err_sys(err, "timerfd") : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
-        r = jail_run_watch(run, s, run->fd[s], err);
+        if (s != WAKE || run->fd[s] >= 0) /* only a session has it */
+            r = jail_run_watch(run, s, run->fd[s], err);
     return r;
 }
 
@@ -115,6 +116,8 @@ static int take_over(struct jail_run *run, struct jail_child *c, const struct ja
         return err_set(err, ERR_STATE, "no system call table '%s'", c->filter);
     run->epoll = epoll_create1(EPOLL_CLOEXEC);
     int r = run->epoll < 0 ? err_sys(err, "epoll") : jail_run_watch(run, CHANNEL, c->channel, err);
+    if (r == 0 && c->session)
+        r = jail_family_join(&run->family, c, err);
     if (r == 0 && a->input >= 0 && c->in >= 0)
         r = jail_feed_join(&run->feed, a->input, c->in, run->epoll, FEED, err);
     if (r < 0)
@@ -146,6 +149,9 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->fd[OUT] = fd_take(&child->out);
     run->fd[ERR] = fd_take(&child->err);
     run->fd[LISTENER] = run->watch.listener = fd_take(&child->listener);
+    run->fd[WAKE] = fd_take(&child->wake);
+    run->watch.family = child->session ? &run->family : NULL;
+    fd_close(fd_take(&child->calls)); /* mapped */
     run->files = fd_take(&child->files);
     run->adopted = child->session ? fd_take(&child->guest) : fd_take(&child->init);
     run->late[0] = child->session ? -1 : fd_take(&child->guest);

@@ -16,18 +16,19 @@
  * last of them. What a shared pid namespace would let them do to each other is a signal, and that the
  * supervisor lets pass to oneself only.
  *
- * A branch has the session's listener: the kernel gives one to a chain of filters. Whoever listens answers for the
- * whole family.
+ * A branch has the session's listener: the kernel gives one to a chain of filters. Relatives may be in calls, or be
+ * forked, at the same time: family.c gives us the calls of this session and of its new branch only, and the
+ * supervisors of the others theirs. branch_look.c says which process the new branch is. If anything goes wrong after
+ * the clone, the session and this one process are killed, and no relative is.
  *
  * Waits: waitpid in help; a helper in our memory; none (it makes mounts and ends); the fork fails with its
  *          error
- *        poll in wait_call; the session to fork; PATIENCE_MS; the fork fails
- *        sys_listener_receive in wait_call; nobody: poll said that a call is there; at once; the fork fails
+ *        epoll_wait in wait_call; the session to fork; PATIENCE_MS; the fork fails
  *        fd_send in *; the session or its init: a packet that fits; at once; the fork fails */
 #include "jail/branch.h"
 
 #include "base/clock.h"
-#include "jail/child.h"
+#include "jail/branching.h"
 #include "jail/copy.h"
 #include "jail/inside.h"
 #include "jail/running.h"
@@ -36,71 +37,85 @@
 #include "sys/listener.h"
 #include "wire/msg.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 1000 };
-enum { STREAMS = 4 }; /* 0, 1, 2 and the channel */
-
-struct branching {
-    const struct jail_child *session;
-    pid_t guest, branch;
-    int pidfd;                    /* of the branch */
-    int proc;                     /* /proc */
-    dev_t files;                  /* of the session */
-    ino_t streams[STREAMS];       /* what the session has at 0 to 3 */
-    int mount, dir;               /* the branch's file system, not attached yet, and its root */
-    int theirs[STREAMS], control; /* the branch's ends */
-    size_t siblings; /* children of the init before the clone; 0: the kernel does not tell */
-    struct err err;  /* of a helper */
-};
+enum { PATIENCE_MS = 3000 }; /* relatives may keep the processors busy */
 
 /* ---- being told ---- */
 
-static int answer(const struct branching *b, uint64_t id, int error, uint32_t flags)
+static int answer(const struct jail_branching *b, uint64_t id, int error, uint32_t flags)
 {
     return sys_listener_answer(b->session->listener, id, error, flags);
 }
 
-static bool still_held(const struct branching *b, uint64_t id)
+static bool still_held(const struct jail_branching *b, uint64_t id)
 {
     return sys_listener_holds(b->session->listener, id);
 }
 
-/* The next call NR of process PID (0: of anybody). What others of the family try meanwhile is refused; their
- * end is not. */
-static int wait_call(const struct branching *b, int nr, pid_t pid, union sys_notice *in,
+/* Calls of the session, and of its new branch from its first call on, are ours to answer. */
+static bool is_of_fork(void *ctx, pid_t pid)
+{
+    const struct jail_branching *b = ctx;
+    return pid == b->guest || (b->branch && pid == b->branch) ||
+           (b->cloned && !b->branch && jail_branch_is_new(b, pid));
+}
+
+/* ---- waiting for a call ---- */
+
+static int watch(const struct jail_branching *b, int fd, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.fd = fd};
+    return epoll_ctl(b->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+static int watch_session(struct jail_branching *b, struct err *err)
+{
+    int r = jail_family_join(&b->family, b->session, err);
+    if (r < 0)
+        return r;
+    b->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return b->epoll < 0 || watch(b, b->session->listener, EPOLLIN) < 0 ||
+                   watch(b, b->session->wake, EPOLLIN | EPOLLET) < 0 ||
+                   watch(b, b->session->guest, EPOLLIN) < 0
+               ? err_sys(err, "watch the session")
+               : 0;
+}
+
+/* The next call NR of process PID (0: of either). What else the two try meanwhile is refused; their end is not. */
+static int wait_call(struct jail_branching *b, int nr, pid_t pid, union sys_notice *in,
                      struct err *err)
 {
     const uint64_t deadline = clock_now_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
     for (;;) {
         uint64_t now = clock_now_ns();
-        struct pollfd p[2] = {{.fd = b->session->listener, .events = POLLIN},
-                              {.fd = b->session->guest, .events = POLLIN}};
+        struct epoll_event e;
         int left = now < deadline ? (int)((deadline - now) / CLOCK_NS_PER_MS) + 1 : 0;
-        if (!left || poll(p, 2, left) == 0)
-            return err_set(err, ERR_STATE, "the session did not fork within a second");
-        if (p[1].revents)
-            return err_set(err, ERR_MISSING, "the session ended while it was forked");
-        if (sys_listener_receive(b->session->listener, in) < 0) {
-            if (errno == EINTR || errno == ENOENT)
-                continue;
+        int n = left ? epoll_wait(b->epoll, &e, 1, left) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            return err_set(err, ERR_STATE, "the session did not fork within %d seconds",
+                           PATIENCE_MS / 1000);
+        if (n < 0)
             return err_sys(err, "listen to the session");
-        }
+        if (e.data.fd == b->session->guest)
+            return err_set(err, ERR_MISSING, "the session ended while it was forked");
+        if (!jail_family_receive(&b->family, is_of_fork, b, in))
+            continue;
         if (in->notif.data.nr == nr && (!pid || (pid_t)in->notif.pid == pid))
             return 0;
         bool ends = in->notif.data.nr == SYS_exit_group;
@@ -109,170 +124,9 @@ static int wait_call(const struct branching *b, int nr, pid_t pid, union sys_not
     }
 }
 
-/* ---- looking at a process that is held ---- */
-
-static int open_of(const struct branching *b, pid_t pid, const char *name, int flags)
-{
-    char path[64];
-    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    return openat(b->proc, path, flags | O_CLOEXEC);
-}
-
-static bool alone(const struct branching *b, pid_t pid)
-{
-    struct stat st;
-    FD_AUTO dir = open_of(b, pid, "task", O_RDONLY | O_DIRECTORY);
-    return dir >= 0 && fstat(dir, &st) == 0 && st.st_nlink == 3;
-}
-
-/* Calls SEE for each descriptor until it says no. -1: could not look. */
-static int each_fd(const struct branching *b, pid_t pid,
-                   bool (*see)(const struct branching *b, int fd, const struct stat *st))
-{
-    int dirfd = open_of(b, pid, "fd", O_RDONLY | O_DIRECTORY);
-    DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
-    int r = dir ? 0 : -1;
-    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
-        struct stat st;
-        if (e->d_name[0] == '.')
-            continue;
-        if (fstatat(dirfd, e->d_name, &st, 0) < 0)
-            r = -1;
-        else if (!see(b, (int)strtol(e->d_name, NULL, 10), &st))
-            r = 1;
-    }
-    if (dir)
-        closedir(dir);
-    else
-        fd_close(dirfd);
-    return r;
-}
-
-static bool not_of_workspace(const struct branching *b, int fd, const struct stat *st)
-{
-    (void)fd;
-    return st->st_dev != b->files;
-}
-
-/* Of a pipe, a socket or an event both would hold the ends. Files of /usr stay, though both move the same
- * place in them: libraries keep some open (matplotlib its fonts). */
-static bool not_shared(const struct branching *b, int fd, const struct stat *st)
-{
-    (void)b;
-    return fd < STREAMS || S_ISCHR(st->st_mode) || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode);
-}
-
-static bool not_of_session(const struct branching *b, int fd, const struct stat *st)
-{
-    for (int i = 0; i < STREAMS; i++)
-        if (st->st_ino == b->streams[i] && (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)))
-            return false;
-    return not_of_workspace(b, fd, st) && not_shared(b, fd, st);
-}
-
-/* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
-static int maps_shared(const struct branching *b, pid_t pid)
-{
-    FD_AUTO fd = open_of(b, pid, "maps", O_RDONLY);
-    FILE *f = fd < 0 ? NULL : fdopen(fd_take(&fd), "re");
-    char *line = NULL;
-    size_t room = 0;
-    int r = f ? 0 : -1;
-    while (r == 0 && getline(&line, &room, f) > 0) {
-        char perms[8];
-        unsigned major, minor;
-        if (sscanf(line, "%*x-%*x %7s %*x %x:%x", perms, &major, &minor) != 3)
-            r = -1;
-        else if (perms[3] == 's' || makedev(major, minor) == b->files)
-            r = 1;
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return r;
-}
-
-static size_t count_siblings(const struct branching *b)
-{
-    char path[64], text[16384];
-    int init = (int)jail_pid_behind(b->session->init);
-    size_t n = 0;
-    snprintf(path, sizeof path, "%d/task/%d/children", init, init);
-    if (fd_read_file(b->proc, path, text, sizeof text) < 0)
-        return 0;
-    for (const char *c = text; *c; c++)
-        n += *c == ' ';
-    return n;
-}
-
-/* Whether the session can be forked as it is. */
-static int may_fork(struct branching *b, struct err *err)
-{
-    if (!alone(b, b->guest))
-        return err_set(err, ERR_STATE, "the session has threads: they cannot be forked");
-    int open_files = each_fd(b, b->guest, not_of_workspace);
-    if (open_files > 0)
-        return err_set(err, ERR_STATE,
-                       "the session has files or folders of the workspace open: close them first");
-    int ends = open_files < 0 ? -1 : each_fd(b, b->guest, not_shared);
-    if (ends > 0)
-        return err_set(err, ERR_STATE,
-                       "the session has pipes, sockets or event loops that a branch would share: "
-                       "close them first");
-    int shared = ends < 0 ? -1 : maps_shared(b, b->guest);
-    if (shared > 0)
-        return err_set(err, ERR_STATE,
-                       "the session has shared memory or a mapped file of the workspace");
-    if (shared < 0)
-        return err_sys(err, "look at the session");
-    FD_AUTO fds = open_of(b, b->guest, "fd", O_RDONLY | O_DIRECTORY);
-    for (int i = 0; i < STREAMS; i++) {
-        char name[4];
-        struct stat st;
-        snprintf(name, sizeof name, "%d", i);
-        b->streams[i] = fstatat(fds, name, &st, 0) == 0 ? st.st_ino : 0; /* closed: nobody's */
-    }
-    return 0;
-}
-
-static bool status_says(const char *status, const char *line)
-{
-    const char *at = strstr(status, line);
-    return at && at[strlen(line)] == '\n';
-}
-
-/* The third hold: everything is seen, nothing is taken for granted. */
-static int has_let_go(const struct branching *b, struct err *err)
-{
-    char path[32], status[8192];
-    struct stat cwd, own;
-    snprintf(path, sizeof path, "%d/status", (int)b->branch);
-    if (fd_read_file(b->proc, path, status, sizeof status) < 0)
-        return err_sys(err, "look at the branch");
-    const char *wrong = NULL;
-    snprintf(path, sizeof path, "%d/cwd", (int)b->branch);
-    if (!status_says(status, "\nCapPrm:\t0000000000000000") ||
-        !status_says(status, "\nCapEff:\t0000000000000000") ||
-        !status_says(status, "\nCapInh:\t0000000000000000") ||
-        !status_says(status, "\nCapAmb:\t0000000000000000"))
-        wrong = "capabilities";
-    else if (!status_says(status, "\nSeccomp:\t2") || !status_says(status, "\nNoNewPrivs:\t1"))
-        wrong = "a process without its locks";
-    else if (!alone(b, b->branch))
-        wrong = "a thread";
-    else if (fstatat(b->proc, path, &cwd, 0) < 0 || fstat(b->dir, &own) < 0 ||
-             cwd.st_dev == b->files || own.st_dev == b->files)
-        wrong = "the session's folder";
-    else if (each_fd(b, b->branch, not_of_session) != 0)
-        wrong = "a descriptor of the session";
-    else if (maps_shared(b, b->branch) != 0)
-        wrong = "a map of the session's files";
-    return wrong ? err_set(err, ERR_MISSING, "the branch kept %s", wrong) : 0;
-}
-
 /* ---- helpers: for a moment in the guest's namespaces, in our memory, while we sleep ---- */
 
-static int become(const struct branching *b)
+static int become(const struct jail_branching *b)
 {
     struct stat st;
     if (geteuid() != 0 || fstat(b->session->files, &st) < 0)
@@ -287,7 +141,7 @@ static int become(const struct branching *b)
 
 static int make_files(void *p)
 {
-    struct branching *b = p;
+    struct jail_branching *b = p;
     const struct jail_limits *l = &b->session->limits;
     char size[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)l->disk);
@@ -312,7 +166,7 @@ static int make_files(void *p)
 
 static int furnish(void *p)
 {
-    struct branching *b = p;
+    struct jail_branching *b = p;
     struct jail_spec defaults;
     char name[24];
     jail_spec_init(&defaults);
@@ -327,7 +181,7 @@ static int furnish(void *p)
     return b->err.code != 0;
 }
 
-static int help(struct branching *b, int (*how)(void *), struct err *err)
+static int help(struct jail_branching *b, int (*how)(void *), struct err *err)
 {
     enum { STACK = 256 * 1024 };
     sigset_t all, before;
@@ -356,7 +210,7 @@ static int help(struct branching *b, int (*how)(void *), struct err *err)
 
 /* ---- the three holds ---- */
 
-static int ask_to_fork(const struct branching *b, struct err *err)
+static int ask_to_fork(const struct jail_branching *b, struct err *err)
 {
     char room[16];
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
@@ -369,7 +223,7 @@ static int ask_to_fork(const struct branching *b, struct err *err)
 }
 
 /* *ret_refused: it was told that there will be no fork, and goes on. */
-static int hold_clone(struct branching *b, bool *ret_refused, struct err *err)
+static int hold_clone(struct jail_branching *b, bool *ret_refused, struct err *err)
 {
     union sys_notice in = {0};
     for (;;) {
@@ -380,22 +234,22 @@ static int hold_clone(struct branching *b, bool *ret_refused, struct err *err)
             break;
         (void)answer(b, in.notif.id, EPERM, 0); /* not the one that was asked for */
     }
-    int r = may_fork(b, err);
+    int r = jail_branch_may_fork(b, err);
     if (r == 0)
         r = help(b, make_files, err);
     if (r < 0) {
         *ret_refused = answer(b, in.notif.id, EBUSY, 0) == 0;
         return r;
     }
-    b->siblings = count_siblings(b);
+    b->cloned = true;
     return answer(b, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0
                ? err_sys(err, "let the session fork")
                : 0;
 }
 
-static int give_descriptors(const struct branching *b, uint64_t id, struct err *err)
+static int give_descriptors(const struct jail_branching *b, uint64_t id, struct err *err)
 {
-    for (int i = 0; i < STREAMS; i++) {
+    for (int i = 0; i < JAIL_STREAMS; i++) {
         struct seccomp_notif_addfd add = {.id = id,
                                           .flags = SECCOMP_ADDFD_FLAG_SETFD,
                                           .srcfd = (uint32_t)b->theirs[i],
@@ -407,7 +261,7 @@ static int give_descriptors(const struct branching *b, uint64_t id, struct err *
 }
 
 /* From here on the init above the session waits for the branch, too, and tells its supervisor. */
-static int tell_init(const struct branching *b, struct err *err)
+static int tell_init(const struct jail_branching *b, struct err *err)
 {
     char room[16];
     struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
@@ -419,27 +273,18 @@ static int tell_init(const struct branching *b, struct err *err)
     return r < 0 || fd_send(b->session->control, &p) < 0 ? err_sys(err, "tell the init") : 0;
 }
 
-/* A new process of the family: a child of its init. */
-static bool is_sibling(const struct branching *b, pid_t pid)
-{
-    char path[32], status[8192], want[48];
-    snprintf(path, sizeof path, "%d/status", (int)pid);
-    snprintf(want, sizeof want, "\nPPid:\t%d", (int)jail_pid_behind(b->session->init));
-    return fd_read_file(b->proc, path, status, sizeof status) > 0 && status_says(status, want);
-}
-
 /* The session itself comes forward: the kernel refused the clone (a limit on tasks or namespaces). Believed
  * only if there is really nobody more. */
-static int clone_failed(const struct branching *b, uint64_t id, struct err *err)
+static int clone_failed(const struct jail_branching *b, uint64_t id, struct err *err)
 {
-    bool true_word = b->siblings && count_siblings(b) == b->siblings;
+    bool true_word = jail_branch_find_new(b) == 0;
     (void)answer(b, id, EPERM, 0);
     return true_word
                ? err_set(err, ERR_STATE, "the kernel refused the fork: too many branches or tasks")
                : err_set(err, ERR_MISSING, "the session hides its branch");
 }
 
-static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
+static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *err)
 {
     union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, 0, &in, err);
@@ -452,7 +297,7 @@ static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
     }
     b->branch = (pid_t)in.notif.pid;
     b->pidfd = (int)syscall(SYS_pidfd_open, b->branch, 0);
-    if (b->pidfd < 0 || !is_sibling(b, b->branch) || !still_held(b, in.notif.id))
+    if (b->pidfd < 0 || !still_held(b, in.notif.id)) /* is_of_fork saw that it is the new one */
         return err_set(err, ERR_MISSING, "another process than the branch came forward");
     r = help(b, furnish, err);
     if (r == 0)
@@ -464,12 +309,12 @@ static int hold_first(struct branching *b, bool *ret_failed, struct err *err)
     return r;
 }
 
-static int hold_second(const struct branching *b, struct err *err)
+static int hold_second(struct jail_branching *b, struct err *err)
 {
     union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, b->branch, &in, err);
     if (r == 0)
-        r = has_let_go(b, err);
+        r = jail_branch_has_let_go(b, err);
     if (r == 0 && answer(b, in.notif.id, 0, 0) < 0)
         r = err_sys(err, "let the branch go");
     return r;
@@ -477,7 +322,7 @@ static int hold_second(const struct branching *b, struct err *err)
 
 /* ---- descriptors ---- */
 
-static int make_ends(struct branching *b, struct jail_child *c, struct err *err)
+static int make_ends(struct jail_branching *b, struct jail_child *c, struct err *err)
 {
     int pair[2], in[2], out[2], errs[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -504,21 +349,61 @@ static int make_ends(struct branching *b, struct jail_child *c, struct err *err)
         return err_sys(err, "descriptors for a branch");
     c->listener = fcntl(b->session->listener, F_DUPFD_CLOEXEC, 0);
     c->init = fcntl(b->session->init, F_DUPFD_CLOEXEC, 0);
-    return c->listener < 0 || c->init < 0 ? err_sys(err, "descriptors for a branch") : 0;
+    c->calls = fcntl(b->session->calls, F_DUPFD_CLOEXEC, 0);
+    c->wake = fcntl(b->session->wake, F_DUPFD_CLOEXEC, 0);
+    return c->listener < 0 || c->init < 0 || c->calls < 0 || c->wake < 0
+               ? err_sys(err, "descriptors for a branch")
+               : 0;
 }
 
-static void let_go(struct branching *b)
+static void let_go(struct jail_branching *b)
 {
-    for (int i = 0; i < STREAMS; i++)
+    for (int i = 0; i < JAIL_STREAMS; i++)
         fd_close(b->theirs[i]);
     fd_close(b->control);
     fd_close(b->mount);
     fd_close(b->dir);
     fd_close(b->pidfd);
     fd_close(b->proc);
+    fd_close(b->epoll);
+    jail_family_leave(&b->family);
 }
 
-static int prepare(struct branching *b, struct jail_child *c, struct err *err)
+/* Finds the new branch if it did not come forward. False: there is none that we could kill and none that we could
+ * not. */
+static bool find_branch(struct jail_branching *b)
+{
+    struct err ignored = ERR_INIT;
+    pid_t pid = b->pidfd < 0 ? jail_branch_find_new(b) : 0;
+    if (pid > 0) {
+        b->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (b->pidfd >= 0 && !jail_branch_is_new(b, pid)) { /* dead, and its number another's */
+            fd_close(fd_take(&b->pidfd));
+            return false;
+        }
+        (void)tell_init(b, &ignored); /* so that it is waited for */
+    }
+    return pid != 0 || b->pidfd >= 0;
+}
+
+static void kill_one(int pidfd)
+{
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
+/* The fork failed after the clone: the session is not what it was, and its new branch is nobody's. Relatives go on.
+ * We look again when the session has been killed: from then on the kernel links no new child of it. */
+static void kill_both(struct jail_branching *b)
+{
+    bool there = find_branch(b);
+    kill_one(b->session->guest);
+    if (!there)
+        there = find_branch(b);
+    if (there) /* one that we cannot see: then all of them go */
+        kill_one(b->pidfd >= 0 ? b->pidfd : b->session->init);
+}
+
+static int prepare(struct jail_branching *b, struct jail_child *c, struct err *err)
 {
     struct stat st;
     if (!b->session->session)
@@ -533,28 +418,31 @@ static int prepare(struct branching *b, struct jail_child *c, struct err *err)
     if (!b->guest)
         return err_set(err, ERR_MISSING, "the session has ended");
     b->files = st.st_dev;
-    return make_ends(b, c, err);
+    FD_AUTO ns = jail_branch_open(b, b->guest, "ns/user", O_RDONLY);
+    if (ns < 0 || fstat(ns, &b->user_ns) < 0)
+        return err_sys(err, "look at the session's user namespace");
+    int r = watch_session(b, err);
+    return r < 0 ? r : make_ends(b, c, err);
 }
 
 int jail_branch(const struct jail_child *session, struct jail_child *ret_branch, struct err *err)
 {
     struct jail_child c = JAIL_CHILD_NONE;
-    struct branching b = {.session = session,
-                          .pidfd = -1,
-                          .proc = -1,
-                          .mount = -1,
-                          .dir = -1,
-                          .theirs = {-1, -1, -1, -1},
-                          .control = -1};
-    bool cloned = false;
+    struct jail_branching b = {.session = session,
+                               .pidfd = -1,
+                               .proc = -1,
+                               .family = JAIL_FAMILY_NONE,
+                               .epoll = -1,
+                               .mount = -1,
+                               .dir = -1,
+                               .theirs = {-1, -1, -1, -1},
+                               .control = -1};
     int r = prepare(&b, &c, err);
     bool untouched = r < 0;
     if (r == 0)
         r = ask_to_fork(&b, err);
-    if (r == 0) {
+    if (r == 0)
         r = hold_clone(&b, &untouched, err);
-        cloned = r == 0;
-    }
     if (r < 0 && untouched && err_is_host(err))
         err->code = r = ERR_STATE; /* we lack something, and it had no part in that: it goes on */
     bool failed = false;
@@ -562,9 +450,8 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
         r = hold_first(&b, &failed, err);
     if (r == 0)
         r = hold_second(&b, err);
-    if (r < 0 && cloned &&
-        !failed) { /* a process of the guest that we lost sight of: all of them go */
-        syscall(SYS_pidfd_send_signal, session->init, SIGKILL, NULL, 0);
+    if (r < 0 && b.cloned && !failed) {
+        kill_both(&b);
         err->code = r = ERR_MISSING;
     }
     if (r == 0) {

@@ -6,8 +6,8 @@
  *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
 
+#include "jail/family.h"
 #include "jail/running.h"
-
 #include "jail/template.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
@@ -50,6 +50,7 @@ void jail_child_kill(const struct jail_child *c)
     int pidfd = c->session ? c->guest : c->init;
     if (pidfd >= 0)
         syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    jail_family_wake(c);
 }
 
 pid_t jail_child_pid(const struct jail_child *c)
@@ -298,6 +299,11 @@ enum jail_template_event jail_template_step(struct jail_template *t, int timeout
 {
     for (bool waited = false;; waited = true) {
         int got = next_packet(t->orders, ret_child, err);
+        if (got == GOT_CHILD && ret_child->session && jail_family_new(ret_child, err) < 0) {
+            jail_child_kill(ret_child);
+            jail_child_close(ret_child);
+            got = GOT_REFUSAL;
+        }
         if (got == GOT_CHILD)
             return JAIL_TEMPLATE_CHILD;
         if (got == GOT_REFUSAL)

@@ -28,7 +28,9 @@
     X(listener) /* its denied calls */                                                             \
     X(init)     /* pidfd of the pid 1 above it */                                                  \
     X(guest)    /* pidfd of itself */                                                              \
-    X(files)    /* the root of its own file system: `workspace` and `tmp` */
+    X(files)    /* the root of its own file system: `workspace` and `tmp` */                       \
+    X(calls)    /* of a session: memory in which its supervisors pass on calls of relatives */     \
+    X(wake)     /* of a session: eventfd that tells all of them of such a call (family.c) */
 
 struct jail_child {
 #define X(name) int name;
@@ -44,7 +46,7 @@ struct jail_child {
 #define JAIL_CHILD_NONE                                                                            \
     {                                                                                              \
         .channel = -1, .in = -1, .out = -1, .err = -1, .control = -1, .listener = -1, .init = -1,  \
-        .guest = -1, .files = -1                                                                   \
+        .guest = -1, .files = -1, .calls = -1, .wake = -1                                          \
     }
 void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else has it, it dies */
 void jail_child_kill(const struct jail_child *c);
@@ -58,7 +60,7 @@ ERR_MUST_USE int jail_child_receive(int sock, struct jail_child *ret_child, stru
 
 /* The same of a packet that was received by somebody who did not know what comes: room for JAIL_CHILD_RIDE
  * descriptors. They are the child's then, or closed. */
-#define JAIL_CHILD_RIDE 9
+#define JAIL_CHILD_RIDE 11
 ERR_MUST_USE int jail_child_read(struct fd_packet *p, struct jail_child *ret_child,
                                  struct err *err);
 
@@ -127,7 +129,8 @@ void jail_run_release(struct jail_run *run, int exit_code);
  * Sends FORK on its channel, lets the one clone pass, gives the branch files, streams and channel of its own, and
  * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
  * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: it did not
- * play by the rules, and session and branch are dead. Sleeps, at most about a second. */
+ * play by the rules, and session and branch are dead. Relatives may be in a call or be forked meanwhile, and go on in
+ * either case. Sleeps, at most 3 seconds for each of three calls. */
 ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                              struct err *err);
 

@@ -5,12 +5,13 @@
  * them). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
  * timers.
  *
- * Waits: sys_listener_receive in jail_notify_handle; nobody: epoll said that a call is there; at once;
+ * Waits: sys_listener_receive in next_call; nobody: epoll said that a call is there; at once;
  *          ENOENT, its caller was killed
  *        F_SETLKW in takes_lock; nobody: it is compared, not called; at once; goes on */
 #include "jail/outside.h"
 
 #include "jail/decode.h"
+#include "jail/family.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
 #include "sys/listener.h"
@@ -172,13 +173,6 @@ static long status_number(pid_t pid, const char *key)
     return last;
 }
 
-/* A session and its branches have one listener, and whoever listens answers for all of them. */
-static bool is_ours(const struct jail_watch *w, const struct seccomp_notif *n)
-{
-    return !w->only || (pid_t)n->pid == w->only ||
-           status_number((pid_t)n->pid, "\nTgid:") == w->only;
-}
-
 static void record(struct jail_watch *w, const struct seccomp_notif *n)
 {
     char rule[48], detail[320];
@@ -206,8 +200,6 @@ static void record(struct jail_watch *w, const struct seccomp_notif *n)
             hint = own_hints[i].hint;
     if (n->data.nr == SYS_clone && n->data.args[0] & CLONE_THREAD)
         hint = "there are no threads here; do one thing after another";
-    if (!is_ours(w, n))
-        hint = "it was another branch of this session that tried";
     jail_violation_add(w->out, layer, rule, detail, hint);
 }
 
@@ -263,11 +255,9 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
 {
     pid_t pid = (pid_t)n->pid;
     if (n->data.nr == SYS_exit_group) {
-        if (is_ours(w, n)) {
-            jail_notify_last_look(w, pid);
-            if (n->data.args[0])
-                jail_notify_look_at_memory(w, pid);
-        }
+        jail_notify_last_look(w, pid);
+        if (n->data.args[0])
+            jail_notify_look_at_memory(w, pid);
         return 0;
     }
     if (takes_lock(n))
@@ -285,11 +275,24 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
     return EPERM;
 }
 
+static bool is_of_branch(void *ctx, pid_t pid)
+{
+    const struct jail_watch *w = ctx;
+    return pid == w->only;
+}
+
+/* One call of ours. False: its caller was killed meanwhile, or it was of another branch and is passed on. */
+static bool next_call(struct jail_watch *w, union sys_notice *ret)
+{
+    return w->family ? jail_family_receive(w->family, is_of_branch, w, ret)
+                     : sys_listener_receive(w->listener, ret) == 0;
+}
+
 void jail_notify_handle(struct jail_watch *w)
 {
     union sys_notice in;
-    if (sys_listener_receive(w->listener, &in) < 0)
-        return; /* the caller was killed meanwhile */
+    if (!next_call(w, &in))
+        return;
     int error = judge(w, &in.notif);
     /* ENOENT: killed while it waited, and there is nobody to answer */
     (void)sys_listener_answer(w->listener, in.notif.id, error,

@@ -283,6 +283,8 @@ int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *pla
                            .listener = -1,
                            .guest = -1,
                            .files = -1,
+                           .calls = -1,
+                           .wake = -1,
                            .tag = plan->tag,
                            .session = plan->session,
                            .limits = plan->limits};

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+struct jail_family;
 struct jail_filter;
 
 /* Who the guest is on the host. Real root never is the guest: it gets an id of its own for each
@@ -122,7 +123,8 @@ struct jail_watch {
     int listener;
     const struct jail_filter *filter;
     const struct jail_limits *limits;
-    pid_t only;        /* of a session: branches of it have the same listener; 0: all are ours */
+    struct jail_family *family; /* of a session: its branches have the same listener; else NULL */
+    pid_t only;                 /* of a session: the process whose calls are ours */
     bool group_counts; /* a cgroup tells when it refused a task: no need to guess at the end */
     struct jail_outcome *out;
 };

@@ -38,7 +38,8 @@
 
 int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = s};
+    /* The eventfd is for the whole family and is never read: each write is one event. */
+    struct epoll_event e = {.events = s == WAKE ? EPOLLIN | EPOLLET : EPOLLIN, .data.u32 = s};
     return epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? err_sys(err, "epoll") : 0;
 }
 
@@ -53,6 +54,7 @@ void jail_run_empty(struct jail_run *run)
 {
     *run =
         (struct jail_run){.cgroup = JAIL_CGROUP_NONE,
+                          .family = JAIL_FAMILY_NONE,
                           .feed.to = -1,
                           .epoll = -1,
                           .files = -1,
@@ -273,7 +275,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     run->go_ns = clock_now_ns();
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
-        if (s != LISTENER)
+        if (s != LISTENER && s != WAKE)
             r = jail_run_watch(run, s, run->fd[s], err);
     run->channel = start->channel_ours; /* the caller's: it is only waited for here */
     if (r == 0 && run->channel >= 0)
@@ -316,6 +318,7 @@ void jail_run_free(struct jail_run *run)
         return;
     jail_run_reap(run);
     jail_feed_stop(&run->feed);
+    jail_family_leave(&run->family);
     for (int s = 0; s < SOURCES; s++)
         fd_close(run->fd[s]);
     fd_close(run->epoll);
@@ -477,11 +480,16 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
             case ERR:
                 (void)jail_run_output(run, s);
                 break;
+            case WAKE:
+                jail_notify_handle(&run->watch);
+                break;
             case LISTENER:
                 if (events[i].events & EPOLLIN)
                     jail_notify_handle(&run->watch);
-                else
-                    jail_run_forget(run, s); /* the last process under the filter is gone */
+                else { /* the last process under the filter is gone */
+                    jail_run_forget(run, s);
+                    jail_run_forget(run, WAKE);
+                }
                 break;
             case TIMER:
                 on_timer(run);

@@ -8,6 +8,7 @@
 #ifndef JAIL_RUNNING_H
 #define JAIL_RUNNING_H
 
+#include "jail/family.h"
 #include "jail/outside.h"
 
 /* What the run's epoll watches. The first ones are the run's own descriptors; the others belong to the caller. */
@@ -16,6 +17,7 @@ enum source {
     OUT,
     ERR,
     LISTENER,
+    WAKE, /* of a session: a relative's supervisor received a call of ours */
     TIMER,
     SOURCES,
     FEED = SOURCES,
@@ -32,6 +34,7 @@ struct jail_run {
     struct jail_cgroup cgroup;
     struct jail_janitor janitor;
     struct jail_watch watch;
+    struct jail_family family;
     struct jail_feed feed;
     struct jail_outcome out;
     char scratch[512];

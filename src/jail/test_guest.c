@@ -104,6 +104,46 @@ static long start_thread(void)
     return r ? -r : tid;
 }
 
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+
+static void *in_crowd(void *p)
+{
+    pthread_rwlock_rdlock(&gate);
+    pthread_rwlock_unlock(&gate);
+    *(long *)p = mount("x", "/live/tmp", "tmpfs", 0, "") < 0 && errno == EPERM;
+    return NULL;
+}
+
+/* COUNT threads that try a mount at the same time, when all of them are there. How many were refused. */
+static long crowd(long count)
+{
+    static pthread_t thread[64];
+    static long denied[64];
+    pthread_attr_t small;
+    long made = 0, n = 0;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 * 1024);
+    pthread_rwlock_wrlock(&gate);
+    while (made < count && made < 64 &&
+           pthread_create(&thread[made], &small, in_crowd, &denied[made]) == 0)
+        made++;
+    pthread_rwlock_unlock(&gate);
+    for (long i = 0; i < made; i++) {
+        pthread_join(thread[i], NULL);
+        n += denied[i];
+    }
+    return n;
+}
+
+/* COUNT mounts, one after the other. How many were refused. */
+static long flood(long count)
+{
+    long n = 0;
+    for (long i = 0; i < count; i++)
+        n += mount("x", "/live/tmp", "tmpfs", 0, "") < 0 && errno == EPERM;
+    return n;
+}
+
 static long tid_is_right(void) /* what the C library thinks is its number, and what it is */
 {
     int *kept_tid = NULL;
@@ -174,6 +214,10 @@ static long act(const char *what, const char *arg)
         return jail_branch_here();
     if (strcmp(what, "thread") == 0)
         return start_thread();
+    if (strcmp(what, "crowd") == 0)
+        return crowd(strtol(arg, NULL, 10));
+    if (strcmp(what, "flood") == 0)
+        return flood(strtol(arg, NULL, 10));
     if (strcmp(what, "tid") == 0)
         return tid_is_right();
     if (strcmp(what, "socket") == 0)

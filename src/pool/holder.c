@@ -154,7 +154,7 @@ static int prepare(struct pool_holder *h, struct err *err)
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return err_sys(err, "getrlimit");
     h->descriptors = files.rlim_cur;
-    files.rlim_cur = files.rlim_max; /* nine for a child that waits or stays */
+    files.rlim_cur = files.rlim_max; /* nine for a child that waits, eleven for one that stays */
     if (setrlimit(RLIMIT_NOFILE, &files) == 0)
         h->descriptors = files.rlim_cur;
     h->epoll = epoll_create1(EPOLL_CLOEXEC);

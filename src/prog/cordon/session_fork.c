@@ -4,8 +4,8 @@
  * client that is gone by then gets no branch; its session is as it was.
  *
  * Waits: write in be_forker; the client, or nobody: one word fits every pipe; at once; the branch is made or not
- *        poll in hear; the process that forks, whose own waits are shorter (three answers of the holder, a second for
- *          each hold of jail/branch.c); WORD_MS; it says that nothing came
+ *        poll in hear; the process that forks, whose own waits are shorter (five packets of the holder, 2 s each, and
+ *          3 s for each hold of jail/branch.c); WORD_MS; it says that nothing came
  *        read in hear; nobody: poll said that it is there; at once; its word */
 #include "session.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORD_MS = 15000 };
+enum { WORD_MS = 25000 };
 
 enum outcome {
     NOTHING, /* the process that forks said nothing: it was killed */
