@@ -63,6 +63,7 @@ struct session_call {
     bool over;       /* set: the session is no more */
     bool is_final;   /* set: FINAL was called */
     int input;       /* -1: none */
+    bool same_input; /* what the call before left unread is this one's */
 };
 /* Returns the exit status; everything has been printed. */
 int session_call(struct session_house *h, struct session_call *c);

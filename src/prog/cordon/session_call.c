@@ -355,6 +355,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .spec = h->spec,
         .memory_by = h->by,
         .input = c->input,
+        .same_input = c->same_input,
         .once = c->last,
         .child = child,
         .child_fresh = c->first,
