@@ -50,6 +50,8 @@ void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else ha
 void jail_child_kill(const struct jail_child *c);
 bool jail_child_alive(const struct jail_child *c);
 pid_t jail_child_pid(const struct jail_child *c); /* of the guest, in our pid namespace; 0: gone */
+/* CPU time of process GUEST with all its threads so far; 0: it is gone. */
+uint64_t jail_child_cpu_us(pid_t guest);
 
 /* One packet on a SOCK_SEQPACKET socket; both ends keep, or get, descriptors of their own. The receiver
  * trusts the sender: check who it is (SO_PEERCRED) first. */

@@ -77,8 +77,9 @@ struct pool_warm {
 struct pool_held {
     struct jail_child child;
     struct pool_warm *from;
-    uint64_t start; /* which start of its template it came from */
-    uint64_t pid;   /* on the host, for those who measure */
+    uint64_t start;       /* which start of its template it came from */
+    uint64_t pid;         /* on the host, for those who measure */
+    uint64_t rest_cpu_us; /* its CPU time when it was last stopped */
 };
 
 struct pool_holder {
@@ -183,7 +184,12 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
                                        struct jail_child *child, struct pool_reply *declined);
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same by the holder itself: the next client records it. */
+void pool_session_end_to_record(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void pool_session_rest(struct pool_session *s); /* nothing of it runs between two calls */
+/* Ends an idle session whose CPU time moved although it was stopped. */
+void pool_session_check_rest(struct pool_holder *h, struct pool_session *s);
 void pool_session_event(struct pool_holder *h, struct pool_session *s); /* its process is gone */
 void pool_session_died(struct pool_holder *h, struct pool_session *s);  /* ... and why */
 void pool_session_record(struct pool_holder *h, struct pool_session *s, int fd);

@@ -121,7 +121,10 @@ static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct p
 static void on_call(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
 {
     struct pool_reply no;
-    struct pool_session *s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
+    struct pool_session *s = pool_registry_find(&h->sessions, q->name);
+    if (s)
+        pool_session_check_rest(h, s);
+    s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
     if (!s) {
         declined_as(h, seat, &no);
         return;

@@ -2,18 +2,24 @@
 
 Usage: session_rest.py BUILD. As root and as an ordinary user, in sessions and in branches of them."""
 import atexit
+import json
 import os
+import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 
 import tapsys
-from pooltest import User
+from pooltest import Processes, User, proc, until
 
 BUILD = sys.argv[1]
 tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+processes = Processes(programs)
 
 
 # --- standard input -----------------------------------------------------------------------------------
@@ -68,8 +74,160 @@ def inputs(u):
     u.ok("('a', 'b')" in r.out, "the blocks of one repl read one input, line after line", r)
 
 
+# --- rest ---------------------------------------------------------------------------------------------
+
+# The worker waits for its next call with the interpreter's lock: only a thread that works without it could go on.
+SPIN = """import hashlib, threading
+threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 2000000000), daemon=True).start()
+"""
+
+
+def guests(state):
+    """Processes of workers in this state of /proc/PID/stat."""
+    return [pid for pid, name in processes.all().items() if name == "cordon-python" and state_of(pid) == state]
+
+
+def state_of(pid):
+    return (proc(pid, "stat").rpartition(")")[2].split() or ["gone"])[0]
+
+
+def cpu_seconds(pid):
+    fields = proc(pid, "stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def stopped_guest(before):
+    """The one worker that rests now and did not before."""
+    def found():
+        new = set(guests("T")).difference(before)
+        return new.pop() if len(new) == 1 else None
+    return until(found)
+
+
+def records(u, session):
+    """What the audit has of a session beside its calls: (event, why) of each record."""
+    found = []
+    for p in sorted(pathlib.Path(tapsys.House.of(u.who)["CORDON_STATE"], "audit").glob("*.jsonl")):
+        for line in p.read_bytes().splitlines():
+            r = json.loads(line)
+            if r["kind"] == "session" and r["session"] == session:
+                found.append(r)
+    return found
+
+
+def ends(u, session):
+    return [r for r in records(u, session) if r["args"].get("event") == "ended"]
+
+
+def let_run(guest):
+    """Undoes the stop from outside, as a guest that found a way would, until it has used more than a stop can take."""
+    before = cpu_seconds(guest)
+    os.kill(guest, signal.SIGCONT)
+    return until(lambda: state_of(guest) == "gone" or cpu_seconds(guest) > before + 0.5)
+
+
+def does_not_rest(u, s, guest, what):
+    used = let_run(guest)
+    u.ok(used, f"{what}: (the guest was made to run between two calls)", proc(guest, "stat"))
+    r = u.cell(s, "1\n")
+    u.ok(r["status"] == "refused" and r["layer"] == "resources" and r.rules() == ["limit.rest"] and "CPU time between two calls" in (r["reason"] or "")
+         and r.code == 5, f"{what}: a session that used CPU time while it rested is ended and says so by rule, and the call is not run", r)
+    u.ok(until(lambda: state_of(guest) in ("gone", "Z")), f"{what}: its process is gone")
+    r = u("session", "run", "--json", s, "-", text="1\n")
+    u.ok(r.rules() == ["limit.rest"], f"{what}: later calls are told the same", r)
+    u("session", "list")
+    got = ends(u, s)
+    u.ok(len(got) == 1 and "CPU time between two calls" in got[0]["args"]["from"] and got[0]["layer"] == "resources"
+         and any("limit.rest" in v for v in got[0]["security_violations"]), f"{what}: its end is on record once, with the rule", got)
+
+
+def rest(u):
+    before = guests("T")
+    s = u.new("--profile", "standard")
+    u.cell(s, SPIN)
+    guest = stopped_guest(before)
+    used = cpu_seconds(guest)
+    time.sleep(2)
+    still = cpu_seconds(guest)
+    r = u.cell(s, "import time\nbefore = time.process_time()\nwhile time.process_time() < before + 0.2: pass\nthreading.active_count()\n")
+    u.ok(r["status"] == "ok" and r["value"] == "2" and still == used,
+         "a session whose thread works without end rests for 2 s without using CPU time, and goes on", r, used, still)
+    # a fork needs a session without threads: the branch spins by itself afterwards
+    quiet = u.new("--profile", "standard")
+    other = stopped_guest([*before, guest])
+    branch = u("session", "fork", quiet).out.strip()
+    u.cell(branch, SPIN)
+    branched = stopped_guest([*before, guest, other])
+    does_not_rest(u, s, guest, "session")
+    does_not_rest(u, branch, branched, "branch")
+    r = u.cell(quiet, "6 * 7\n")
+    u.ok(r["value"] == "42", "the session that the branch came from goes on", r)
+    os.kill(other, signal.SIGCONT)
+    time.sleep(1.5)  # more than one look of the holder
+    r = u.cell(quiet, "6 * 7\n")
+    u.ok(r["value"] == "42", "a session that was continued and used no CPU time goes on", r)
+    u("session", "close", quiet)
+
+
+# --- ends that no client sees ---------------------------------------------------------------------------
+
+def alive(u):
+    return u.status().get("sessions")
+
+
+def idle_ends(u):
+    keeper = u.new("--profile", "standard")
+    shut = u.new("--profile", "standard")
+    u("session", "close", shut)
+    ways = {"session list": lambda: u("session", "list"),
+            "a call of another session": lambda: u.cell(keeper, "1\n"),
+            "a call of the session itself": lambda: u.cell(s, "1\n"),
+            "a new session": lambda: u("session", "close", u.new("--profile", "standard"))}
+    for way, look in ways.items():
+        s = u.new("--profile", "standard", "--idle", "500ms")
+        branch = u("session", "fork", s).out.strip()
+        u.ok(until(lambda: alive(u) == 1), "(a session and its branch ended of idleness)", u.status())
+        u.ok(not ends(u, s), "while nobody asks, nobody records that they ended", ends(u, s))
+        look()
+        for name, what in ((s, "session"), (branch, "branch")):
+            got = ends(u, name)
+            u.ok(len(got) == 1 and "idle for" in got[0]["args"]["from"], f"{way}: that a {what} ended of idleness is on record", got)
+    u("session", "list")
+    u.cell(keeper, "1\n")
+    u.ok(len(ends(u, s)) == 1, "it is recorded once, however many look", ends(u, s))
+    u.ok([r["args"]["event"] for r in records(u, shut)] == ["opened", "closed"], "a session that was closed is not recorded as ended too", records(u, shut))
+    client = subprocess.Popen(programs.command(["session", "run", keeper, "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, cwd="/")
+    client.stdin.write(b"open('begun', 'w').close()\nwhile True: pass\n")
+    client.stdin.close()
+    u.ok(until(lambda: (u.sessions().get(keeper) or {}).get("state") == "busy"), "(a call runs)", u.sessions())
+    client.kill()
+    client.wait()
+    u.ok(until(lambda: alive(u) == 0), "(its client was killed)", u.status())
+    u("session", "list")
+    got = ends(u, keeper)
+    u.ok(len(got) == 1 and "client went away" in got[0]["args"]["from"], "that a session ended because its client was killed is on record", got)
+
+
+def ends_with_the_holder(u):
+    u("pool", "stop", "--force")
+    u("pool", "start", "--profile", "standard", "--idle", "500ms")
+    s = u.new("--profile", "standard", "--idle", "500ms")
+    u.ok(until(lambda: u("pool", "status").code == 1), "(the last session was idle for too long, and the holder ended after it)")
+    u("session", "list")
+    got = ends(u, s)
+    u.ok(len(got) == 1 and "idle for" in got[0]["args"]["from"], "the end of that session is on record though its holder is gone", got)
+    s = u.new("--profile", "standard")
+    u("pool", "stop", "--force")
+    u("session", "list")
+    got = ends(u, s)
+    u.ok(len(got) == 1 and "holder ended" in got[0]["args"]["from"], "so is the end of one that was ended with its holder", got)
+
+
 for who in tapsys.users():
     user = User(tap, programs, who)
     atexit.register(user, "pool", "stop", "--force")
     inputs(user)
+    rest(user)
+    idle_ends(user)
+    ends_with_the_holder(user)
 tap.done()
