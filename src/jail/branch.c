@@ -535,7 +535,13 @@ static int prepare(struct branching *b, struct jail_child *c, struct err *err)
     if (!b->guest)
         return err_set(err, ERR_MISSING, "the session has ended");
     b->files = st.st_dev;
-    return make_ends(b, c, err);
+    int r = make_ends(b, c, err);
+    /* Whoever forks may be stopped in the middle of it; the branch's init finds its deadline when it is told of it. */
+    uint64_t until = clock_now_ns() + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS;
+    if (r == 0 && (jail_child_deadline(b->session->control, until) < 0 ||
+                   jail_child_deadline(c->control, until) < 0))
+        r = err_sys(err, "set a clock for the fork");
+    return r;
 }
 
 int jail_branch(const struct jail_child *session, struct jail_child *ret_branch, struct err *err)

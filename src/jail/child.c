@@ -2,6 +2,7 @@
  * packet with a mask of which are there, so that a client gets exactly what the holder had.
  *
  * Waits: fd_send in *; the template, the holder or a client: a packet that fits; at once; an error
+ *        send in jail_child_deadline; the init of a child: MSG_DONTWAIT; at once; an error
  *        fd_receive in next_packet; the template or the holder; at once where the socket is non-blocking,
  *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
@@ -62,6 +63,16 @@ bool jail_child_alive(const struct jail_child *c)
 {
     struct pollfd p = {.fd = c->guest, .events = POLLIN};
     return c->guest >= 0 && poll(&p, 1, 0) == 0;
+}
+
+int jail_child_deadline(int control, uint64_t deadline_ns)
+{
+    char room[32];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &b, WIRE_DEADLINE);
+    wire_put_uint(&w, deadline_ns);
+    return wire_end(&w) < 0 || send(control, room, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
 int jail_child_send(int sock, const struct jail_child *c, struct err *err)

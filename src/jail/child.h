@@ -53,6 +53,13 @@ pid_t jail_child_pid(const struct jail_child *c); /* of the guest, in our pid na
 /* CPU time of process GUEST with all its threads so far; 0: it is gone. */
 uint64_t jail_child_cpu_us(pid_t guest);
 
+/* The second clock: the init above the child kills it at DEADLINE_NS (CLOCK_MONOTONIC), whatever its supervisor does; 0:
+ * never. CONTROL is the child's. 0, or -1: the init is gone, or does not listen. */
+ERR_MUST_USE int jail_child_deadline(int control, uint64_t deadline_ns);
+#define JAIL_BEHIND_MS 1000ULL /* so long it comes after the supervisor's own clock */
+#define JAIL_GIVE_BACK_MS                                                                          \
+    10000ULL /* a session that is done is given back, or branched, in that time */
+
 /* One packet on a SOCK_SEQPACKET socket; both ends keep, or get, descriptors of their own. The receiver
  * trusts the sender: check who it is (SO_PEERCRED) first. */
 ERR_MUST_USE int jail_child_send(int sock, const struct jail_child *c, struct err *err);
@@ -129,7 +136,8 @@ void jail_run_release(struct jail_run *run, int exit_code);
  * Sends FORK on its channel, lets the one clone pass, gives the branch files, streams and channel of its own, and
  * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
  * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: it did not
- * play by the rules, and session and branch are dead. Sleeps, at most about a second. */
+ * play by the rules, and session and branch are dead. Sleeps, at most about a second. Both are killed JAIL_GIVE_BACK_MS
+ * later, unless whoever stops them lifts that (jail_child_deadline). */
 ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                              struct err *err);
 

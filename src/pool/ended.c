@@ -5,8 +5,7 @@
  * hold a lock meanwhile, on the file and not on its name: who gets it for a file that was removed looks again.
  *
  * Waits: flock in *; nobody: LOCK_NB; at once; the holder begins again, the client leaves it to the other one
- *        write in pool_ended_write; the disk; none (the kernel's own); the end is not recorded
- *        fgets in pool_ended_take; the disk; none (the kernel's own); they stay */
+ *        write in pool_ended_write; the disk; none (the kernel's own); the end is not recorded */
 #include "pool/ended.h"
 
 #include "base/clock.h"

@@ -75,7 +75,9 @@
     X(NOCHILD, "uitt", "template -> holder: number, error, layer, message")                        \
     X(MEMBER, "", "holder -> init of a session: a branch; its pidfd and control ride along")       \
     WIRE_WORKER_MESSAGES(X)                                                                        \
-    WIRE_HOLDER_MESSAGES(X)
+    WIRE_HOLDER_MESSAGES(X)                                                                        \
+    X(DEADLINE, "u",                                                                               \
+      "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
 
 /* The type of a FAULT that is no exception: the C stack is used up, and a signal ends the worker. */
 #define WIRE_FAULT_STACK "StackOverflow"

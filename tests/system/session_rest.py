@@ -169,6 +169,75 @@ def rest(u):
     u("session", "close", quiet)
 
 
+# --- the second clock -----------------------------------------------------------------------------------
+
+BUSY = """import time
+began = time.process_time()
+while time.process_time() < began + 0.3: pass
+time.sleep(600)
+"""
+
+
+def start(u, *args, text):
+    client = subprocess.Popen(programs.command(args, u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/")
+    client.stdin.write(text.encode())
+    client.stdin.close()
+    client.stdin = None
+    return client
+
+
+def worker_at_work(before):
+    """The worker whose CPU time grew by what the program BUSY uses."""
+    def found():
+        used = {pid: cpu_seconds(pid) or 0 for pid, name in processes.all().items() if name == "cordon-python"}
+        grown = [pid for pid in used if used[pid] > before.get(pid, 0) + 0.2]
+        return grown[0] if len(grown) == 1 else None
+    return until(found)
+
+
+def cpu_of_workers():
+    return {pid: cpu_seconds(pid) or 0 for pid, name in processes.all().items() if name == "cordon-python"}
+
+
+def client_is_stopped(u, what, *args):
+    before = cpu_of_workers()
+    client = start(u, *args, text=BUSY)
+    guest = worker_at_work(before)
+    os.kill(client.pid, signal.SIGSTOP)
+    u.ok(guest and until(lambda: state_of(client.pid) == "T"), f"{what}: (the program runs, its client is stopped)", guest)
+    gone = until(lambda: state_of(guest) in ("gone", "Z", "X"), 15)
+    u.ok(gone and state_of(client.pid) == "T", f"{what}: a guest whose client is stopped is ended behind its wall limit", guest, proc(guest, "stat"))
+    os.kill(client.pid, signal.SIGCONT)
+    out = json.loads(client.communicate(timeout=60 * tapsys.SLOW)[0] or "{}")
+    u.ok(out.get("status") == "timeout" and out.get("layer") == "resources", f"{what}: and its client, when it goes on, reports the limit", out)
+
+
+def clocks(u):
+    u("pool", "start", "--profile", "standard", "--size", "2")
+    u.full("standard")
+    leases = u.status()["leases"]
+    client_is_stopped(u, "warm run", "run", "--json", "--profile", "standard", "--timeout", "3s", "-")
+    u.ok(u.status()["leases"] == leases + 1, "(that run was a warm one)", u.status())
+    s = u.new("--profile", "standard")
+    branch = u("session", "fork", s).out.strip()
+    later = u.new("--profile", "standard")
+    for name, what in ((s, "session"), (branch, "branch")):
+        client_is_stopped(u, what, "session", "run", "--json", "--timeout", "3s", name, "-")
+    r = u.cell(later, "x = 42\n", "--timeout", "1s")
+    time.sleep(3)
+    r = u.cell(later, "import time\ntime.sleep(3)\nx\n", "--timeout", "30s")
+    u.ok(r["value"] == "42", "the clock of a call ends with it: a session rests, and works, longer than the limit of the call before", r)
+    client = start(u, "session", "run", "--json", "--timeout", "60s", later, "-", text="import time\ntime.sleep(1)\nx\n")
+    u.ok(until(lambda: u.sessions().get(later, {}).get("state") == "busy"), "(a call runs)")
+    os.kill(client.pid, signal.SIGSTOP)
+    time.sleep(2)
+    os.kill(client.pid, signal.SIGCONT)
+    out = json.loads(client.communicate(timeout=60 * tapsys.SLOW)[0] or "{}")
+    u.ok(out.get("value") == "42", "a call whose client was stopped for less than its limit is done", out)
+    u("session", "close", later)
+
+
 # --- ends that no client sees ---------------------------------------------------------------------------
 
 def alive(u):
@@ -228,6 +297,7 @@ for who in tapsys.users():
     atexit.register(user, "pool", "stop", "--force")
     inputs(user)
     rest(user)
+    clocks(user)
     idle_ends(user)
     ends_with_the_holder(user)
 tap.done()

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,7 +171,7 @@ static void read_to_end(PyObject *reader)
 void py_cell_forget_input(void)
 {
     int at_end[2];
-    if (input.used && input.changed && pipe(at_end) == 0) {
+    if (input.used && input.changed && pipe2(at_end, O_CLOEXEC) == 0) {
         int fresh = dup(STDIN_FILENO);
         close(at_end[1]);
         if (fresh >= 0 && dup2(at_end[0], STDIN_FILENO) >= 0) {
