@@ -2,7 +2,6 @@
  * packet with a mask of which are there, so that a client gets exactly what the holder had.
  *
  * Waits: fd_send in *; the template, the holder or a client: a packet that fits; at once; an error
- *        send in jail_child_deadline; the init of a child: MSG_DONTWAIT; at once; an error
  *        fd_receive in next_packet; the template or the holder; at once where the socket is non-blocking,
  *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
