@@ -32,6 +32,7 @@ void pool_session_rest(struct pool_session *s)
     struct pool_held *held = s->child;
     signal_guest(s, SIGSTOP);
     (void)!jail_child_deadline(held->child.control, 0); /* its call is over, and so is its clock */
+    held->held_bytes = 0;
     held->rest_cpu_us = jail_child_cpu_us((pid_t)held->pid);
 }
 

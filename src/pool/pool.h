@@ -56,6 +56,7 @@
 #define POOL_WHY_LIMITS   "limits"   /* children of the pool are locked tighter than asked */
 #define POOL_WHY_BROKEN   "broken"   /* the template fails again and again */
 #define POOL_WHY_MEMORY   "memory"   /* the machine is short of memory */
+#define POOL_WHY_BUDGET   "budget"   /* idle sessions hold too much memory */
 #define POOL_WHY_FULL     "full"     /* a table is full */
 #define POOL_WHY_UNKNOWN  "unknown"  /* no such session, no such profile */
 #define POOL_WHY_EXISTS   "exists"   /* a session of that name lives */

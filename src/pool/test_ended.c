@@ -51,7 +51,7 @@ static void there_and_back(int dir)
                strcmp(s.last.role, "execute") == 0 && !s.last.ran_at_rest && s.last.ended_ms &&
                strcmp(s.last.reason, "idle for 1800 s  no field") == 0,
            "an end arrives with every field, and its reason in one line: %s", s.last.reason);
-    tap_ok(take(dir, &s) == 0 && s.count == 1, "and is recorded once");
+    tap_ok(take(dir, &s) == 0 && s.count == 1, "an end that was recorded is not handed out again");
     write_end(dir, "12345678901234567890123456789012", longest, true);
     tap_ok(take(dir, &s) == 0 && s.count == 2 && s.last.ran_at_rest &&
                strlen(s.last.reason) == POOL_REASON && strlen(s.last.name) == POOL_NAME,

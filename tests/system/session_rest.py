@@ -48,7 +48,7 @@ def own_input(u, s, what):
     u.ok(r["value"] == r"('four\n', True)", f"{what}: a reader that the guest kept reads the input of the call", r)
     u.cell(s, "raw = sys.stdin.buffer\nraw.read(2)\n", "--stdin", first)
     r = u.cell(s, "raw.read()\n", "--stdin", second)
-    u.ok(r["value"] == r"b'four\nfive\n'", f"{what}: so does one of bytes", r)
+    u.ok(r["value"] == r"b'four\nfive\n'", f"{what}: a reader of bytes that the guest kept reads the input of the call", r)
     u.cell(s, "import os\nos.close(0)\n", "--stdin", first)
     r = u.cell(s, "input()\n", "--stdin", second)
     u.ok(r["value"] == "'four'", f"{what}: a call after one that closed its input has its own", r)
@@ -67,7 +67,7 @@ def inputs(u):
     u.ok(r["value"] == r"'new\n'", "a branch does not get the lines that its session left unread", r)
     own_input(u, branch, "branch")
     r = u.cell(s, "sys.stdin.read()\n", "--stdin", file_with("old\n"))
-    u.ok(r["value"] == r"'old\n'", "nor does the session after it was forked", r)
+    u.ok(r["value"] == r"'old\n'", "a session that was forked does not get the lines that it left unread before", r)
     for name in (s, branch):
         u("session", "close", name)
     r = u("repl", "--profile", "standard", "--stdin", file_with("a\nb\n"), text="x = input()\ny = input()\nx, y\n")
@@ -132,13 +132,13 @@ def does_not_rest(u, s, guest, what):
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and r["layer"] == "resources" and r.rules() == ["limit.rest"] and "CPU time between two calls" in (r["reason"] or "")
          and r.code == 5, f"{what}: a session that used CPU time while it rested is ended and says so by rule, and the call is not run", r)
-    u.ok(until(lambda: state_of(guest) in ("gone", "Z")), f"{what}: its process is gone")
+    u.ok(until(lambda: state_of(guest) in ("gone", "Z")), f"{what}: the process of a session that did not rest is gone")
     r = u("session", "run", "--json", s, "-", text="1\n")
-    u.ok(r.rules() == ["limit.rest"], f"{what}: later calls are told the same", r)
+    u.ok(r.rules() == ["limit.rest"], f"{what}: later calls of a session that did not rest name the rule too", r)
     u("session", "list")
     got = ends(u, s)
     u.ok(len(got) == 1 and "CPU time between two calls" in got[0]["args"]["from"] and got[0]["layer"] == "resources"
-         and any("limit.rest" in v for v in got[0]["security_violations"]), f"{what}: its end is on record once, with the rule", got)
+         and any("limit.rest" in v for v in got[0]["security_violations"]), f"{what}: the end of a session that did not rest is on record once, with the rule", got)
 
 
 def rest(u):
@@ -210,7 +210,7 @@ def client_is_stopped(u, what, *args):
     u.ok(gone and state_of(client.pid) == "T", f"{what}: a guest whose client is stopped is ended behind its wall limit", guest, proc(guest, "stat"))
     os.kill(client.pid, signal.SIGCONT)
     out = json.loads(client.communicate(timeout=60 * tapsys.SLOW)[0] or "{}")
-    u.ok(out.get("status") == "timeout" and out.get("layer") == "resources", f"{what}: and its client, when it goes on, reports the limit", out)
+    u.ok(out.get("status") == "timeout" and out.get("layer") == "resources", f"{what}: a client that was stopped beyond the wall limit reports the limit when it goes on", out)
 
 
 def clocks(u):
@@ -238,6 +238,43 @@ def clocks(u):
     u("session", "close", later)
 
 
+# --- memory of idle sessions ------------------------------------------------------------------------------
+
+def idle_memory(u):
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    policy = file_with(tapsys.POLICY + "sessions: {memory_percent: 1}\n")
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(policy, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    little = ("--policy", policy)
+    limit = machine // 100 + (256 << 20)
+    options = ("--profile", "standard", "--memory", f"{limit >> 20}m")
+    fill = f"held = bytearray({machine // 100 * 3 // 4})\nfor i in range(0, len(held), 4096): held[i] = 1\n"
+    large, small = u.new(*options), u.new(*options)
+    u.cell(large, fill)
+    listed = u.sessions()
+    u.ok(listed[large]["idle_memory_mb"] > machine / 100 * 0.74 / 2**20 and listed[small]["idle_memory_mb"] < 40,
+         "session list tells what each idle session holds", listed)
+    text = u("session", "list").out
+    u.ok(f"idle sessions hold" in text, "session list tells what idle sessions hold together", text)
+    for what, r in (("call", u.cell(small, "6 * 7\n", *little)),
+                    ("new session", u("session", "new", "--json", *options, *little)),
+                    ("fork", u("session", "fork", "--json", small, *little))):
+        u.ok(r["status"] == "refused" and r.code == 5 and r["layer"] == "resources" and r.rules() == ["limit.idle_memory"] and
+             f"close {large} (" in (r["reason"] or ""), f"a {what} is refused while idle sessions hold too much, and names the one to close", r)
+    r = u.cell(large, "len(held) > 0\n", *little)
+    u.ok(r["value"] == "True", "the session that holds the memory can be called itself", r)
+    r = u.cell(small, "6 * 7\n")
+    u.ok(r["value"] == "42", "the call that was refused is done under the default of half the machine's memory", r)
+    branch = u("session", "fork", large).out.strip()
+    u("session", "close", large)
+    r = u.cell(small, "6 * 7\n", *little)
+    u.ok(f"close {branch} (" in (r["reason"] or ""), "what a branch holds counts as what a session holds", r)
+    u("session", "close", branch)
+    r = u.cell(small, "6 * 7\n", *little)
+    u.ok(r["value"] == "42", "the call is done once that one is closed", r)
+    u("session", "close", small)
+
+
 # --- ends that no client sees ---------------------------------------------------------------------------
 
 def alive(u):
@@ -263,7 +300,7 @@ def idle_ends(u):
             u.ok(len(got) == 1 and "idle for" in got[0]["args"]["from"], f"{way}: that a {what} ended of idleness is on record", got)
     u("session", "list")
     u.cell(keeper, "1\n")
-    u.ok(len(ends(u, s)) == 1, "it is recorded once, however many look", ends(u, s))
+    u.ok(len(ends(u, s)) == 1, "an end that the holder left is recorded once, however many clients look", ends(u, s))
     u.ok([r["args"]["event"] for r in records(u, shut)] == ["opened", "closed"], "a session that was closed is not recorded as ended too", records(u, shut))
     client = subprocess.Popen(programs.command(["session", "run", keeper, "-"], u.who), env=tapsys.clean_env({}, u.who), stdin=subprocess.PIPE, cwd="/")
     client.stdin.write(b"open('begun', 'w').close()\nwhile True: pass\n")
@@ -289,7 +326,7 @@ def ends_with_the_holder(u):
     u("pool", "stop", "--force")
     u("session", "list")
     got = ends(u, s)
-    u.ok(len(got) == 1 and "holder ended" in got[0]["args"]["from"], "so is the end of one that was ended with its holder", got)
+    u.ok(len(got) == 1 and "holder ended" in got[0]["args"]["from"], "the end of a session that was ended with its holder is on record", got)
 
 
 for who in tapsys.users():
@@ -298,6 +335,7 @@ for who in tapsys.users():
     inputs(user)
     rest(user)
     clocks(user)
+    idle_memory(user)
     idle_ends(user)
     ends_with_the_holder(user)
 tap.done()

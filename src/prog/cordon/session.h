@@ -80,7 +80,8 @@ ERR_MUST_USE int session_note(struct session_house *h, const char *event, const 
 /* Records the ends of sessions that the holder ended by itself, and that nobody has recorded yet. */
 void session_note_ends(struct session_house *h);
 
-#define SESSION_RULE_REST "limit.rest" /* a session used CPU time between two calls */
+#define SESSION_RULE_REST   "limit.rest"        /* a session used CPU time between two calls */
+#define SESSION_RULE_MEMORY "limit.idle_memory" /* idle sessions hold too much */
 
 /* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. Records what ended meanwhile. */
 int session_declined(struct session_house *h, const char *session, const struct pool_answer *a);

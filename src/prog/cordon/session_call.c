@@ -53,6 +53,13 @@ static int plan_calls(struct session_house *h, struct err *err)
     return r;
 }
 
+static uint64_t memory_budget(const struct policy *p)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+    return all / 100 * p->sessions.memory_percent;
+}
+
 int session_house_open(struct session_house *h, const struct option_list *tools, bool start,
                        struct err *err)
 {
@@ -72,6 +79,7 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     if (r == 0)
         r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
                   : pool_client_open(&h->holder, &environment, POOL_ANSWER_MS, err);
+    h->holder.budget = memory_budget(h->flow.policy);
     if (r == 0)
         session_note_ends(h); /* now: after a call root may be given up */
     if (r == 0 && fresh) {
@@ -109,6 +117,7 @@ int session_house_refresh(struct session_house *h, struct err *err)
     arena_done(&h->mem);
     arena_init(&h->mem, 4 * MIB);
     jail_spec_init(&h->spec);
+    h->holder.budget = memory_budget(h->flow.policy);
     return plan_calls(h, err);
 }
 
@@ -154,6 +163,9 @@ int session_declined(struct session_house *h, const char *session, const struct 
     if (strcmp(why, POOL_WHY_REST) == 0)
         return refused_by(h, session, "SessionError", a->reply.reason, SESSION_RULE_REST,
                           "work during a call; nothing of a session runs between two calls");
+    if (strcmp(why, POOL_WHY_BUDGET) == 0)
+        return refused_by(h, session, "SessionError", a->reply.reason, SESSION_RULE_MEMORY,
+                          "close sessions that are done with: cordon session close NAME");
     const bool busy = strcmp(why, POOL_WHY_BUSY) == 0;
     int r = refused(h, session, busy ? "SessionBusy" : "SessionError", a->reply.reason);
     return busy ? EXIT_BUSY : r;
