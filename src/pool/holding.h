@@ -80,7 +80,7 @@ struct pool_held {
     uint64_t start;       /* which start of its template it came from */
     uint64_t pid;         /* on the host, for those who measure */
     uint64_t rest_cpu_us; /* its CPU time when it was last stopped */
-    uint64_t held_bytes;  /* memory that it alone has, looked up once while it rests; 0: not yet */
+    uint64_t held_bytes;  /* memory and files, looked up once while it rests; 0: not yet */
 };
 
 struct pool_holder {
@@ -170,7 +170,8 @@ uint64_t pool_warm_cost(const struct pool_warm *w);
 void pool_memory_look(struct pool_holder *h);
 
 /* idle_memory.c: what sessions hold that rest. */
-uint64_t pool_idle_memory(struct pool_session *s); /* of one; 0: it does not rest */
+uint64_t pool_idle_memory(struct pool_session *s);    /* of one; 0: it does not rest */
+void pool_idle_memory_changed(struct pool_holder *h); /* all of them are looked at anew */
 /* False, with a reply in DECLINED: idle sessions but ALL_BUT (may be NULL) hold so much that ASKED more bytes are more than
  * BUDGET (0: no bound). */
 bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all_but,

@@ -1,5 +1,5 @@
-/* What sessions hold that rest: memory of theirs alone, and their files, which are memory too. The pages that they have in
- * common with their template are nobody's. A session that rests does not change, so each is looked at once a rest.
+/* What sessions hold that rest: their memory, and their files, which are memory too. A session that rests does not
+ * change, so each is looked at once a rest, and again when another one ended.
  *
  * The client says what is allowed, by its policy; whoever is called counts with its limit, since that is what it may take
  * before anybody can look again. It counts with half of the budget at most: on a machine where one limit is all of the
@@ -9,23 +9,29 @@
 #include "sys/fd.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Resident pages without those of files and shared memory. What cannot be read counts with its limit. */
+/* Pages that several processes have count for each with its share, so that those of the template, and of a session and
+ * its branches, are counted once. Where the kernel does not tell that: all that is resident; else the limit. */
 static uint64_t own_memory(const struct pool_session *s, const struct pool_held *held)
 {
-    char path[48], text[256], *at = text;
+    char path[48], text[4096];
+    uint64_t resident = 0;
+    snprintf(path, sizeof path, "/proc/%llu/smaps_rollup", (unsigned long long)held->pid);
+    const char *at =
+        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    if (at)
+        return strtoull(at + 5, NULL, 10) * KIB;
     snprintf(path, sizeof path, "/proc/%llu/statm", (unsigned long long)held->pid);
-    if (fd_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+    if (fd_read_file(AT_FDCWD, path, text, sizeof text) <= 0 ||
+        sscanf(text, "%*u %" SCNu64, &resident) != 1)
         return s->limits.memory;
-    uint64_t pages[3]; /* size, resident, shared */
-    for (size_t i = 0; i < 3; i++)
-        pages[i] = strtoull(at, &at, 10);
-    return pages[1] > pages[2] ? (pages[1] - pages[2]) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 uint64_t pool_idle_memory(struct pool_session *s)
@@ -40,6 +46,15 @@ uint64_t pool_idle_memory(struct pool_session *s)
     if (fstatvfs(held->child.files, &fs) == 0)
         held->held_bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
     return held->held_bytes;
+}
+
+void pool_idle_memory_changed(struct pool_holder *h)
+{
+    for (size_t i = 0; i < sizeof h->sessions.session / sizeof *h->sessions.session; i++) {
+        struct pool_held *held = h->sessions.session[i].child;
+        if (held)
+            held->held_bytes = 0;
+    }
 }
 
 /* The one that holds most, and less than the last one that was named (the same much: after it in the table). */

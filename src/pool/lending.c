@@ -186,6 +186,7 @@ static void end_session(struct pool_holder *h, struct pool_session *s, const cha
     held->from->sessions--;
     held->from->used_ns = h->now;
     free(held);
+    pool_idle_memory_changed(h); /* what it had in common with others is theirs now */
 }
 
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)

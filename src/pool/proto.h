@@ -42,7 +42,7 @@
     X(cpu_us)                                                                                      \
     X(memory) /* the limit */                                                                      \
     X(files)  /* bytes that it holds in files */                                                   \
-    X(held)   /* bytes of memory that nobody else has, files too; of an idle one, else 0 */        \
+    X(held)   /* bytes of memory, files too; of an idle one, else 0 */                             \
     X(records)                                                                                     \
     X(dropped)
 

@@ -249,6 +249,7 @@ def idle_memory(u):
     limit = machine // 100 + (256 << 20)
     options = ("--profile", "standard", "--memory", f"{limit >> 20}m")
     fill = f"held = bytearray({machine // 100 * 3 // 4})\nfor i in range(0, len(held), 4096): held[i] = 1\n"
+    shared = f"import mmap\nheld = mmap.mmap(-1, {machine // 100 * 3 // 4})\nfor i in range(0, len(held), 4096): held[i] = 1\n"
     large, small = u.new(*options), u.new(*options)
     u.cell(large, fill)
     listed = u.sessions()
@@ -266,12 +267,19 @@ def idle_memory(u):
     r = u.cell(small, "6 * 7\n")
     u.ok(r["value"] == "42", "the call that was refused is done under the default of half the machine's memory", r)
     branch = u("session", "fork", large).out.strip()
+    listed = u.sessions()
+    u.ok(sum(s["idle_memory_mb"] for s in listed.values()) < machine / 100 / 2**20 * 1.2, "what a session and its branch have in common counts once", listed)
     u("session", "close", large)
     r = u.cell(small, "6 * 7\n", *little)
     u.ok(f"close {branch} (" in (r["reason"] or ""), "what a branch holds counts as what a session holds", r)
     u("session", "close", branch)
     r = u.cell(small, "6 * 7\n", *little)
     u.ok(r["value"] == "42", "the call is done once that one is closed", r)
+    large = u.new(*options)
+    u.cell(large, shared)
+    r = u.cell(small, "6 * 7\n", *little)
+    u.ok(f"close {large} (" in (r["reason"] or ""), "memory that a session shares with nobody counts, though it is made to be shared", r)
+    u("session", "close", large)
     u("session", "close", small)
 
 
