@@ -72,8 +72,8 @@ void jail_run_clock(struct jail_run *run)
     start_clocks(run);
     if (run->adopted < 0 || run->ended)
         return;
-    uint64_t most_ms = run->spec.limits.wall_ms + JAIL_BEHIND_MS;
-    if (jail_child_deadline(run->fd[CONTROL], run->go_ns + most_ms * CLOCK_NS_PER_MS) < 0 &&
+    run->deadline_ns = run->go_ns + (run->spec.limits.wall_ms + JAIL_BEHIND_MS) * CLOCK_NS_PER_MS;
+    if (jail_child_deadline(run->fd[CONTROL], run->deadline_ns) < 0 &&
         errno == EAGAIN) /* nothing runs without it. An init that is gone is told by its socket */
         jail_run_force(run, JAIL_END_LOST);
 }
@@ -179,9 +179,11 @@ void jail_run_release(struct jail_run *run, int exit_code)
 {
     if (run->ended)
         return;
-    /* Its threads run on until the holder has it back and stops it; where the init is gone, so are they. */
-    (void)!jail_child_deadline(run->fd[CONTROL],
-                               clock_now_ns() + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS);
+    /* Its threads run on until the holder has it back and stops it: what is left of the call's own time will do. Where
+     * the init is gone, so are they. */
+    uint64_t now = clock_now_ns();
+    if (run->deadline_ns < now + JAIL_BEHIND_MS * CLOCK_NS_PER_MS)
+        (void)!jail_child_deadline(run->fd[CONTROL], now + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS);
     jail_run_note_end(run, exit_code);
     run->reaped = run->ended = true; /* nothing is left for us to kill */
 }
