@@ -349,12 +349,12 @@ static int enter_session(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     FD_AUTO theirs = -1;
     int r = 0, ends[2];
-    if (flow_input(f) >= 0) {
+    if (req->kind == FLOW_CELL && !req->same_input) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return err_sys(err, "pipe");
         theirs = ends[0];
         fd_close(req->child->in);
-        req->child->in = ends[1];
+        req->child->in = ends[1]; /* without an input it is closed, and theirs is at its end */
     }
     r = take_over(f, req->child, req->child_fresh, err);
     if (r == 0 && s->envc)

@@ -39,6 +39,7 @@ struct flow_request {
         spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */
     enum jail_memory_by memory_by;
     int input;          /* the guest's stdin, stays the caller's; -1: none */
+    bool same_input;    /* of a session: it goes on with what the call before left of its own */
     const char *nest;   /* path of cordon-nest */
     const char *python; /* path of cordon-python */
     int stop;           /* readable: stop the run (a signalfd); -1: none */

@@ -8,6 +8,7 @@
 #include "jail/filter.h"
 #include "sys/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,15 +55,27 @@ const struct jail_limits *jail_run_limits(const struct jail_run *run)
     return &run->spec.limits;
 }
 
-void jail_run_clock(struct jail_run *run)
+static void start_clocks(struct jail_run *run)
 {
-    if (run->unsettled)
-        jail_run_settle(run, false);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = 0;
     run->cpu_built_us = jail_run_cpu_us(run);
     if (!run->ended)
         jail_run_set_timer(run, run->go_ns, 0);
+}
+
+/* Not while the child only judges: a person may be asked between its verdict and GO, for as long as that takes. */
+void jail_run_clock(struct jail_run *run)
+{
+    if (run->unsettled)
+        jail_run_settle(run, false);
+    start_clocks(run);
+    if (run->adopted < 0 || run->ended)
+        return;
+    run->deadline_ns = run->go_ns + (run->spec.limits.wall_ms + JAIL_BEHIND_MS) * CLOCK_NS_PER_MS;
+    if (jail_child_deadline(run->fd[CONTROL], run->deadline_ns) < 0 &&
+        errno == EAGAIN) /* nothing runs without it. An init that is gone is told by its socket */
+        jail_run_force(run, JAIL_END_LOST);
 }
 
 static int watch_all(struct jail_run *run, struct err *err)
@@ -98,7 +111,7 @@ void jail_run_settle(struct jail_run *run, bool time)
         jail_run_force(run, JAIL_END_LOST);
         return;
     }
-    jail_run_clock(run);
+    start_clocks(run);
     /* As root we may become whoever the guest is outside: the owner of its file system. */
     if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
         run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
@@ -172,6 +185,11 @@ void jail_run_release(struct jail_run *run, int exit_code)
 {
     if (run->ended)
         return;
+    /* Its threads run on until the holder has it back and stops it: what is left of the call's own time will do. Where
+     * the init is gone, so are they. */
+    uint64_t now = clock_now_ns();
+    if (run->deadline_ns < now + JAIL_BEHIND_MS * CLOCK_NS_PER_MS)
+        (void)!jail_child_deadline(run->fd[CONTROL], now + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS);
     jail_run_note_end(run, exit_code);
     run->reaped = run->ended = true; /* nothing is left for us to kill */
 }

@@ -424,7 +424,14 @@ static int prepare(struct jail_branching *b, struct jail_child *c, struct err *e
     if (ns < 0 || fstat(ns, &b->user_ns) < 0)
         return err_sys(err, "look at the session's user namespace");
     int r = watch_session(b, err);
-    return r < 0 ? r : make_ends(b, c, err);
+    if (r == 0)
+        r = make_ends(b, c, err);
+    /* Whoever forks may be stopped in the middle of it; the branch's init finds its deadline when it is told of it. */
+    uint64_t until = clock_now_ns() + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS;
+    if (r == 0 && (jail_child_deadline(b->session->control, until) < 0 ||
+                   jail_child_deadline(c->control, until) < 0))
+        r = err_sys(err, "set a clock for the fork");
+    return r;
 }
 
 int jail_branch(const struct jail_child *session, struct jail_child *ret_branch, struct err *err)

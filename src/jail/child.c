@@ -65,6 +65,16 @@ bool jail_child_alive(const struct jail_child *c)
     return c->guest >= 0 && poll(&p, 1, 0) == 0;
 }
 
+int jail_child_deadline(int control, uint64_t deadline_ns)
+{
+    char room[32];
+    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct wire_writer w;
+    wire_begin(&w, &b, WIRE_DEADLINE);
+    wire_put_uint(&w, deadline_ns);
+    return wire_end(&w) < 0 || send(control, room, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+}
+
 int jail_child_send(int sock, const struct jail_child *c, struct err *err)
 {
     char room[2048];

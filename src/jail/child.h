@@ -52,6 +52,15 @@ void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else ha
 void jail_child_kill(const struct jail_child *c);
 bool jail_child_alive(const struct jail_child *c);
 pid_t jail_child_pid(const struct jail_child *c); /* of the guest, in our pid namespace; 0: gone */
+/* CPU time of process GUEST with all its threads so far; 0: it is gone. */
+uint64_t jail_child_cpu_us(pid_t guest);
+
+/* The second clock: the init above the child kills it at DEADLINE_NS (CLOCK_MONOTONIC), whatever its supervisor does; 0:
+ * never. CONTROL is the child's. 0, or -1: the init is gone, or does not listen. */
+ERR_MUST_USE int jail_child_deadline(int control, uint64_t deadline_ns);
+#define JAIL_BEHIND_MS 1000ULL /* so long it comes after the supervisor's own clock */
+#define JAIL_GIVE_BACK_MS                                                                          \
+    10000ULL /* a session that is done is given back, or branched, in that time */
 
 /* One packet on a SOCK_SEQPACKET socket; both ends keep, or get, descriptors of their own. The receiver
  * trusts the sender: check who it is (SO_PEERCRED) first. */
@@ -130,7 +139,8 @@ void jail_run_release(struct jail_run *run, int exit_code);
  * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
  * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: it did not
  * play by the rules, and session and branch are dead. Relatives may be in a call or be forked meanwhile, and go on in
- * either case. Sleeps, at most 3 seconds for each of three calls. */
+ * either case. Sleeps, at most 3 seconds for each of three calls. Both are killed JAIL_GIVE_BACK_MS later, unless whoever
+ * stops them lifts that (jail_child_deadline). */
 ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                              struct err *err);
 

@@ -6,6 +6,7 @@
  *        poll in let_nest_collect; cordon-nest to end the others; COLLECT_MS; all are killed, and their time
  *          is not counted
  *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped */
+#include "jail/child.h"
 #include "jail/running.h"
 
 #include "base/clock.h"
@@ -88,14 +89,19 @@ static clockid_t cpu_clock(pid_t pid)
     return (clockid_t)(~(unsigned)pid << 3 | 2);
 }
 
-uint64_t jail_run_cpu_us(const struct jail_run *run)
+uint64_t jail_child_cpu_us(pid_t guest)
 {
     struct timespec t;
+    if (guest <= 0 || clock_gettime(cpu_clock(guest), &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t jail_run_cpu_us(const struct jail_run *run)
+{
     if (run->cpu_by_group)
         return jail_cgroup_cpu_us(&run->cgroup) - run->cpu_built_us;
-    if (run->guest <= 0 || clock_gettime(cpu_clock(run->guest), &t) < 0)
-        return 0;
-    uint64_t us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    uint64_t us = jail_child_cpu_us(run->guest);
     return us > run->cpu_built_us ? us - run->cpu_built_us : 0;
 }
 

@@ -54,6 +54,7 @@ struct jail_run {
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
+    uint64_t deadline_ns;  /* what the init above an adopted guest was told; 0: nothing yet */
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
                               process: not this program's time */
     uint64_t

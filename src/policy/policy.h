@@ -92,6 +92,8 @@ struct policy {
         uint64_t output, tool_calls, file_read,
             grep_matches; /* characters, calls, characters, lines */
         uint64_t idle_ms;
+        uint64_t
+            memory_percent; /* of the machine's, for idle sessions and the one that is called */
     } sessions;
     struct {
         const char *environment; /* a virtual environment; empty: Debian's packages */

@@ -21,7 +21,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define LOOK_NS CLOCK_NS_PER_S /* between two looks at the socket's name */
+#define LOOK_NS                                                                                    \
+    CLOCK_NS_PER_S /* between two looks at the socket's name and at sessions that rest */
 
 int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
                       struct err *err)
@@ -56,13 +57,16 @@ static void handle(struct pool_holder *h, uint64_t event)
     }
 }
 
-/* A folder that was deleted, or a socket that another holder took the place of: no new client finds us. Who is
- * connected is served to his end. Returns when it is looked at next. */
-static uint64_t look_for_socket(struct pool_holder *h)
+/* What is looked at though nothing tells of it. A folder that was deleted, or a socket that another holder took the
+ * place of: no new client finds us. Who is connected is served to his end. Sessions that do not rest. Returns when it is
+ * looked at next. */
+static uint64_t look_around(struct pool_holder *h)
 {
     if (h->now - h->looked_ns < LOOK_NS)
         return h->looked_ns + LOOK_NS;
     h->looked_ns = h->now;
+    for (size_t i = 0; i < sizeof h->sessions.session / sizeof *h->sessions.session; i++)
+        pool_session_check_rest(h, &h->sessions.session[i]);
     h->hidden = pool_place_socket(h->start->dir, pool_environment_mark(h->start->environment)) !=
                 h->socket_file;
     return h->looked_ns + LOOK_NS;
@@ -84,8 +88,8 @@ static uint64_t tick(struct pool_holder *h)
         if (s->died_ns)
             pool_session_died(h, s);
         else
-            pool_session_end(h, s, "idle for %llu s (its limit; --idle sets another)",
-                             (unsigned long long)(s->idle_ns / CLOCK_NS_PER_S));
+            pool_session_end_to_record(h, s, "idle for %llu s (its limit; --idle sets another)",
+                                       (unsigned long long)(s->idle_ns / CLOCK_NS_PER_S));
     }
     if (pool_registry_next_ns(&h->sessions) < next)
         next = pool_registry_next_ns(&h->sessions);
@@ -93,7 +97,7 @@ static uint64_t tick(struct pool_holder *h)
         uint64_t at = pool_warm_tick(h, &h->warm[i]);
         next = at < next ? at : next;
     }
-    if (look_for_socket(h) < next)
+    if (look_around(h) < next)
         next = h->looked_ns + LOOK_NS;
     /* A holder that keeps nothing for anybody ends. A pool that was asked for by name is kept for
      * nobody once nobody asks. */
@@ -129,7 +133,7 @@ static void end_all(struct pool_holder *h)
     struct pool_session *s;
     for (uint64_t at = 0; (s = pool_registry_after(&h->sessions, at)); at = s->serial)
         if (s->state != POOL_SESSION_OVER)
-            pool_session_end(h, s, "the holder ended");
+            pool_session_end_to_record(h, s, "the holder ended");
     for (size_t i = 0; i < POOL_CLIENTS; i++)
         pool_seat_close(h, &h->seat[i]);
     for (size_t i = 0; i < POOL_TEMPLATES; i++)

@@ -77,8 +77,10 @@ struct pool_warm {
 struct pool_held {
     struct jail_child child;
     struct pool_warm *from;
-    uint64_t start; /* which start of its template it came from */
-    uint64_t pid;   /* on the host, for those who measure */
+    uint64_t start;       /* which start of its template it came from */
+    uint64_t pid;         /* on the host, for those who measure */
+    uint64_t rest_cpu_us; /* its CPU time when it was last stopped */
+    uint64_t held_bytes;  /* memory and files, looked up once while it rests; 0: not yet */
 };
 
 struct pool_holder {
@@ -167,6 +169,14 @@ ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, str
 uint64_t pool_warm_cost(const struct pool_warm *w);
 void pool_memory_look(struct pool_holder *h);
 
+/* idle_memory.c: what sessions hold that rest. */
+uint64_t pool_idle_memory(struct pool_session *s);    /* of one; 0: it does not rest */
+void pool_idle_memory_changed(struct pool_holder *h); /* all of them are looked at anew */
+/* False, with a reply in DECLINED: idle sessions but ALL_BUT (may be NULL) hold so much that ASKED more bytes are more than
+ * BUDGET (0: no bound). */
+bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all_but,
+                           uint64_t asked, uint64_t budget, struct pool_reply *declined);
+
 /* descriptors.c: how many more fit. */
 size_t pool_room_children(const struct pool_holder *h);
 bool pool_room_template(const struct pool_holder *h);
@@ -183,7 +193,12 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
                                        struct jail_child *child, struct pool_reply *declined);
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same by the holder itself: the next client records it. */
+void pool_session_end_to_record(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void pool_session_rest(struct pool_session *s); /* nothing of it runs between two calls */
+/* Ends an idle session whose CPU time moved although it was stopped. */
+void pool_session_check_rest(struct pool_holder *h, struct pool_session *s);
 void pool_session_event(struct pool_holder *h, struct pool_session *s); /* its process is gone */
 void pool_session_died(struct pool_holder *h, struct pool_session *s);  /* ... and why */
 void pool_session_record(struct pool_holder *h, struct pool_session *s, int fd);

@@ -1,7 +1,9 @@
 /* What is lent. A child for one run goes to its client whole; we keep a pidfd, so that the connection is
  * its leash. A session's child stays ours and its client gets copies: the end of a call is the
  * client's word, the end of a client in a call is the end of the session. Between two calls a session
- * is stopped: threads that its guest left behind use no time that nobody accounts for. */
+ * is stopped: threads that its guest left behind use no time that nobody accounts for. One whose CPU time moves
+ * all the same is ended: within a second by the look of holder.c, at the latest by its next call. */
+#include "pool/ended.h"
 #include "pool/holding.h"
 
 #include "sys/fd.h"
@@ -24,9 +26,30 @@ static void signal_guest(const struct pool_session *s, int sig)
     (void)syscall(SYS_pidfd_send_signal, held->child.guest, sig, NULL, 0);
 }
 
+/* Whoever undoes the stop, by whatever way we do not know of, is found by the clock. */
 void pool_session_rest(struct pool_session *s)
 {
+    struct pool_held *held = s->child;
     signal_guest(s, SIGSTOP);
+    (void)!jail_child_deadline(held->child.control, 0); /* its call is over, and so is its clock */
+    held->held_bytes = 0;
+    held->rest_cpu_us = jail_child_cpu_us((pid_t)held->pid);
+}
+
+void pool_session_check_rest(struct pool_holder *h, struct pool_session *s)
+{
+    const struct pool_held *held = s->child;
+    if (s->state != POOL_SESSION_IDLE || s->died_ns)
+        return;
+    uint64_t now = jail_child_cpu_us((pid_t)held->pid);
+    uint64_t used_ms = now > held->rest_cpu_us ? (now - held->rest_cpu_us) / 1000 : 0;
+    /* its number may be another's only when it is dead, which is told by an event of its own */
+    if (used_ms <= POOL_REST_MS || !jail_child_alive(&held->child))
+        return;
+    s->ran_at_rest = true;
+    pool_session_end_to_record(h, s,
+                               "it used %llu ms of CPU time between two calls, when it must rest",
+                               (unsigned long long)used_ms);
 }
 
 /* LENT and the child behind it. False: the client is gone, and so is its seat. */
@@ -147,13 +170,8 @@ void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_wa
         pool_session_end(h, s, "its client went away before it was made");
 }
 
-void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+static void end_session(struct pool_holder *h, struct pool_session *s, const char *reason)
 {
-    char reason[POOL_REASON + 1];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(reason, sizeof reason, fmt, ap);
-    va_end(ap);
     struct pool_seat *seat = s->client;
     struct pool_held *held = pool_registry_end(&h->sessions, s, h->now, reason);
     if (seat && seat->session == s) { /* its client learns it when it comes back */
@@ -168,6 +186,32 @@ void pool_session_end(struct pool_holder *h, struct pool_session *s, const char 
     held->from->sessions--;
     held->from->used_ns = h->now;
     free(held);
+    pool_idle_memory_changed(h); /* what it had in common with others is theirs now */
+}
+
+void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+{
+    char reason[POOL_REASON + 1];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    end_session(h, s, reason);
+}
+
+void pool_session_end_to_record(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
+{
+    char reason[POOL_REASON + 1];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    end_session(h, s, reason);
+    struct pool_ended e = {.ran_at_rest = s->ran_at_rest};
+    snprintf(e.name, sizeof e.name, "%s", s->name);
+    snprintf(e.role, sizeof e.role, "%s", s->role);
+    snprintf(e.reason, sizeof e.reason, "%s", s->reason);
+    pool_ended_write(h->start->dir, &e);
 }
 
 /* Told once; who knows why is waited for a moment. */
@@ -185,9 +229,10 @@ void pool_session_died(struct pool_holder *h, struct pool_session *s)
     const struct pool_held *held = s->child;
     const struct pool_warm *w = held->from;
     if (!w->template || w->starts != held->start)
-        pool_session_end(h, s, "its template died%s%.120s", w->error[0] ? ": " : "", w->error);
+        pool_session_end_to_record(h, s, "its template died%s%.120s", w->error[0] ? ": " : "",
+                                   w->error);
     else
-        pool_session_end(h, s, "its process ended while nobody called it");
+        pool_session_end_to_record(h, s, "its process ended while nobody called it");
 }
 
 /* ---- records ---- */

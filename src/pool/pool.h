@@ -47,6 +47,7 @@
 /* Limits of a session (docs/session.md). */
 #define POOL_CALL_MS     120000ULL /* one call */
 #define POOL_CALL_OUTPUT 100000ULL /* characters of output */
+#define POOL_REST_MS     100ULL    /* CPU time between two calls: what being stopped may take */
 #define POOL_HOST_CALLS  50ULL     /* calls of host functions, all calls together */
 
 /* Why a holder says no: the words of DECLINED, for programs. */
@@ -55,11 +56,13 @@
 #define POOL_WHY_LIMITS   "limits"   /* children of the pool are locked tighter than asked */
 #define POOL_WHY_BROKEN   "broken"   /* the template fails again and again */
 #define POOL_WHY_MEMORY   "memory"   /* the machine is short of memory */
+#define POOL_WHY_BUDGET   "budget"   /* idle sessions hold too much memory */
 #define POOL_WHY_FULL     "full"     /* a table is full */
 #define POOL_WHY_UNKNOWN  "unknown"  /* no such session, no such profile */
 #define POOL_WHY_EXISTS   "exists"   /* a session of that name lives */
 #define POOL_WHY_BUSY     "busy"     /* another call is under way */
 #define POOL_WHY_ENDED    "ended"    /* the session is over; the sentence says why */
+#define POOL_WHY_REST     "rest"     /* the session is over: it used CPU time between two calls */
 #define POOL_WHY_ORDER    "order"    /* asked at the wrong moment */
 #define POOL_WHY_STOPPING "stopping" /* the holder is about to end */
 

@@ -284,7 +284,8 @@ int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
     struct pool_request q = {.type = WIRE_SESSION_NEW,
                              .packages = plan->packages,
                              .limits = plan->limits,
-                             .number = plan->idle_ms};
+                             .number = plan->idle_ms,
+                             .budget = c->budget};
     set_text(q.profile, sizeof q.profile, plan->profile);
     set_text(q.role, sizeof q.role, plan->role);
     int r = set_name(&q, plan->name, err);
@@ -294,7 +295,7 @@ int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
 int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
                      struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
-    struct pool_request q = {.type = WIRE_SESSION_CALL, .yes = for_fork};
+    struct pool_request q = {.type = WIRE_SESSION_CALL, .yes = for_fork, .budget = c->budget};
     int r = set_name(&q, name, err);
     /* a session that is lent and does not arrive is over */
     if (r == 0 && fd_spare(JAIL_CHILD_RIDE) < 0)

@@ -17,6 +17,7 @@
 struct pool_client {
     int sock;           /* -1: there is no holder */
     uint64_t answer_ms; /* how long an answer may take, beyond the time that the holder was given */
+    uint64_t budget;    /* bytes that idle sessions may hold, with what is asked; 0: no bound */
     bool ahead;         /* the next child was asked for, and its answer waits in the socket */
     struct pool_request asked; /* as this */
 };

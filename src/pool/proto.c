@@ -103,10 +103,12 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         text(w, q->role, sizeof q->role);
         limits(w, &q->limits);
         number(w, &q->number);
+        number(w, &q->budget);
         return true;
     case WIRE_SESSION_CALL:
         text(w, q->name, sizeof q->name);
         truth(w, &q->yes);
+        number(w, &q->budget);
         return true;
     case WIRE_BACK:
         truth(w, &q->yes);

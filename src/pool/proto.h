@@ -42,6 +42,7 @@
     X(cpu_us)                                                                                      \
     X(memory) /* the limit */                                                                      \
     X(files)  /* bytes that it holds in files */                                                   \
+    X(held)   /* bytes of memory, files too; of an idle one, else 0 */                             \
     X(records)                                                                                     \
     X(dropped)
 
@@ -123,6 +124,7 @@ struct pool_request {
     bool packages;
     bool yes;        /* the message's one truth value: for a fork; alive; by force */
     uint64_t number; /* its one number: patience, idle time, serial */
+    uint64_t budget; /* bytes that idle sessions may hold, with what is asked; 0: nobody says */
     struct jail_limits limits;
     struct pool_use_numbers use;
     struct pool_set_numbers set;

@@ -150,7 +150,7 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
     } else {
         snprintf(sentence, sizeof sentence, "session '%s' is over: %.120s", name,
                  s->state == POOL_SESSION_OVER ? s->reason : "its process died");
-        decline(declined, POOL_WHY_ENDED, sentence);
+        decline(declined, s->ran_at_rest ? POOL_WHY_REST : POOL_WHY_ENDED, sentence);
     }
     return NULL;
 }

@@ -24,6 +24,7 @@ struct pool_session {
     uint64_t serial; /* never used again, so that a list can go on where it stopped */
     char name[POOL_NAME + 1], profile[POOL_PROFILE + 1], role[POOL_ROLE + 1];
     char reason[POOL_REASON + 1]; /* why it is over */
+    bool ran_at_rest;             /* ... which is that it used CPU time between two calls */
     bool packages;
     struct jail_limits limits;
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */

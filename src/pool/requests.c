@@ -99,7 +99,8 @@ static void on_lease(struct pool_holder *h, struct pool_seat *seat, const struct
 static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
 {
     struct pool_reply no;
-    if (!pool_registry_room(&h->sessions, q->name, &no)) {
+    if (!pool_registry_room(&h->sessions, q->name, &no) ||
+        !pool_idle_memory_fits(h, NULL, q->limits.memory, q->budget, &no)) {
         declined_as(h, seat, &no);
         return;
     }
@@ -121,7 +122,15 @@ static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct p
 static void on_call(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
 {
     struct pool_reply no;
-    struct pool_session *s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
+    struct pool_session *s = pool_registry_find(&h->sessions, q->name);
+    if (s)
+        pool_session_check_rest(h, s);
+    if (s && s->state == POOL_SESSION_IDLE &&
+        !pool_idle_memory_fits(h, q->yes ? NULL : s, s->limits.memory, q->budget, &no)) {
+        declined_as(h, seat, &no);
+        return;
+    }
+    s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
     if (!s) {
         declined_as(h, seat, &no);
         return;
@@ -261,7 +270,7 @@ static void on_session_next(struct pool_holder *h, struct pool_seat *seat,
                             const struct pool_request *q)
 {
     static const char *const states[] = {"", "idle", "busy", "over"};
-    const struct pool_session *s = pool_registry_after(&h->sessions, q->number);
+    struct pool_session *s = pool_registry_after(&h->sessions, q->number);
     struct pool_reply p = {.type = s ? WIRE_SESSION_IS : WIRE_POOL_END};
     const struct pool_held *held = s ? s->child : NULL;
     struct statvfs fs = {0};
@@ -282,6 +291,7 @@ static void on_session_next(struct pool_holder *h, struct pool_seat *seat,
             .cpu_us = s->cpu_us,
             .memory = s->limits.memory,
             .files = files,
+            .held = pool_idle_memory(s),
             .records = s->log.records,
             .dropped = s->log.dropped};
         snprintf(p.name, sizeof p.name, "%s", s->name);

@@ -104,7 +104,7 @@ void pool_seat_close(struct pool_holder *h, struct pool_seat *seat)
     fd_close(fd_take(&seat->sock));
     h->seats--;
     if (s)
-        pool_session_end(h, s, "its client went away during a call");
+        pool_session_end_to_record(h, s, "its client went away during a call");
 }
 
 bool pool_seat_reply(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p,

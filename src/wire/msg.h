@@ -38,8 +38,10 @@
  * client borrows comes as descriptors with LENT, and goes back with BACK or with the connection. */
 #define WIRE_HOLDER_MESSAGES(X)                                                                    \
     X(LEASE, "tuUu", "-> holder: profile, packages, limits, patience in ms: a child for one run")  \
-    X(SESSION_NEW, "ttutUu", "-> holder: name, profile, packages, role, limits, idle ms")          \
-    X(SESSION_CALL, "tu", "-> holder: name, why (0 run, 1 fork): lend it for one call")            \
+    X(SESSION_NEW, "ttutUuu",                                                                      \
+      "-> holder: name, profile, packages, role, limits, idle ms, bytes for idle sessions")        \
+    X(SESSION_CALL, "tuu",                                                                         \
+      "-> holder: name, why (0 run, 1 fork), bytes for idle sessions: lend it for one call")       \
     X(SESSION_BRANCH, "t", "-> holder: name: the branch of what I hold; it is the next packet")    \
     X(BACK, "uUt", "-> holder: 1 alive or 0 over, use, reason; its record may ride along")         \
     X(SESSION_NEXT, "u", "-> holder: the first session after this number")                         \
@@ -75,7 +77,9 @@
     X(NOCHILD, "uitt", "template -> holder: number, error, layer, message")                        \
     X(MEMBER, "", "holder -> init of a session: a branch; its pidfd and control ride along")       \
     WIRE_WORKER_MESSAGES(X)                                                                        \
-    WIRE_HOLDER_MESSAGES(X)
+    WIRE_HOLDER_MESSAGES(X)                                                                        \
+    X(DEADLINE, "u",                                                                               \
+      "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
 
 /* The type of a FAULT that is no exception: the C stack is used up, and a signal ends the worker. */
 #define WIRE_FAULT_STACK "StackOverflow"

@@ -159,7 +159,8 @@ static bool run_block(struct repl_options *o, struct session_call *c, const stru
     c->line = c->quiet = false;
     c->input = *input;
     *ret_status = session_call(&o->house, c);
-    *input = -1; /* it was taken by the first block */
+    *input = -1; /* the first block has it, and the others go on with what that one leaves */
+    c->same_input = true;
     return true;
 }
 

@@ -212,6 +212,7 @@ static void put_row(struct jsonw *j, const struct pool_reply *p, uint64_t memory
     jsonw_decimal(j, "memory_mb", (double)memory / MIB);
     jsonw_decimal(j, "memory_limit_mb", (double)p->session.memory / MIB);
     jsonw_int(j, "files_bytes", (int64_t)p->session.files);
+    jsonw_decimal(j, "idle_memory_mb", (double)p->session.held / MIB);
     jsonw_int(j, "records", (int64_t)p->session.records);
     jsonw_int(j, "records_dropped", (int64_t)p->session.dropped);
     jsonw_close(j, '}');
@@ -232,6 +233,7 @@ static int on_list(struct session_options *o)
     struct buf out;
     buf_init(&out, MIB);
     struct jsonw j = {.out = &out};
+    uint64_t held = 0;
     int r = 0;
     jsonw_open(&j, NULL, '[');
     for (uint64_t serial = 0; o->house.holder.sock >= 0; serial = a.reply.session.serial) {
@@ -239,6 +241,7 @@ static int on_list(struct session_options *o)
         if (r < 0 || a.reply.type != WIRE_SESSION_IS)
             break;
         uint64_t memory = memory_of(a.reply.session.pid);
+        held += a.reply.session.held;
         if (o->house.json)
             put_row(&j, &a.reply, memory);
         else
@@ -247,6 +250,9 @@ static int on_list(struct session_options *o)
     jsonw_close(&j, ']');
     if (r == 0 && o->house.json)
         puts(out.data);
+    else if (r == 0 && held)
+        printf("idle sessions hold %.1f MB; with what a call may take they may hold %.1f MB\n",
+               (double)held / MIB, (double)o->house.holder.budget / MIB);
     buf_done(&out);
     return r < 0 ? result_usage(WHO, &err) : EXIT_DONE;
 }

@@ -63,6 +63,7 @@ struct session_call {
     bool over;       /* set: the session is no more */
     bool is_final;   /* set: FINAL was called */
     int input;       /* -1: none */
+    bool same_input; /* what the call before left unread is this one's */
 };
 /* Returns the exit status; everything has been printed. */
 int session_call(struct session_house *h, struct session_call *c);
@@ -76,8 +77,13 @@ int session_fork(struct session_house *h, const char *from, const char *name);
 ERR_MUST_USE int session_note(struct session_house *h, const char *event, const char *session,
                               const char *from, const char *role, struct err *err);
 
-/* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. */
-int session_declined(const struct session_house *h, const char *session,
-                     const struct pool_answer *a);
+/* Records the ends of sessions that the holder ended by itself, and that nobody has recorded yet. */
+void session_note_ends(struct session_house *h);
+
+#define SESSION_RULE_REST   "limit.rest"        /* a session used CPU time between two calls */
+#define SESSION_RULE_MEMORY "limit.idle_memory" /* idle sessions hold too much */
+
+/* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. Records what ended meanwhile. */
+int session_declined(struct session_house *h, const char *session, const struct pool_answer *a);
 
 #endif

@@ -53,6 +53,13 @@ static int plan_calls(struct session_house *h, struct err *err)
     return r;
 }
 
+static uint64_t memory_budget(const struct policy *p)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+    return all / 100 * p->sessions.memory_percent;
+}
+
 int session_house_open(struct session_house *h, const struct option_list *tools, bool start,
                        struct err *err)
 {
@@ -72,6 +79,9 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     if (r == 0)
         r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
                   : pool_client_open(&h->holder, &environment, POOL_ANSWER_MS, err);
+    h->holder.budget = memory_budget(h->flow.policy);
+    if (r == 0)
+        session_note_ends(h); /* now: after a call root may be given up */
     if (r == 0 && fresh) {
         struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
         struct pool_answer a;
@@ -107,6 +117,7 @@ int session_house_refresh(struct session_house *h, struct err *err)
     arena_done(&h->mem);
     arena_init(&h->mem, 4 * MIB);
     jail_spec_init(&h->spec);
+    h->holder.budget = memory_budget(h->flow.policy);
     return plan_calls(h, err);
 }
 
@@ -117,23 +128,45 @@ static const char *category_of(enum flow_status status, const char *type)
     return gate_error_category_name(gate_error_category_of(flow_status_name(status), type));
 }
 
-static int refused(const struct session_house *h, const char *session, const char *type,
-                   const char *sentence)
+/* RULE, HINT: of the limit that was broken; NULL: none was. */
+static int refused_by(const struct session_house *h, const char *session, const char *type,
+                      const char *sentence, const char *rule, const char *hint)
 {
     struct flow_result r;
+    struct flow_violation v = {.layer = "resources"};
     flow_result_init(&r);
     snprintf(r.session, sizeof r.session, "%s", session ? session : "");
-    flow_result_say(&r, FLOW_REFUSED, NULL, category_of(FLOW_REFUSED, type), type, sentence);
+    flow_result_say(&r, FLOW_REFUSED, rule ? v.layer : NULL, category_of(FLOW_REFUSED, type), type,
+                    sentence);
+    if (rule) {
+        snprintf(v.rule, sizeof v.rule, "%s", rule);
+        snprintf(v.detail, sizeof v.detail, "%s", sentence);
+        snprintf(v.hint, sizeof v.hint, "%s", hint);
+        flow_result_violation(&r, &v);
+    }
     if (!h->json || result_print_json(&r) < 0)
         result_complain(h->who, sentence);
     flow_result_done(&r);
     return EXIT_JAIL;
 }
 
-int session_declined(const struct session_house *h, const char *session,
-                     const struct pool_answer *a)
+static int refused(const struct session_house *h, const char *session, const char *type,
+                   const char *sentence)
 {
-    const bool busy = strcmp(a->reply.state, POOL_WHY_BUSY) == 0;
+    return refused_by(h, session, type, sentence, NULL, NULL);
+}
+
+int session_declined(struct session_house *h, const char *session, const struct pool_answer *a)
+{
+    const char *why = a->reply.state;
+    session_note_ends(h); /* what is told to a caller is on record */
+    if (strcmp(why, POOL_WHY_REST) == 0)
+        return refused_by(h, session, "SessionError", a->reply.reason, SESSION_RULE_REST,
+                          "work during a call; nothing of a session runs between two calls");
+    if (strcmp(why, POOL_WHY_BUDGET) == 0)
+        return refused_by(h, session, "SessionError", a->reply.reason, SESSION_RULE_MEMORY,
+                          "close sessions that are done with: cordon session close NAME");
+    const bool busy = strcmp(why, POOL_WHY_BUSY) == 0;
     int r = refused(h, session, busy ? "SessionBusy" : "SessionError", a->reply.reason);
     return busy ? EXIT_BUSY : r;
 }
@@ -355,6 +388,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .spec = h->spec,
         .memory_by = h->by,
         .input = c->input,
+        .same_input = c->same_input,
         .once = c->last,
         .child = child,
         .child_fresh = c->first,

@@ -154,6 +154,9 @@ static int tell(struct session_house *h, const char *from, const struct word *w)
         err_set(&err, ERR_USAGE, "%s", w->text);
         return result_usage(h->who, &err);
     case ENDED:
+        if (session_note(h, "ended", from, w->text, NULL, &err) < 0)
+            result_complain(h->who, err.msg);
+        break;
     case NOTHING:
         break;
     }

@@ -1,12 +1,17 @@
 /* What becomes of sessions is on record as what they run is: opened, forked, closed, ended by a call. What the
- * holder does by itself (a session that was idle for too long) it tells with the next request for it. */
+ * holder does by itself (a session that was idle for too long, that did not rest, whose process died) it leaves in a file
+ * (pool/ended.h), and the next client of any session records it: the holder never writes to the audit. */
+#include "pool/ended.h"
+#include "pool/place.h"
 #include "result.h"
 #include "session.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
-int session_note(struct session_house *h, const char *event, const char *session, const char *from,
-                 const char *role, struct err *err)
+static int note(struct session_house *h, const char *event, const char *session, const char *from,
+                const char *role, uint64_t ended_ms, const struct audit_outcome *outcome,
+                struct err *err)
 {
     struct gate_client client;
     int r = h->flow.audit ? 0 : result_staff(&h->flow, h->json, err);
@@ -15,14 +20,50 @@ int session_note(struct session_house *h, const char *event, const char *session
     const struct audit_arg args[] = {
         {.name = "event", .kind = AUDIT_ARG_TEXT, .text = event},
         {.name = "from", .kind = AUDIT_ARG_TEXT, .text = from},
+        {.name = "ended_ms", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)ended_ms},
     };
     gate_client_uid(&client, getuid());
     const struct audit_facts f = {.client_id = client.id,
                                   .tool = "session",
                                   .session = session,
                                   .language = "python",
-                                  .role = role ? role : h->flow.policy->run.role,
+                                  .role = role && role[0] ? role : h->flow.policy->run.role,
                                   .args = args,
-                                  .nargs = sizeof args / sizeof *args};
+                                  .nargs = sizeof args / sizeof *args - (ended_ms == 0),
+                                  .outcome = outcome};
     return audit_event(h->flow.audit, AUDIT_SESSION, &f, err);
+}
+
+int session_note(struct session_house *h, const char *event, const char *session, const char *from,
+                 const char *role, struct err *err)
+{
+    return note(h, event, session, from, role, 0, NULL, err);
+}
+
+/* One that did not rest has broken a limit, and its record says which. */
+static int note_end(void *ctx, const struct pool_ended *e, struct err *err)
+{
+    struct session_house *h = ctx;
+    char line[POOL_REASON + 32];
+    const char *violations[] = {line};
+    snprintf(line, sizeof line, SESSION_RULE_REST ": %s", e->reason);
+    const struct audit_outcome broken = {.status = "denied",
+                                         .layer = "resources",
+                                         .reason = e->reason,
+                                         .violations = violations,
+                                         .nviolations = 1};
+    return note(h, "ended", e->name, e->reason, e->role, e->ended_ms,
+                e->ran_at_rest ? &broken : NULL, err);
+}
+
+void session_note_ends(struct session_house *h)
+{
+    struct pool_place place = {.dir = -1};
+    struct err err = ERR_INIT;
+    int r = pool_place_open(&place, false, &err);
+    if (r == 0)
+        r = pool_ended_take(place.dir, note_end, h, &err);
+    if (r < 0) /* they stay for the next client */
+        result_complain(h->who, err.msg);
+    pool_place_done(&place);
 }

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,11 +124,65 @@ int py_cell_environ(struct wire_reader *r)
     return 0;
 }
 
+/* ---- standard input ---- */
+
+static struct {
+    PyObject *text, *bytes; /* Python's own readers of descriptor 0 */
+    bool used;              /* a program has run since: they may hold what it left unread */
+    bool changed;           /* descriptor 0 is another one since */
+} input;
+
+/* Before a program has run they are what the interpreter made. */
+static void find_readers(void)
+{
+    PyObject *text = PySys_GetObject("__stdin__"); /* borrowed */
+    if (input.text || !text)
+        return;
+    input.text = Py_NewRef(text);
+    input.bytes = PyObject_GetAttrString(text, "buffer");
+    PyErr_Clear();
+}
+
 int py_cell_input(int fd)
 {
     if (fd < 0)
         return -1;
+    find_readers();
     int r = dup2(fd, STDIN_FILENO) < 0 ? -1 : 0;
-    close(fd);
+    if (fd != STDIN_FILENO) /* which a guest may have closed: then it came to be that */
+        close(fd);
+    input.changed = true;
     return r;
+}
+
+/* Twice: a decoder that stumbles keeps the text before that for the next read. */
+static void read_to_end(PyObject *reader)
+{
+    for (int i = 0; i < 2 && reader; i++) {
+        PyObject *rest = PyObject_CallMethod(reader, "read", NULL);
+        Py_XDECREF(rest);
+        PyErr_Clear();
+    }
+}
+
+/* Emptied by reading, not made anew: programs keep references to them, and a thread may be in one. What they read
+ * meanwhile is a descriptor at its end, so they give what they hold and no more. A guest that changed them fools itself,
+ * and does it on its own time: this comes after GO. */
+void py_cell_forget_input(void)
+{
+    int at_end[2];
+    if (input.used && input.changed && pipe2(at_end, O_CLOEXEC) == 0) {
+        int fresh = dup(STDIN_FILENO);
+        close(at_end[1]);
+        if (fresh >= 0 && dup2(at_end[0], STDIN_FILENO) >= 0) {
+            read_to_end(input.text);
+            read_to_end(input.bytes);
+            dup2(fresh, STDIN_FILENO);
+        }
+        close(at_end[0]);
+        if (fresh >= 0)
+            close(fresh);
+    }
+    input.used = true;
+    input.changed = false;
 }

@@ -28,5 +28,7 @@ int py_cell_environ(struct wire_reader *r);
 
 /* INPUT: the descriptor that rode along becomes 0; -1: none did. */
 int py_cell_input(int fd);
+/* What the program before left unread is forgotten, if an INPUT came since. Runs Python's code, so only after GO. */
+void py_cell_forget_input(void);
 
 #endif

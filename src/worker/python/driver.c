@@ -228,6 +228,8 @@ static int run(void)
         return -1; /* a later cell may have been given other functions of the host */
     py_hook_arm(job.rules, job.name, py_event, NULL);
     py_stack_guest(true);
+    if (job.kind == JOB_CELL)
+        py_cell_forget_input();
     execute();
     bool guarded = check_ruleset_profile(job.rules)->guards;
     int status =
