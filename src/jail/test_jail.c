@@ -259,7 +259,8 @@ static void stopped_janitor(void)
     kill(pid, SIGSTOP);
     tap_ok(jail_janitor_tell(&j, -1, "/nowhere", &err) < 0 && strstr(err.msg, "stopped"),
            "a janitor that is stopped when it is told something is an error: %s", err.msg);
-    tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0, "it is gone, and cleaned up nothing");
+    tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0,
+           "a stopped janitor is killed by its owner, and cleaned up nothing");
     tap_ok(jail_janitor_start(&j, &err) == 0 && jail_janitor_tell(&j, -1, "/nowhere", &err) == 0,
            "another janitor, which was told");
     pid = j.pid;
