@@ -69,7 +69,7 @@ install: build		## to PREFIX=/usr/local below DESTDIR
 
 uninstall:		## what the last `make install` put in place
 	@$(NINJA) -C build uninstall
-	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-cell"
+	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-root"
 
 clean:			## every build folder
 	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*

@@ -104,7 +104,7 @@ static bool write_file(const char *name, const char *text)
 
 static bool prepare(const char *build)
 {
-    static const char *const names[] = {"cordon", "cordon-nest", "cordon-cell", "cordon-python",
+    static const char *const names[] = {"cordon", "cordon-nest", "cordon-root", "cordon-python",
                                         "cordon-holder"};
     char paths[5][4096], path[256];
     const char *cp[] = {"/bin/cp", "-a",     paths[0], paths[1], paths[2],

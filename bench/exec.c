@@ -125,7 +125,7 @@ static void set_words(struct bench_case *c, const char *const *words)
 }
 
 /* A folder for state and one for the policy, owned by who uses them. */
-static bool furnish(int user)
+static bool make_folders(int user)
 {
     static const char policy[] = "version: 1\n"
                                  "rates: {executions: 1000, window: 1ms, concurrent: 200}\n"
@@ -154,7 +154,7 @@ static bool furnish(int user)
 static void lay_out(struct bench_case *c, const char *cordon)
 {
     static char copy[64], jail_copy[64], nest_copy[64], jail[4096], crun_state[64];
-    char nest[4096], cell[4096];
+    char nest[4096], rootfs[4096];
     const bool root = geteuid() == 0;
     for (int i = 0; i < CASES; i++)
         c[i].filter = c[i].mounts = -1;
@@ -193,13 +193,13 @@ static void lay_out(struct bench_case *c, const char *cordon)
     c[CORDON_USER].name = "cordon exec, rootless";
     c[BWRAP_USER].name = "bubblewrap, rootless";
     c[JAIL_USER].as_user = c[CORDON_USER].as_user = c[BWRAP_USER].as_user = true;
-    if (!furnish(0) || (root && !furnish(1)))
+    if (!make_folders(0) || (root && !make_folders(1)))
         c[CORDON].off = c[CORDON_USER].off = "its state could not be laid out";
     set_words(&c[CORDON_USER], c[CORDON].argv);
     set_words(&c[JAIL_USER], c[JAIL].argv);
     snprintf(nest, sizeof nest, "%s-nest", cordon);
-    snprintf(cell, sizeof cell, "%s-cell", cordon);
-    if (peer_copy((const char *[]){cordon, nest, cell, jail, NULL}, dir) < 0)
+    snprintf(rootfs, sizeof rootfs, "%s-rootfs", cordon);
+    if (peer_copy((const char *[]){cordon, nest, rootfs, jail, NULL}, dir) < 0)
         c[JAIL].off = c[CORDON].off = c[JAIL_USER].off = c[CORDON_USER].off =
             "the programs could not be copied";
     if (!root)

@@ -200,14 +200,14 @@ static double warm_once(const char *profile, bool packages, const char *source, 
 
 static double own_us; /* of the last run: its steps of gate, output and audit */
 
-static double flow_once(struct flow_house *house, struct err *err)
+static double flow_once(struct flow_context *context, struct err *err)
 {
     static char nest[4096], python[4096];
     static const char *env[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
                                 NULL};
     struct flow_result result;
     struct flow_request req = {.kind = FLOW_RUN,
-                               .house = house,
+                               .context = context,
                                .name = "bench.py",
                                .source = "print(1)\n",
                                .source_len = 9,
@@ -221,7 +221,7 @@ static double flow_once(struct flow_house *house, struct err *err)
     jail_spec_init(&req.spec);
     req.spec.env = env;
     req.spec.envc = 4;
-    req.profile = policy_find_profile(house->policy, "strict");
+    req.profile = policy_find_profile(context->policy, "strict");
     double before = now_ms();
     if (flow_run(&req, &result, err) < 0)
         return -1;
@@ -230,7 +230,7 @@ static double flow_once(struct flow_house *house, struct err *err)
     if (!good)
         err_set(err, ERR_STATE, "%s, %s: %s", flow_status_name(result.status),
                 result.warm ? "warm" : "not warm", result.reason);
-    static const char *const ours[] = {"prepare", "admit", "record", "decide", "clean", "settle"};
+    static const char *const ours[] = {"prepare", "admit", "record", "decide", "clean", "finish"};
     own_us = 0;
     for (size_t i = 0; i < result.nsteps; i++)
         for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
@@ -273,7 +273,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double once(int i, struct flow_house *house, struct err *err)
+static double once(int i, struct flow_context *context, struct err *err)
 {
     static char cordon[4096], program[4096];
     const char *words[PEER_WORDS];
@@ -307,7 +307,7 @@ static double once(int i, struct flow_house *house, struct err *err)
     case WARM_PANDAS:
         return warm_once("standard", true, "import pandas\nprint(1)\n", 20000, STAYS, err);
     case FLOW:
-        return flow_once(house, err);
+        return flow_once(context, err);
     case ON_DEMAND:
         return warm_once("open", false, "print(1)\n", 2000, ASKS, err);
     default:
@@ -316,11 +316,11 @@ static double once(int i, struct flow_house *house, struct err *err)
 }
 
 /* The first rounds are not counted: the pool fills. */
-static void measure_case(int i, unsigned round, struct flow_house *house)
+static void measure_case(int i, unsigned round, struct flow_context *context)
 {
     for (unsigned k = 0; k < IN_A_ROW; k++) {
         struct err err = ERR_INIT;
-        double ms = once(i, house, &err);
+        double ms = once(i, context, &err);
         if (ms < 0 && round >= UNCOUNTED) {
             snprintf(rows[i].why, sizeof rows[i].why, "%s", err.code ? err.msg : "it failed");
             rows[i].off = rows[i].why;
@@ -336,13 +336,13 @@ static void measure_case(int i, unsigned round, struct flow_house *house)
     }
 }
 
-static void measure(struct flow_house *house)
+static void measure(struct flow_context *context)
 {
     const unsigned count = rounds * IN_A_ROW;
     for (unsigned r = 0; r < rounds + UNCOUNTED; r++)
         for (int i = 0; i < CASES; i++)
             if (!rows[i].off)
-                measure_case(i, r, house);
+                measure_case(i, r, context);
     qsort(own, count, sizeof(double), by_value);
     for (int i = 0; i < CASES; i++) {
         if (rows[i].off)
@@ -355,7 +355,7 @@ static void measure(struct flow_house *house)
 }
 
 /* One client that never pauses, with gate, output and audit and without, by turns: mean ms of each. */
-static void busy(struct flow_house *house, double ret[2])
+static void busy(struct flow_context *context, double ret[2])
 {
     enum { TURNS = 60, EACH = 20 };
     const int cases[2] = {WARM_NEW, FLOW};
@@ -366,7 +366,7 @@ static void busy(struct flow_house *house, double ret[2])
             double began = now_ms();
             for (int i = 0; i < EACH; i++) {
                 struct err err = ERR_INIT; /* none in time: it has cost its time all the same */
-                (void)once(cases[k], house, &err);
+                (void)once(cases[k], context, &err);
             }
             ret[k] += (now_ms() - began) / (TURNS * EACH);
         }
@@ -495,13 +495,13 @@ static int report(double rate, double idle, const double mean[2])
     return missed || rate < 800 || idle > 1.1;
 }
 
-static int prepare(struct flow_house *house, struct err *err)
+static int prepare(struct flow_context *context, struct err *err)
 {
     char path[4096];
     struct pool_client c;
     struct pool_answer answer;
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_session_plan plan = {
+    struct pool_session_spec plan = {
         .name = "bench", .profile = "strict", .role = "execute", .idle_ms = 600000};
     struct pool_use_numbers use = {0};
     struct jail_spec spec;
@@ -524,8 +524,8 @@ static int prepare(struct flow_house *house, struct err *err)
     if (r == 0)
         r = set_warm("open", 0, err);
     if (r == 0)
-        r = flow_house_open(house, NULL, err);
-    return r == 0 ? flow_house_staff(house, NULL, err) : r;
+        r = flow_context_open(context, NULL, err);
+    return r == 0 ? flow_context_open_gate(context, NULL, err) : r;
 }
 
 static bool write_file(const char *name, const char *text)
@@ -538,7 +538,7 @@ static bool write_file(const char *name, const char *text)
 
 static bool copy_build(const char *build)
 {
-    static const char *const names[] = {"cordon",        "cordon-nest",   "cordon-cell",
+    static const char *const names[] = {"cordon",        "cordon-nest",   "cordon-root",
                                         "cordon-python", "cordon-holder", "bench/python_start"};
     enum { NAMES = sizeof names / sizeof *names };
     char paths[NAMES][4096];
@@ -556,7 +556,7 @@ int main(int argc, char **argv)
     static const char policy[] =
         "version: 1\nrates: {executions: 1000, window: 1ms, concurrent: 200}\n"
         "audit: {sync: \"off\", duplicates: 0}\n";
-    struct flow_house house = {0};
+    struct flow_context context = {0};
     struct err err = ERR_INIT;
     struct pool_client c;
     struct pool_answer answer;
@@ -583,15 +583,15 @@ int main(int argc, char **argv)
     for (int i = 0; i < CASES; i++)
         rows[i].ms = calloc(rounds * IN_A_ROW, sizeof(double));
     printf("One run of Python: %u rounds, each case %d times in a row\n", rounds, IN_A_ROW);
-    if (prepare(&house, &err) < 0) {
+    if (prepare(&context, &err) < 0) {
         fprintf(stderr, "bench: %s\n", err.msg);
         return 2;
     }
     double mean[2];
-    measure(&house);
-    busy(&house, mean);
+    measure(&context);
+    busy(&context, mean);
     double rate = throughput(), idle = idle_mb();
-    flow_house_close(&house);
+    flow_context_close(&context);
     int missed = report(rate, idle, mean);
     if (pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0)
         (void)!pool_client_stop(&c, true, &answer, &err);

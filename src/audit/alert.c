@@ -7,7 +7,7 @@
  *        write in to_file; the alert file: opened non-blocking; at once; a record says that it was not
  *          delivered
  *        fdatasync in to_file; the disk; none (the kernel's own); holds no lock
- *        write in become; a pipe that has room; at once; the command did not start
+ *        write in exec_command; a pipe that has room; at once; the command did not start
  *        write in to_command; memory; at once; the alert is not delivered, on record
  *        sys_child_wait in to_command; a child that forks and ends; FD_PATIENCE_MS; it is killed: not delivered,
  *          on record
@@ -76,7 +76,7 @@ static int to_file(const char *path, const struct buf *line, struct err *err)
 }
 
 /* In the grandchild; ends in execve or tells why not. */
-static _Noreturn void become(const char *const *argv, int input, int report)
+static _Noreturn void exec_command(const char *const *argv, int input, int report)
 {
     static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", *env[] = {path, NULL};
     struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -116,7 +116,7 @@ static int to_command(const struct audit_config *c, const struct buf *line, stru
         setsid();
         pid_t grandchild = fork();
         if (grandchild == 0)
-            become(argv, input, ends[1]);
+            exec_command(argv, input, ends[1]);
         _exit(grandchild < 0);
     }
     int saved = errno;

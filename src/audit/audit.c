@@ -168,14 +168,14 @@ struct begin_ctx {
     int slot;
 };
 
-static int before_begin(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
+static int before_begin(struct audit *a, void *ctx, const struct audit_pos *pos, uint64_t seq,
                         struct err *err)
 {
     struct begin_ctx *c = ctx;
     c->slot = audit_runs_claim(a, err);
     if (c->slot < 0)
         return c->slot;
-    audit_runs_begin(a, c->slot, seq, place);
+    audit_runs_begin(a, c->slot, seq, pos);
     return 0;
 }
 
@@ -244,11 +244,11 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
     return r;
 }
 
-static int before_end(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
+static int before_end(struct audit *a, void *ctx, const struct audit_pos *pos, uint64_t seq,
                       struct err *err)
 {
     (void)seq, (void)err;
-    audit_runs_end(a, ((const struct audit_ticket *)ctx)->slot, place);
+    audit_runs_end(a, ((const struct audit_ticket *)ctx)->slot, pos);
     return 0;
 }
 

@@ -96,7 +96,7 @@ bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *
                        uint64_t age_ms);
 
 /* ---- seal.c: what lies outside the log folder ---- */
-struct audit_place {
+struct audit_pos {
     uint32_t day;
     uint32_t len; /* of the record there, newline included */
     uint64_t offset;
@@ -115,8 +115,8 @@ struct audit_head {
     uint32_t open_runs;
     uint32_t
         sweep; /* the machine was restarted, and runs that were open then are not settled yet */
-    struct audit_place last;   /* the last record */
-    struct audit_place oldest; /* where the oldest run began that may still be open */
+    struct audit_pos last;   /* the last record */
+    struct audit_pos oldest; /* where the oldest run began that may still be open */
     uint8_t boot[AUDIT_BOOT];
 };
 
@@ -301,7 +301,7 @@ struct audit_append {
     int open_runs;        /* +1 begins one, -1 ends one */
     bool must_leave_room; /* refuse where no room for the ends of what runs would be left */
     bool unsynced;        /* it will be acknowledged without fsync */
-    int (*before)(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
+    int (*before)(struct audit *a, void *ctx, const struct audit_pos *pos, uint64_t seq,
                   struct err *err);
     void *ctx;
 };
@@ -317,8 +317,8 @@ ERR_MUST_USE int audit_sync_to(struct audit *a, uint64_t seq, struct err *err);
 /* ---- recover.c ---- */
 ERR_MUST_USE int audit_recover(struct audit *a, struct err *err);
 /* Whether the record stands where PLACE says. */
-bool audit_place_holds(int dir, const struct audit_place *p, struct hmac_sha256_ctx *key,
-                       struct buf *ret_line);
+bool audit_pos_holds(int dir, const struct audit_pos *p, struct hmac_sha256_ctx *key,
+                     struct buf *ret_line);
 
 /* ---- runs.c: the runs that have begun and not ended ---- */
 struct audit_late {
@@ -332,8 +332,8 @@ struct audit_late {
 };
 ERR_MUST_USE int audit_runs_open(struct audit *a, struct err *err);
 int audit_runs_claim(struct audit *a, struct err *err); /* a free slot, or an error */
-void audit_runs_begin(struct audit *a, int slot, uint64_t seq, const struct audit_place *begin);
-void audit_runs_end(struct audit *a, int slot, const struct audit_place *end);
+void audit_runs_begin(struct audit *a, int slot, uint64_t seq, const struct audit_pos *begin);
+void audit_runs_end(struct audit *a, int slot, const struct audit_pos *end);
 void audit_runs_free(struct audit *a, int slot);
 void audit_runs_park(struct audit *a, int slot, const struct audit_late *late);
 ERR_MUST_USE int audit_runs_sweep(struct audit *a,

@@ -318,7 +318,7 @@ int audit_append(struct audit *a, const struct audit_append *w, struct err *err)
     if (w->open_runs > 0 && h.open_runs++ == 0)
         h.oldest = h.last;
     if (w->open_runs < 0 && h.open_runs > 0 && --h.open_runs == 0)
-        h.oldest = (struct audit_place){0};
+        h.oldest = (struct audit_pos){0};
     if (w->unsynced)
         h.unsynced = h.seq;
     a->head = h;

@@ -26,8 +26,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool audit_place_holds(int dir, const struct audit_place *p, struct hmac_sha256_ctx *key,
-                       struct buf *ret_line)
+bool audit_pos_holds(int dir, const struct audit_pos *p, struct hmac_sha256_ctx *key,
+                     struct buf *ret_line)
 {
     char name[AUDIT_NAME_MAX], *text;
     struct audit_line l;
@@ -66,7 +66,7 @@ static bool covered(struct audit *a, const struct audit_head *h)
     if (h->end &&
         (fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (uint64_t)st.st_size < h->end))
         return false;
-    return h->seq == 0 || audit_place_holds(a->dir, &h->last, &a->key, NULL);
+    return h->seq == 0 || audit_pos_holds(a->dir, &h->last, &a->key, NULL);
 }
 
 static void adopt(struct audit_head *h, const struct audit_line *l, uint64_t at, size_t len)
@@ -80,7 +80,7 @@ static void adopt(struct audit_head *h, const struct audit_line *l, uint64_t at,
     if (l->kind == AUDIT_BEGIN && h->open_runs++ == 0)
         h->oldest = h->last;
     if ((l->kind == AUDIT_END || l->kind == AUDIT_LOST) && h->open_runs > 0 && --h->open_runs == 0)
-        h->oldest = (struct audit_place){0};
+        h->oldest = (struct audit_pos){0};
 }
 
 static bool continues(struct audit *a, const struct audit_head *h, const char *line, size_t len,

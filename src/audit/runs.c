@@ -32,13 +32,13 @@ struct slot {
     uint32_t used;
     struct begun {
         uint64_t seq, ms;
-        struct audit_place place;
+        struct audit_pos pos;
         struct audit_writer writer;
     } begun;
     uint8_t begun_mac[AUDIT_HASH];
     struct ended {
         uint64_t seq;
-        struct audit_place place;
+        struct audit_pos pos;
     } ended;
     uint8_t ended_mac[AUDIT_HASH];
     struct parked {
@@ -106,18 +106,18 @@ int audit_runs_claim(struct audit *a, struct err *err)
     }
 }
 
-void audit_runs_begin(struct audit *a, int n, uint64_t seq, const struct audit_place *begin)
+void audit_runs_begin(struct audit *a, int n, uint64_t seq, const struct audit_pos *begin)
 {
     struct slot *s = slot_of(a, n);
-    s->begun = (struct begun){.seq = seq, .ms = a->now, .place = *begin, .writer = a->self};
+    s->begun = (struct begun){.seq = seq, .ms = a->now, .pos = *begin, .writer = a->self};
     audit_sign(&a->key, 'b', &s->begun, sizeof s->begun, s->begun_mac);
     __atomic_store_n(&s->used, USED, __ATOMIC_RELEASE); /* last */
 }
 
-void audit_runs_end(struct audit *a, int n, const struct audit_place *end)
+void audit_runs_end(struct audit *a, int n, const struct audit_pos *end)
 {
     struct slot *s = slot_of(a, n);
-    s->ended = (struct ended){.seq = s->begun.seq, .place = *end};
+    s->ended = (struct ended){.seq = s->begun.seq, .pos = *end};
     audit_sign(&a->key, 'e', &s->ended, sizeof s->ended, s->ended_mac);
 }
 
@@ -163,11 +163,11 @@ struct late_ctx {
     int slot;
 };
 
-static int before_late(struct audit *a, void *ctx, const struct audit_place *place, uint64_t seq,
+static int before_late(struct audit *a, void *ctx, const struct audit_pos *pos, uint64_t seq,
                        struct err *err)
 {
     (void)seq, (void)err;
-    audit_runs_end(a, ((struct late_ctx *)ctx)->slot, place);
+    audit_runs_end(a, ((struct late_ctx *)ctx)->slot, pos);
     return 0;
 }
 
@@ -206,7 +206,7 @@ static bool day_is_gone(const struct audit *a, uint32_t day)
 }
 
 /* Under the lock. */
-static int settle(struct audit *a, int n, struct err *err)
+static int close_run(struct audit *a, int n, struct err *err)
 {
     struct slot s;
     struct buf line;
@@ -216,12 +216,12 @@ static int settle(struct audit *a, int n, struct err *err)
         return 0;
     buf_init(&line, AUDIT_RECORD_MAX);
     s.parked.late.writer = s.begun.writer;
-    if (audit_place_holds(a->dir, &s.begun.place, &a->key, &line)) {
-        if (!audit_place_holds(a->dir, &s.ended.place, &a->key, NULL))
+    if (audit_pos_holds(a->dir, &s.begun.pos, &a->key, &line)) {
+        if (!audit_pos_holds(a->dir, &s.ended.pos, &a->key, NULL))
             r = write_late(a, line.data, line.len, s.begun.seq, &s.parked.late, n, err);
     } else if (day_is_gone(
                    a,
-                   s.begun.place
+                   s.begun.pos
                        .day)) { /* retention took the begin, or somebody did: lost all the same */
         r = write_late(a, NULL, 0, s.begun.seq, &s.parked.late, n, err);
     }
@@ -242,7 +242,7 @@ int audit_runs_sweep(struct audit *a, struct err *err)
             continue;
         r = audit_lock(a, err);
         if (r == 0) {
-            r = settle(a, n, err);
+            r = close_run(a, n, err);
             audit_unlock(a);
         }
     }
@@ -257,28 +257,28 @@ int audit_runs_sweep(struct audit *a, struct err *err)
 
 struct open_run {
     uint64_t seq;
-    struct audit_place place;
+    struct audit_pos pos;
 };
 
 struct open_list {
     struct open_run *items;
-    size_t count, room;
+    size_t count, cap;
 };
 
 static int note_line(struct open_list *list, const char *line, size_t len,
-                     const struct audit_line *l, const struct audit_place *place, struct err *err)
+                     const struct audit_line *l, const struct audit_pos *pos, struct err *err)
 {
     if (l->kind == AUDIT_BEGIN) {
-        if (list->count == list->room) {
-            size_t room = list->room ? list->room * 2 : 64;
+        if (list->count == list->cap) {
+            size_t cap = list->cap ? list->cap * 2 : 64;
             struct open_run *more =
-                room <= 16 * SLOTS_MAX ? realloc(list->items, room * sizeof *more) : NULL;
+                cap <= 16 * SLOTS_MAX ? realloc(list->items, cap * sizeof *more) : NULL;
             if (!more)
                 return err_set(err, ERR_MEMORY, "no memory for the list of open runs");
             list->items = more;
-            list->room = room;
+            list->cap = cap;
         }
-        list->items[list->count++] = (struct open_run){.seq = l->seq, .place = *place};
+        list->items[list->count++] = (struct open_run){.seq = l->seq, .pos = *pos};
     } else if (l->kind == AUDIT_END || l->kind == AUDIT_LOST) {
         const char *text;
         size_t n;
@@ -306,12 +306,12 @@ static int scan_file(struct audit_file *file, uint64_t from, struct open_list *l
     int r = 0;
     audit_lines_init(&lines, file->fd, from, file->size);
     while (r == 0 && audit_lines_next(&lines, &line, &len, &at) == 1) {
-        struct audit_place place = {.day = file->day, .offset = at, .len = (uint32_t)len + 1};
+        struct audit_pos pos = {.day = file->day, .offset = at, .len = (uint32_t)len + 1};
         if (audit_line_parse(line, len, &l))
             continue;
         *next = l.seq + 1;
-        memcpy(place.hash, l.hash, AUDIT_HASH);
-        r = note_line(list, line, len, &l, &place, err);
+        memcpy(pos.hash, l.hash, AUDIT_HASH);
+        r = note_line(list, line, len, &l, &pos, err);
     }
     audit_lines_done(&lines);
     return r;
@@ -322,7 +322,7 @@ int audit_runs_after_boot(struct audit *a, struct err *err)
     struct open_list list = {0};
     struct audit_files files = {0};
     struct buf line;
-    struct audit_place from = a->head.oldest;
+    struct audit_pos from = a->head.oldest;
     int r = see_all(a, NULL, err);
     if (r == 0)
         memset(a->runs_map, 0, a->runs_size);
@@ -338,13 +338,13 @@ int audit_runs_after_boot(struct audit *a, struct err *err)
     for (struct audit_file *file; r == 0 && (file = audit_files_take(&files, first));)
         r = scan_file(file, file->day == from.day ? from.offset : 0, &list, &first, err);
     for (size_t i = 0; i < list.count && r == 0; i++)
-        if (audit_place_holds(a->dir, &list.items[i].place, &a->key, &line)) {
+        if (audit_pos_holds(a->dir, &list.items[i].pos, &a->key, &line)) {
             struct audit_late late = {0};
             r = write_late(a, line.data, line.len, list.items[i].seq, &late, -1, err);
         }
     if (r == 0) {
         a->head.open_runs = 0;
-        a->head.oldest = (struct audit_place){0};
+        a->head.oldest = (struct audit_pos){0};
         a->head.sweep = 0;
         audit_head_store(a, AUDIT_HEAD_NOW);
     }

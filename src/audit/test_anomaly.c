@@ -2,13 +2,13 @@
  * command. */
 #include "audit/inside.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/tap.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static struct place place;
+static struct folder folder;
 static int number;
 
 struct job {
@@ -71,7 +71,7 @@ static void failures(struct audit *a)
     tap_eq_int(alerts, 0, "validation failures 13 to 21 do not repeat the alert");
     tap_eq_str(run(a, &bad), "Excessive validation failures: 22",
                "the alert about validation failures is repeated at 22, twice as many");
-    place.now += 3600001;
+    folder.now += 3600001;
     tap_eq_str(run(a, &bad), "", "validation failures are forgotten after an hour");
     for (int i = 2; i <= 10; i++)
         alerts += run(a, &bad)[0] != 0;
@@ -86,19 +86,19 @@ static void times(struct audit *a)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 5000}), "",
                "fewer than five records never alert on time");
-    place.now += 3600001;
+    folder.now += 3600001;
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 200}), "",
                "a run of ten times the mean raises no alert");
-    place.now += 3600001;
+    folder.now += 3600001;
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
     char want[64];
     snprintf(want, sizeof want, "Unusually long execution: run-%d", number + 1);
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want,
                "a run of more than ten times the mean raises an alert");
-    place.now += 3600001;
+    folder.now += 3600001;
     for (int i = 0; i < 20; i++)
         if (run(a, &(struct job){.client = "t", .ms = 1})[0])
             tap_ok(false, "a run of 1 ms");
@@ -117,7 +117,7 @@ static void doubles(struct audit *a)
     tap_eq_str(run(a, &same), "Duplicate code executions detected",
                "the same program again raises an alert");
     tap_eq_str(run(a, &same), "", "the alert about the same program is raised once in a window");
-    place.now += 3600001;
+    folder.now += 3600001;
     tap_eq_str(run(a, &same), "", "the same program an hour later raises no alert");
 }
 
@@ -170,7 +170,7 @@ static uint64_t count_records(const char *want)
     struct audit_step s;
     struct err err = ERR_INIT;
     uint64_t n = 0;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return 0;
     while (audit_walk_next(w, &s, &err) == 1)
         n += s.kind == AUDIT_ALERT && memmem(s.text, s.len, want, strlen(want));
@@ -182,9 +182,9 @@ static void delivery(void)
 {
     char file[400], script[400], seen[400], text[900];
     struct stat st;
-    snprintf(file, sizeof file, "%s/alerts", place.path);
-    snprintf(script, sizeof script, "%s/tell", place.path);
-    snprintf(seen, sizeof seen, "%s/seen", place.path);
+    snprintf(file, sizeof file, "%s/alerts", folder.path);
+    snprintf(script, sizeof script, "%s/tell", folder.path);
+    snprintf(seen, sizeof seen, "%s/seen", folder.path);
     snprintf(text, sizeof text,
              "#!/bin/sh\n{ cat; echo \"$1\"; env; ls -l /proc/self/fd; } >'%s'\n", seen);
     FILE *f = fopen(script, "we");
@@ -197,7 +197,7 @@ static void delivery(void)
     c.alert_file = file;
     c.alert_command = command;
     c.nalert_command = 2;
-    struct audit *a = place_open(&place, &c);
+    struct audit *a = folder_open(&folder, &c);
     tap_ok(run(a, &(struct job){.client = "de\"l", .violations = 5})[0] != 0,
            "five violations in a run raise an alert");
     tap_ok(contains(file, "\"alert\": \"Excessive violations: 5 in run-", 500),
@@ -218,7 +218,7 @@ static void delivery(void)
     c.alert_command = nothing;
     c.nalert_command = 1;
     c.alert_file = "/nonexistent/file";
-    a = place_open(&place, &c);
+    a = folder_open(&folder, &c);
     tap_ok(run(a, &(struct job){.client = "x", .violations = 5})[0] != 0,
            "an alert is raised though its command and its file cannot be used");
     tap_eq_int((long long)count_records("/nonexistent/command"), 1,
@@ -231,12 +231,12 @@ static void delivery(void)
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place), "a place to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder to work in"))
         return tap_done();
     struct audit_config c;
     audit_config_init(&c);
     c.sync = AUDIT_SYNC_OFF;
-    struct audit *a = place_open(&place, &c);
+    struct audit *a = folder_open(&folder, &c);
     failures(a);
     times(a);
     doubles(a);
@@ -246,7 +246,7 @@ int main(void)
     delivery();
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes");
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good, "verify passes");
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

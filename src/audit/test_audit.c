@@ -2,14 +2,14 @@
  * writers, retention, what a script finds in a record. */
 #include "audit/inside.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/tap.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static struct place place;
+static struct folder folder;
 
 static json_t *record(uint64_t seq)
 {
@@ -17,7 +17,7 @@ static json_t *record(uint64_t seq)
     struct audit_step s;
     struct err err = ERR_INIT;
     json_t *found = NULL;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return NULL;
     while (!found && audit_walk_next(w, &s, &err) == 1)
         if (s.seq == seq && !s.wrong)
@@ -35,7 +35,7 @@ static const char *text(const json_t *j, const char *key)
 static bool good(struct audit_verdict *v)
 {
     struct err err = ERR_INIT;
-    int r = audit_verify(place.path, NULL, v, &err);
+    int r = audit_verify(folder.path, NULL, v, &err);
     if (r < 0)
         printf("# verify: %s\n", err.msg);
     else if (!v->good)
@@ -58,7 +58,7 @@ static void members(void)
         /* ours */
         "steps", "seq", "prev", "hash", "mac", "kind", "status", "layer", "reason", "signal",
         "begin_seq", "session", "language", "profile", "role", "violations_total", "writer"};
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     struct audit_ticket t;
     struct err err = ERR_INIT;
     static const char *const argv[] = {"curl", "--token", "hunter2", "-H",
@@ -158,9 +158,9 @@ static void members(void)
     tap_ok(good(&v) && v.records == 3 && v.open_runs == 0, "verify passes");
     struct stat st;
     char path[400];
-    snprintf(path, sizeof path, "%s/audit/2026-11-15.jsonl", place.path);
+    snprintf(path, sizeof path, "%s/audit/2026-11-15.jsonl", folder.path);
     tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600, "the day's file has mode 0600");
-    snprintf(path, sizeof path, "%s/seal/key", place.path);
+    snprintf(path, sizeof path, "%s/seal/key", folder.path);
     tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600,
            "the file of the key has mode 0600");
 }
@@ -168,7 +168,7 @@ static void members(void)
 /* Hostile facts never keep a record from being written. */
 static void large(void)
 {
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     struct err err = ERR_INIT;
     struct audit_verdict v = {0};
     char *big = malloc(3000000);
@@ -204,7 +204,7 @@ static void large(void)
 static bool exists(const char *name)
 {
     char path[400];
-    snprintf(path, sizeof path, "%s/audit/%s", place.path, name);
+    snprintf(path, sizeof path, "%s/audit/%s", folder.path, name);
     return access(path, F_OK) == 0;
 }
 
@@ -219,25 +219,25 @@ static int event(struct audit *a)
 
 static void clocks(void)
 {
-    struct audit *a = place_open(&place, NULL), *b;
+    struct audit *a = folder_open(&folder, NULL), *b;
     struct audit_verdict v = {0};
-    uint64_t start = place.now;
+    uint64_t start = folder.now;
     tap_ok(event(a) == 0, "a record today");
-    place.now += PLACE_DAY;
+    folder.now += FOLDER_DAY;
     tap_ok(event(a) == 0 && exists("2026-11-16.jsonl"), "tomorrow has a file of its own");
-    b = place_open(&place, NULL);
+    b = folder_open(&folder, NULL);
     tap_ok(event(b) == 0 && event(a) == 0,
            "a second writer and the first one write on the same day");
-    place.now = start;
+    folder.now = start;
     tap_ok(event(a) == 0 && good(&v), "the clock goes back: the chain does not");
-    place.now = start - 5 * PLACE_DAY;
+    folder.now = start - 5 * FOLDER_DAY;
     tap_ok(
         event(b) == 0 && event(a) == 0 && exists("2026-11-10.jsonl") && good(&v),
         "back to a day that has no file: it gets one, and the order is still that of the records");
-    place.now = start + 70ULL * 365 * PLACE_DAY;
+    folder.now = start + 70ULL * 365 * FOLDER_DAY;
     tap_ok(event(a) == 0 && good(&v),
            "the clock goes far into the future: the chain still verifies");
-    place.now = start + 2 * PLACE_DAY;
+    folder.now = start + 2 * FOLDER_DAY;
     tap_ok(event(b) == 0 && event(a) == 0 && exists("2026-11-17.jsonl") && good(&v),
            "the clock comes back from the far future: the chain still verifies");
     tap_eq_int((long long)v.files, 5, "the log of five days has five files");
@@ -252,12 +252,12 @@ static void two_writers(void)
     enum { WRITERS = 4, EACH = 500 };
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0,
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0,
            "the log verifies before four writers write at once");
     uint64_t before = v.last_seq;
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
-            struct audit *a = place_open(&place, NULL);
+            struct audit *a = folder_open(&folder, NULL);
             struct audit_ticket t;
             bool fine = a != NULL;
             for (int n = 0; n < EACH && fine; n++) {
@@ -284,7 +284,7 @@ static void begin_in_child(const char *id, bool end_first)
     pid_t child = fork();
     if (child == 0) {
         struct err err = ERR_INIT;
-        struct audit *a = place_open(&place, NULL);
+        struct audit *a = folder_open(&folder, NULL);
         struct audit_ticket t, u;
         const struct audit_facts f = {.execution_id = id,
                                       .client_id = "c \"quoted\"",
@@ -307,7 +307,7 @@ static void lost(void)
     begin_in_child("orphan", true);
     tap_ok(good(&v) && v.open_runs == 1, "the run of a writer that died is open");
     uint64_t seq = v.last_seq;
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     tap_ok(good(&v) && v.open_runs == 0 && v.last_seq == seq + 1,
            "the next start closes a run whose writer died");
     json_t *j = record(seq + 1);
@@ -320,7 +320,7 @@ static void lost(void)
     tap_ok(json_is_false(json_object_get(j, "success")),
            "a lost record says that its run was no success");
     json_decref(j);
-    struct audit *b = place_open(&place, NULL);
+    struct audit *b = folder_open(&folder, NULL);
     tap_ok(good(&v) && v.last_seq == seq + 1, "a run is recorded as lost only once");
     audit_close(b);
 
@@ -328,7 +328,7 @@ static void lost(void)
     struct err err = ERR_INIT;
     tap_ok(audit_begin_run(a, &(struct audit_facts){.execution_id = "mine"}, &t, &err) == 0,
            "a run of a living writer begins");
-    b = place_open(&place, NULL);
+    b = folder_open(&folder, NULL);
     tap_ok(good(&v) && v.open_runs == 1,
            "another writer's start does not close a run whose writer lives");
     audit_close(b);
@@ -346,12 +346,12 @@ static void restarted(void)
     begin_in_child("before-the-cut", true);
     tap_ok(good(&v) && v.open_runs == 1, "a run that begins before a power cut is open");
     uint64_t seq = v.last_seq;
-    place_other_boot(&place);
+    folder_other_boot(&folder);
     char path[400];
-    snprintf(path, sizeof path, "%s/seal/runs", place.path);
+    snprintf(path, sizeof path, "%s/seal/runs", folder.path);
     tap_ok(truncate(path, 0) == 0, "the table of runs did not reach the disk");
     tap_ok(good(&v), "verify passes before anybody repaired");
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.open_runs == 0 && v.last_seq == seq + 2,
            "after a power cut the lost record comes before the new one");
     json_t *j = record(seq + 1);
@@ -374,9 +374,9 @@ struct disk {
 static void file_names(char head[400], char log[400])
 {
     char name[AUDIT_NAME_MAX];
-    audit_day_name(audit_day_of(place.now), name);
-    snprintf(head, 400, "%s/seal/head", place.path);
-    snprintf(log, 400, "%s/audit/%.20s", place.path, name);
+    audit_day_name(audit_day_of(folder.now), name);
+    snprintf(head, 400, "%s/seal/head", folder.path);
+    snprintf(log, 400, "%s/audit/%.20s", folder.path, name);
 }
 
 static void look_at_disk(struct disk *d)
@@ -405,7 +405,7 @@ static void cut_power(const struct disk *now, const struct disk *synced, off_t l
     close(fd);
     if (!fine)
         printf("# the state could not be written\n");
-    place_other_boot(&place);
+    folder_other_boot(&folder);
 }
 
 static void power_cut(void)
@@ -413,8 +413,8 @@ static void power_cut(void)
     struct audit_config c;
     struct audit_verdict v = {0};
     struct disk first, second;
-    place.now += PLACE_DAY;
-    struct audit *a = place_open(&place, NULL);
+    folder.now += FOLDER_DAY;
+    struct audit *a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && event(a) == 0, "two records, synced");
     uint64_t seq = audit_last_seq(a);
     look_at_disk(&first);
@@ -426,7 +426,7 @@ static void power_cut(void)
     tap_ok(
         good(&v) && v.unsynced == 2 && v.last_seq == seq,
         "the head reached the disk, the last records did not, and nobody was told that they had");
-    a = place_open(&place, NULL);
+    a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2,
            "a writer records that unsynced records are missing, and goes on");
     json_t *j = record(seq + 1);
@@ -443,7 +443,7 @@ static void power_cut(void)
     cut_power(&first, &first, second.log);
     tap_ok(good(&v) && v.ahead == 2 && v.last_seq == seq + 2,
            "the records reached the disk, the head did not");
-    a = place_open(&place, NULL);
+    a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 3 && v.ahead == 0,
            "records that reached the disk before their head are not lost");
 
@@ -453,14 +453,14 @@ static void power_cut(void)
     cut_power(&first, &first, first.log + 300);
     tap_ok(good(&v) && v.torn_bytes == 300,
            "the file became longer, its new bytes did not reach the disk");
-    a = place_open(&place, NULL);
+    a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && good(&v) && v.last_seq == seq + 2 && v.torn_bytes == 0,
            "bytes that did not reach the disk are cut off");
     audit_close(a);
 
     audit_config_init(&c);
     c.sync = AUDIT_SYNC_OFF;
-    a = place_open(&place, &c);
+    a = folder_open(&folder, &c);
     look_at_disk(&first);
     seq = audit_last_seq(a) ? audit_last_seq(a) : seq + 2;
     tap_ok(event(a) == 0 && event(a) == 0, "two records, acknowledged without fsync");
@@ -470,11 +470,11 @@ static void power_cut(void)
     tap_ok(!good(&v) && v.bad_seq == seq + 1 && strstr(v.why, "fsync off"),
            "records that were acknowledged without fsync and are lost are named by number: %s",
            v.why);
-    a = place_open(&place, NULL);
+    a = folder_open(&folder, NULL);
     tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1,
            "records that were lost without fsync are still named after a writer went on");
     audit_close(a);
-    tap_ok(place_remove(&place) && place_make(&place), "a new log");
+    tap_ok(folder_remove(&folder) && folder_make(&folder), "a new log");
 }
 
 /* ---- retention ---- */
@@ -485,11 +485,11 @@ static void retention(void)
     struct audit_verdict v = {0};
     audit_config_init(&c);
     c.retention_days = 10;
-    struct audit *a = place_open(&place, &c);
-    place.now += 30 * PLACE_DAY;
-    uint64_t start = place.now;
+    struct audit *a = folder_open(&folder, &c);
+    folder.now += 30 * FOLDER_DAY;
+    uint64_t start = folder.now;
     for (int day = 0; day < 40; day++) {
-        place.now = start + (uint64_t)day * PLACE_DAY;
+        folder.now = start + (uint64_t)day * FOLDER_DAY;
         if (event(a) < 0 || event(a) < 0)
             break;
     }
@@ -497,17 +497,17 @@ static void retention(void)
            "old days went, and verify passes: %llu removed", (unsigned long long)v.removed);
     tap_eq_int((long long)v.files, 11, "ten days and today are left");
     char path[400], away[420];
-    snprintf(path, sizeof path, "%s/seal/anchor", place.path);
+    snprintf(path, sizeof path, "%s/seal/anchor", folder.path);
     snprintf(away, sizeof away, "%s.away", path);
     tap_ok(rename(path, away) == 0 && !good(&v) && v.bad_seq == 1,
            "a log whose oldest days are gone does not verify without its anchor");
     tap_ok(rename(away, path) == 0 && good(&v),
            "a log whose oldest days are gone verifies with its anchor");
     uint64_t removed = v.removed;
-    place.now += 4000ULL * PLACE_DAY;
+    folder.now += 4000ULL * FOLDER_DAY;
     tap_ok(event(a) == 0 && good(&v) && v.removed == removed,
            "a clock that jumps ahead empties nothing");
-    place.now -= 4000ULL * PLACE_DAY;
+    folder.now -= 4000ULL * FOLDER_DAY;
     tap_ok(event(a) == 0 && good(&v),
            "a clock that comes back from a jump ahead leaves the log whole");
     audit_close(a);
@@ -520,8 +520,8 @@ static void refusals_of_the_place(void)
     struct err err = ERR_INIT;
     char path[400], away[420];
     audit_config_init(&c);
-    c.state = place.path;
-    snprintf(path, sizeof path, "%s/seal/key", place.path);
+    c.state = folder.path;
+    snprintf(path, sizeof path, "%s/seal/key", folder.path);
     snprintf(away, sizeof away, "%s.away", path);
     tap_ok(rename(path, away) == 0 && audit_open(&c, &a, &err) == ERR_STATE,
            "a log without its key is not begun anew: %s", err.msg);
@@ -534,7 +534,7 @@ static void refusals_of_the_place(void)
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place), "a place to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder to work in"))
         return tap_done();
     members();
     large();
@@ -545,6 +545,6 @@ int main(void)
     power_cut();
     retention();
     refusals_of_the_place();
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

@@ -4,13 +4,13 @@
  * The calls are wrapped by the linker (--wrap), so what is tested is what ships. */
 #include "audit/inside.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/tap.h"
 
 #include <errno.h>
 #include <sys/wait.h>
 
-static struct place place;
+static struct folder folder;
 
 enum call { WRITE, SIGN, FDATASYNC, FALLOCATE, FTRUNCATE, CALLS };
 static const char *const call_names[CALLS] = {"write", "a signature", "fdatasync", "fallocate",
@@ -144,7 +144,7 @@ static bool has(uint64_t seq, enum audit_kind kind)
     struct audit_step s;
     struct err err = ERR_INIT;
     bool there = false;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return false;
     audit_walk_last(w, 200);
     while (!there && audit_walk_next(w, &s, &err) == 1)
@@ -162,7 +162,7 @@ static bool kept(const struct told *t)
 static bool good(struct audit_verdict *v)
 {
     struct err err = ERR_INIT;
-    if (audit_verify(place.path, NULL, v, &err) < 0 || !v->good) {
+    if (audit_verify(folder.path, NULL, v, &err) < 0 || !v->good) {
         printf("# %s record %llu %s:%llu: %s\n", err.msg, (unsigned long long)v->bad_seq,
                v->bad_file, (unsigned long long)v->bad_line, v->why);
         return false;
@@ -177,8 +177,8 @@ static void failing(enum call call, enum way way, int error, const char *how)
     int cases = 0, bad = 0;
     for (int n = 1; n < 60; n++) {
         struct audit_verdict v;
-        struct audit *a = place_open(&place, NULL);
-        place.now += PLACE_DAY; /* the page is turned on the way */
+        struct audit *a = folder_open(&folder, NULL);
+        folder.now += FOLDER_DAY; /* the page is turned on the way */
         arm(call, way, n, error, false);
         struct told t = work(a);
         fault.armed = false;
@@ -188,7 +188,7 @@ static void failing(enum call call, enum way way, int error, const char *how)
         fine = fine && (call == FDATASYNC || (again.begun && again.ended && again.event)) &&
                good(&v) && kept(&again);
         audit_close(a);
-        a = place_open(&place, NULL); /* settles what was left */
+        a = folder_open(&folder, NULL); /* settles what was left */
         fine = fine && a && good(&v) && v.open_runs == 0;
         audit_close(a);
         cases++;
@@ -211,10 +211,10 @@ static void dying(enum call call)
         int ends[2], status;
         if (pipe2(ends, O_CLOEXEC) < 0)
             break;
-        place.now += PLACE_DAY;
+        folder.now += FOLDER_DAY;
         pid_t child = fork();
         if (child == 0) {
-            struct audit *a = place_open(&place, NULL);
+            struct audit *a = folder_open(&folder, NULL);
             struct told t = {0};
             arm(call, DIE, n, 0, false);
             for (int i = 0; a && i < 2; i++) {
@@ -232,7 +232,7 @@ static void dying(enum call call)
                     WEXITSTATUS(status) != 1 && got >= 0;
         struct audit_verdict v;
         fine = fine && good(&v); /* before anybody repaired */
-        struct audit *a = place_open(&place, NULL);
+        struct audit *a = folder_open(&folder, NULL);
         struct told mine = work(a);
         fine = fine && mine.begun && mine.ended && mine.event;
         fine = fine && good(&v) && v.open_runs == 0 && v.torn_bytes == 0 && v.ahead == 0;
@@ -253,7 +253,7 @@ static void dying(enum call call)
 
 static void full(void)
 {
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     struct audit_ticket t;
     struct err err = ERR_INIT;
     struct audit_verdict v;
@@ -278,7 +278,7 @@ static void full(void)
     struct audit_walk *w;
     struct audit_step s;
     bool late = false;
-    if (audit_walk_new(place.path, &w, &err) == 0) {
+    if (audit_walk_new(folder.path, &w, &err) == 0) {
         audit_walk_last(w, 10);
         while (audit_walk_next(w, &s, &err) == 1)
             late = late || (s.kind == AUDIT_END &&
@@ -292,7 +292,7 @@ static void full(void)
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place), "a place to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder to work in"))
         return tap_done();
     failing(WRITE, FAIL, ENOSPC, "says that the disk is full");
     failing(WRITE, FAIL, EINTR, "is interrupted");
@@ -311,6 +311,6 @@ int main(void)
     dying(FALLOCATE);
     dying(FTRUNCATE);
     full();
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

@@ -3,7 +3,7 @@
  * by the kernel (/proc/self/io). */
 #include "audit/index.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/tap.h"
 
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #define IDS     200
 #define TRIES   25
 
-static struct place place;
+static struct folder folder;
 static struct {
     uint64_t ts;
     int id;
@@ -30,13 +30,13 @@ static size_t below(size_t n)
 static void turn_clock(void)
 {
     size_t what = below(1000);
-    place.now += below(20);
+    folder.now += below(20);
     if (what == 0)
-        place.now += 3600000 * below(12);
+        folder.now += 3600000 * below(12);
     else if (what == 1)
-        place.now -= 3600000 * below(6);
+        folder.now -= 3600000 * below(6);
     else if (what == 2)
-        place.now -= below(2000);
+        folder.now -= below(2000);
 }
 
 static bool make_log(size_t records)
@@ -45,7 +45,7 @@ static bool make_log(size_t records)
     struct err err = ERR_INIT;
     audit_config_init(&c);
     c.sync = AUDIT_SYNC_OFF;
-    struct audit *a = place_open(&place, &c);
+    struct audit *a = folder_open(&folder, &c);
     for (size_t i = 0; a && i < records; i++) {
         char id[24];
         snprintf(id, sizeof id, "run-\\%zu\"", below(IDS)); /* to be escaped */
@@ -55,7 +55,7 @@ static bool make_log(size_t records)
         turn_clock();
         if (below(1500) == 0) { /* and another process goes on */
             audit_close(a);
-            a = place_open(&place, &c);
+            a = folder_open(&folder, &c);
         }
     }
     audit_close(a);
@@ -80,7 +80,7 @@ static bool read_all(void)
     struct audit_step s;
     struct err err = ERR_INIT;
     count = 0;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return false;
     while (audit_walk_next(w, &s, &err) == 1 && !s.wrong && s.seq < 2 * RECORDS) {
         all[s.seq].ts = s.ts;
@@ -128,7 +128,7 @@ static bool since_agrees(uint64_t ms)
 {
     struct audit_walk *w;
     struct err err = ERR_INIT;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return false;
     audit_walk_since(w, ms);
     bool good = agrees(w, ms, -1);
@@ -141,7 +141,7 @@ static bool find_agrees(int id)
     char text[24];
     struct audit_walk *w;
     struct err err = ERR_INIT;
-    if (audit_walk_new(place.path, &w, &err) < 0)
+    if (audit_walk_new(folder.path, &w, &err) < 0)
         return false;
     snprintf(text, sizeof text, "run-\\%d\"", id);
     audit_walk_find(w, text);
@@ -169,7 +169,7 @@ static bool index_files(void (*act)(int fd, off_t size))
     bool any = false;
     for (uint32_t day = audit_day_of(1794744000000ULL) - 5; day < 20261131; day++) {
         audit_index_name(day, name);
-        snprintf(path, sizeof path, "%s/seal/%s", place.path, name);
+        snprintf(path, sizeof path, "%s/seal/%s", folder.path, name);
         int fd = open(path, O_RDWR | O_CLOEXEC);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
@@ -311,7 +311,7 @@ static void lose_tail(int fd, off_t size)
 
 static bool remake(void)
 {
-    return place_remove(&place) && place_make(&place) && make_log(RECORDS / 2) && read_all();
+    return folder_remove(&folder) && folder_make(&folder) && make_log(RECORDS / 2) && read_all();
 }
 
 static void test_forged(void)
@@ -348,17 +348,17 @@ static void test_verify(void)
     struct audit_verdict v;
     struct err err = ERR_INIT;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        tap_ok(remake() && audit_verify(place.path, NULL, &v, &err) == 0 && v.good &&
+        tap_ok(remake() && audit_verify(folder.path, NULL, &v, &err) == 0 && v.good &&
                    v.index_wrong == 0 && v.index_missing == 0,
                "verify finds nothing wrong in an index as it was written: %s", v.index_why);
         index_files(faults[i].act);
-        bool named = audit_verify(place.path, NULL, &v, &err) == 0 && v.good && v.index_wrong &&
+        bool named = audit_verify(folder.path, NULL, &v, &err) == 0 && v.good && v.index_wrong &&
                      strstr(v.index_why, faults[i].why) && strstr(v.index_file, ".index") &&
                      (!faults[i].entry || v.index_entry == faults[i].entry);
         tap_ok(named, "verify names %s, and the log stays good: %s, entry %llu: %s", faults[i].what,
                v.index_file, (unsigned long long)v.index_entry, v.index_why);
     }
-    tap_ok(remake() && index_files(lose_tail) && audit_verify(place.path, NULL, &v, &err) == 0 &&
+    tap_ok(remake() && index_files(lose_tail) && audit_verify(folder.path, NULL, &v, &err) == 0 &&
                v.good && v.index_wrong == 0 && v.index_missing > 100,
            "verify counts %llu records that lost their entry", (unsigned long long)v.index_missing);
 }
@@ -373,15 +373,15 @@ static void test_cost(void)
     uint64_t before = bytes_read();
     read_all();
     uint64_t whole = bytes_read() - before;
-    place.now += 10 * PLACE_DAY; /* beyond every jump */
-    uint64_t moment = place.now;
-    struct audit *a = place_open(&place, NULL);
+    folder.now += 10 * FOLDER_DAY; /* beyond every jump */
+    uint64_t moment = folder.now;
+    struct audit *a = folder_open(&folder, NULL);
     for (int i = 0; i < 3; i++)
         tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.execution_id = "rare"}, &err),
                    0, "one more record");
     audit_close(a);
     before = bytes_read();
-    tap_eq_int(audit_walk_new(place.path, &w, &err), 0, "since the last moment");
+    tap_eq_int(audit_walk_new(folder.path, &w, &err), 0, "since the last moment");
     audit_walk_since(w, moment);
     int seen = 0;
     while (audit_walk_next(w, &s, &err) == 1)
@@ -392,7 +392,7 @@ static void test_cost(void)
            "three records of %zu are found by reading %llu of %llu bytes", count,
            (unsigned long long)since, (unsigned long long)whole);
     before = bytes_read();
-    tap_eq_int(audit_walk_new(place.path, &w, &err), 0,
+    tap_eq_int(audit_walk_new(folder.path, &w, &err), 0,
                "a walk for the records of one execution opens");
     audit_walk_find(w, "rare");
     for (seen = 0; audit_walk_next(w, &s, &err) == 1; seen++)
@@ -406,13 +406,13 @@ static void test_cost(void)
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place) && make_log(RECORDS / 2) && read_all(),
+    if (!tap_ok(folder_make(&folder) && make_log(RECORDS / 2) && read_all(),
                 "a log of half the records"))
         return tap_done();
     try_all("the index is whole");
     tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
     try_all("random entries in a whole index");
-    tap_ok(index_files(NULL) && place_remove(&place) && place_make(&place) &&
+    tap_ok(index_files(NULL) && folder_remove(&folder) && folder_make(&folder) &&
                make_log(RECORDS / 2) && read_all(),
            "a new log");
     tap_ok(index_files(zero_middle), "the middle of each index is zeroed");
@@ -431,7 +431,7 @@ int main(void)
     try_all("no index");
     tap_ok(make_log(100) && read_all(), "writers begin it anew");
     try_all("an index of the last records only");
-    tap_ok(place_remove(&place) && place_make(&place) && make_log(RECORDS) && read_all(),
+    tap_ok(folder_remove(&folder) && folder_make(&folder) && make_log(RECORDS) && read_all(),
            "a new log");
     test_cost();
     test_forged();
@@ -439,7 +439,7 @@ int main(void)
     tap_ok(remake(), "a new log");
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good, "verify passes: %s", v.why);
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good, "verify passes: %s", v.why);
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

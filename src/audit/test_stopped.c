@@ -5,14 +5,14 @@
  * The calls are wrapped by the linker (--wrap), so what is tested is what ships. */
 #include "audit/inside.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/tap.h"
 
 #include <signal.h>
 
-static struct place place;
+static struct folder folder;
 
 enum call { WRITE, SIGN, FDATASYNC, CALLS };
 static const char *const call_names[CALLS] = {"write", "a signature", "fdatasync"};
@@ -71,7 +71,7 @@ static struct audit *open_log(void)
     struct audit_config c;
     audit_config_init(&c);
     c.lock_ms = LOCK_MS;
-    return place_open(&place, &c);
+    return folder_open(&folder, &c);
 }
 
 /* A run, begin and end. 0: both are acknowledged. */
@@ -122,9 +122,9 @@ static void next_run(pid_t stopped, struct tally *t, const char *where)
     struct audit *a = NULL;
     audit_config_init(&c);
     c.lock_ms = LOCK_MS;
-    c.state = place.path;
-    c.now_ms = place_now;
-    c.now_ctx = &place;
+    c.state = folder.path;
+    c.now_ms = folder_now;
+    c.now_ctx = &folder;
     int r = audit_open(&c, &a, &err);
     if (r == 0)
         r = one_run(a, "next", &err);
@@ -147,7 +147,7 @@ static bool verified(void)
 {
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    int r = audit_verify(place.path, NULL, &v, &err);
+    int r = audit_verify(folder.path, NULL, &v, &err);
     if (r < 0 || !v.good)
         printf("# %s %s\n", err.msg, v.why);
     return r == 0 && v.good && v.torn_bytes == 0;
@@ -192,10 +192,10 @@ static void stopped_reader(void)
         struct err err = ERR_INIT;
         int fd = -1;
         char path[400];
-        snprintf(path, sizeof path, "%s/seal/head", place.path);
+        snprintf(path, sizeof path, "%s/seal/head", folder.path);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         struct flock l = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-        if (audit_walk_new(place.path, &w, &err) < 0 || fcntl(fd, F_OFD_SETLK, &l) < 0)
+        if (audit_walk_new(folder.path, &w, &err) < 0 || fcntl(fd, F_OFD_SETLK, &l) < 0)
             _exit(1);
         raise(SIGSTOP);
         _exit(0);
@@ -217,7 +217,7 @@ static void waits_once(void)
     struct audit_config c;
     audit_config_init(&c);
     c.lock_ms = 2000;
-    struct audit *a = place_open(&place, &c);
+    struct audit *a = folder_open(&folder, &c);
     pid_t pid = stopped_writer(WRITE, 1, false, &status);
     const struct audit_facts f = {.tool = "t"};
     uint64_t first = clock_now_ns();
@@ -238,7 +238,7 @@ static void waits_once(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    if (!tap_ok(place_make(&place), "a place"))
+    if (!tap_ok(folder_make(&folder), "a folder"))
         return tap_done();
     struct audit *a = open_log();
     if (!tap_ok(a && one_run(a, "first", &err) == 0, "a log to begin with: %s", err.msg))
@@ -252,6 +252,6 @@ int main(void)
     stopped_reader();
     waits_once();
     tap_ok(verified(), "at the end verify passes");
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

@@ -2,7 +2,7 @@
  * the record. Whoever edits has everything but the key: the chain is computed anew where that helps. */
 #include "audit/inside.h"
 #include "audit/read.h"
-#include "audit/test_place.h"
+#include "audit/test_folder.h"
 #include "base/tap.h"
 
 #include <nettle/sha2.h>
@@ -12,7 +12,7 @@
 #define DAYS    5
 #define TRIES   12
 
-static struct place place;
+static struct folder folder;
 static struct {
     char name[AUDIT_NAME_MAX];
     char *data; /* as it was written */
@@ -29,7 +29,7 @@ static size_t below(size_t n)
 
 static void path_of(int day, char out[400])
 {
-    snprintf(out, 400, "%s/audit/%.20s", place.path, days[day].name);
+    snprintf(out, 400, "%s/audit/%.20s", folder.path, days[day].name);
 }
 
 static bool put_file(int day, const char *data, size_t len)
@@ -52,9 +52,9 @@ static bool make_log(void)
     struct err err = ERR_INIT;
     audit_config_init(&c);
     c.sync = AUDIT_SYNC_OFF;
-    struct audit *a = place_open(&place, &c);
-    for (size_t day = 0; a && day < DAYS; day++, place.now += PLACE_DAY) {
-        audit_day_name(audit_day_of(place.now), days[day].name);
+    struct audit *a = folder_open(&folder, &c);
+    for (size_t day = 0; a && day < DAYS; day++, folder.now += FOLDER_DAY) {
+        audit_day_name(audit_day_of(folder.now), days[day].name);
         for (size_t i = 0; i < RECORDS / DAYS / 10; i++) {
             struct audit_item items[10] = {0};
             char id[10][24];
@@ -96,7 +96,7 @@ static bool found(uint64_t seq)
 {
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    if (audit_verify(place.path, NULL, &v, &err) < 0) {
+    if (audit_verify(folder.path, NULL, &v, &err) < 0) {
         printf("# verify: %s\n", err.msg);
         return false;
     }
@@ -142,7 +142,7 @@ enum edit {
 static const char *const edit_names[EDITS] = {"one byte changed",
                                               "one record removed",
                                               "two records swapped",
-                                              "a record of another place inserted",
+                                              "a record of another folder inserted",
                                               "a made-up line inserted",
                                               "a record cut short",
                                               "the rest of the file cut off",
@@ -150,7 +150,7 @@ static const char *const edit_names[EDITS] = {"one byte changed",
                                               "a record doubled",
                                               "an empty line inserted"};
 
-/* Applies one edit at a random place of a random day; returns the number that verify must name. */
+/* Applies one edit at a random folder of a random day; returns the number that verify must name. */
 static uint64_t apply(enum edit kind, int day)
 {
     size_t n = days[day].lines, i = below(n - 1),
@@ -259,10 +259,10 @@ static void whole_days(void)
            "two days change names");
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good,
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good,
            "two days that changed names still verify: records have numbers");
     rename(path, away), rename(other, path), rename(away, other);
-    snprintf(other, sizeof other, "%s/audit/2027-01-01.jsonl", place.path);
+    snprintf(other, sizeof other, "%s/audit/2027-01-01.jsonl", folder.path);
     FILE *f = fopen(other, "we");
     fputs("{\"seq\": 10001, \"kind\": \"end\"}\n", f);
     fclose(f);
@@ -307,7 +307,7 @@ static void seals(void)
     struct audit_verdict v;
     struct err err = ERR_INIT;
     char path[400], away[420];
-    snprintf(path, sizeof path, "%s/seal/head", place.path);
+    snprintf(path, sizeof path, "%s/seal/head", folder.path);
     snprintf(away, sizeof away, "%s.away", path);
     FILE *f = fopen(path, "re");
     char head[2048];
@@ -327,13 +327,13 @@ static void seals(void)
         fwrite(bad, 1, n, f);
         fclose(f);
         chmod(path, 0600);
-        tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && !v.good && strstr(v.why, "head"),
+        tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && !v.good && strstr(v.why, "head"),
                "a head with another %s: %s", rows[i].what, v.why);
     }
     f = fopen(path, "we");
     fwrite(head, 1, n, f);
     fclose(f);
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good && v.records == RECORDS,
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good && v.records == RECORDS,
            "put back, all is well");
 }
 
@@ -343,9 +343,9 @@ static void afterwards(void)
     const int last = DAYS - 1;
     size_t n = days[last].lines, *at = days[last].at;
     struct err err = ERR_INIT;
-    place.now -= PLACE_DAY;
+    folder.now -= FOLDER_DAY;
     tap_ok(put_file(last, days[last].data, at[n - 3]), "three records cut off");
-    struct audit *a = place_open(&place, NULL);
+    struct audit *a = folder_open(&folder, NULL);
     tap_ok(a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
            "a writer goes on: %s", err.msg);
     tap_ok(found(RECORDS - 2), "a writer that goes on does not hide that records were cut off");
@@ -366,7 +366,7 @@ static void afterwards(void)
 
 /* ---- the head itself ---- */
 
-static bool change_head(const struct place *p, int how)
+static bool change_head(const struct folder *p, int how)
 {
     static const char zeros[AUDIT_HEAD_FILE];
     char path[400];
@@ -382,13 +382,13 @@ static void lost_heads(void)
 {
     static const char *const hows[] = {"filled with zeros", "removed", "emptied"};
     for (int how = 0; how < 3; how++) {
-        struct place own;
+        struct folder own;
         struct audit_verdict v;
         struct err err = ERR_INIT;
         const struct audit_facts f = {.tool = "t"};
-        if (!tap_ok(place_make(&own), "a log of its own"))
+        if (!tap_ok(folder_make(&own), "a log of its own"))
             return;
-        struct audit *a = place_open(&own, NULL);
+        struct audit *a = folder_open(&own, NULL);
         for (int i = 0; i < 5; i++)
             tap_eq_int(audit_event(a, AUDIT_TOOL, &f, &err), 0, "record %d", i + 1);
         tap_ok(change_head(&own, how), "the head is %s", hows[how]);
@@ -400,7 +400,7 @@ static void lost_heads(void)
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good &&
                    strcmp(v.bad_file, "seal/head") == 0,
                "a head that was %s is found by its name: %s (%s)", hows[how], v.bad_file, v.why);
-        a = place_open(&own, NULL);
+        a = folder_open(&own, NULL);
         tap_ok(a && audit_event(a, AUDIT_TOOL, &f, &err) == 0, "the next writer goes on: %s",
                err.msg);
         tap_eq_int((long long)audit_last_seq(a), 7, "behind a record of its own: numbers go on");
@@ -408,32 +408,32 @@ static void lost_heads(void)
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good && v.bad_seq == 6 &&
                    strstr(v.why, "tampered"),
                "record 6 says that the log was tampered with: %s", v.why);
-        tap_ok(place_remove(&own), "cleared away");
+        tap_ok(folder_remove(&own), "cleared away");
     }
-    struct place own;
+    struct folder own;
     struct audit_verdict v;
     struct err err = ERR_INIT;
     char path[400];
-    if (!place_make(&own))
+    if (!folder_make(&own))
         return;
-    struct audit *a = place_open(&own, NULL);
+    struct audit *a = folder_open(&own, NULL);
     tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err), 0, "a record");
     audit_close(a);
     snprintf(path, sizeof path, "%s/seal/key", own.path);
     tap_ok(unlink(path) == 0 && audit_verify(own.path, NULL, &v, &err) == ERR_STATE &&
                strstr(err.msg, "seal/key"),
            "a key that was removed is found by its name: %s", err.msg);
-    tap_ok(place_remove(&own), "cleared away");
+    tap_ok(folder_remove(&own), "cleared away");
 }
 
 int main(void)
 {
-    if (!tap_ok(place_make(&place) && make_log(), "a log of %d records over %d days", RECORDS,
+    if (!tap_ok(folder_make(&folder) && make_log(), "a log of %d records over %d days", RECORDS,
                 DAYS))
         return tap_done();
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(place.path, NULL, &v, &err) == 0 && v.good && v.records == RECORDS &&
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good && v.records == RECORDS &&
                v.files == DAYS,
            "verify passes: %s", v.why);
     anywhere();
@@ -446,6 +446,6 @@ int main(void)
         free(days[i].data);
         free(days[i].at);
     }
-    tap_ok(place_remove(&place), "cleared away");
+    tap_ok(folder_remove(&folder), "cleared away");
     return tap_done();
 }

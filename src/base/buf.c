@@ -56,7 +56,7 @@ int buf_add(struct buf *b, const void *data, size_t len)
     return 0;
 }
 
-int buf_room(struct buf *b, size_t len, char **ret)
+int buf_reserve(struct buf *b, size_t len, char **ret)
 {
     int r = reserve(b, len);
     if (r == 0)

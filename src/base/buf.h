@@ -27,7 +27,7 @@ void buf_reset(struct buf *b); /* forgets the bytes, keeps the memory */
 ERR_MUST_USE int buf_add(struct buf *b, const void *data, size_t len);
 ERR_MUST_USE int buf_str(struct buf *b, const char *s);
 /* Room for LEN bytes at the end, which the caller fills and buf_added then counts. The same errors. */
-ERR_MUST_USE int buf_room(struct buf *b, size_t len, char **ret);
+ERR_MUST_USE int buf_reserve(struct buf *b, size_t len, char **ret);
 void buf_added(struct buf *b, size_t len);
 ERR_MUST_USE int buf_printf(struct buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -56,7 +56,7 @@ static void quoted(struct jsonw *j, const unsigned char *s, size_t len)
     size_t plain = plain_prefix(s, len);
     if (j->bad)
         return;
-    note(j, buf_room(j->out, plain + 2, &at));
+    note(j, buf_reserve(j->out, plain + 2, &at));
     if (!at)
         return;
     at[0] = '"';

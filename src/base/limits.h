@@ -1,4 +1,4 @@
-/* Every ceiling of the house in one place: no buffer grows without one.
+/* Every ceiling of Cordon in one file: no buffer grows without one.
  *
  * Takes:   nothing.
  * Gives:   constants.

@@ -61,14 +61,14 @@ static int big_arith(struct expr_run *run, enum expr_arith op, const struct expr
     const uint64_t *la, *lb;
     bool na, nb;
     uint32_t ca = expr_to_limbs(a, &ra, &la, &na), cb = expr_to_limbs(b, &rb, &lb, &nb);
-    uint64_t room = op == ARITH_MUL ? (uint64_t)ca + cb : (uint64_t)(ca > cb ? ca : cb) + 1;
+    uint64_t cap = op == ARITH_MUL ? (uint64_t)ca + cb : (uint64_t)(ca > cb ? ca : cb) + 1;
     int r = expr_spend(run, op == ARITH_MUL ? (uint64_t)ca * cb + ca : (uint64_t)ca + cb);
     if (r)
         return r;
-    if (op == ARITH_MUL && room > CORDON_BITS_MAX / 64 + 2)
+    if (op == ARITH_MUL && cap > CORDON_BITS_MAX / 64 + 2)
         return expr_fail(run->err, CORDON_LIMIT, "an integer of more than %u bits",
                          CORDON_BITS_MAX);
-    uint64_t *out = expr_area_take(&run->area, (size_t)(room ? room : 1) * sizeof *out);
+    uint64_t *out = expr_area_take(&run->area, (size_t)(cap ? cap : 1) * sizeof *out);
     if (!out)
         return no_room(run);
     if (op == ARITH_MUL)
@@ -110,12 +110,12 @@ static int int_divide(struct expr_run *run, const struct expr_value *a, const st
     const uint64_t *la, *lb;
     bool na, nb;
     uint32_t ca = expr_to_limbs(a, &ra, &la, &na), cb = expr_to_limbs(b, &rb, &lb, &nb);
-    uint64_t room = big_quotient_room(la, ca, lb, cb);
-    int r = expr_spend(run, room);
+    uint64_t cap = big_quotient_cap(la, ca, lb, cb);
+    int r = expr_spend(run, cap);
     if (r)
         return r;
     size_t mark = run->area.used;
-    uint64_t *work = expr_area_take(&run->area, (size_t)room * sizeof *work);
+    uint64_t *work = expr_area_take(&run->area, (size_t)cap * sizeof *work);
     if (!work)
         return no_room(run);
     double d = 0;
@@ -270,15 +270,15 @@ int expr_negate(struct expr_run *run, const struct expr_value *a, struct expr_va
         return expr_fail(run->err, CORDON_TYPE_ERROR, "bad operand type for unary -: '%s'",
                          expr_type_name(expr_type(a)));
     }
-    uint64_t room;
+    uint64_t cap;
     const uint64_t *limb;
     bool neg;
-    uint32_t n = expr_to_limbs(a, &room, &limb, &neg);
+    uint32_t n = expr_to_limbs(a, &cap, &limb, &neg);
     if (a->kind == K_BIG) /* the same limbs with the other sign */
         return give_int(run, limb, n, !neg, ret);
     uint64_t *out = expr_area_take(&run->area, sizeof *out);
     if (!out)
         return no_room(run);
-    *out = room;
+    *out = cap;
     return give_int(run, out, n, !neg, ret);
 }

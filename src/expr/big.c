@@ -181,7 +181,7 @@ static struct shifts plan(uint64_t abits, uint64_t bbits)
     return r;
 }
 
-uint64_t big_quotient_room(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb)
+uint64_t big_quotient_cap(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb)
 {
     struct shifts s = plan(big_bits(a, na), big_bits(b, nb));
     return (uint64_t)na + nb + s.a / 64 + s.b / 64 + 6;

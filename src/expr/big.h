@@ -29,7 +29,7 @@ uint64_t big_div_small(uint64_t *r, uint32_t *n, uint64_t d);
 uint32_t big_shl(uint64_t *r, const uint64_t *a, uint32_t na, uint64_t s);
 
 /* The limbs of work space that big_quotient needs. */
-uint64_t big_quotient_room(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb);
+uint64_t big_quotient_cap(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb);
 /* A / B (B > 0) as the nearest double; false when it is too large for one. */
 bool big_quotient(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb, uint64_t *work,
                   double *ret);

@@ -35,10 +35,10 @@ static int order_int_double(const struct expr_value *a, double d)
         double x = (double)a->i;
         return (x > d) - (x < d);
     }
-    uint64_t room;
+    uint64_t cap;
     const uint64_t *limb;
     bool neg;
-    uint32_t n = expr_to_limbs(a, &room, &limb, &neg);
+    uint32_t n = expr_to_limbs(a, &cap, &limb, &neg);
     if (neg != (d < 0))
         return neg ? -1 : 1;
     int c = big_cmp_double(limb, n, fabs(d));

@@ -31,7 +31,7 @@ static bool is_number(const struct expr_value *v)
 }
 
 /* Drops the types whose values have run out. */
-static void settle(struct domain *d)
+static void normalize(struct domain *d)
 {
     if (d->types & NUMBERS && !(d->types & TYPE_BIT(CORDON_FLOAT))) {
         /* only ints: an open or broken bound moves to the next int */
@@ -211,7 +211,7 @@ void domain_refine(struct domain *d, const struct cordon_schema *s, const struct
         else
             d->types &= (uint8_t)(holds == CMP_EQ ? NOTHING : ~NOTHING);
     }
-    settle(d);
+    normalize(d);
 }
 
 struct verdict domain_truth(const struct domain *d)
@@ -231,5 +231,5 @@ void domain_refine_truth(struct domain *d, bool truth)
         d->types &= (uint8_t)~NOTHING;
     else
         d->nan = false;
-    settle(d);
+    normalize(d);
 }

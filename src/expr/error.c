@@ -32,8 +32,8 @@ const char *cordon_class(enum cordon_status status)
 void expr_text_add(struct expr_text *t, const char *s, size_t len)
 {
     if (t->len < t->size) {
-        size_t room = t->size - t->len;
-        memcpy(t->out + t->len, s, len < room ? len : room);
+        size_t cap = t->size - t->len;
+        memcpy(t->out + t->len, s, len < cap ? len : cap);
     }
     t->len += len;
 }

@@ -23,7 +23,7 @@ struct parser {
     struct cordon_program *p;
     struct entry *stack;
     struct expr_span *operand; /* of each value on the stack, parentheses included */
-    uint32_t depth, values, room, parens, pending_room;
+    uint32_t depth, values, cap, parens, pending_cap;
     uint32_t barrier; /* instructions before it are jumped around: no folding */
 };
 
@@ -35,7 +35,7 @@ static int advance(struct parser *ps)
 static int emit(struct parser *ps, unsigned op, uint32_t slot, uint32_t arg, struct expr_span span)
 {
     struct cordon_program *p = ps->p;
-    if (p->count == ps->room) {
+    if (p->count == ps->cap) {
         expr_fail(ps->lx.err, CORDON_UNSAFE, "The expression has more than %u nodes",
                   CORDON_NODES_MAX);
         expr_place(ps->lx.err, ps->lx.s, ps->lx.len, span.start, span.end);
@@ -60,7 +60,7 @@ static int emit_const(struct parser *ps, struct expr_value v, struct expr_span s
 
 static int push(struct parser *ps, enum pending kind, unsigned op, uint32_t start)
 {
-    if (ps->depth == ps->pending_room) {
+    if (ps->depth == ps->pending_cap) {
         expr_fail(ps->lx.err, CORDON_UNSAFE, "More than %u operators wait for their operands",
                   CORDON_PENDING_MAX);
         expr_place(ps->lx.err, ps->lx.s, ps->lx.len, ps->t.start, ps->t.end);
@@ -220,19 +220,19 @@ static int strings(struct parser *ps, struct expr_value *ret, struct expr_span *
         uint32_t n = ret->len + ps->t.value.len;
         /* the area still ends with the last piece in most cases, but copying is simpler to trust;
          * doubling the buffer keeps many pieces linear */
-        uint32_t room = ret->code; /* log2 of the room behind ret->s, while it is ours */
-        if (room == 0 || n > 1u << room) {
-            room = 5;
-            while (1u << room < n)
-                room++;
-            char *out = expr_area_take(ps->lx.area, (size_t)1 << room);
+        uint32_t cap = ret->code; /* log2 of the room behind ret->s, while it is ours */
+        if (cap == 0 || n > 1u << cap) {
+            cap = 5;
+            while (1u << cap < n)
+                cap++;
+            char *out = expr_area_take(ps->lx.area, (size_t)1 << cap);
             if (!out)
                 return expr_fail(ps->lx.err, CORDON_MEMORY,
                                  "the memory given is too small to compile this");
             if (ret->len)
                 memcpy(out, ret->s, ret->len);
             ret->s = out;
-            ret->code = (uint16_t)room;
+            ret->code = (uint16_t)cap;
         }
         if (ps->t.value.len)
             memcpy((char *)(uintptr_t)ret->s + ret->len, ps->t.value.s, ps->t.value.len);
@@ -427,13 +427,13 @@ int expr_parse(struct cordon_program *p, struct expr_area *area, struct cordon_e
     while (p->source[ps.lx.at] == ' ' || p->source[ps.lx.at] == '\t') /* as eval() does */
         ps.lx.at++;
     /* a token makes at most one instruction, and every source has a RETURN more */
-    ps.room = n + 1 < CORDON_NODES_MAX ? n + 1 : CORDON_NODES_MAX;
-    ps.pending_room = n + 1 < CORDON_PENDING_MAX ? n + 1 : CORDON_PENDING_MAX;
-    p->code = expr_area_take(area, (ps.room + 1) * sizeof *p->code);
-    p->span = expr_area_take(area, (ps.room + 1) * sizeof *p->span);
-    p->konst = expr_area_take(area, (ps.room + 1) * sizeof *p->konst);
-    ps.stack = expr_area_take(area, ps.pending_room * sizeof *ps.stack);
-    ps.operand = expr_area_take(area, (ps.pending_room + 2) * sizeof *ps.operand);
+    ps.cap = n + 1 < CORDON_NODES_MAX ? n + 1 : CORDON_NODES_MAX;
+    ps.pending_cap = n + 1 < CORDON_PENDING_MAX ? n + 1 : CORDON_PENDING_MAX;
+    p->code = expr_area_take(area, (ps.cap + 1) * sizeof *p->code);
+    p->span = expr_area_take(area, (ps.cap + 1) * sizeof *p->span);
+    p->konst = expr_area_take(area, (ps.cap + 1) * sizeof *p->konst);
+    ps.stack = expr_area_take(area, ps.pending_cap * sizeof *ps.stack);
+    ps.operand = expr_area_take(area, (ps.pending_cap + 2) * sizeof *ps.operand);
     if (!p->code || !p->span || !p->konst || !ps.stack || !ps.operand)
         return expr_fail(err, CORDON_MEMORY, "the memory given is too small to compile this");
     bool end = false;
@@ -446,6 +446,6 @@ int expr_parse(struct cordon_program *p, struct expr_area *area, struct cordon_e
         name_enclosing(&ps);
     if (r)
         return r;
-    ps.room++;
+    ps.cap++;
     return emit(&ps, OP_RETURN, 0, 0, ps.operand[0]);
 }

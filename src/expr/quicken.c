@@ -24,7 +24,7 @@ struct quick {
     const struct cordon_program *p;
     const uint8_t *kinds; /* by slot, in place of the schema's; strings are then compared as such */
     struct fast_insn *out;
-    uint32_t count, room;
+    uint32_t count, cap;
     struct item stack[FAST_STACK * 2];
     struct join joins[FAST_BITS];
     uint32_t height, join_count, numbers, bits;
@@ -34,7 +34,7 @@ struct quick {
 
 static struct fast_insn *put(struct quick *q, unsigned op)
 {
-    if (q->count == q->room) {
+    if (q->count == q->cap) {
         q->failed = true;
         return &q->nowhere;
     }
@@ -408,8 +408,8 @@ bool fast_make(const struct cordon_program *p, const uint8_t *kinds, struct expr
     q.count = q.height = q.join_count = q.numbers = q.bits = 0;
     q.plain = true;
     q.failed = false;
-    q.room = p->count * 3 + 4;
-    q.out = expr_area_take(area, q.room * sizeof *q.out);
+    q.cap = p->count * 3 + 4;
+    q.out = expr_area_take(area, q.cap * sizeof *q.out);
     if (!q.out)
         return false;
     for (uint32_t pc = 0; !q.failed; pc++) {

@@ -35,7 +35,7 @@ struct reader {
     struct json j;
     struct expr_area area;
     struct cordon_schema *s;
-    uint32_t key_room, enum_room;
+    uint32_t key_room, enum_cap;
 };
 
 static int no_memory(struct reader *r)
@@ -104,7 +104,7 @@ static int add_enum(struct reader *r, struct expr_key *k, const struct json_toke
     uint16_t code = expr_schema_code(s, v.s, v.len);
     if (code && expr_schema_member(s, k, code))
         return json_fail(&r->j, t, "an enum value is there twice");
-    if (s->enum_count == r->enum_room || s->member_count == r->enum_room)
+    if (s->enum_count == r->enum_cap || s->member_count == r->enum_cap)
         return json_fail(&r->j, t, "too many enum values");
     if (!code) {
         code = (uint16_t)(s->enum_count + 1);
@@ -334,8 +334,7 @@ int cordon_schema_read_with(const char *json, size_t len, const char *context, s
 {
     struct reader r = {.area = expr_area_of(mem, mem_len),
                        .key_room = (uint32_t)at_most((len + context_len) / 4 + 1, CORDON_KEYS_MAX),
-                       .enum_room =
-                           (uint32_t)at_most((len + context_len) / 3 + 1, CORDON_ENUM_MAX)};
+                       .enum_cap = (uint32_t)at_most((len + context_len) / 3 + 1, CORDON_ENUM_MAX)};
     if (len > CORDON_CONTEXT_MAX || context_len > CORDON_CONTEXT_MAX)
         return expr_fail(err, CORDON_SCHEMA, "a schema of more than %u bytes", CORDON_CONTEXT_MAX);
     json_init(&r.j, json, len, CORDON_SCHEMA, err);
@@ -343,12 +342,12 @@ int cordon_schema_read_with(const char *json, size_t len, const char *context, s
     if (!s)
         return no_memory(&r);
     s->hash_mask = table_size(r.key_room) - 1;
-    s->enum_mask = table_size(r.enum_room) - 1;
+    s->enum_mask = table_size(r.enum_cap) - 1;
     s->keys = zeroed(&r.area, r.key_room * sizeof *s->keys);
     s->hash = zeroed(&r.area, (s->hash_mask + 1u) * sizeof *s->hash);
-    s->strings = zeroed(&r.area, r.enum_room * sizeof *s->strings);
+    s->strings = zeroed(&r.area, r.enum_cap * sizeof *s->strings);
     s->enum_hash = zeroed(&r.area, (s->enum_mask + 1u) * sizeof *s->enum_hash);
-    s->members = zeroed(&r.area, r.enum_room * sizeof *s->members);
+    s->members = zeroed(&r.area, r.enum_cap * sizeof *s->members);
     if (!s->keys || !s->hash || !s->strings || !s->enum_hash || !s->members)
         return no_memory(&r);
     struct json_token t;

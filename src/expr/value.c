@@ -22,7 +22,7 @@ struct expr_value expr_from_limbs(const uint64_t *limb, uint32_t n, bool neg)
     return (struct expr_value){.kind = K_BIG, .neg = neg, .len = n, .limb = limb};
 }
 
-uint32_t expr_to_limbs(const struct expr_value *v, uint64_t *room, const uint64_t **ret_limb,
+uint32_t expr_to_limbs(const struct expr_value *v, uint64_t *cap, const uint64_t **ret_limb,
                        bool *ret_neg)
 {
     if (v->kind == K_BIG) {
@@ -31,9 +31,9 @@ uint32_t expr_to_limbs(const struct expr_value *v, uint64_t *room, const uint64_
         return v->len;
     }
     *ret_neg = v->i < 0;
-    *room = v->i < 0 ? -(uint64_t)v->i : (uint64_t)v->i;
-    *ret_limb = room;
-    return *room != 0;
+    *cap = v->i < 0 ? -(uint64_t)v->i : (uint64_t)v->i;
+    *ret_limb = cap;
+    return *cap != 0;
 }
 
 struct cordon_value expr_export(const struct expr_value *v)

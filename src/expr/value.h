@@ -87,7 +87,7 @@ const char *expr_type_name(enum cordon_type t);
 /* An int of any size in its shortest kind; LIMB must outlive the value. */
 struct expr_value expr_from_limbs(const uint64_t *limb, uint32_t n, bool neg);
 /* The limbs of an int or bool; ROOM holds the one limb of a small one. */
-uint32_t expr_to_limbs(const struct expr_value *v, uint64_t *room, const uint64_t **ret_limb,
+uint32_t expr_to_limbs(const struct expr_value *v, uint64_t *cap, const uint64_t **ret_limb,
                        bool *ret_neg);
 struct cordon_value expr_export(const struct expr_value *v);
 

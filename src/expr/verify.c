@@ -32,14 +32,14 @@ struct checker {
     struct cordon_program *p;
     struct shape *stack;
     struct join *joins;
-    uint32_t height, count, room;
+    uint32_t height, count, cap;
     uint64_t work, scratch;
     struct cordon_certificate *c;
 };
 
 static uint32_t value_bits(const struct expr_value *v)
 {
-    uint64_t room;
+    uint64_t cap;
     const uint64_t *limb;
     bool neg;
     int exp;
@@ -49,7 +49,7 @@ static uint32_t value_bits(const struct expr_value *v)
         frexp(v->f, &exp);
         return exp > 0 ? (uint32_t)exp + 1 : 1;
     }
-    uint32_t n = expr_to_limbs(v, &room, &limb, &neg);
+    uint32_t n = expr_to_limbs(v, &cap, &limb, &neg);
     return (uint32_t)big_bits(limb, n);
 }
 
@@ -131,11 +131,11 @@ static void numbers(struct checker *k, enum expr_op op, const struct shape *a,
     uint32_t big = greater(a->types & T_INTS ? a->bits : 0, b->types & T_INTS ? b->bits : 0);
     if (a->types & T_NUMS && b->types & T_NUMS) {
         uint64_t la = limbs(a->bits), lb = limbs(b->bits);
-        uint64_t room = op == OP_DIV ? la + lb + (la > lb ? la : lb) + 10 : la + lb + 2;
-        k->work += op == OP_MUL ? la * lb + la : room;
+        uint64_t cap = op == OP_DIV ? la + lb + (la > lb ? la : lb) + 10 : la + lb + 2;
+        k->work += op == OP_MUL ? la * lb + la : cap;
         if (greater(a->bits, b->bits) > 31) {
             uint64_t most = 3 * (CORDON_BITS_MAX / 64 + 8);
-            k->scratch += (room < most ? room : most) * 8 + 16;
+            k->scratch += (cap < most ? cap : most) * 8 + 16;
         }
     }
     if (op == OP_DIV) {
@@ -253,7 +253,7 @@ static const char *open_region(struct checker *k, uint32_t pc, uint32_t target, 
         top->left = either(&top->left, &left);
         return NULL;
     }
-    if (k->count == k->room)
+    if (k->count == k->cap)
         return "regions nested too deeply";
     k->joins[k->count++] = (struct join){target, floor, left};
     return NULL;
@@ -268,7 +268,7 @@ static const char *step(struct checker *k, uint32_t pc)
     if (i->zero || (op != OP_SLOT && i->slot))
         return "a field that must be zero is not";
     if (op == OP_CONST || op == OP_SLOT) {
-        if (k->height == k->room)
+        if (k->height == k->cap)
             return "the stack is too high";
         if (op == OP_CONST ? i->arg >= k->p->konst_count : i->slot >= k->p->schema->count || i->arg)
             return "no such constant or slot";
@@ -351,9 +351,9 @@ int expr_verify(struct cordon_program *p, struct expr_area *area, struct cordon_
     size_t mark = area->used;
     struct checker k = {.p = p, .c = &p->certificate};
     uint32_t highest = 0;
-    k.room = p->count < CORDON_PENDING_MAX + 2 ? p->count : CORDON_PENDING_MAX + 2;
-    k.stack = expr_area_take(area, (k.room + 1) * sizeof *k.stack);
-    k.joins = expr_area_take(area, (k.room + 1) * sizeof *k.joins);
+    k.cap = p->count < CORDON_PENDING_MAX + 2 ? p->count : CORDON_PENDING_MAX + 2;
+    k.stack = expr_area_take(area, (k.cap + 1) * sizeof *k.stack);
+    k.joins = expr_area_take(area, (k.cap + 1) * sizeof *k.joins);
     if (!k.stack || !k.joins)
         return expr_fail(err, CORDON_MEMORY, "the memory given is too small to verify this");
     *k.c = (struct cordon_certificate){.steps = p->count, .conforming = true};

@@ -12,7 +12,7 @@
 
 const char *flow_tool_name(const struct flow *f)
 {
-    return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CELL ? "session" : "run";
+    return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CALL ? "session" : "run";
 }
 
 bool flow_only_judges(const struct flow *f)
@@ -52,7 +52,7 @@ int flow_prepare(struct flow *f, struct err *err)
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
     gate_client_uid(&f->ask.client, getuid()); /* also in the record of what is refused here */
-    int r = flow_house_safe(req->house, s, err);
+    int r = flow_guard_shared(req->context, s, err);
     if (r == 0)
         r = flow_bind(f, err);
     if (r < 0)
@@ -94,7 +94,7 @@ int flow_admit(struct flow *f, struct err *err)
         f->ask.code_len = f->arguments.len;
     }
     f->ask.client = client;
-    int r = gate_admit(req->house->gate, &f->ask, &f->ticket, &no, err);
+    int r = gate_admit(req->context->gate, &f->ask, &f->ticket, &no, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
 
@@ -107,7 +107,7 @@ static int judge_again(struct flow *f, struct err *err)
 {
     struct gate_refusal no = {0};
     flow_child_close(f);
-    int r = flow_child_open(f, err);
+    int r = flow_start(f, err);
     if (r == FLOW_GO_ON)
         r = flow_check(f, err);
     if (r != FLOW_GO_ON)
@@ -126,7 +126,7 @@ int flow_decide(struct flow *f, struct err *err)
     f->ticket = NULL;
     int r = gate_decide(ticket, judged ? &f->worker.report : NULL, &f->plan, &no, err);
     /* a session is not thrown away; the clocks of its call begin later */
-    if (r == 1 && judged && f->req->kind != FLOW_CELL && clock_now_ns() - asked > CHILD_WAITS_NS)
+    if (r == 1 && judged && f->req->kind != FLOW_CALL && clock_now_ns() - asked > CHILD_WAITS_NS)
         return judge_again(f, err);
     return r == 1 ? FLOW_GO_ON : r == 0 ? deny(f, &no) : fail_closed(f, "gate", err);
 }
@@ -149,7 +149,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
                                 .session = f->result->session[0] ? f->result->session : NULL,
                                 .language = req->kind == FLOW_EXEC ? NULL : "python",
                                 .profile = req->profile ? req->profile->name : NULL,
-                                .role = req->role ? req->role : req->house->policy->run.role,
+                                .role = req->role ? req->role : req->context->policy->run.role,
                                 .worker_id = f->worker_id[0] ? f->worker_id : NULL,
                                 .code = f->ask.code,
                                 .code_len = f->ask.code_len,
@@ -172,7 +172,7 @@ static int record_call(const struct flow *f, const char *tool, const char *args,
     call.args = &said;
     call.nargs = 1;
     call.outcome = &end;
-    return f->req->house->audit ? audit_event(f->req->house->audit, AUDIT_TOOL, &call, err) : 0;
+    return f->req->context->audit ? audit_event(f->req->context->audit, AUDIT_TOOL, &call, err) : 0;
 }
 
 /* What a call did is on record, or the program does not get its answer. */
@@ -200,7 +200,7 @@ bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t
     struct gate_ticket *ticket = NULL;
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
-    int r = gate_admit(f->req->house->gate, &ask, &ticket, &no, &err);
+    int r = gate_admit(f->req->context->gate, &ask, &ticket, &no, &err);
     if (r == 1)
         r = gate_decide(ticket, NULL, &plan, &no, &err);
     if (r != 1) {
@@ -230,7 +230,7 @@ int flow_record(struct flow *f, struct err *err)
     if (flow_only_judges(f))
         return FLOW_GO_ON;
     facts(f, &now);
-    if (audit_begin_run(f->req->house->audit, &now, &f->begun, err) < 0)
+    if (audit_begin_run(f->req->context->audit, &now, &f->begun, err) < 0)
         return fail_closed(f, "audit", err);
     f->result->recorded = true;
     return FLOW_GO_ON;
@@ -297,8 +297,8 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
     };
 }
 
-/* Always: the end of what began, or the one record of what never did; then the place is free. */
-int flow_settle(struct flow *f, struct err *err)
+/* Always: the end of what began, or the one record of what never did; then the slot is free. */
+int flow_finish(struct flow *f, struct err *err)
 {
     char text[LINES][420];
     const char *lines[LINES];
@@ -313,9 +313,9 @@ int flow_settle(struct flow *f, struct err *err)
     facts(f, &now);
     outcome(f, text, lines, &end);
     now.outcome = &end;
-    int e = f->begun.open ? audit_end_run(f->req->house->audit, &f->begun, &now, &why)
-            : gate_refusal_alone(f->req->house->gate, &f->ask.client)
-                ? audit_event(f->req->house->audit, AUDIT_REFUSAL, &now, &why)
+    int e = f->begun.open ? audit_end_run(f->req->context->audit, &f->begun, &now, &why)
+            : gate_refusal_alone(f->req->context->gate, &f->ask.client)
+                ? audit_event(f->req->context->audit, AUDIT_REFUSAL, &now, &why)
                 : 0; /* counted */
     r->recorded = e == 0;
     if (f->ticket)

@@ -27,7 +27,7 @@
 /* Whether somebody may be asked, so that what they saw must be what runs. */
 static bool asks_somebody(const struct flow *f)
 {
-    const struct policy *p = f->req->house->policy;
+    const struct policy *p = f->req->context->policy;
     return !flow_only_judges(f) && (p->approval.mode != POLICY_AUTONOMOUS || p->arena.enabled);
 }
 
@@ -104,7 +104,7 @@ static int bind_contents(struct flow_contents *c, const char *real, struct jsonw
 static int bind_folders(struct flow *f, struct jsonw *j, struct err *err)
 {
     const struct jail_spec *s = &f->req->spec;
-    if (s->nbinds && asks_somebody(f) && f->req->house->policy->approval.contents &&
+    if (s->nbinds && asks_somebody(f) && f->req->context->policy->approval.contents &&
         !(f->contents = calloc(s->nbinds, sizeof *f->contents)))
         return err_set(err, ERR_MEMORY, "no memory");
     jsonw_open(j, "binds", '[');
@@ -166,7 +166,7 @@ int flow_bind(struct flow *f, struct err *err)
     struct jsonw j = {.out = &f->arguments};
     char *at;
     buf_init(&f->arguments, MIB);
-    if (buf_room(&f->arguments, 1024, &at) < 0) /* most fit */
+    if (buf_reserve(&f->arguments, 1024, &at) < 0) /* most fit */
         return err_set(err, ERR_MEMORY, "no memory");
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "tool", flow_tool_name(f));

@@ -53,7 +53,7 @@ static struct jail_sink sink_of(struct flow *f)
 /* `cordon stop`, and whoever started us: both end it from outside. */
 static int heed(struct flow *f, struct err *err)
 {
-    const struct gate *gate = f->req->house->gate;
+    const struct gate *gate = f->req->context->gate;
     int r = f->req->stop >= 0 ? jail_run_heed(f->run, f->req->stop, err) : 0;
     return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
 }
@@ -158,8 +158,8 @@ static int start(struct flow *f, struct err *err)
                                .step_down = f->req->kind == FLOW_EXEC && f->req->once};
     if (f->req->stop >= 0)
         start.stops[start.nstops++] = f->req->stop;
-    if (f->req->house->gate)
-        start.stops[start.nstops++] = gate_stop_fd(f->req->house->gate);
+    if (f->req->context->gate)
+        start.stops[start.nstops++] = gate_stop_fd(f->req->context->gate);
     int r = jail_run_new(&f->spec, &start, &f->run, err);
     fd_close(f->channel[1]);
     f->channel[1] = -1;
@@ -173,9 +173,9 @@ static bool say_who_stopped(struct flow *f)
     struct gate_stop_info info = {0};
     struct tm tm;
     char text[380], when[32] = "?";
-    if (!was_stopped(f) || !f->req->house->gate)
+    if (!was_stopped(f) || !f->req->context->gate)
         return false;
-    gate_stop_read(f->req->house->gate, &info);
+    gate_stop_read(f->req->context->gate, &info);
     if (!info.stopped)
         return false;
     time_t since = (time_t)info.since;
@@ -244,7 +244,7 @@ static int send_environ(struct flow *f, struct err *err)
 
 bool flow_in_session(const struct flow *f)
 {
-    return f->req->kind == FLOW_CELL || f->req->kind == FLOW_LINE;
+    return f->req->kind == FLOW_CALL || f->req->kind == FLOW_LINE;
 }
 
 /* Children of the pool are all alike. */
@@ -257,13 +257,13 @@ static bool fits_pool(const struct flow_request *req)
 }
 
 /* Nothing is asked for: the holder comes to the door while we are at the gate. */
-int flow_child_knock(struct flow *f, struct err *err)
+int flow_connect(struct flow *f, struct err *err)
 {
     struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
     (void)err;
     if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f->req))
         return FLOW_GO_ON;
-    if (pool_environment_open(&f->environment, f->req->house->policy, &why) == 0)
+    if (pool_environment_open(&f->environment, f->req->context->policy, &why) == 0)
         (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
     return FLOW_GO_ON;
 }
@@ -349,7 +349,7 @@ static int enter_session(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     FD_AUTO theirs = -1;
     int r = 0, ends[2];
-    if (req->kind == FLOW_CELL && !req->same_input) {
+    if (req->kind == FLOW_CALL && !req->same_input) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return err_sys(err, "pipe");
         theirs = ends[0];
@@ -365,7 +365,7 @@ static int enter_session(struct flow *f, struct err *err)
 }
 
 /* It is on its way when this returns: what comes before its first word is done meanwhile. */
-int flow_child_open(struct flow *f, struct err *err)
+int flow_start(struct flow *f, struct err *err)
 {
     if (f->req->kind == FLOW_EXEC)
         return FLOW_GO_ON; /* its first instruction is the program's: it waits for the last gate */
@@ -374,7 +374,7 @@ int flow_child_open(struct flow *f, struct err *err)
         return enter_session(f, err);
     int r = f->pool.sock >= 0 /* it was opened with the connection */
                 ? 0
-                : pool_environment_open(&f->environment, f->req->house->policy, err);
+                : pool_environment_open(&f->environment, f->req->context->policy, err);
     if (r < 0)
         return r;
     if (f->req->source_too_long) { /* no child is given it */
@@ -418,7 +418,7 @@ static void report_findings(struct flow *f)
         buf_reset(&text);
     flow_result_say(r, FLOW_BLOCKED, "input", "CODE",
                     !rules                      ? "ValidationError"
-                    : f->req->kind == FLOW_CELL ? "REPLSecurityError"
+                    : f->req->kind == FLOW_CALL ? "REPLSecurityError"
                                                 : "SecurityError",
                     text.data ? text.data : "refused by the check");
     if (report->count)
@@ -498,7 +498,7 @@ int flow_check(struct flow *f, struct err *err)
         return too_long(f);
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
-                : f->req->kind == FLOW_CELL ? FLOW_JOB_CELL
+                : f->req->kind == FLOW_CALL ? FLOW_JOB_CALL
                 : f->req->kind == FLOW_LINE ? FLOW_JOB_LINE
                                             : FLOW_JOB_RUN,
         .profile = f->req->profile,
@@ -506,11 +506,11 @@ int flow_check(struct flow *f, struct err *err)
         .source = f->req->source,
         .len = f->req->source_len,
         .tools = f->req->tools,
-        .calls_max = f->req->house->policy->sessions.tool_calls - f->req->calls_used,
-        .guard = f->req->house->gate ? flow_call : NULL,
+        .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
+        .guard = f->req->context->gate ? flow_call : NULL,
         .guard_ctx = f,
     };
-    if (f->req->calls_used > f->req->house->policy->sessions.tool_calls)
+    if (f->req->calls_used > f->req->context->policy->sessions.tool_calls)
         f->job.calls_max = 0;
     return flow_child_judge(f, err);
 }
@@ -527,7 +527,7 @@ int flow_execute(struct flow *f, struct err *err)
     bool exec = f->req->kind == FLOW_EXEC;
     struct timespec now;
     if (!exec && jail_run_step(f->run, 0)) { /* it waited for the gate, maybe for long */
-        int next = flow_lost(f, true) ? flow_again(f, err) : died_early(f);
+        int next = flow_lost(f, true) ? flow_retry(f, err) : died_early(f);
         if (next != FLOW_GO_ON)
             return next;
     }
@@ -546,7 +546,7 @@ int flow_execute(struct flow *f, struct err *err)
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
     name_worker(f);
     f->result->host_calls = f->worker.calls;
-    f->result->alive = f->req->kind == FLOW_CELL && f->worker.state == FLOW_WORKER_DONE;
+    f->result->alive = f->req->kind == FLOW_CALL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     flow_result_ends(f->result, f->req->profile);
     if (f->req->kind != FLOW_EXEC)

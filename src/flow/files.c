@@ -96,7 +96,7 @@ int flow_collect(struct flow *f, struct err *err)
     int fd = openat(root, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         walk(f->result, fd, path, strlen(path), 0,
-             f->req->kind == FLOW_CELL ? &f->released : &always);
+             f->req->kind == FLOW_CALL ? &f->released : &always);
     if (f->result->file_count)
         qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
     return FLOW_GO_ON;

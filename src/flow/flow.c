@@ -18,7 +18,7 @@ static int clean_streams(struct flow *f, struct err *err)
         if (output_clean_truncated(&f->clean[i]))
             f->result->truncated = true;
     }
-    const struct policy *p = f->req->house->policy;
+    const struct policy *p = f->req->context->policy;
     if (f->cleaning)
         flow_result_clean(f->result, f->req->rules, f->req->escape,
                           f->req->profile && f->req->profile->guards ? p->output.guarded_cap
@@ -33,20 +33,20 @@ static const struct {
     bool always; /* also when an earlier step ended the run */
 } steps[] = {
     /* clang-format off */
-    {"knock",   flow_child_knock, false}, /* the holder of warm children comes to the door, while we are asked ourselves */
+    {"connect", flow_connect, false}, /* the holder of warm children comes to the door, while we are asked ourselves */
     {"prepare", flow_prepare,     false}, /* the request as data: what is asked, shown and recorded */
     {"admit",   flow_admit,       false}, /* stop flag, role, breaker, rate, place: cheap */
-    {"child",   flow_child_open,  false}, /* a locked child is asked for, or started */
+    {"start",   flow_start,  false}, /* a locked child is asked for, or started */
     {"record",  flow_record,      false}, /* durable before the first byte of the code meets its parser */
-    {"judge",   flow_judge_apart, false}, /* a session's code, in a process that has run none */
+    {"precheck", flow_precheck, false}, /* a session's code, in a process that has run none */
     {"check",   flow_check,       false}, /* the child judges what it would run */
-    {"again",   flow_again,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
+    {"retry",   flow_retry,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
     {"decide",  flow_decide,      false}, /* people and arena; the plan */
     {"confirm", flow_confirm,     false}, /* what was shown to somebody is still what would run */
     {"run",     flow_execute,     false}, /* the first guest byte, and the last */
     {"collect", flow_collect,     false}, /* files */
     {"clean",   clean_streams,    true},  /* output */
-    {"settle",  flow_settle,      true},  /* the record of the end; the place is free */
+    {"finish",  flow_finish,      true},  /* the record of the end; the slot is free */
     /* clang-format on */
 };
 

@@ -8,7 +8,7 @@
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
-#include "flow/house.h"
+#include "flow/context.h"
 #include "flow/result.h"
 #include "flow/worker.h"
 #include "jail/child.h"
@@ -18,13 +18,13 @@ enum flow_kind {
     FLOW_EXEC,  /* any program: nothing to judge */
     FLOW_CHECK, /* judged, not run */
     FLOW_RUN,   /* judged, then run */
-    FLOW_CELL,  /* judged, then run in a session, which goes on afterwards */
+    FLOW_CALL,  /* judged, then run in a session, which goes on afterwards */
     FLOW_LINE,  /* the same, not run: whether the lines so far are whole, and what the judge says */
 };
 
 struct flow_request {
     enum flow_kind kind;
-    struct flow_house *house;
+    struct flow_context *context;
     const struct policy_profile *profile; /* not for FLOW_EXEC */
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const void *source;
@@ -33,7 +33,7 @@ struct flow_request {
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */
     const char *task;                     /* what iterations are counted by; NULL: not counted */
-    uint64_t wait_ms, approval_wait_ms;   /* for a place; for a person */
+    uint64_t wait_ms, approval_wait_ms;   /* for a slot; for a person */
 
     struct jail_spec
         spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */
@@ -47,7 +47,7 @@ struct flow_request {
     bool once;          /* the process does nothing after it: as root it becomes nobody before the
                            first guest byte */
 
-    /* FLOW_CELL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
+    /* FLOW_CALL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
      * the result tells whether it still is one. Of SPEC its limits bound the call, and its variables are
      * set on top of what the session has. */
     struct jail_child *child;

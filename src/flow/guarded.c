@@ -2,7 +2,7 @@
  * write such a file, or a folder or link on the way to it, decides what runs outside the jail next time: so a run
  * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names, and by place in
  * its file system (src/sys/places.h), since a part of it may be mounted a second time. */
-#include "flow/house.h"
+#include "flow/context.h"
 
 #include "base/limits.h"
 #include "pool/environment.h"
@@ -66,7 +66,7 @@ static int keep_system(struct guard *g, struct err *err)
 static int keep_programs(struct guard *g, struct err *err)
 {
     static const char *const names[] = {"cordon",        "cordon-nest",      "cordon-holder",
-                                        "cordon-python", "cordon-approvals", "cordon-cell"};
+                                        "cordon-python", "cordon-approvals", "cordon-root"};
     static const char *const places[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;
@@ -83,7 +83,7 @@ static int keep_programs(struct guard *g, struct err *err)
             const char *name = names[i / 2];
             snprintf(path, sizeof path, "%.*s/%s%s", folder ? folder : 1, slash ? self : ".",
                      places[i % 2], name);
-            r = keep(g, "Cordon's own program", path, strcmp(name, "cordon-cell") == 0, err);
+            r = keep(g, "Cordon's own program", path, strcmp(name, "cordon-root") == 0, err);
         }
     }
     return r;
@@ -134,7 +134,7 @@ static int keep_state(struct guard *g, struct err *err)
     return r;
 }
 
-int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec, struct err *err)
+int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec, struct err *err)
 {
     struct guard g = {.rules.count = 0};
     for (size_t i = 0; i < spec->nbinds && g.rules.count < LIMIT_BINDS; i++)

@@ -51,13 +51,13 @@ void flow_result_violation(struct flow_result *r, const struct flow_violation *v
     r->violations_total += v->times ? v->times : 1;
     if (r->violation_count == 2 * LIMIT_VIOLATIONS) /* those of the jail and of the judge */
         return;
-    if (r->violation_count == r->violation_room) {
-        size_t room = r->violation_room ? r->violation_room * 2 : 8;
-        struct flow_violation *more = realloc(r->violations, room * sizeof *more);
+    if (r->violation_count == r->violation_cap) {
+        size_t cap = r->violation_cap ? r->violation_cap * 2 : 8;
+        struct flow_violation *more = realloc(r->violations, cap * sizeof *more);
         if (!more)
             return;
         r->violations = more;
-        r->violation_room = room;
+        r->violation_cap = cap;
     }
     r->violations[r->violation_count] = *v;
     if (!v->times)

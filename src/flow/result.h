@@ -58,7 +58,7 @@ struct flow_result {
     int retry_after_s; /* the gate's word; 0: none */
 
     struct flow_violation *violations;
-    size_t violation_count, violation_room;
+    size_t violation_count, violation_cap;
     uint64_t violations_total;
 
     /* where it ran: */
@@ -105,7 +105,7 @@ void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
 /* It never ran: the jail could not be built, or (UsageError) what was asked for is not there. */
 void flow_result_refuse(struct flow_result *r, const struct err *why);
 
-/* Sets the status and what is said about it, in one place. TYPE: the `error.type` of docs/exec.md. */
+/* Sets the status and what is said about it, in one slot. TYPE: the `error.type` of docs/exec.md. */
 void flow_result_say(struct flow_result *r, enum flow_status status, const char *layer,
                      const char *category, const char *type, const char *reason);
 

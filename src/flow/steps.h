@@ -72,18 +72,18 @@ int flow_confirm(struct flow *f, struct err *err); /* that the sums are still th
 int flow_admit(struct flow *f, struct err *err);
 int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);
-int flow_settle(struct flow *f, struct err *err);
+int flow_finish(struct flow *f, struct err *err);
 int flow_contents_changed(struct flow *f, const char *source); /* the refusal */
 /* A call of guest code to a host function passes the gate like everything else. CTX: the flow. */
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer);
 
 /* judge.c: for a session whose process has run code. */
-int flow_judge_apart(struct flow *f, struct err *err);
+int flow_precheck(struct flow *f, struct err *err);
 
 /* child.c: a locked child that waits, and everything about its life. */
-int flow_child_knock(struct flow *f, struct err *err);
-int flow_child_open(struct flow *f, struct err *err);
+int flow_connect(struct flow *f, struct err *err);
+int flow_start(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);
 bool flow_in_session(const struct flow *f);
@@ -100,7 +100,7 @@ void flow_left_close(struct flow_left *left);
 /* Whether the end of f->run is such a one; then f->lost says how. WHATEVER: every end but the caller's stop is. */
 bool flow_lost(struct flow *f, bool whatever);
 /* Replaces a lost child by a cold one, once, and has that one judge; refuses when it is lost too. */
-int flow_again(struct flow *f, struct err *err);
+int flow_retry(struct flow *f, struct err *err);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

@@ -58,9 +58,9 @@ static const char *layer = "input", *rule = "py.attr.dunder";
 
 static void say(enum wire_type type)
 {
-    char room[4096];
+    char storage[4096];
     int texts = 0;
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer m;
     wire_begin(&m, &b, type);
     for (const char *left = m.left; *left; left = m.left) {

@@ -25,7 +25,7 @@
 #define FRAMES_AT_ONCE 64 /* then the clock and the pipes get their turn */
 #define PIECE          (64 * KIB)
 
-static char room[LIMIT_FRAME]; /* one supervisor handles one frame at a time */
+static char storage[LIMIT_FRAME]; /* one supervisor handles one frame at a time */
 
 void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result)
 {
@@ -116,7 +116,7 @@ static int give_source(const struct flow_worker *w, struct buf *b, size_t from, 
 int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t count,
                         struct err *err)
 {
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer m;
     wire_begin(&m, &b, WIRE_ENVIRON);
     wire_put_strings(&m, env, count);
@@ -142,7 +142,7 @@ bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job)
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
 {
     struct timeval patience = {.tv_sec = 5};
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer m;
     if ((w->state != FLOW_WORKER_READY && !flow_worker_early(w, job)) || job->len > LIMIT_SOURCE)
         return err_set(err, ERR_STATE, "the worker is not ready for this job");
@@ -173,7 +173,7 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
 
 int flow_worker_go(struct flow_worker *w, struct err *err)
 {
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer m;
     if (w->state != FLOW_WORKER_JUDGED || !w->safe)
         return err_set(err, ERR_STATE, "nothing was judged clean");
@@ -416,7 +416,7 @@ bool flow_worker_read(struct flow_worker *w)
     for (int i = 0; i < FRAMES_AT_ONCE; i++) {
         struct wire_reader r;
         struct err err = ERR_INIT;
-        ssize_t n = recv(w->fd, room, sizeof room, MSG_DONTWAIT | MSG_TRUNC);
+        ssize_t n = recv(w->fd, storage, sizeof storage, MSG_DONTWAIT | MSG_TRUNC);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
@@ -428,10 +428,11 @@ bool flow_worker_read(struct flow_worker *w)
                 w->state = FLOW_WORKER_GONE; /* its exit tells why */
             return false;
         }
-        if ((size_t)n > sizeof room || wire_open(&r, room, (size_t)n, &err) < 0 || !take(w, &r))
+        if ((size_t)n > sizeof storage || wire_open(&r, storage, (size_t)n, &err) < 0 ||
+            !take(w, &r))
             return broken(w);
         if (w->state == FLOW_WORKER_DONE && w->run) {
-            if (w->job->kind == FLOW_JOB_CELL)
+            if (w->job->kind == FLOW_JOB_CALL)
                 jail_run_release(w->run, w->exit_code);
             else
                 jail_run_end_now(w->run, w->exit_code);

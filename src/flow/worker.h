@@ -32,7 +32,7 @@ struct flow_tool {
 };
 
 struct flow_job {
-    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CELL, FLOW_JOB_LINE } kind;
+    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CALL, FLOW_JOB_LINE } kind;
     const struct policy_profile *profile;
     const char *name; /* of the source, in tracebacks */
     const void *source;

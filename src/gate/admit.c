@@ -1,7 +1,7 @@
 /* Admission: the cheap questions, before anything is judged. All of them are answered under one lock:
- * the stop flag, the breakers, the rate, a place. Who gets no place stands in line.
+ * the stop flag, the breakers, the rate, a slot. Who gets no slot queues.
  *
- * Waits: gate_bell_sleep in gate_admit_poll; a place; the request's wait_ms, by steps of 100 ms; refused:
+ * Waits: gate_bell_sleep in gate_admit_poll; a slot; the request's wait_ms, by steps of 100 ms; refused:
  *          gate.busy */
 #include "gate/inside.h"
 
@@ -49,19 +49,19 @@ static int may_at_all(const struct gate *g, const struct gate_request *q,
     return 1;
 }
 
-/* Under the lock. 1 or 2 (in line): the ticket has a row. */
+/* Under the lock. 1 or 2 (queued): the ticket has a row. */
 static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gate_refusal *r)
 {
     struct gate_breaker_word word;
     struct err err = ERR_INIT;
-    bool places = t->tool->kind == GATE_TOOL_EXECUTION;
+    bool slots = t->tool->kind == GATE_TOOL_EXECUTION;
     if (gate_load(&g->map.at->stopped))
         return gate_refuse_stopped(g, r);
     if (gate_client_seat(g, t->request.client.id, now, &t->client, &err) < 0)
         return refuse_by_err(r, GATE_RULE_BUSY, &err);
     struct gate_client_row *client = &g->map.at->clients[t->client];
     if (client->refused)
-        gate_refusals_settle(g, &t->request.client, client, now);
+        gate_refusals_flush(g, &t->request.client, client, now);
     gate_breaker_ask(g, t, now, &word);
     if (word.refuse)
         return gate_refuse(
@@ -71,7 +71,7 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
             (unsigned long long)g->config->breaker.failures, word.text,
             (unsigned long long)((word.wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S));
     uint64_t wait =
-        places ? gate_window_wait(g, t->client, gate_line_waiting(g, t->client), now) : 0;
+        slots ? gate_window_wait(g, t->client, gate_queue_waiting(g, t->client), now) : 0;
     if (wait)
         return gate_refuse(r, GATE_RULE_RATE, (wait + 999999) / CLOCK_NS_PER_MS,
                            "wait; or do more in one execution",
@@ -86,10 +86,10 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
     snprintf(row->run, sizeof row->run, "%s", t->request.run ? t->request.run : "");
     snprintf(row->tool, sizeof row->tool, "%s", t->request.tool);
     gate_breaker_probe(g, t, &word);
-    gate_row_set(&g->map, t->row, places ? GATE_ROW_WAITING : GATE_ROW_PARKED, now);
-    if (!places)
+    gate_row_set(&g->map, t->row, slots ? GATE_ROW_WAITING : GATE_ROW_PARKED, now);
+    if (!slots)
         return 1;
-    gate_line_serve(g, now);
+    gate_queue_serve(g, now);
     return gate_load(&row->state) == GATE_ROW_RUNNING ? 1 : 2;
 }
 
@@ -98,7 +98,7 @@ void gate_leave(struct gate_ticket *t, uint64_t now)
 {
     struct gate *g = t->g;
     gate_row_free(&g->map, t->row);
-    gate_line_serve(g, now);
+    gate_queue_serve(g, now);
 }
 
 /* A refusal that is ours to count and to tell. */
@@ -140,7 +140,7 @@ int gate_admit_start(struct gate *g, const struct gate_request *q, struct gate_t
     return e;
 }
 
-/* The lock of the tables cannot be had. A row whose own lock is free is nobody's: the next one who needs a place sees
+/* The lock of the tables cannot be had. A row whose own lock is free is nobody's: the next one who needs a slot sees
  * that and takes it. */
 void gate_lose(struct gate_ticket *t)
 {
@@ -152,7 +152,7 @@ void gate_lose(struct gate_ticket *t)
     free(t);
 }
 
-/* The wait is over: out of the line, unless the place came in this very moment. */
+/* The wait is over: out of the queue, unless the slot came in this very moment. */
 static int give_up(struct gate_ticket *t, struct gate_refusal *r, struct err *err)
 {
     struct gate *g = t->g;
@@ -172,7 +172,7 @@ static int give_up(struct gate_ticket *t, struct gate_refusal *r, struct err *er
         gate_refuse_stopped(g, r);
     else
         gate_refuse(r, GATE_RULE_BUSY, 1000, "wait a moment and try again",
-                    "%llu executions run already, and no place came free in %llu ms",
+                    "%llu executions run already, and no slot came free in %llu ms",
                     (unsigned long long)g->config->rates.concurrent,
                     (unsigned long long)t->request.wait_ms);
     gate_refused(g, t, r);
@@ -196,7 +196,7 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
         if (now >= end)
             return 2;
         uint64_t left = (end - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
-        uint64_t look = gate_line_look_ms(g, t->row);
+        uint64_t look = gate_queue_look_ms(g, t->row);
         gate_bell_sleep(&row->bell, bell, left < look ? left : look);
         if (gate_load(&row->bell) != bell)
             continue;
@@ -205,19 +205,19 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
             gate_lose(t);
             return e;
         }
-        gate_line_serve(g, gate_now(g));
+        gate_queue_serve(g, gate_now(g));
         gate_map_unlock(&g->map);
     }
 }
 
-/* Waits for a place, and says once that it waits. */
+/* Waits for a slot, and says once that it waits. */
 int gate_stand_in_line(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
                        struct err *err)
 {
     struct gate *g = t->g;
     if (wait_ms > 0) {
         __atomic_add_fetch(&g->map.at->counters[GATE_COUNTER_waited], 1, __ATOMIC_RELAXED);
-        gate_note(g, GATE_EVENT_WAITING, t, "", "every place is taken", (wait_ms + 999) / 1000);
+        gate_note(g, GATE_EVENT_WAITING, t, "", "every slot is taken", (wait_ms + 999) / 1000);
         gate_tell(g);
     }
     int e = gate_admit_poll(t, wait_ms, r, err);

@@ -1,7 +1,7 @@
-/* The approval queue: questions to people, durable, answered once, used once.
+/* The approvals: questions to people, durable, answered once, used once.
  *
  * Takes:   a question with the exact code and arguments; an answer with who and why.
- * Gives:   the queue for `cordon approve`, and to the gate the one yes that fits.
+ * Gives:   the approvals for `cordon approve`, and to the gate the one yes that fits.
  * Never:   lets the asker's own process tree answer; lets an answer be used twice, for other code,
  *          by another client, or after its time.
  * Runs in: the supervisor, `cordon approve`; the database lies in cordon-approvals.

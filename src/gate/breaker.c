@@ -125,7 +125,7 @@ static uint32_t find(const struct gate *g, uint64_t key)
 }
 
 /* A row for KEY: its own, a free one, or the one that matters least. */
-static uint32_t seat(struct gate *g, uint64_t key, const struct gate_ticket *t, uint64_t now)
+static uint32_t slot(struct gate *g, uint64_t key, const struct gate_ticket *t, uint64_t now)
 {
     struct gate_shared *s = g->map.at;
     uint32_t at = find(g, key), best = GATE_BREAKERS;
@@ -221,7 +221,7 @@ static void fed_success(struct gate *g, uint64_t key, const struct gate_ticket *
 static void fed_failure(struct gate *g, uint64_t key, const struct gate_ticket *t, bool same_only,
                         const char *text, uint64_t now)
 {
-    struct gate_breaker_row *b = &g->map.at->breakers[seat(g, key, t, now)];
+    struct gate_breaker_row *b = &g->map.at->breakers[slot(g, key, t, now)];
     uint64_t error = gate_hash(text, strlen(text), 3),
              cooldown = g->config->breaker.cooldown_ms * CLOCK_NS_PER_MS;
     bool probe = b->state == GATE_BREAKER_HALF && b->probe == t->number;

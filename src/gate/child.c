@@ -41,8 +41,8 @@ static int input_file(const void *input, size_t len, int *ret_fd, struct err *er
     return 0;
 }
 
-_Noreturn static void become(const char *const *argv, const char *const *env, int in, int out,
-                             int keep, pid_t parent)
+_Noreturn static void exec_command(const char *const *argv, const char *const *env, int in, int out,
+                                   int keep, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -85,7 +85,7 @@ int gate_child_start(struct gate_child *c, const char *const *argv, const char *
     pid_t self = getpid();
     c->pid = fork();
     if (c->pid == 0)
-        become(argv, env, in, pipes[1], keep, self);
+        exec_command(argv, env, in, pipes[1], keep, self);
     fd_close(pipes[1]);
     if (c->pid < 0) {
         c->pid = 0;

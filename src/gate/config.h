@@ -33,7 +33,7 @@ enum gate_category_kind {
 
 /* What a tool is, as the code that implements it says. */
 enum gate_tool_kind {
-    GATE_TOOL_EXECUTION, /* takes a place and a turn of the rates */
+    GATE_TOOL_EXECUTION, /* takes a slot and a turn of the rates */
     GATE_TOOL_CALL,      /* made by code that already runs: takes neither */
 };
 

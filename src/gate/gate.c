@@ -1,5 +1,5 @@
 /* The only place that makes a plan. What takes long (the arena, a person) comes after the check, so
- * nobody is asked about code that is refused anyway, and without a place, so ten open questions do not
+ * nobody is asked about code that is refused anyway, and without a slot, so ten open questions do not
  * stop the machine. The arena is asked before the person: people are dearer. */
 #include "gate/inside.h"
 
@@ -18,7 +18,7 @@ struct gate_plan {
     char approval[24];
 };
 
-/* Out of the places while somebody is asked. */
+/* Out of the slots while somebody is asked. */
 static int park(struct gate_ticket *t, struct err *err)
 {
     struct gate *g = t->g;
@@ -29,7 +29,7 @@ static int park(struct gate_ticket *t, struct err *err)
         return e;
     uint64_t now = gate_now(g);
     gate_row_set(&g->map, t->row, GATE_ROW_PARKED, now);
-    gate_line_serve(g, now);
+    gate_queue_serve(g, now);
     gate_map_unlock(&g->map);
     return 0;
 }
@@ -101,7 +101,7 @@ static int report_clean(const struct gate_ticket *t, const struct check_report *
                        report ? "the judge did not pass it" : "no judge has seen it");
 }
 
-/* Back to a place after a long question. Whoever was made to wait for an answer also waits for this. */
+/* Back to a slot after a long question. Whoever was made to wait for an answer also waits for this. */
 static int unpark(struct gate_ticket *t, bool *ret_gone, struct gate_refusal *r, struct err *err)
 {
     const uint64_t patience = t->request.wait_ms > 30000 ? t->request.wait_ms : 30000;
@@ -113,7 +113,7 @@ static int unpark(struct gate_ticket *t, bool *ret_gone, struct gate_refusal *r,
         return e;
     uint64_t now = gate_now(g);
     gate_row_set(&g->map, t->row, GATE_ROW_WAITING, now);
-    gate_line_serve(g, now);
+    gate_queue_serve(g, now);
     gate_map_unlock(&g->map);
     if (gate_load(&g->map.at->rows[t->row].state) == GATE_ROW_RUNNING)
         return 1;

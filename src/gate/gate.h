@@ -8,9 +8,9 @@
  *     gate_open                                          once a process
  *     gate_admit   stop flag, role, breaker, rate, place      cheap: before the check
  *     gate_decide  report, iteration cap, human, arena        after the check; gives the plan
- *     gate_release how it ended: breakers, the place          after the run
+ *     gate_release how it ended: breakers, the slot          after the run
  *
- * A killed process gives its place back by itself.
+ * A killed process gives its slot back by itself.
  */
 #ifndef GATE_GATE_H
 #define GATE_GATE_H
@@ -34,7 +34,7 @@
     X(TOOL, "gate.tool", "there is no such tool")                                                  \
     X(SYSTEM, "gate.system", "tools of risk critical are open to nobody")                          \
     X(RATE, "gate.rate", "too many executions of this client in the window")                       \
-    X(BUSY, "gate.busy", "every place is taken, and the wait is over")                             \
+    X(BUSY, "gate.busy", "every slot is taken, and the wait is over")                              \
     X(BREAKER, "gate.breaker", "it failed too often in a row; wait")                               \
     X(CHECK, "gate.check", "the judge's report is missing, or not clean")                          \
     X(ITERATIONS, "gate.iterations", "the task has used up its executions")                        \
@@ -84,13 +84,13 @@ struct gate_request {
     const char *const *writes; /* paths that it may write, as the guest names them */
     size_t nwrites;
     pid_t asker;               /* who stands behind it; 0: this process */
-    uint64_t wait_ms;          /* for a place; 0: refuse at once */
+    uint64_t wait_ms;          /* for a slot; 0: refuse at once */
     uint64_t approval_wait_ms; /* for a person; 0: refuse at once, the question stays */
 };
 
 /* What happened, for the audit and for a person who waits. Strings live for the call. */
 #define GATE_EVENTS(X)                                                                             \
-    X(WAITING, "gate.waiting")           /* every place is taken; detail: place in line */         \
+    X(WAITING, "gate.waiting")           /* every slot is taken; detail: place queued */           \
     X(REFUSED, "gate.refused")           /* detail: rule and reason */                             \
     X(REFUSALS, "gate.refusals")         /* detail: how many were not told one by one */           \
     X(BREAKER_OPEN, "gate.breaker.open") /* seconds: until the next probe */                       \
@@ -122,7 +122,7 @@ struct gate_event {
 };
 
 struct gate;
-struct gate_ticket; /* admitted: holds a place */
+struct gate_ticket; /* admitted: holds a slot */
 struct gate_plan;   /* decided: may run. There is no other way to have one */
 
 /* STATE is a descriptor of the state folder (sys/state.h), the caller's; -1: the gate finds it.
@@ -137,11 +137,11 @@ ERR_MUST_USE int gate_admit(struct gate *g, const struct gate_request *request,
                             struct gate_ticket **ret_ticket, struct gate_refusal *ret_refusal,
                             struct err *err);
 
-/* The same for an event loop: 2 means in line; ask gate_admit_poll again until it says 1 or 0. */
+/* The same for an event loop: 2 means queued; ask gate_admit_poll again until it says 1 or 0. */
 ERR_MUST_USE int gate_admit_start(struct gate *g, const struct gate_request *request,
                                   struct gate_ticket **ret_ticket, struct gate_refusal *ret_refusal,
                                   struct err *err);
-/* Sleeps at most WAIT_MS. 1: the place is yours; 2: still in line; 0: refused after all, and the
+/* Sleeps at most WAIT_MS. 1: the slot is yours; 2: still queued; 0: refused after all, and the
  * ticket is gone; negative: an error, and it is gone too. */
 ERR_MUST_USE int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms,
                                  struct gate_refusal *ret_refusal, struct err *err);
@@ -151,7 +151,7 @@ ERR_MUST_USE int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms,
 ERR_MUST_USE int gate_decide(struct gate_ticket *ticket, const struct check_report *report,
                              struct gate_plan **ret_plan, struct gate_refusal *ret_refusal,
                              struct err *err);
-/* The check refused it, or it cannot go on: the place is free, nothing is counted but the turn. */
+/* The check refused it, or it cannot go on: the slot is free, nothing is counted but the turn. */
 void gate_abandon(struct gate_ticket *ticket);
 
 /* The report that led to the plan came from another child than the one that is to run it: the two
@@ -193,13 +193,13 @@ struct gate_running {
     const char *end; /* after a stop: "ended", "killed" or "still running" */
 };
 /* Those that run now. Returns the true count; at most ROOM are written. */
-size_t gate_running(struct gate *g, struct gate_running *out, size_t room);
+size_t gate_running(struct gate *g, struct gate_running *out, size_t cap);
 
 /* Sets the flag, ends what runs, waits for it: a supervisor that does not answer within PATIENCE_MS
  * is killed, a stopped one at once. *ret_count is how many ran. An error says what could not be done (the flag could
  * not be set, or not be kept for after a reboot); all else is done, and gate_stop_read tells whether the flag stands. */
 ERR_MUST_USE int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patience_ms,
-                           struct gate_running *out, size_t room, size_t *ret_count,
+                           struct gate_running *out, size_t cap, size_t *ret_count,
                            struct err *err);
 ERR_MUST_USE int gate_resume(struct gate *g, const char *who, const char *why, struct err *err);
 
@@ -211,12 +211,12 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
                                   uint64_t *ret_wait_ns, struct err *err);
 
 #define GATE_COUNTERS(X)                                                                           \
-    X(admitted, "executions that were given a place")                                              \
+    X(admitted, "executions that were given a slot")                                               \
     X(planned, "and a plan")                                                                       \
     X(released, "and came to their end")                                                           \
     X(refused, "requests that were refused, by any rule")                                          \
-    X(waited, "requests that stood in line")                                                       \
-    X(lost, "places whose owner was killed")                                                       \
+    X(waited, "requests that queued")                                                              \
+    X(lost, "slots whose owner was killed")                                                        \
     X(breaker_opened, "breakers that opened")                                                      \
     X(breaker_probed, "probes of half-open breakers")                                              \
     X(breaker_closed, "breakers that closed")                                                      \

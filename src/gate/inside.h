@@ -62,7 +62,7 @@ int gate_refuse(struct gate_refusal *r, enum gate_rule rule, uint64_t retry_afte
 
 ERR_MUST_USE int gate_client_seat(struct gate *g, const char *id, uint64_t now,
                                   uint32_t *ret_client, struct err *err);
-/* Nanoseconds until the client may have another turn, beside WAITING that are in line; 0: now. */
+/* Nanoseconds until the client may have another turn, beside WAITING that are queued; 0: now. */
 uint64_t gate_window_wait(const struct gate *g, uint32_t client, uint64_t waiting, uint64_t now);
 void gate_window_stamp(struct gate *g, uint32_t client, uint64_t now);
 /* The task's row, or NULL when the table is full of busy ones. */
@@ -70,17 +70,17 @@ struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const c
                                      uint64_t now);
 
 /* refusals.c: a window that is over is told, and the next begins. */
-void gate_refusals_settle(struct gate *g, const struct gate_client *client,
-                          struct gate_client_row *row, uint64_t now);
+void gate_refusals_flush(struct gate *g, const struct gate_client *client,
+                         struct gate_client_row *row, uint64_t now);
 
-/* ---- the line (under the lock) ---- */
+/* ---- the queue (under the lock) ---- */
 
-/* How long the one in ROW sleeps before it looks whether a place was lost: 0.1 s for each in line up to it, at most
+/* How long the one in ROW sleeps before it looks whether a slot was lost: 0.1 s for each queued up to it, at most
  * 1 s. What it reads of others may be old, and is a hint. */
-uint64_t gate_line_look_ms(const struct gate *g, uint32_t row);
-uint64_t gate_line_waiting(const struct gate *g, uint32_t client);
-/* Gives free places to those whose turn it is. */
-void gate_line_serve(struct gate *g, uint64_t now);
+uint64_t gate_queue_look_ms(const struct gate *g, uint32_t row);
+uint64_t gate_queue_waiting(const struct gate *g, uint32_t client);
+/* Gives free slots to those whose turn it is. */
+void gate_queue_serve(struct gate *g, uint64_t now);
 
 /* ---- breakers (under the lock) ---- */
 
@@ -106,10 +106,10 @@ void gate_breaker_normalise(const char *type, const char *message, char *out, si
 int gate_refuse_stopped(const struct gate *g, struct gate_refusal *r);
 /* Counts and tells a refusal; returns 0. */
 int gate_refused(struct gate *g, const struct gate_ticket *t, const struct gate_refusal *r);
-void gate_leave(struct gate_ticket *t, uint64_t now); /* under the lock: the place is free */
+void gate_leave(struct gate_ticket *t, uint64_t now); /* under the lock: the slot is free */
 /* The lock cannot be had: the row stays taken until this process ends. The ticket is gone. */
 void gate_lose(struct gate_ticket *t);
-/* Waits for a place, and says once that it waits. As gate_admit; the ticket is gone unless it is 1. */
+/* Waits for a slot, and says once that it waits. As gate_admit; the ticket is gone unless it is 1. */
 ERR_MUST_USE int gate_stand_in_line(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
                                     struct err *err);
 

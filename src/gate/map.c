@@ -8,13 +8,13 @@
  *   no value in the file can make anybody wait for nobody;
  * - each store leaves a state that is valid by itself: rows and keys are published by their last
  *   word, so whoever comes next finds a change whole or not at all;
- * - whoever runs holds a lock on the byte of his row, so a place whose owner was killed is seen to
+ * - whoever runs holds a lock on the byte of his row, so a slot whose owner was killed is seen to
  *   be free by whoever needs it next.
  * A process that is stopped keeps its locks: whoever waits for one gives up at a deadline and names it.
  * After a reboot the clock starts again, so times of an older boot are dropped. The stop flag is also
  * a file of its own, so that it outlives this one.
  *
- * Waits: SYS_futex in gate_bell_sleep; a place, an answer, the end of a run; the caller's; it looks again
+ * Waits: SYS_futex in gate_bell_sleep; a slot, an answer, the end of a run; the caller's; it looks again
  *        fsync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
  *        msync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
  *        fsync in gate_stop_file_remove; the disk; none (the kernel's own); only `cordon resume` waits

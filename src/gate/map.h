@@ -1,7 +1,7 @@
 /* The part of the state that is on the way of every run: one file, mapped by all who use it.
  *
  * Takes:   the state folder.
- * Gives:   tables of places, clients, breakers, tasks and buckets, under one lock.
+ * Gives:   tables of slots, clients, breakers, tasks and buckets, under one lock.
  * Never:   trusts a number in the file as an index without looking; waits for its lock without end.
  * Runs in: the supervisor. Not after fork: a lock belongs to the open file.
  */
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    GATE_ROWS = 256, /* executions that run or wait in line */
+    GATE_ROWS = 256, /* executions that run or wait queued */
     GATE_CLIENTS = 128,
     GATE_BREAKERS = 256,
     GATE_TASKS = 512,
@@ -28,7 +28,7 @@ enum gate_row_state { /* the numbers are in the file */
                       GATE_ROW_FREE = 0,
                       GATE_ROW_WAITING = 1,
                       GATE_ROW_RUNNING = 2,
-                      GATE_ROW_PARKED = 3, /* a person or the arena is asked: takes no place */
+                      GATE_ROW_PARKED = 3, /* a person or the arena is asked: takes no slot */
 };
 
 /* One execution. Its owner holds a lock on the row's byte: the kernel lets go of it when the owner
@@ -49,7 +49,7 @@ struct gate_row {
 struct gate_client_row {
     char id[64];
     uint64_t last_ns;
-    uint64_t turn;   /* number of the last place it was given: whose turn it is */
+    uint64_t turn;   /* number of the last slot it was given: whose turn it is */
     uint64_t pushed; /* executions in all: the newest stamp is at (pushed - 1) % GATE_RATE_MAX */
     uint64_t steps;  /* since the last checkpoint of EVERY_N */
     uint64_t refused, refused_ns; /* refusals within the window, and when it began */

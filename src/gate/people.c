@@ -1,4 +1,4 @@
-/* The gate's side of the approval queue. The database is reached through cordon-approvals, one
+/* The gate's side of the approvals. The database is reached through cordon-approvals, one
  * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
  * changes: nobody polls the database.
  *

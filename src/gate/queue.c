@@ -1,195 +1,122 @@
-/* The approval queue as people see it. Who may answer is decided here, from what the kernel says of
- * the two processes (gate/lineage.c); that a question is answered once, by the database. */
-#include "gate/approval.h"
-
+/* Who is next. There is one line for the machine, but turns go by client: a free slot goes to the
+ * client that has the fewest slots now; among equals to the one whose last turn is longest ago;
+ * within a client to who came first. A client that floods the queue lengthens only its own part of it.
+ *
+ * Whoever gives a slot back serves the queue himself, under the lock, so nobody sleeps on a free
+ * place. A process that was killed serves nobody: therefore those queued look around as well, the first
+ * ten times a second, those behind it less often. A look asks the kernel about every row, whose answer
+ * is the slower the more of them there are: two hundred that all looked ten times a second took more time for it
+ * than for their runs (`make bench BENCH=clients`). */
 #include "gate/inside.h"
-#include "gate/record.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static const char *const state_names[] = {"asked", "approved", "denied", "expired", "used"};
-
-const char *gate_approval_state_name(enum gate_approval_state s)
+uint64_t gate_queue_waiting(const struct gate *g, uint32_t client)
 {
-    return state_names[s];
+    const struct gate_shared *s = g->map.at;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < gate_rows_high(s); i++)
+        n += s->rows[i].client == client && !s->rows[i].counted &&
+             gate_load(&s->rows[i].state) == GATE_ROW_WAITING;
+    return n;
 }
 
-static int fill(const struct gate_field *f, struct arena *mem, struct gate_approval *a)
+uint64_t gate_queue_look_ms(const struct gate *g, uint32_t row)
 {
-    const struct {
-        const char *name;
-        char *text;
-        size_t size;
-    } texts[] = {
-        {"id", a->id, sizeof a->id},       {"client", a->client, sizeof a->client},
-        {"tool", a->tool, sizeof a->tool}, {"run", a->run, sizeof a->run},
-        {"hash", a->hash, sizeof a->hash}, {"because", a->because, sizeof a->because},
-        {"by", a->by, sizeof a->by},       {"why", a->why, sizeof a->why},
-    };
-    const struct {
-        const char *name;
-        uint64_t *number;
-    } numbers[] = {{"asked", &a->asked},
-                   {"expires", &a->expires},
-                   {"answered", &a->answered},
-                   {"used", &a->used}};
-#define IS(word) (f->name_len == strlen(word) && memcmp(f->name, word, f->name_len) == 0)
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (IS(texts[i].name))
-            snprintf(texts[i].text, texts[i].size, "%.*s", (int)f->len, f->data);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (IS(numbers[i].name)) {
-            char digits[24] = "";
-            memcpy(digits, f->data, f->len < sizeof digits - 1 ? f->len : sizeof digits - 1);
-            unsigned long long n = 0;
-            if (sscanf(digits, "%llu", &n) == 1)
-                *numbers[i].number = n / 1000;
+    enum { FIRST_MS = 100, LAST_MS = 1000 };
+    const struct gate_shared *s = g->map.at;
+    uint64_t ms = FIRST_MS;
+    for (uint32_t i = 0; i < gate_rows_high(s) && ms < LAST_MS; i++)
+        if (gate_load(&s->rows[i].state) == GATE_ROW_WAITING &&
+            s->rows[i].number < s->rows[row].number)
+            ms += FIRST_MS;
+    return ms;
+}
+
+struct census {
+    uint64_t running, waiting;
+    uint16_t of_client[GATE_CLIENTS];
+};
+
+static void count(const struct gate_shared *s, struct census *c)
+{
+    *c = (struct census){0};
+    for (uint32_t i = 0; i < gate_rows_high(s); i++) {
+        uint32_t state = gate_load(&s->rows[i].state);
+        c->waiting += state == GATE_ROW_WAITING;
+        if (state == GATE_ROW_RUNNING) {
+            c->running++;
+            if (s->rows[i].client < GATE_CLIENTS)
+                c->of_client[s->rows[i].client]++;
         }
-    for (size_t i = 0; IS("state") && i < sizeof state_names / sizeof *state_names; i++)
-        if (f->len == strlen(state_names[i]) && memcmp(f->data, state_names[i], f->len) == 0)
-            a->state = (enum gate_approval_state)i;
-    const char **keep = IS("arguments") ? &a->arguments : IS("code") ? &a->code : NULL;
-    if (keep && !(*keep = arena_memdup(mem, f->data, f->len)))
-        return ERR_MEMORY;
-    if (keep == &a->code)
-        a->code_len = f->len;
-    return 0;
-#undef IS
+    }
 }
 
-int gate_approvals_list(struct gate *g, bool waiting_only, struct arena *mem,
-                        struct gate_approval **ret_items, size_t *ret_count, struct err *err)
+static bool before(const struct gate_shared *s, const struct census *c, const struct gate_row *a,
+                   const struct gate_row *b)
 {
-    struct buf request, reply;
-    buf_init(&request, 4096);
-    size_t count = 0, at = 0;
-    struct gate_approval *items = NULL;
-    int r = gate_record_text(&request, "op", "list");
-    if (r == 0)
-        r = gate_record_number(&request, "waiting", waiting_only);
-    if (r == 0) {
-        r = gate_keeper_ask(g, &request, &reply, err);
-        struct gate_record all = {reply.data, reply.data + reply.len};
-        struct gate_field f;
-        for (struct gate_record c = all; r == 0 && gate_record_next(&c, &f) == 1;)
-            count += f.name_len == 2 && memcmp(f.name, "id", 2) == 0;
-        if (r == 0 && !(items = arena_alloc(mem, (count + 1) * sizeof *items)))
-            r = err_set(err, ERR_MEMORY, "no memory");
-        while (r == 0 && gate_record_next(&all, &f) == 1) {
-            at += f.name_len == 2 && memcmp(f.name, "id", 2) == 0;
-            r = at ? fill(&f, mem, &items[at - 1]) : 0;
+    if (c->of_client[a->client] != c->of_client[b->client])
+        return c->of_client[a->client] < c->of_client[b->client];
+    if (s->clients[a->client].turn != s->clients[b->client].turn)
+        return s->clients[a->client].turn < s->clients[b->client].turn;
+    return a->number < b->number;
+}
+
+static uint32_t choose(const struct gate *g, const struct census *c)
+{
+    const struct gate_shared *s = g->map.at;
+    uint64_t narrow = g->config->rates.concurrent_per_client;
+    uint32_t best = GATE_ROWS;
+    for (uint32_t i = 0; i < gate_rows_high(s); i++) {
+        const struct gate_row *r = &s->rows[i];
+        if (gate_load(&r->state) != GATE_ROW_WAITING || r->client >= GATE_CLIENTS)
+            continue;
+        if (narrow && c->of_client[r->client] >= narrow)
+            continue;
+        if (best == GATE_ROWS || before(s, c, r, &s->rows[best]))
+            best = i;
+    }
+    return best;
+}
+
+static void give(struct gate *g, uint32_t row, uint64_t now)
+{
+    struct gate_shared *s = g->map.at;
+    struct gate_row *r = &s->rows[row];
+    s->clients[r->client].turn = ++s->numbers;
+    if (!r->counted) {
+        gate_window_stamp(g, r->client, now);
+        r->counted = 1;
+        gate_count(g, GATE_COUNTER_admitted);
+    }
+    gate_row_set(&g->map, row, GATE_ROW_RUNNING, now);
+    if (!g->map.mine[row])
+        gate_bell_ring(&r->bell);
+}
+
+void gate_queue_serve(struct gate *g, uint64_t now)
+{
+    struct gate_shared *s = g->map.at;
+    struct census c;
+    bool reaped = false;
+    count(s, &c);
+    while (c.waiting > 0) {
+        uint32_t row = c.running < g->config->rates.concurrent ? choose(g, &c) : GATE_ROWS;
+        if (row == GATE_ROWS) { /* full, it seems: are they all alive? */
+            if (reaped)
+                return;
+            reaped = true;
+            unsigned dead = gate_rows_reap(&g->map);
+            s->counters[GATE_COUNTER_lost] += dead;
+            count(s, &c);
+            if (dead == 0)
+                return;
+            continue;
         }
-        buf_done(&reply);
+        if (!gate_row_alive(&g->map, row))
+            gate_row_free(&g->map, row);
+        else
+            give(g, row, now);
+        count(s, &c);
     }
-    buf_done(&request);
-    *ret_items = items;
-    *ret_count = count;
-    return r;
-}
-
-/* 1: REPLY holds the one. 0: none, or several. */
-static int look_up(struct gate *g, const char *id, struct buf *reply, struct err *err)
-{
-    struct buf request;
-    char result[16];
-    buf_init(&request, 4096);
-    int r = gate_record_text(&request, "op", "show");
-    if (r == 0)
-        r = gate_record_text(&request, "id", id);
-    if (r == 0)
-        r = gate_keeper_ask(g, &request, reply, err);
-    else
-        buf_init(reply, 0);
-    buf_done(&request);
-    if (r < 0)
-        return r;
-    gate_record_copy(reply->data, reply->len, "result", result, sizeof result);
-    if (strcmp(result, "several") == 0)
-        return err_set(err, ERR_USAGE, "'%.40s' begins more than one id; write more of it", id);
-    return strcmp(result, "one") == 0;
-}
-
-int gate_approval_show(struct gate *g, const char *id, struct arena *mem, struct gate_approval *ret,
-                       struct err *err)
-{
-    struct buf reply;
-    int r = look_up(g, id, &reply, err);
-    if (r == 1) {
-        struct gate_record all = {reply.data, reply.data + reply.len};
-        struct gate_field f;
-        *ret = (struct gate_approval){.arguments = "", .code = ""};
-        while (r == 1 && gate_record_next(&all, &f) == 1)
-            if (fill(&f, mem, ret) < 0)
-                r = err_set(err, ERR_MEMORY, "no memory");
-    }
-    buf_done(&reply);
-    return r;
-}
-
-static int record_answer(struct gate *g, const char *id, bool yes, const char *by, const char *why,
-                         struct gate_refusal *r, struct err *err)
-{
-    struct buf request, reply;
-    char result[16] = "";
-    buf_init(&request, 4096);
-    int e = gate_record_text(&request, "op", "answer");
-    if (e == 0)
-        e = gate_record_text(&request, "id", id);
-    if (e == 0)
-        e = gate_record_number(&request, "yes", yes);
-    if (e == 0)
-        e = gate_record_text(&request, "by", by);
-    if (e == 0)
-        e = gate_record_text(&request, "why", why);
-    if (e == 0) {
-        e = gate_keeper_ask(g, &request, &reply, err);
-        if (e == 0)
-            gate_record_copy(reply.data, reply.len, "result", result, sizeof result);
-        buf_done(&reply);
-    }
-    buf_done(&request);
-    if (e < 0)
-        return err->code ? e : err_set(err, e, "the answer is too long");
-    if (strcmp(result, "recorded") != 0)
-        return gate_refuse(r, GATE_RULE_APPROVAL, 0, "see `cordon approve show`",
-                           "approval %.20s is answered already, or its time is over", id);
-    gate_bell_ring(&g->map.at->answers);
-    char detail[320];
-    snprintf(detail, sizeof detail, "%s by %s: %.200s", yes ? "yes" : "no", by, why);
-    gate_note(g, GATE_EVENT_APPROVAL_ANSWERED, NULL, id, detail, 0);
-    gate_tell(g);
-    return 1;
-}
-
-int gate_approval_answer(struct gate *g, const char *id, const struct gate_lineage *self, bool yes,
-                         const char *why, struct gate_refusal *r, struct err *err)
-{
-    struct buf reply;
-    struct gate_lineage asker;
-    char full[24], obstacle[160], by[96];
-    int e = look_up(g, id, &reply, err);
-    struct gate_field chain = {0};
-    if (e == 1) {
-        gate_record_copy(reply.data, reply.len, "id", full, sizeof full);
-        chain = gate_record_find(reply.data, reply.len, "lineage");
-        if (gate_lineage_parse(&asker, chain.data, chain.len) < 0)
-            e = err_set(err, ERR_STATE, "approval %s does not say who asked", full);
-    } else if (e == 0) {
-        gate_refuse(r, GATE_RULE_APPROVAL, 0, "see `cordon approve list`",
-                    "there is no approval '%.40s'", id);
-    }
-    buf_done(&reply);
-    if (e != 1)
-        return e;
-    /* a no needs nobody's leave: it only stops things */
-    if (yes &&
-        !gate_lineage_may_answer(&asker, self, g->config->approval.approvers == GATE_OTHER_USER,
-                                 obstacle, sizeof obstacle))
-        return gate_refuse(r, GATE_RULE_APPROVAL, 0,
-                           "answer from another terminal that did not start the run, or as another "
-                           "user",
-                           "who asks does not answer: %s", obstacle);
-    gate_lineage_name(self, by, sizeof by);
-    return record_answer(g, full, yes, by, why, r, err);
 }

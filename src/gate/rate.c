@@ -1,7 +1,7 @@
 /* Rates that are exact. A client's last turns are a ring of times; the N-th turn before this one is
  * one read, so "at most N in any window" costs the same for 10 and for 1000. Turns are stamped when a
- * place is given, not when it is asked for, and those in line count as used: however long the line,
- * no window ever holds more than N. (Who gave up his place while a person was asked has had his
+ * place is given, not when it is asked for, and those queued count as used: however long the queue,
+ * no window ever holds more than N. (Who gave up his slot while a person was asked has had his
  * turn: it is not counted again when he comes back.) */
 #include "gate/inside.h"
 
@@ -24,7 +24,7 @@ int gate_client_seat(struct gate *g, const char *id, uint64_t now, uint32_t *ret
 {
     struct gate_shared *s = g->map.at;
     uint64_t key = gate_hash(id, strlen(id), 0), window = g->config->rates.window_ms;
-    uint32_t seat = GATE_CLIENTS;
+    uint32_t slot = GATE_CLIENTS;
     for (uint32_t i = 0; i < GATE_CLIENTS; i++)
         if (s->client_keys[i] == key &&
             strncmp(s->clients[i].id, id, sizeof s->clients[i].id) == 0) {
@@ -32,27 +32,27 @@ int gate_client_seat(struct gate *g, const char *id, uint64_t now, uint32_t *ret
             *ret_client = i;
             return 0;
         }
-    for (uint32_t i = 0; i < GATE_CLIENTS && seat == GATE_CLIENTS; i++)
+    for (uint32_t i = 0; i < GATE_CLIENTS && slot == GATE_CLIENTS; i++)
         if (s->client_keys[i] == 0)
-            seat = i;
+            slot = i;
     /* no chair is free: whoever has been away for a whole window has nothing left to count */
     uint64_t oldest = UINT64_MAX;
-    bool free_chair = seat < GATE_CLIENTS;
-    for (uint32_t i = 0; i < GATE_CLIENTS && !free_chair; i++)
+    bool is_free = slot < GATE_CLIENTS;
+    for (uint32_t i = 0; i < GATE_CLIENTS && !is_free; i++)
         if (s->clients[i].last_ns < oldest &&
             s->clients[i].last_ns + window * CLOCK_NS_PER_MS <= now && !in_use(s, i)) {
             oldest = s->clients[i].last_ns;
-            seat = i;
+            slot = i;
         }
-    if (seat == GATE_CLIENTS)
+    if (slot == GATE_CLIENTS)
         return err_set(err, ERR_LIMIT, "more than %d clients at once", GATE_CLIENTS);
-    struct gate_client_row *c = &s->clients[seat];
-    gate_store(&s->client_keys[seat], 0);
+    struct gate_client_row *c = &s->clients[slot];
+    gate_store(&s->client_keys[slot], 0);
     memset(c, 0, offsetof(struct gate_client_row, stamps));
     strncpy(c->id, id, sizeof c->id - 1);
     c->last_ns = now;
-    gate_store(&s->client_keys[seat], key);
-    *ret_client = seat;
+    gate_store(&s->client_keys[slot], key);
+    *ret_client = slot;
     return 0;
 }
 
@@ -95,24 +95,24 @@ static uint64_t task_key(const char *client, const char *task)
 struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const char *task,
                                      uint64_t now)
 {
-    struct gate_task_row *rows = g->map.at->tasks, *seat = NULL;
+    struct gate_task_row *rows = g->map.at->tasks, *slot = NULL;
     uint64_t key = task_key(client, task);
     for (size_t i = 0; i < GATE_TASKS; i++) {
         if (rows[i].key == key)
             return &rows[i];
-        if (rows[i].key == 0 && (!seat || seat->key))
-            seat = &rows[i];
+        if (rows[i].key == 0 && (!slot || slot->key))
+            slot = &rows[i];
         else if (rows[i].last_ns + TASK_QUIET_NS <= now &&
-                 (!seat || (seat->key && rows[i].last_ns < seat->last_ns)))
-            seat = &rows[i];
+                 (!slot || (slot->key && rows[i].last_ns < slot->last_ns)))
+            slot = &rows[i];
     }
-    if (seat) {
-        gate_store(&seat->key, 0);
-        seat->count = 0;
-        seat->last_ns = now;
-        gate_store(&seat->key, key);
+    if (slot) {
+        gate_store(&slot->key, 0);
+        slot->count = 0;
+        slot->last_ns = now;
+        gate_store(&slot->key, key);
     }
-    return seat;
+    return slot;
 }
 
 void gate_task_forget(struct gate *g, const struct gate_client *client, const char *task)

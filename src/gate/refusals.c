@@ -22,8 +22,8 @@ static void tell_count(struct gate *g, const struct gate_client *client, uint64_
     snprintf(n->client, sizeof n->client, "%s", client->id);
 }
 
-void gate_refusals_settle(struct gate *g, const struct gate_client *client,
-                          struct gate_client_row *row, uint64_t now)
+void gate_refusals_flush(struct gate *g, const struct gate_client *client,
+                         struct gate_client_row *row, uint64_t now)
 {
     const uint64_t window = g->config->rates.window_ms * CLOCK_NS_PER_MS;
     if (row->refused && now - row->refused_ns < window)
@@ -44,7 +44,7 @@ bool gate_refusal_alone(struct gate *g, const struct gate_client *client)
     uint64_t now = gate_now(g);
     if (gate_client_seat(g, client->id, now, &at, &err) == 0) {
         struct gate_client_row *row = &g->map.at->clients[at];
-        gate_refusals_settle(g, client, row, now);
+        gate_refusals_flush(g, client, row, now);
         row->refused++;
         alone = row->refused <= TOLD_ONE_BY_ONE;
         if (!alone && (row->refused & (row->refused - 1)) == 0)

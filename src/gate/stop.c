@@ -62,7 +62,7 @@ struct seen {
     pid_t pid;
 };
 
-static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *seen, size_t room)
+static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *seen, size_t cap)
 {
     const struct gate_shared *s = g->map.at;
     size_t n = 0;
@@ -73,7 +73,7 @@ static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *se
         const struct gate_row *r = &s->rows[i];
         if (gate_load(&r->state) != GATE_ROW_RUNNING || !gate_row_alive(&g->map, i))
             continue;
-        if (n < room) {
+        if (n < cap) {
             struct gate_running *o = &out[n];
             *o = (struct gate_running){.supervisor = r->pid, .end = ""};
             snprintf(o->run, sizeof o->run, "%.*s", (int)sizeof r->run - 1, r->run);
@@ -89,11 +89,11 @@ static size_t snapshot(struct gate *g, struct gate_running *out, struct seen *se
     return n;
 }
 
-size_t gate_running(struct gate *g, struct gate_running *out, size_t room)
+size_t gate_running(struct gate *g, struct gate_running *out, size_t cap)
 {
     struct err stuck = ERR_INIT;
     bool locked = gate_map_lock_within(&g->map, LIMIT_LOCK_BRIEF_MS, &stuck) == 0;
-    size_t n = snapshot(g, out, NULL, room);
+    size_t n = snapshot(g, out, NULL, cap);
     if (locked)
         gate_map_unlock(&g->map);
     return n;
@@ -163,7 +163,7 @@ static void set_flag(struct gate *g, const char *who, const char *why)
     __atomic_add_fetch(&s->counters[GATE_COUNTER_stops], 1, __ATOMIC_RELAXED);
 }
 
-/* Those who stand in line or wait for a person. */
+/* Those who queues or wait for a person. */
 static void wake_waiting(struct gate *g)
 {
     struct gate_shared *s = g->map.at;
@@ -174,18 +174,18 @@ static void wake_waiting(struct gate *g)
 }
 
 int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patience_ms,
-              struct gate_running *out, size_t room, size_t *ret_count, struct err *err)
+              struct gate_running *out, size_t cap, size_t *ret_count, struct err *err)
 {
     struct gate_shared *s = g->map.at;
     struct seen seen[GATE_ROWS];
     struct err stuck = ERR_INIT;
     if (!g->map.readonly)
         set_flag(g, who, why);
-    /* whoever was in the middle of an admission has its place after this, and is seen below; if the lock cannot be
+    /* whoever was in the middle of an admission has its slot after this, and is seen below; if the lock cannot be
      * had, the flag still turns it away before it runs */
     bool locked = gate_map_lock_within(&g->map, LIMIT_LOCK_BRIEF_MS, &stuck) == 0;
-    size_t count = snapshot(g, out, seen, room < GATE_ROWS ? room : GATE_ROWS),
-           kept = count < room ? count : room;
+    size_t count = snapshot(g, out, seen, cap < GATE_ROWS ? cap : GATE_ROWS),
+           kept = count < cap ? count : cap;
     if (locked)
         gate_map_unlock(&g->map);
     int r = ring(g, err);

@@ -1,4 +1,4 @@
-/* The approval queue on disk: one SQLite database, one answer to one request.
+/* The approvals on disk: one SQLite database, one answer to one request.
  *
  * Takes:   a request record (gate/record.h) and the time.
  * Gives:   a reply record, durable before it is given.

@@ -1,4 +1,4 @@
-/* The approval queue: the store under a clock that obeys, all modes through the real cordon-approvals,
+/* The approvals: the store under a clock that obeys, all modes through the real cordon-approvals,
  * and who may answer. Usage: test_approval CORDON-APPROVALS. */
 #include "gate/approval.h"
 #include "gate/lineage.h"
@@ -301,7 +301,7 @@ static void test_wait(void)
             if (gate_approvals_list(own, true, &mem, &items, &count, &err) < 0)
                 _exit(2);
         }
-        /* whoever waits for a person does not hold the only place */
+        /* whoever waits for a person does not hold the only slot */
         struct gate_request other = testing_request("uid:2", "x");
         struct gate_ticket *t = NULL;
         if (gate_admit(own, &other, &t, &r, &err) != 1)

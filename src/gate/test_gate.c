@@ -1,4 +1,4 @@
-/* Admission and decision: roles, places, the sliding window, iterations, buckets; and what happens to
+/* Admission and decision: roles, slots, the sliding window, iterations, buckets; and what happens to
  * all of it when a process is killed. */
 #include "gate/map.h"
 #include "gate/testing.h"
@@ -152,7 +152,7 @@ static void test_window(void)
     close(state);
 }
 
-static void test_places(void)
+static void test_slots(void)
 {
     int state = testing_state();
     struct gate_config c = testing_config(true);
@@ -287,7 +287,7 @@ static void test_buckets(void)
 
 /* ---- killed ---- */
 
-/* Takes COUNT places, tells, and waits to be killed. */
+/* Takes COUNT slots, tells, and waits to be killed. */
 static pid_t holder(const struct gate_config *c, const char *client, int count, bool in_line)
 {
     int ready[2];
@@ -345,12 +345,12 @@ static void test_killed(void)
     pid_t killer = fork();
     if (killer == 0) {
         nanosleep(&(struct timespec){0, 300000000}, NULL);
-        kill(b, SIGKILL); /* those before us in the line, then those in the places */
+        kill(b, SIGKILL); /* those before us in the queue, then those in the slots */
         kill(a, SIGKILL);
         _exit(0);
     }
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
-               "who stands in line gets the place of one that was killed");
+               "who queues gets the slot of one that was killed");
     waitpid(killer, NULL, 0);
     finish(a);
     finish(b);
@@ -362,7 +362,7 @@ static void test_killed(void)
 }
 
 /* Processes that do nothing but enter and leave, killed in the middle of it again and again: the state
- * stays whole, and no place is lost. */
+ * stays whole, and no slot is lost. */
 static void test_killed_often(void)
 {
     int state = testing_state(), rounds = 150;
@@ -488,7 +488,7 @@ int main(void)
     test_roles();
     test_report();
     test_window();
-    test_places();
+    test_slots();
     test_many_clients();
     test_iterations();
     test_buckets();

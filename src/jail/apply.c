@@ -104,8 +104,8 @@ static int lock_calls(struct jail_stage *st, struct err *err)
 /* The message's sender is how the supervisor learns our pid: the kernel's word, not ours. */
 int jail_apply_tell(int control, const struct jail_proof *proof)
 {
-    char room[1536];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[1536];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_STARTED);
     wire_put_int(&w, (int64_t)proof->pid);
@@ -115,8 +115,8 @@ int jail_apply_tell(int control, const struct jail_proof *proof)
 
 int jail_apply_say(int to, const struct jail_stage *st)
 {
-    char room[4096];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[4096];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_LOCKED);
     wire_put_int(&w, st->err.code);

@@ -21,7 +21,7 @@
  * supervisors of the others theirs. branch_look.c says which process the new branch is. If anything goes wrong after
  * the clone, the session and this one process are killed, and no relative is.
  *
- * Waits: sys_child_wait in help; a helper in our memory; FD_PATIENCE_MS; it is killed, and the fork fails
+ * Waits: sys_child_wait in run_helper; a helper in our memory; FD_PATIENCE_MS; it is killed, and the fork fails
  *        epoll_wait in wait_call; the session to fork; PATIENCE_MS; the fork fails
  *        fd_send in *; the session or its init: a packet that fits; at once; the fork fails */
 #include "jail/branch.h"
@@ -126,7 +126,7 @@ static int wait_call(struct jail_branching *b, int nr, pid_t pid, union sys_noti
 
 /* ---- helpers: for a moment in the guest's namespaces, in our memory, while we sleep ---- */
 
-static int become(const struct jail_branching *b)
+static int take_identity(const struct jail_branching *b)
 {
     struct stat st;
     if (geteuid() != 0 || fstat(b->session->files, &st) < 0)
@@ -146,7 +146,7 @@ static int make_files(void *p)
     char size[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)l->disk);
     snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)l->inodes + 3);
-    if (become(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+    if (take_identity(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0) {
         err_sys(&b->err, "enter the session's namespaces");
         return 1;
     }
@@ -164,7 +164,7 @@ static int make_files(void *p)
     return jail_copy_tree(b->session->files, b->dir, &b->err) < 0;
 }
 
-static int furnish(void *p)
+static int mount_copy(void *p)
 {
     struct jail_branching *b = p;
     struct jail_spec defaults;
@@ -172,7 +172,7 @@ static int furnish(void *p)
     jail_spec_init(&defaults);
     unsigned long id = (unsigned long)defaults.inner_id;
     snprintf(name, sizeof name, "%d", (int)b->branch);
-    if (become(b) < 0 || setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
+    if (take_identity(b) < 0 || setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
         err_sys(&b->err, "enter the branch's namespaces");
     else if (jail_ns_map(b->proc, name, id, id, id, id) < 0)
         err_sys(&b->err, "map the branch's id");
@@ -181,7 +181,7 @@ static int furnish(void *p)
     return b->err.code != 0;
 }
 
-static int help(struct jail_branching *b, int (*how)(void *), struct err *err)
+static int run_helper(struct jail_branching *b, int (*how)(void *), struct err *err)
 {
     enum { STACK = 256 * 1024 };
     sigset_t all, before;
@@ -214,12 +214,12 @@ static int help(struct jail_branching *b, int (*how)(void *), struct err *err)
 
 static int ask_to_fork(const struct jail_branching *b, struct err *err)
 {
-    char room[16];
-    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[16];
+    struct buf frame = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &frame, WIRE_FORK);
     int r = wire_end(&w);
-    struct fd_packet p = {.data = room, .len = frame.len};
+    struct fd_packet p = {.data = storage, .len = frame.len};
     return r < 0 || fd_send(b->session->channel, &p) < 0 ? err_sys(err, "ask the session to fork")
                                                          : 0;
 }
@@ -238,7 +238,7 @@ static int hold_clone(struct jail_branching *b, bool *ret_refused, struct err *e
     }
     int r = jail_branch_may_fork(b, err);
     if (r == 0)
-        r = help(b, make_files, err);
+        r = run_helper(b, make_files, err);
     if (r < 0) {
         *ret_refused = answer(b, in.notif.id, EBUSY, 0) == 0;
         return r;
@@ -265,13 +265,13 @@ static int give_descriptors(const struct jail_branching *b, uint64_t id, struct 
 /* From here on the init above the session waits for the branch, too, and tells its supervisor. */
 static int tell_init(const struct jail_branching *b, struct err *err)
 {
-    char room[16];
-    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[16];
+    struct buf frame = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     int fds[2] = {b->pidfd, b->control};
     wire_begin(&w, &frame, WIRE_MEMBER);
     int r = wire_end(&w);
-    struct fd_packet p = {.data = room, .len = frame.len, .fds = fds, .nfds = 2};
+    struct fd_packet p = {.data = storage, .len = frame.len, .fds = fds, .nfds = 2};
     return r < 0 || fd_send(b->session->control, &p) < 0 ? err_sys(err, "tell the init") : 0;
 }
 
@@ -301,7 +301,7 @@ static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *er
     b->pidfd = (int)syscall(SYS_pidfd_open, b->branch, 0);
     if (b->pidfd < 0 || !still_held(b, in.notif.id)) /* is_of_fork saw that it is the new one */
         return err_set(err, ERR_MISSING, "another process than the branch came forward");
-    r = help(b, furnish, err);
+    r = run_helper(b, mount_copy, err);
     if (r == 0)
         r = give_descriptors(b, in.notif.id, err);
     if (r == 0)
@@ -316,7 +316,7 @@ static int hold_second(struct jail_branching *b, struct err *err)
     union sys_notice in = {0};
     int r = wait_call(b, SYS_capset, b->branch, &in, err);
     if (r == 0)
-        r = jail_branch_has_let_go(b, err);
+        r = jail_branch_released(b, err);
     if (r == 0 && answer(b, in.notif.id, 0, 0) < 0)
         r = err_sys(err, "let the branch go");
     return r;
@@ -358,7 +358,7 @@ static int make_ends(struct jail_branching *b, struct jail_child *c, struct err 
                : 0;
 }
 
-static void let_go(struct jail_branching *b)
+static void release_parts(struct jail_branching *b)
 {
     for (int i = 0; i < JAIL_STREAMS; i++)
         fd_close(b->theirs[i]);
@@ -476,6 +476,6 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
     } else {
         jail_child_close(&c);
     }
-    let_go(&b);
+    release_parts(&b);
     return r;
 }

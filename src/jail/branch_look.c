@@ -143,9 +143,9 @@ static int maps_shared(const struct jail_branching *b, pid_t pid)
     FD_AUTO fd = jail_branch_open(b, pid, "maps", O_RDONLY);
     FILE *f = fd < 0 ? NULL : fdopen(fd_take(&fd), "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t cap = 0;
     int r = f ? 0 : -1;
-    while (r == 0 && getline(&line, &room, f) > 0) {
+    while (r == 0 && getline(&line, &cap, f) > 0) {
         char perms[8];
         unsigned major, minor;
         if (sscanf(line, "%*x-%*x %7s %*x %x:%x", perms, &major, &minor) != 3)
@@ -190,7 +190,7 @@ int jail_branch_may_fork(struct jail_branching *b, struct err *err)
 }
 
 /* The third hold: everything is seen, nothing is taken for granted. */
-int jail_branch_has_let_go(const struct jail_branching *b, struct err *err)
+int jail_branch_released(const struct jail_branching *b, struct err *err)
 {
     char path[32], status[8192];
     struct stat cwd, own;

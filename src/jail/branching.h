@@ -39,6 +39,6 @@ pid_t jail_branch_find_new(const struct jail_branching *b);
 /* Whether the session can be forked as it is: ERR_STATE says why not. */
 ERR_MUST_USE int jail_branch_may_fork(struct jail_branching *b, struct err *err);
 /* The third hold: whether the branch has given up what it must. */
-ERR_MUST_USE int jail_branch_has_let_go(const struct jail_branching *b, struct err *err);
+ERR_MUST_USE int jail_branch_released(const struct jail_branching *b, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* The builder: pid 1 of the jail, cloned into its namespaces, in the supervisor's memory while that
- * waits. It builds the room, starts the launcher, lets its one exec pass, and then
+ * waits. It builds the root, starts the launcher, lets its one exec pass, and then
  * executes cordon-nest, which from then on is the init above the guest: a small program with none
  * of the supervisor's memory. Executing it last keeps its start off the way to the guest's first
  * instruction.
@@ -62,7 +62,7 @@ static void second_lock(const struct jail_spec *spec, int proc)
     raw_syscall(SYS_close, fd, 0, 0, 0, 0);
 }
 
-static int build_room(struct jail_stage *st)
+static int build_namespaces(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
@@ -86,7 +86,7 @@ static int build_room(struct jail_stage *st)
         err_layer(err, "process");
         return r;
     }
-    r = jail_root_build(spec, st->cell, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->rootfs, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
@@ -137,7 +137,7 @@ static int equip(struct jail_stage *st)
 }
 
 /* What the launcher finds ready, and last what is waited for. */
-static int furnish(struct jail_stage *st)
+static int build_root(struct jail_stage *st)
 {
     struct err *err = &st->err;
     int r = st->worker < 0 ? equip(st) : 0;
@@ -251,11 +251,11 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
 /* The file system stays readable by this descriptor after every process and mount of the run is gone. */
 static int hand_over_files(struct jail_stage *st)
 {
-    char room[16];
-    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[16];
+    struct buf frame = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &frame, WIRE_FILES);
-    struct fd_packet p = {.data = room, .fds = &st->quota, .nfds = 1};
+    struct fd_packet p = {.data = storage, .fds = &st->quota, .nfds = 1};
     int r = wire_end(&w);
     p.len = frame.len;
     return r < 0 || fd_send(st->control[1], &p) < 0 ? err_sys(&st->err, "hand over the files") : 0;
@@ -263,8 +263,8 @@ static int hand_over_files(struct jail_stage *st)
 
 static int hand_over(struct jail_stage *st)
 {
-    char room[64];
-    struct buf frame = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[64];
+    struct buf frame = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &frame, WIRE_LISTENER);
     int r = wire_end(&w);
@@ -278,7 +278,7 @@ static int hand_over(struct jail_stage *st)
 /* Everything cordon-nest needs is in its place before the supervisor is told that the program runs. From
  * that word on it works again, in the memory we still share: only plain calls after it, no errno. If the
  * exec fails we are dead, the guest with us, and the supervisor sees the end of the socket. */
-static int become_nest(struct jail_stage *st, pid_t guest)
+static int exec_nest(struct jail_stage *st, pid_t guest)
 {
     static char name[] = "cordon-nest";
     char words[JAIL_NEST_WORDS][24], *const env[] = {NULL};
@@ -313,16 +313,16 @@ int jail_build(void *p)
 {
     struct jail_stage *st = p;
     pid_t guest = 0;
-    int r = st->spec->mode == JAIL_FULL ? build_room(st) : 0;
+    int r = st->spec->mode == JAIL_FULL ? build_namespaces(st) : 0;
     if (r == 0)
-        r = furnish(st);
+        r = build_root(st);
     if (r == 0)
         r = start_program(st, &guest);
     if (r == 0)
         r = hand_over(st);
     if (r == 0)
-        (void)become_nest(st, guest); /* comes back only when it failed */
-    if (guest > 0) {                  /* nothing of it may go on without an init above it */
+        (void)exec_nest(st, guest); /* comes back only when it failed */
+    if (guest > 0) {                /* nothing of it may go on without an init above it */
         kill(guest, SIGKILL);
         while (waitpid(guest, NULL, 0) < 0 && errno == EINTR)
             ;

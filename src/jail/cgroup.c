@@ -171,7 +171,7 @@ static int make_in(struct jail_cgroup *cg, struct jail_janitor *j, int part, con
 }
 
 static int make_v1(const struct jail_limits *l, struct jail_janitor *j, struct jail_cgroup *cg,
-                   uint64_t room, struct err *err)
+                   uint64_t cap, struct err *err)
 {
     char folder[1024];
     for (int part = 0; part < JAIL_CGROUP_PARTS; part++) {
@@ -183,7 +183,7 @@ static int make_v1(const struct jail_limits *l, struct jail_janitor *j, struct j
     }
     int r = set(cg->dir[JAIL_CGROUP_MEMORY], "memory.limit_in_bytes", l->memory, err);
     if (r == 0)
-        r = set(cg->dir[JAIL_CGROUP_PIDS], "pids.max", room, err);
+        r = set(cg->dir[JAIL_CGROUP_PIDS], "pids.max", cap, err);
     /* where swap is counted at all it is part of the limit */
     if (r == 0 && faccessat(cg->dir[0], "memory.memsw.limit_in_bytes", F_OK, 0) == 0)
         r = set(cg->dir[0], "memory.memsw.limit_in_bytes", l->memory, err);
@@ -194,7 +194,7 @@ static int make_v1(const struct jail_limits *l, struct jail_janitor *j, struct j
  * do while we are in it; its parent does where that is delegated to us, the top where we are root.
  */
 static int make_v2(const struct jail_limits *l, struct jail_janitor *j, struct jail_cgroup *cg,
-                   uint64_t room, struct err *err)
+                   uint64_t cap, struct err *err)
 {
     char own[1024], parent[1024];
     const char *given = getenv("CORDON_CGROUP");
@@ -211,7 +211,7 @@ static int make_v2(const struct jail_limits *l, struct jail_janitor *j, struct j
         if (r == 0)
             r = set(dir, "memory.max", l->memory, err);
         if (r == 0)
-            r = set(dir, "pids.max", room, err);
+            r = set(dir, "pids.max", cap, err);
         if (r == 0) {
             (void)!fd_write_file(dir, "memory.swap.max", "0");
             (void)!fd_write_file(dir, "memory.oom.group", "1");
@@ -237,9 +237,9 @@ int jail_cgroup_make(const struct jail_limits *limits, struct jail_janitor *jani
     cg.version = jail_cgroup_version();
     snprintf(cg.name, sizeof cg.name, "cordon-%d-%llu-%u", (int)getpid(), start_time(getpid()),
              serial++);
-    uint64_t room = tasks(limits);
-    int r = cg.version == 2   ? make_v2(limits, janitor, &cg, room, err)
-            : cg.version == 1 ? make_v1(limits, janitor, &cg, room, err)
+    uint64_t cap = tasks(limits);
+    int r = cg.version == 2   ? make_v2(limits, janitor, &cg, cap, err)
+            : cg.version == 1 ? make_v1(limits, janitor, &cg, cap, err)
                               : err_set(err, ERR_MISSING, "no memory controller is mounted");
     if (r < 0) {
         for (int part = 0; part < JAIL_CGROUP_PARTS; part++)

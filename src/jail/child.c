@@ -67,18 +67,19 @@ bool jail_child_alive(const struct jail_child *c)
 
 int jail_child_deadline(int control, uint64_t deadline_ns)
 {
-    char room[32];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[32];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_DEADLINE);
     wire_put_uint(&w, deadline_ns);
-    return wire_end(&w) < 0 || send(control, room, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+    return wire_end(&w) < 0 || send(control, storage, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1
+                                                                                              : 0;
 }
 
 int jail_child_send(int sock, const struct jail_child *c, struct err *err)
 {
-    char room[2048];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[2048];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     int fds[FDS], ride[FDS];
     uint64_t mask = 0, limits[JAIL_LIMIT_COUNT];
@@ -281,11 +282,11 @@ int jail_template_fd(const struct jail_template *t)
     return jail_run_fd(t->run);
 }
 
-int jail_template_order(struct jail_template *t, const struct jail_child_plan *plan,
+int jail_template_order(struct jail_template *t, const struct jail_child_spec *plan,
                         struct err *err)
 {
-    char room[512];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[512];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     uint64_t limits[JAIL_LIMIT_COUNT];
     memcpy(limits, &plan->limits, sizeof limits);

@@ -86,14 +86,14 @@ ERR_MUST_USE int jail_template_new(const struct jail_spec *spec, const char *nes
 void jail_template_free(struct jail_template *t);    /* it, its children and their branches die */
 int jail_template_fd(const struct jail_template *t); /* readable when a step has work */
 
-struct jail_child_plan {
+struct jail_child_spec {
     uint64_t tag;              /* comes back with the child */
     const char *filter;        /* "python", or "python-threads" where limits.threads is not 0 */
     struct jail_limits limits; /* wall_ms and output are the supervisor's business */
     bool session;
 };
 /* Asks for one child. Answers come in the order of the orders. */
-ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_plan *plan,
+ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_spec *plan,
                                      struct err *err);
 
 enum jail_template_event {

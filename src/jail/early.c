@@ -1,5 +1,5 @@
-/* A worker is ours until it has read the first byte of a program, so it need not wait outside until its room
- * is built: it is executed first, and while the loader puts it together the builder builds the room around
+/* A worker is ours until it has read the first byte of a program, so it need not wait outside until its root
+ * is built: it is executed first, and while the loader puts it together the builder builds the root around
  * it. Then it closes the locks itself, with the functions and in the order of apply.c, before it starts its
  * interpreter; nothing of the guest comes to it before the builder has taken its word for it.
  *
@@ -21,9 +21,9 @@
  *        write in *; one byte that fits; at once; an error
  *        read in jail_entered; the builder, in the worker; none (the builder gives up after FD_PATIENCE_MS
  *          and kills it); ends
- *        fd_send in send_room; the worker: a packet that fits; at once; an error
+ *        fd_send in send_setup; the worker: a packet that fits; at once; an error
  *        fd_receive in hear; nobody: poll said that it is there; at once; an error
- *        fd_receive in take_room; the builder, in the worker; none (the builder gives up after
+ *        fd_receive in receive_setup; the builder, in the worker; none (the builder gives up after
  *          FD_PATIENCE_MS and kills it); ends */
 #include "jail/enter.h"
 
@@ -50,11 +50,11 @@
 
 enum { WORKER_GAVE_UP = 70, LOADER_FAILED = 127 }; /* exit statuses of a worker */
 enum {                                             /* what rides along with ROOM */
-       ROOM_PROC,
-       ROOM_RULESET,
-       ROOM_NET,
-       ROOM_CONTROL,
-       ROOM_FDS
+       SETUP_PROC,
+       SETUP_RULESET,
+       SETUP_NET,
+       SETUP_CONTROL,
+       SETUP_FDS
 };
 enum { /* what a worker has besides its streams and its channel until it has heard go */
        AT_LISTENER = JAIL_FD_ORDERS + 1,
@@ -114,16 +114,16 @@ int jail_early_start(struct jail_stage *st)
     return 0;
 }
 
-static int send_room(const struct jail_stage *st)
+static int send_setup(const struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
-    char room[6144];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[6144];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     uint64_t limits[JAIL_LIMIT_COUNT];
-    int fds[ROOM_FDS] = {[ROOM_PROC] = st->proc,
-                         [ROOM_RULESET] = st->ruleset,
-                         [ROOM_NET] = st->net,
-                         [ROOM_CONTROL] = st->control[1]};
+    int fds[SETUP_FDS] = {[SETUP_PROC] = st->proc,
+                          [SETUP_RULESET] = st->ruleset,
+                          [SETUP_NET] = st->net,
+                          [SETUP_CONTROL] = st->control[1]};
     struct wire_writer w;
     memcpy(limits, &spec->limits, sizeof limits);
     wire_begin(&w, &b, WIRE_ROOM);
@@ -136,7 +136,7 @@ static int send_room(const struct jail_stage *st)
     wire_put_uints(&w, st->own->namespaces, JAIL_PROOF_NAMESPACES);
     if (wire_end(&w) < 0)
         return -1;
-    struct fd_packet p = {.data = b.data, .len = b.len, .fds = fds, .nfds = ROOM_FDS};
+    struct fd_packet p = {.data = b.data, .len = b.len, .fds = fds, .nfds = SETUP_FDS};
     return fd_send(st->orders[0], &p);
 }
 
@@ -217,7 +217,7 @@ int jail_early_finish(struct jail_stage *st, int (*close_doors)(const struct jai
     char frame[4096];
     struct fd_packet p = {.data = frame, .len = sizeof frame};
     FD_AUTO alive = (int)syscall(SYS_pidfd_open, st->early, 0);
-    if (alive < 0 || send_room(st) < 0 || hear(st, alive, &p) != 1)
+    if (alive < 0 || send_setup(st) < 0 || hear(st, alive, &p) != 1)
         return gone(st);
     int left = close_doors(st); /* with the worker at its locks */
     if (left < 0) {
@@ -242,73 +242,73 @@ int jail_early_finish(struct jail_stage *st, int (*close_doors)(const struct jai
 
 /* ---- the worker ---- */
 
-struct room {
+struct setup {
     struct jail_spec spec;
     struct jail_proof own;
     struct jail_stage stage;
-    int fds[ROOM_FDS];
+    int fds[SETUP_FDS];
     char filter[32], cwd[4096];
 };
 
-static int take_room(struct room *room, struct err *err)
+static int receive_setup(struct setup *setup, struct err *err)
 {
     char frame[6144];
-    struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = room->fds, .nfds = ROOM_FDS};
-    struct jail_spec *spec = &room->spec;
+    struct fd_packet p = {.data = frame, .len = sizeof frame, .fds = setup->fds, .nfds = SETUP_FDS};
+    struct jail_spec *spec = &setup->spec;
     uint64_t limits[JAIL_LIMIT_COUNT];
     struct wire_reader r;
-    if (fd_receive(JAIL_FD_ORDERS, &p) != 1 || p.nfds != ROOM_FDS)
-        return err_sys(err, "hear of the room");
+    if (fd_receive(JAIL_FD_ORDERS, &p) != 1 || p.nfds != SETUP_FDS)
+        return err_sys(err, "receive the setup of the jail");
     if (wire_open(&r, frame, p.len, err) < 0 || r.type != WIRE_ROOM)
-        return err_set(err, ERR_FORMAT, "not a room");
+        return err_set(err, ERR_FORMAT, "not a setup of a jail");
     jail_spec_init(spec);
-    wire_get_text(&r, room->filter, sizeof room->filter);
-    wire_get_text(&r, room->cwd, sizeof room->cwd);
+    wire_get_text(&r, setup->filter, sizeof setup->filter);
+    wire_get_text(&r, setup->cwd, sizeof setup->cwd);
     spec->kind = JAIL_KIND_PROGRAM;
     spec->locks_itself = true;
-    spec->filter = room->filter;
-    spec->cwd = room->cwd;
+    spec->filter = setup->filter;
+    spec->cwd = setup->cwd;
     spec->inner_id = wire_get_uint(&r);
     spec->memory_by_rlimit = wire_get_uint(&r) != 0;
     if (wire_get_uints(&r, limits, JAIL_LIMIT_COUNT) != JAIL_LIMIT_COUNT)
-        return err_set(err, ERR_FORMAT, "a room without its limits");
+        return err_set(err, ERR_FORMAT, "a setup without limits");
     memcpy(&spec->limits, limits, sizeof limits);
-    room->own.root = wire_get_uint(&r);
-    if (wire_get_uints(&r, room->own.namespaces, JAIL_PROOF_NAMESPACES) != JAIL_PROOF_NAMESPACES)
-        return err_set(err, ERR_FORMAT, "a room without its place");
-    room->stage = (struct jail_stage){.spec = spec,
-                                      .own = &room->own,
-                                      .proc = room->fds[ROOM_PROC],
-                                      .ruleset = room->fds[ROOM_RULESET],
-                                      .listener = -1};
+    setup->own.root = wire_get_uint(&r);
+    if (wire_get_uints(&r, setup->own.namespaces, JAIL_PROOF_NAMESPACES) != JAIL_PROOF_NAMESPACES)
+        return err_set(err, ERR_FORMAT, "a setup without namespaces");
+    setup->stage = (struct jail_stage){.spec = spec,
+                                       .own = &setup->own,
+                                       .proc = setup->fds[SETUP_PROC],
+                                       .ruleset = setup->fds[SETUP_RULESET],
+                                       .listener = -1};
     return 0;
 }
 
 /* The network belongs to the outer user namespace, and so it is entered before the inner one. */
-static int move_in(const struct room *room, struct err *err)
+static int move_in(const struct setup *setup, struct err *err)
 {
-    if (setns(room->fds[ROOM_NET], CLONE_NEWNET) < 0) {
+    if (setns(setup->fds[SETUP_NET], CLONE_NEWNET) < 0) {
         err_sys(err, "enter the network namespace");
         return err_layer(err, "network");
     }
-    if (unshare((int)jail_ns_inner_flags(&room->spec)) < 0) {
+    if (unshare((int)jail_ns_inner_flags(&setup->spec)) < 0) {
         err_sys(err, "a user namespace of its own");
         return err_layer(err, "process");
     }
     return 0;
 }
 
-static int lock(struct room *room)
+static int lock(struct setup *setup)
 {
-    struct jail_stage *st = &room->stage;
+    struct jail_stage *st = &setup->stage;
     struct jail_proof proof;
     int status;
-    if (move_in(room, &st->err) < 0 || jail_apply_identity(st, &proof, &status) ||
+    if (move_in(setup, &st->err) < 0 || jail_apply_identity(st, &proof, &status) ||
         jail_apply_locks(st, &proof))
         return 1;
     jail_attest_after(&proof, st->spec, status);
     int leftover = fcntl(0, F_DUPFD, AT_END);
-    if (dup2(st->listener, AT_LISTENER) < 0 || dup2(room->fds[ROOM_CONTROL], AT_CONTROL) < 0 ||
+    if (dup2(st->listener, AT_LISTENER) < 0 || dup2(setup->fds[SETUP_CONTROL], AT_CONTROL) < 0 ||
         close_range(AT_END, ~0U, 0) < 0) {
         err_sys(&st->err, "close_range");
         err_layer(&st->err, "process");
@@ -320,16 +320,16 @@ static int lock(struct room *room)
 
 int jail_enter(struct err *err)
 {
-    static struct room room;
+    static struct setup setup;
     if (fcntl(JAIL_FD_ORDERS, F_GETFD) < 0)
         return 0;
     if (write(JAIL_FD_ORDERS, "", 1) != 1)
         return err_sys(err, "speak to the builder");
-    int r = take_room(&room, err);
+    int r = receive_setup(&setup, err);
     if (r < 0)
         return r;
-    struct jail_stage *st = &room.stage;
-    if (lock(&room) && st->err.code == 0)
+    struct jail_stage *st = &setup.stage;
+    if (lock(&setup) && st->err.code == 0)
         err_set(&st->err, ERR_MISSING, "the worker was not locked");
     if (jail_apply_say(JAIL_FD_ORDERS, st) < 0 || st->err.code)
         return err_set(err, ERR_STATE, "not locked"); /* the builder says why */

@@ -157,7 +157,7 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
         jail_notify_look_at_memory(&run->watch, run->guest);
 }
 
-/* It takes the kernel a while to take a process and its room apart, and it can do so beside what the
+/* It takes the kernel a while to take a process and its root apart, and it can do so beside what the
  * caller still has to do with the outcome. Not where we take a part of it away ourselves, or put one back. */
 void jail_run_end_now(struct jail_run *run, int exit_code)
 {

@@ -61,14 +61,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             call.args[i] = BASE + call.args[i] % m.size;
     jail_decode_reader rd = {read_memory, &m};
 
-    size_t room = (size_t)knob[0] * 4;
-    char *out = malloc(room ? room : 1); /* exact, so that the sanitizer sees one byte too many */
+    size_t cap = (size_t)knob[0] * 4;
+    char *out = malloc(cap ? cap : 1); /* exact, so that the sanitizer sees one byte too many */
     if (!out)
         return 0;
-    jail_decode(&call, pick(data), &rd, out, room);
-    if (room) {
-        size_t len = strnlen(out, room);
-        if (len == room)
+    jail_decode(&call, pick(data), &rd, out, cap);
+    if (cap) {
+        size_t len = strnlen(out, cap);
+        if (len == cap)
             abort();
         for (size_t i = 0; i < len; i++)
             if (out[i] < 0x20 || out[i] > 0x7e)

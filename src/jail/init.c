@@ -55,8 +55,8 @@ static void tell_exit(const struct jail_nest *n, int status)
     const uint64_t usage[] = {micro(&all.ru_utime), micro(&all.ru_stime),
                               (uint64_t)all.ru_maxrss * 1024, n->survivors};
     const uint64_t left[] = {fs.f_blocks, fs.f_bfree, fs.f_files, fs.f_ffree};
-    char room[256];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[256];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_EXITED);
     wire_put_int(&w, status);

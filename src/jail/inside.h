@@ -33,7 +33,7 @@ struct jail_stage {
     int own_proc;              /* a template's: a procfs of its own pid namespace */
     int user_limits;           /* a template's and a child's: /proc/sys/user */
     int nest;                  /* cordon-nest, to be executed */
-    const char *cell;          /* path of the cell; need not be there */
+    const char *rootfs;        /* path of the rootfs; need not be there */
     int control[2];            /* supervisor's end, cordon-nest's end */
     int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int net_busy;              /* not 0 while its maker is in our memory */
@@ -43,7 +43,7 @@ struct jail_stage {
     int channel;               /* and what it finds as descriptor 3; -1: none */
     int worker;                /* what locks itself, to be executed early; -1: nothing does */
     int orders[2];             /* builder's end, worker's end */
-    pid_t early;               /* the worker, while its room is built */
+    pid_t early;               /* the worker, while its root is built */
     pid_t launcher;            /* set by the kernel when it is cloned; 0 when it was waited for */
     const int *binds;          /* one for each of the plan's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
@@ -93,7 +93,7 @@ void jail_net_done(struct jail_stage *st); /* its maker is waited for; touches n
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
  * negative errno; it touches no memory), which must be over before the guest runs. */
-ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const char *cell,
+ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const char *rootfs,
                                  const int *bind_fds, int *ret_quota, struct err *err);
 ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
@@ -131,7 +131,7 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec);
 /* apply.c: what a guest inherits: keys, session, umask, signals. */
 void jail_apply_session(const struct jail_spec *spec);
 
-/* early.c, the builder's side: the worker is executed before there is a room, and closes its locks when
+/* early.c, the builder's side: the worker is executed before there is a root, and closes its locks when
  * there is one; meanwhile CLOSE_DOORS is called, once nothing looks up a path in the old root any more. */
 ERR_MUST_USE int jail_early_start(struct jail_stage *st);
 ERR_MUST_USE int jail_early_finish(struct jail_stage *st,

@@ -1,6 +1,6 @@
 /* Code of packages runs when it is imported, and it is code that somebody else wrote. It must end up in the
  * template's memory, since children are forked from there, but it need not run in the template: memory is shared by
- * CLONE_VM, and everything else that a process may do is its own. So what imports is born as a child is (birth.c),
+ * CLONE_VM, and everything else that a process may do is its own. So what imports is born as a child is (child_build.c),
  * behind the same locks, with one difference: its memory is the template's.
  *
  *   template --clone, shared memory--> builder, pid 1 of new namespaces    id map, files of its own
@@ -19,7 +19,7 @@
  *          ends); goes on
  *        write in jail_load_launch; the template to read one byte; at once; goes on
  *        ppoll in jail_load_launch; nobody, in what has imported; none (the template kills it); killed */
-#include "jail/nursery.h"
+#include "jail/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"
@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #define FILTER "packages"
-#define LOADED 'L' /* the importer's word; the builder's is JAIL_BIRTH_CLONED */
+#define LOADED 'L' /* the importer's word; the builder's is JAIL_BUILD_CLONED */
 
 /* ---- the importer ---- */
 
@@ -61,14 +61,14 @@ static int lock(struct jail_stage *st)
 int jail_load_launch(void *p)
 {
     static const char word = LOADED;
-    struct jail_birth *b = p;
+    struct jail_building *b = p;
     struct jail_stage st = {.spec = b->spec,
-                            .own = &b->nursery->own,
-                            .proc = JAIL_BIRTH_PROC,
-                            .ruleset = JAIL_BIRTH_RULESET,
-                            .user_limits = JAIL_BIRTH_LIMITS,
+                            .own = &b->fork->own,
+                            .proc = JAIL_BUILD_PROC,
+                            .ruleset = JAIL_BUILD_RULESET,
+                            .user_limits = JAIL_BUILD_LIMITS,
                             .listener = -1};
-    ssize_t n = readlinkat(JAIL_BIRTH_PROC, "self", b->number, sizeof b->number - 1);
+    ssize_t n = readlinkat(JAIL_BUILD_PROC, "self", b->number, sizeof b->number - 1);
     b->number[n < 0 ? 0 : n] = 0;
     if (lock(&st)) {
         b->err = st.err;
@@ -95,7 +95,7 @@ static bool wait_loaded(int words)
     return n == 1;
 }
 
-static bool one_thread(const struct jail_birth *b, int proc)
+static bool one_thread(const struct jail_building *b, int proc)
 {
     char path[sizeof b->number + sizeof "/task"];
     struct stat st;
@@ -103,9 +103,9 @@ static bool one_thread(const struct jail_birth *b, int proc)
     return fstatat(proc, path, &st, 0) == 0 && st.st_nlink == 3;
 }
 
-static int judge(const struct jail_nursery *n, bool returned, struct err *err)
+static int judge(const struct jail_fork *n, bool returned, struct err *err)
 {
-    const struct jail_birth *b = &n->birth;
+    const struct jail_building *b = &n->building;
     if (b->err.code) {
         *err = b->err;
         return err->code;
@@ -127,10 +127,10 @@ static void plan(struct jail_spec *spec)
     spec->limits.cpu_ms = LIMIT_WALL_MS_MAX;
 }
 
-static int run_load(struct jail_nursery *n, const struct jail_spec *spec, const int words[2],
+static int run_load(struct jail_fork *n, const struct jail_spec *spec, const int words[2],
                     const int control[2], struct err *err)
 {
-    struct jail_birth *b = &n->birth;
+    struct jail_building *b = &n->building;
     const int flags =
         CLONE_VM | SIGCHLD | (int)(jail_ns_outer_flags(spec) | jail_ns_later_flags(spec));
     const int fds[] = {0, 1, 2, words[1], words[1], control[1], n->proc, n->ruleset, n->limits};
@@ -139,8 +139,8 @@ static int run_load(struct jail_nursery *n, const struct jail_spec *spec, const 
     memcpy(b->mounted, n->usual, sizeof n->usual);
     memcpy(b->options, n->usual, sizeof n->usual);
     b->spec = spec;
-    b->stack = jail_nursery_launcher_stack();
-    pid_t pid = clone(jail_birth_build, n->stacks + JAIL_BUILDER_STACK, flags, b);
+    b->stack = jail_fork_launcher_stack();
+    pid_t pid = clone(jail_child_build, n->stacks + JAIL_BUILDER_STACK, flags, b);
     if (pid < 0)
         return err_sys(err, "create the namespaces of what imports");
     fd_close(words[1]);
@@ -156,10 +156,10 @@ static int run_load(struct jail_nursery *n, const struct jail_spec *spec, const 
 
 int jail_template_load(int (*load)(void *ctx), void *ctx, struct err *err)
 {
-    struct jail_nursery *n;
+    struct jail_fork *n;
     struct jail_spec spec;
     int words[2], control[2];
-    int r = jail_nursery_open(&n, err);
+    int r = jail_fork_open(&n, err);
     if (r < 0)
         return r;
     if (pipe2(words, O_CLOEXEC) < 0)
@@ -173,9 +173,9 @@ int jail_template_load(int (*load)(void *ctx), void *ctx, struct err *err)
     sigfillset(&all); /* no handler may run in a process that shares its memory with another one */
     sigprocmask(SIG_SETMASK, &all, &before);
     plan(&spec);
-    n->birth = (struct jail_birth){.nursery = n, .load = load, .ctx = ctx};
+    n->building = (struct jail_building){.fork = n, .load = load, .ctx = ctx};
     r = run_load(n, &spec, words, control, err);
-    n->birth = (struct jail_birth){0};
+    n->building = (struct jail_building){0};
     fd_close(words[0]);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return r;

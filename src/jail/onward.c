@@ -8,7 +8,7 @@
 
 #include <sys/epoll.h>
 
-static int watch_for_room(struct jail_run *run, enum jail_stream stream, bool on)
+static int watch_for_space(struct jail_run *run, enum jail_stream stream, bool on)
 {
     struct epoll_event e = {.events = EPOLLOUT,
                             .data.u32 = stream == JAIL_STDOUT ? ONWARD_OUT : ONWARD_ERR};
@@ -31,7 +31,7 @@ void jail_run_pass_on(struct jail_run *run, enum jail_stream stream)
     enum jail_held before = run->held[stream], now = run->sink.pass_on(run->sink.ctx, stream);
     int r = 0;
     if ((before == JAIL_HELD_NONE) != (now == JAIL_HELD_NONE))
-        r = watch_for_room(run, stream, now != JAIL_HELD_NONE);
+        r = watch_for_space(run, stream, now != JAIL_HELD_NONE);
     if (r == 0 && (before == JAIL_HELD_FULL) != (now == JAIL_HELD_FULL))
         r = read_guest(run, stream, now != JAIL_HELD_FULL);
     run->held[stream] = now;

@@ -1,5 +1,5 @@
 /* The private root: an empty tree with read-only binds of the runtime, five devices, and
- * one quota'd file system for /workspace and /tmp. The tree is the cell, which was installed with
+ * one quota'd file system for /workspace and /tmp. The tree is the rootfs, which was installed with
  * us and is only mounted, read-only; where a run needs more places than it has, it is a small
  * tmpfs made to measure. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
@@ -52,9 +52,9 @@ static int attach(int mount, int dir, const char *path, struct err *err)
     return 0;
 }
 
-/* The cell serves where the host has what it has: a merged /usr, and no place of the caller's own
+/* The rootfs serves where the host has what it has: a merged /usr, and no place of the caller's own
  * outside /workspace and /tmp but the worker's. */
-static bool cell_serves(const struct jail_spec *spec)
+static bool rootfs_serves(const struct jail_spec *spec)
 {
     static const char *const links[] = {"/bin", "/lib", "/sbin",
 #ifdef __x86_64__
@@ -80,11 +80,11 @@ static bool cell_serves(const struct jail_spec *spec)
     return true;
 }
 
-static bool hang_cell(const char *cell)
+static bool mount_rootfs(const char *rootfs)
 {
     struct mount_attr set = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                          MOUNT_ATTR_NOEXEC};
-    FD_AUTO fd = open_tree(AT_FDCWD, cell, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    FD_AUTO fd = open_tree(AT_FDCWD, rootfs, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     return fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &set, sizeof set) == 0 &&
            move_mount(fd, "", AT_FDCWD, STAGE, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
@@ -172,7 +172,7 @@ static int pieces(int root, bool ready, struct err *err)
     return 0;
 }
 
-/* What the cell has besides, where the root is made to measure. See src/jail/cell/meson.build. */
+/* What the rootfs has besides, where the root is made to measure. See src/jail/rootfs/meson.build. */
 static int small_things(int root, struct err *err)
 {
     if (symlinkat(".." JAIL_OWN "/tmp", root, "dev/shm") < 0 ||
@@ -282,10 +282,10 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
 }
 
 /* Everything in its place under STAGE, then STAGE is the root. */
-static int furnish(const struct jail_spec *spec, const char *cell, const int *own, int *ret_quota,
-                   struct err *err)
+static int fill_root(const struct jail_spec *spec, const char *rootfs, const int *own,
+                     int *ret_quota, struct err *err)
 {
-    const bool ready = cell_serves(spec) && hang_cell(cell);
+    const bool ready = rootfs_serves(spec) && mount_rootfs(rootfs);
     if (!ready && mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
                         "mode=0755,size=1m,nr_inodes=512") < 0)
         return err_sys(err, "mount the private root");
@@ -328,7 +328,7 @@ int jail_root_leave_old(const struct jail_spec *spec)
     return (int)raw_syscall(SYS_umount2, (long)("/" OLD), MNT_DETACH, 0, 0, 0);
 }
 
-int jail_root_build(const struct jail_spec *spec, const char *cell, const int *bind_fds,
+int jail_root_build(const struct jail_spec *spec, const char *rootfs, const int *bind_fds,
                     int *ret_quota, struct err *err)
 {
     int own[LIMIT_BINDS], r = 0;
@@ -348,7 +348,7 @@ int jail_root_build(const struct jail_spec *spec, const char *cell, const int *b
         }
     }
     if (r == 0)
-        r = furnish(spec, cell, own, ret_quota, err);
+        r = fill_root(spec, rootfs, own, ret_quota, err);
     while (opened)
         fd_close(own[--opened]);
     return r;

@@ -166,7 +166,7 @@ int jail_run_step_down(struct jail_run *run, struct err *err)
 }
 
 /* What waits: needed before the program runs only where there is an input to feed it. */
-static int open_ears(struct jail_run *run, struct err *err)
+static int open_events(struct jail_run *run, struct err *err)
 {
     if (run->epoll >= 0)
         return 0;
@@ -179,11 +179,11 @@ static int open_input(struct jail_run *run, int from, int *ret_theirs, struct er
 {
     if (from < 0)
         return 0; /* the builder opens /dev/null */
-    int r = open_ears(run, err);
+    int r = open_events(run, err);
     return r < 0 ? r : jail_feed_start(&run->feed, from, run->epoll, FEED, ret_theirs, err);
 }
 
-/* The worker, if it can be executed before its room is there; it then needs no place in it. -1: it cannot.
+/* The worker, if it can be executed before its root is there; it then needs no place in it. -1: it cannot.
  * In a cgroup whose tasks are counted the helper that gave up root may still have its place; a layer that
  * a test has turned off is looked at in the plain way; a masked /proc would lead back to what was mapped
  * before; a library that the host puts into every program is not for ours; and its listener is taken from
@@ -214,11 +214,11 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     size_t nbinds = 0;
     FD_AUTO theirs = -1;
     bool stopped = false;
-    char cell[512]; /* beside cordon-nest; without it the private root is made to measure */
+    char rootfs[512]; /* beside cordon-nest; without it the private root is made to measure */
     const char *slash = strrchr(start->nest, '/');
-    if (!slash || snprintf(cell, sizeof cell, "%.*s/cordon-cell", (int)(slash - start->nest),
-                           start->nest) >= (int)sizeof cell)
-        cell[0] = 0;
+    if (!slash || snprintf(rootfs, sizeof rootfs, "%.*s/cordon-root", (int)(slash - start->nest),
+                           start->nest) >= (int)sizeof rootfs)
+        rootfs[0] = 0;
     FD_AUTO nest = open(start->nest, O_PATH | O_CLOEXEC);
     if (nest < 0) {
         err_sys(err, "cordon-nest is not where cordon is installed (%s)", start->nest);
@@ -254,7 +254,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
                                    .id = &run->id,
                                    .cgroup = run->cgroup.version ? &run->cgroup : NULL,
                                    .nest = nest,
-                                   .cell = cell,
+                                   .rootfs = rootfs,
                                    .control = {run->fd[CONTROL], theirs},
                                    .stdio = {fds[0], fds[1], fds[2]},
                                    .channel = start->channel,
@@ -277,7 +277,7 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     if (r == 0)
-        r = open_ears(run, err);
+        r = open_events(run, err);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)

@@ -24,14 +24,14 @@ int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct e
     const struct jail_filter *f = jail_filter_find(spec->filter);
     if (!f)
         return err_set(err, ERR_STATE, "there is no system call table '%s'", spec->filter);
-    struct sock_filter room[ROOM];
+    struct sock_filter cap[ROOM];
     struct sock_fprog prog = {f->len, (struct sock_filter *)f->insns};
     /* Where the address space is the limit, the supervisor sees each request for a large part of it, and so can
      * tell whether a failure was the limit's; a cgroup kills, and says so. */
     if (spec->memory_by_rlimit && f->n_over) {
         base_assert(f->len <= ROOM);
-        jail_filter_bound(f, spec->limits.memory / JAIL_MEMORY_SEEN, room);
-        prog.filter = room;
+        jail_filter_bound(f, spec->limits.memory / JAIL_MEMORY_SEEN, cap);
+        prog.filter = cap;
     }
     *ret_listener = -1;
     if (!jail_filter_notifies(f)) { /* one listener per chain: this one leaves it to its children */

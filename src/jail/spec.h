@@ -21,8 +21,8 @@ enum jail_mode {
 
 enum jail_kind {
     JAIL_KIND_PROGRAM,  /* the guest: every lock closed before its first instruction */
-    JAIL_KIND_TEMPLATE, /* ours: same room, but it may make the namespaces of its children */
-    JAIL_KIND_CHILD, /* a guest forked from a template: no exec, and the room is the template's */
+    JAIL_KIND_TEMPLATE, /* ours: same root, but it may make the namespaces of its children */
+    JAIL_KIND_CHILD, /* a guest forked from a template: no exec, and the root is the template's */
 };
 
 enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT };
@@ -74,9 +74,10 @@ enum jail_switch {
         JAIL_SWITCH_COUNT
 };
 
-#define JAIL_OWN         "/live/own"      /* where what the guest may write is mounted */
-#define JAIL_PYTHON      "/cordon-python" /* where a guest's worker is mounted; the cell has the place */
-#define JAIL_BRANCH_ROOM 32               /* branches of a session that live at the same time */
+#define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
+#define JAIL_PYTHON                                                                                \
+    "/cordon-python"        /* where a guest's worker is mounted; the rootfs has the place */
+#define JAIL_BRANCH_ROOM 32 /* branches of a session that live at the same time */
 
 struct jail_spec {
     enum jail_kind kind;
@@ -88,7 +89,7 @@ struct jail_spec {
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     bool branches;         /* a child that may be forked while it lives */
     bool foreign;          /* a template that imports code which is not the system's */
-    bool locks_itself;     /* ours: executed while its room is built, where that can be (early.c) */
+    bool locks_itself;     /* ours: executed while its root is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t before_ms;    /* at most until jail_run_clock; 0: it is never called */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */

@@ -1,12 +1,12 @@
 /* A template's life: orders come in, children go out by descriptor, the dead are waited for. One
  * process, one thread, no byte of a guest; the only peer is the holder that started it.
  *
- * Waits: poll in jail_template_serve; orders, births; FD_PATIENCE_MS for a birth, none for an order (it
+ * Waits: poll in jail_template_serve; orders, expected; FD_PATIENCE_MS for a birth, none for an order (it
  *          serves); the birth is killed
  *        read in jail_template_serve; nobody: the signalfd is non-blocking; at once; comes again
  *        write in refuse; the holder: a packet that fits; at once; it is gone
  *        fd_receive in begin_order; nobody: poll said that it is there; at once; the template ends */
-#include "jail/nursery.h"
+#include "jail/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"
@@ -21,8 +21,8 @@
 
 static int refuse(uint64_t tag, const struct err *why, struct err *err)
 {
-    char room[512];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[512];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_NOCHILD);
     wire_put_uint(&w, tag);
@@ -37,20 +37,20 @@ static int refuse(uint64_t tag, const struct err *why, struct err *err)
 /* Births that have begun, in the order of their orders: that is the order of the answers. */
 enum { EXPECTED = 4 };
 struct queue {
-    struct jail_expected births[EXPECTED];
+    struct jail_expected expected[EXPECTED];
     size_t first, count;
 };
 
 /* The first of them is locked, or dead. */
-static int end_birth(struct queue *q, struct err *err)
+static int finish_child(struct queue *q, struct err *err)
 {
-    struct jail_expected *e = &q->births[q->first];
+    struct jail_expected *e = &q->expected[q->first];
     struct jail_child child = JAIL_CHILD_NONE;
     struct err why = ERR_INIT;
     uint64_t tag = e->child.tag;
     q->first = (q->first + 1) % EXPECTED;
     q->count--;
-    if (jail_nursery_finish(e, &child, &why) < 0)
+    if (jail_fork_finish(e, &child, &why) < 0)
         return refuse(tag, &why, err) < 0 ? err->code : 1;
     int r = jail_child_send(JAIL_FD_CHANNEL, &child, err);
     jail_child_close(&child);
@@ -58,11 +58,11 @@ static int end_birth(struct queue *q, struct err *err)
 }
 
 /* 1: an order was served; 0: the holder is gone. */
-static int begin_order(struct jail_nursery *n, struct queue *q, struct err *err)
+static int begin_order(struct jail_fork *n, struct queue *q, struct err *err)
 {
-    char frame[1024], filter[sizeof q->births[0].child.filter];
+    char frame[1024], filter[sizeof q->expected[0].child.filter];
     struct fd_packet p = {.data = frame, .len = sizeof frame};
-    struct jail_child_plan plan = {0};
+    struct jail_child_spec plan = {0};
     struct wire_reader r;
     struct err why = ERR_INIT;
     int got = fd_receive(JAIL_FD_CHANNEL, &p);
@@ -80,11 +80,11 @@ static int begin_order(struct jail_nursery *n, struct queue *q, struct err *err)
     if (wire_get_uints(&r, limits, JAIL_LIMIT_COUNT) != JAIL_LIMIT_COUNT)
         return err_set(err, ERR_FORMAT, "an order without its limits");
     memcpy(&plan.limits, limits, sizeof limits);
-    struct jail_expected *e = &q->births[(q->first + q->count) % EXPECTED];
-    if (jail_nursery_begin(n, &plan, e, &why) < 0) {
+    struct jail_expected *e = &q->expected[(q->first + q->count) % EXPECTED];
+    if (jail_fork_begin(n, &plan, e, &why) < 0) {
         int r2 = 1;
         while (r2 > 0 && q->count) /* those before it are answered first */
-            r2 = end_birth(q, err);
+            r2 = finish_child(q, err);
         return r2 < 0 || refuse(plan.tag, &why, err) < 0 ? err->code : 1;
     }
     q->count++;
@@ -93,7 +93,7 @@ static int begin_order(struct jail_nursery *n, struct queue *q, struct err *err)
 
 int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err)
 {
-    struct jail_nursery *nursery = NULL;
+    struct jail_fork *fork = NULL;
     static struct queue queue;
     enum { IDLE_MS = 2 };
     bool idle = false;
@@ -104,34 +104,34 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
     sigprocmask(SIG_SETMASK, &all, NULL);
     jail_apply_signals(); /* children then have them as every guest has */
     FD_AUTO signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    int r = signals < 0 ? err_sys(err, "signalfd") : jail_nursery_open(&nursery, err);
+    int r = signals < 0 ? err_sys(err, "signalfd") : jail_fork_open(&fork, err);
     if (r == 0)
-        nursery->hooks = hooks;
+        fork->hooks = hooks;
     for (bool more = r == 0; more;) {
         struct signalfd_siginfo info;
         struct pollfd p[3] = {
             {.fd = queue.count < EXPECTED ? JAIL_FD_CHANNEL : -1, .events = POLLIN},
-            {.fd = queue.count ? queue.births[queue.first].ready : -1, .events = POLLIN},
+            {.fd = queue.count ? queue.expected[queue.first].ready : -1, .events = POLLIN},
             {.fd = signals, .events = POLLIN}};
         int ready = poll(p, 3, queue.count ? FD_PATIENCE_MS : idle ? -1 : IDLE_MS);
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "poll");
         idle = ready == 0 && !queue.count;
         if (idle) { /* nobody waits, and the last child is on its way: the time to prepare */
-            jail_nursery_prepare(nursery);
+            jail_fork_prepare(fork);
             continue;
         }
         if (ready == 0) { /* it hangs: its end is an answer, too */
-            jail_child_kill(&queue.births[queue.first].child);
+            jail_child_kill(&queue.expected[queue.first].child);
             p[1].revents = POLLIN;
         }
         if (p[2].revents && read(signals, &info, sizeof info) >= 0)
-            jail_nursery_reap(nursery);
+            jail_fork_reap(fork);
         r = 1;
         if (p[1].revents)
-            r = end_birth(&queue, err);
+            r = finish_child(&queue, err);
         else if (p[0].revents)
-            r = begin_order(nursery, &queue, err);
+            r = begin_order(fork, &queue, err);
         more = r > 0;
     }
     return r < 0 ? r : 0;

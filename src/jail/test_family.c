@@ -56,7 +56,7 @@ static void give_back(struct trio *t, int who)
 static bool start(struct jail_template *tpl, struct trio *t)
 {
     struct err err = ERR_INIT;
-    struct jail_child_plan plan = test_plan("python-threads", true);
+    struct jail_child_spec plan = test_plan("python-threads", true);
     plan.limits.threads = CROWD + 1;
     bool good = test_order(tpl, &plan, &t->child[SESSION]) &&
                 test_call(&t->child[SESSION], "set 5", true) == 5 &&

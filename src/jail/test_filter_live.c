@@ -381,7 +381,7 @@ static void small(const char *filter, void (*body)(void *), const char *what)
 /* All of them must end well, and nothing of them may be seen. */
 static const struct program {
     const char *filter;
-    bool optional; /* not among the packages of this house */
+    bool optional; /* not among the packages that scripts/setup installs */
     const char *argv[4];
     const char *needs; /* where that is not argv[0]: machines that only run programs lack it */
 } programs[] = {

@@ -51,11 +51,11 @@ struct jail_template *test_template_start(const char *nest)
     return t;
 }
 
-struct jail_child_plan test_plan(const char *filter, bool session)
+struct jail_child_spec test_plan(const char *filter, bool session)
 {
     struct jail_spec spec;
     jail_spec_init(&spec);
-    struct jail_child_plan plan = {
+    struct jail_child_spec plan = {
         .tag = 7, .filter = filter, .limits = spec.limits, .session = session};
     plan.limits.threads = strcmp(filter, "python") == 0 ? 0 : 2;
     plan.limits.disk = 1 << 20;
@@ -63,7 +63,7 @@ struct jail_child_plan test_plan(const char *filter, bool session)
     return plan;
 }
 
-bool test_order(struct jail_template *t, const struct jail_child_plan *plan, struct jail_child *c)
+bool test_order(struct jail_template *t, const struct jail_child_spec *plan, struct jail_child *c)
 {
     struct err err = ERR_INIT;
     enum jail_template_event e = JAIL_TEMPLATE_NOTHING;
@@ -80,9 +80,9 @@ static void take(void *ctx, enum jail_stream stream, const void *data, size_t le
 {
     struct test_talk *t = ctx;
     (void)stream;
-    size_t room = sizeof t->said - 1 - t->said_len;
-    memcpy(t->said + t->said_len, data, len < room ? len : room);
-    t->said_len += len < room ? len : room;
+    size_t cap = sizeof t->said - 1 - t->said_len;
+    memcpy(t->said + t->said_len, data, len < cap ? len : cap);
+    t->said_len += len < cap ? len : cap;
 }
 
 static bool on_channel(void *ctx)
@@ -139,7 +139,7 @@ void test_talk_end(struct test_talk *t, struct jail_child *c)
 bool test_fresh(struct jail_template *tpl, const char *filter, bool session, struct jail_child *c,
                 struct test_talk *t, const struct jail_limits *limits)
 {
-    struct jail_child_plan plan = test_plan(filter, session);
+    struct jail_child_spec plan = test_plan(filter, session);
     if (!test_order(tpl, &plan, c) || !test_talk(t, c, limits, -1))
         return false;
     bool ready = test_hear(t) && strcmp(t->answer, "ready") == 0;
@@ -187,6 +187,6 @@ long test_call(const struct jail_child *c, const char *word, bool first)
 
 bool test_session(struct jail_template *tpl, const char *filter, struct jail_child *c)
 {
-    struct jail_child_plan plan = test_plan(filter, true);
+    struct jail_child_spec plan = test_plan(filter, true);
     return test_order(tpl, &plan, c) && test_call(c, "set 5", true) == 5;
 }

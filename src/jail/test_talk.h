@@ -24,8 +24,8 @@ struct test_talk {
 
 #define TEST_GUEST_NAME "guest%d" /* of the processes of a template; with our pid */
 struct jail_template *test_template_start(const char *nest);
-struct jail_child_plan test_plan(const char *filter, bool session);
-bool test_order(struct jail_template *t, const struct jail_child_plan *plan, struct jail_child *c);
+struct jail_child_spec test_plan(const char *filter, bool session);
+bool test_order(struct jail_template *t, const struct jail_child_spec *plan, struct jail_child *c);
 bool test_hear(struct test_talk *t);
 bool test_talk(struct test_talk *t, struct jail_child *c, const struct jail_limits *limits,
                int input);

@@ -96,7 +96,7 @@ static void ends(struct jail_template *tpl)
         test_talk_end(&t, &c);
     }
     int in[2];
-    struct jail_child_plan plan = test_plan("python", false);
+    struct jail_child_spec plan = test_plan("python", false);
     if (tap_ok(pipe2(in, O_CLOEXEC) == 0 && test_order(tpl, &plan, &c) &&
                    test_talk(&t, &c, NULL, in[0]),
                "a child is born")) {
@@ -182,7 +182,7 @@ static void siblings(struct jail_template *tpl)
 /* A supervisor in another process, that dies: the child must not outlive it. */
 static void leash(struct jail_template *tpl)
 {
-    struct jail_child_plan plan = test_plan("python", false);
+    struct jail_child_spec plan = test_plan("python", false);
     struct jail_child c = JAIL_CHILD_NONE;
     struct err err = ERR_INIT;
     int sv[2] = {-1, -1};
@@ -218,7 +218,7 @@ static void session(struct jail_template *tpl)
     struct jail_child c = JAIL_CHILD_NONE, lease = JAIL_CHILD_NONE;
     struct test_talk t;
     struct err err = ERR_INIT;
-    struct jail_child_plan plan = test_plan("python", true);
+    struct jail_child_spec plan = test_plan("python", true);
     int sv[2] = {-1, -1};
     if (!tap_ok(test_order(tpl, &plan, &c) &&
                     socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0,
@@ -326,7 +326,7 @@ static bool one_of_many(struct jail_template *tpl)
 }
 
 /* The same for a while: nobody dies any more, and nobody is made. */
-static void settle(struct count *c, unsigned want)
+static void wait_until_even(struct count *c, unsigned want)
 {
     struct count last = look();
     for (int i = 0, same = 0; i < 500 && same < 5; i++) {
@@ -346,12 +346,12 @@ static void many(struct jail_template *tpl, long rounds)
     long good = 0;
     for (int i = 0; i < 40; i++)
         (void)one_of_many(tpl);
-    settle(&before, 2);
+    wait_until_even(&before, 2);
     uint64_t start = clock_now_ns();
     for (long i = 0; i < rounds; i++)
         good += one_of_many(tpl);
     double us = (double)(clock_now_ns() - start) / 1e3 / (double)rounds;
-    settle(&after, 2);
+    wait_until_even(&after, 2);
     tap_eq_int(good, rounds, "%ld children were born, ran and were killed", rounds);
     tap_eq_int(after.processes, 2,
                "no process is left but the template and the builder of the next child");
@@ -385,7 +385,7 @@ int main(int argc, char **argv)
     many(tpl, argc > 2 ? strtol(argv[2], NULL, 10) : 1000);
     jail_template_free(tpl);
     struct count last;
-    settle(&last, 0);
+    wait_until_even(&last, 0);
     tap_eq_int(last.processes, 0, "the template is gone when it is freed");
     return tap_done();
 }

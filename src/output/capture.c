@@ -11,16 +11,16 @@
 void output_capture_init(struct output_capture *c, size_t cap)
 {
     size_t tail = cap / 4 < 64 * KIB ? cap / 4 : 64 * KIB;
-    *c = (struct output_capture){.head_room = cap - tail, .tail_room = tail, .tail_units = tail};
-    buf_init(&c->head, c->head_room);
+    *c = (struct output_capture){.head_cap = cap - tail, .tail_cap = tail, .tail_units = tail};
+    buf_init(&c->head, c->head_cap);
 }
 
 void output_capture_init_characters(struct output_capture *c, size_t cap)
 {
     output_capture_init(c, cap);
     c->characters = true;
-    c->tail_room = 4 * c->tail_units;
-    buf_init(&c->head, 4 * c->head_room);
+    c->tail_cap = 4 * c->tail_units;
+    buf_init(&c->head, 4 * c->head_cap);
 }
 
 void output_capture_done(struct output_capture *c)
@@ -32,17 +32,17 @@ void output_capture_done(struct output_capture *c)
 
 static void ring_add(struct output_capture *c, const char *p, size_t len)
 {
-    if (len > c->tail_room) { /* only the end of it can stay */
-        p += len - c->tail_room;
-        len = c->tail_room;
+    if (len > c->tail_cap) { /* only the end of it can stay */
+        p += len - c->tail_cap;
+        len = c->tail_cap;
     }
     while (len) {
-        size_t n = c->tail_room - c->tail_at;
+        size_t n = c->tail_cap - c->tail_at;
         if (n > len)
             n = len;
         memcpy(c->tail + c->tail_at, p, n);
-        c->tail_at = (c->tail_at + n) % c->tail_room;
-        c->tail_len = c->tail_len + n < c->tail_room ? c->tail_len + n : c->tail_room;
+        c->tail_at = (c->tail_at + n) % c->tail_cap;
+        c->tail_len = c->tail_len + n < c->tail_cap ? c->tail_len + n : c->tail_cap;
         p += n;
         len -= n;
     }
@@ -64,14 +64,14 @@ static size_t count_characters(const char *p, size_t len)
 /* How many of the bytes still go into the head; counts them. */
 static size_t head_share(struct output_capture *c, const char *p, size_t len)
 {
-    size_t room = c->head_room - c->head_units, n = 0, units = 0;
+    size_t cap = c->head_cap - c->head_units, n = 0, units = 0;
     if (!c->characters) {
-        n = units = len < room ? len : room;
-    } else if (len <= room) { /* it fits whatever it is made of */
+        n = units = len < cap ? len : cap;
+    } else if (len <= cap) { /* it fits whatever it is made of */
         n = len;
         units = count_characters(p, len);
     } else {
-        for (; n < len && (units < room || !begins_one(p[n])); n++)
+        for (; n < len && (units < cap || !begins_one(p[n])); n++)
             units += begins_one(p[n]);
     }
     c->head_units += units;
@@ -92,24 +92,24 @@ size_t output_capture_add(struct output_capture *c, const void *data, size_t len
     if (first == len || c->failed)
         return first;
     c->closed = true;
-    if (!c->tail && c->tail_room)
-        c->tail = malloc(c->tail_room);
+    if (!c->tail && c->tail_cap)
+        c->tail = malloc(c->tail_cap);
     if (c->tail)
         ring_add(c, p + first, len - first);
     else
-        c->failed = c->tail_room > 0;
+        c->failed = c->tail_cap > 0;
     return first;
 }
 
 bool output_capture_truncated(const struct output_capture *c)
 {
-    return c->failed || c->total > c->head_room + c->tail_units;
+    return c->failed || c->total > c->head_cap + c->tail_units;
 }
 
 static char ring_at(const struct output_capture *c, size_t i)
 {
-    size_t at = c->tail_len < c->tail_room ? i : c->tail_at + i;
-    return c->tail[at < c->tail_room ? at : at - c->tail_room];
+    size_t at = c->tail_len < c->tail_cap ? i : c->tail_at + i;
+    return c->tail[at < c->tail_cap ? at : at - c->tail_cap];
 }
 
 /* The bytes of the ring that are shown are its last ones: returns where they begin. */
@@ -142,16 +142,16 @@ uint64_t output_capture_tail(const struct output_capture *c)
 int output_capture_rest(const struct output_capture *c, struct buf *out)
 {
     int r = output_capture_truncated(c) ? buf_str(out, OUTPUT_MARKER) : 0;
-    if (r < 0 || !c->tail_len || !c->tail_room)
+    if (r < 0 || !c->tail_len || !c->tail_cap)
         return r;
-    size_t skip = tail_start(c), start = c->tail_len < c->tail_room ? 0 : c->tail_at;
-    size_t from = (start + skip) % c->tail_room, len = c->tail_len - skip;
-    size_t first = len < c->tail_room - from ? len : c->tail_room - from;
+    size_t skip = tail_start(c), start = c->tail_len < c->tail_cap ? 0 : c->tail_at;
+    size_t from = (start + skip) % c->tail_cap, len = c->tail_len - skip;
+    size_t first = len < c->tail_cap - from ? len : c->tail_cap - from;
     r = buf_add(out, c->tail + from, first);
     return r < 0 ? r : buf_add(out, c->tail, len - first);
 }
 
 size_t output_capture_rest_max(const struct output_capture *c)
 {
-    return c->tail_room + 2 * sizeof OUTPUT_MARKER;
+    return c->tail_cap + 2 * sizeof OUTPUT_MARKER;
 }

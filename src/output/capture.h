@@ -18,9 +18,9 @@
 
 struct output_capture {
     struct buf head;
-    char *tail;                   /* a ring of tail_room bytes, made when the head is full */
-    size_t head_room, tail_units; /* in units: bytes, or characters */
-    size_t tail_room, tail_at, tail_len;
+    char *tail;                  /* a ring of tail_room bytes, made when the head is full */
+    size_t head_cap, tail_units; /* in units: bytes, or characters */
+    size_t tail_cap, tail_at, tail_len;
     uint64_t total, head_units; /* units that came, and those of the head */
     bool characters, closed;    /* closed: what comes goes to the tail */
     bool failed;                /* no memory for more: what is missing counts as cut */

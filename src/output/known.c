@@ -21,13 +21,13 @@
 
 static uint32_t new_node(struct output_rules *r, unsigned char byte, uint16_t depth)
 {
-    if (r->nnodes == r->node_room) {
-        size_t room = r->node_room ? 2 * r->node_room : 256;
-        struct output_node *p = realloc(r->nodes, room * sizeof *p);
+    if (r->nnodes == r->node_cap) {
+        size_t cap = r->node_cap ? 2 * r->node_cap : 256;
+        struct output_node *p = realloc(r->nodes, cap * sizeof *p);
         if (!p)
             return 0;
         r->nodes = p;
-        r->node_room = room;
+        r->node_cap = cap;
     }
     r->nodes[r->nnodes] = (struct output_node){.byte = byte, .depth = depth};
     return r->nnodes++;
@@ -159,7 +159,7 @@ int output_known_build(struct output_rules *r, const struct output_known *known,
 void output_known_free(struct output_rules *r)
 {
     if (r->nodes) /* its bytes are secrets */
-        explicit_bzero(r->nodes, r->node_room * sizeof *r->nodes);
+        explicit_bzero(r->nodes, r->node_cap * sizeof *r->nodes);
     free(r->nodes);
     free(r->strings);
     buf_done(&r->labels);
@@ -187,11 +187,11 @@ static void pass_on(struct scan *s, size_t upto)
 }
 
 /* Passes on the spans that nothing can change any more, with the text before them. */
-static void flush(struct scan *s, size_t settled)
+static void flush(struct scan *s, size_t decided)
 {
     struct output_known_state *st = &s->c->known;
     size_t n = 0;
-    for (; n < st->nspans && st->spans[n].end <= settled; n++) {
+    for (; n < st->nspans && st->spans[n].end <= decided; n++) {
         const struct output_string *string = &s->c->rules->strings[st->spans[n].string - 1];
         pass_on(s, st->spans[n].start);
         output_pattern_feed(s->c, (const unsigned char *)s->c->rules->labels.data + string->label,
@@ -319,11 +319,11 @@ void output_known_feed(struct output_clean *c, const unsigned char *data, size_t
     st->node = scan_bytes(&s, st->node, old, len);
     if (end)
         look_at_end(&s, st->node, len);
-    size_t settled = end ? len : len - c->rules->nodes[st->node].depth;
-    flush(&s, settled);
-    if (st->nspans && st->spans[0].start < settled)
-        settled = st->spans[0].start;
-    pass_on(&s, settled);
+    size_t decided = end ? len : len - c->rules->nodes[st->node].depth;
+    flush(&s, decided);
+    if (st->nspans && st->spans[0].start < decided)
+        decided = st->spans[0].start;
+    pass_on(&s, decided);
     keep_rest(&s, len, old);
     if (end)
         output_pattern_feed(c, NULL, 0, true);

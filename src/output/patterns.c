@@ -265,10 +265,10 @@ static enum answer match_file(const struct text *t, struct hit *h)
     enum answer a = begins(t, "File \"/", &at);
     if (a != YES)
         return a;
-    size_t room = t->n - at < 4096 ? t->n - at : 4096;
-    const unsigned char *quote = memchr(t->s + at, '"', room);
+    size_t cap = t->n - at < 4096 ? t->n - at : 4096;
+    const unsigned char *quote = memchr(t->s + at, '"', cap);
     if (!quote)
-        return t->end || room == 4096 ? NO : MORE;
+        return t->end || cap == 4096 ? NO : MORE;
     *h = (struct hit){0, (size_t)(quote - t->s) + 1, "File \"REDACTED\"", NOTHING, false};
     return quote > t->s + at ? YES : NO;
 }

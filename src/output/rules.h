@@ -30,7 +30,7 @@ struct output_rules {
     uint32_t root[256]; /* the root's children by their byte */
     struct output_node *nodes;
     uint32_t nnodes; /* 0: no string is known; nodes[0] is the root */
-    size_t node_room;
+    size_t node_cap;
     struct output_string *strings;
     size_t nstrings;
     struct buf labels;

@@ -391,13 +391,13 @@ static const char *const pieces[] = {
     "/work/",
 };
 
-static size_t random_text(char *out, size_t room)
+static size_t random_text(char *out, size_t cap)
 {
     size_t len = 0;
     for (size_t want = 1 + dice(60); want; want--) {
         const char *p = pieces[dice(sizeof pieces / sizeof *pieces)];
         size_t n = strlen(p);
-        if (len + n > room)
+        if (len + n > cap)
             break;
         memcpy(out + len, p, n);
         len += n;

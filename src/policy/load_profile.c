@@ -16,7 +16,7 @@ struct draft {
     struct policy_profile_origin from;
     struct policy_rule *rules; /* room for all of the base and all that are added */
     struct policy_origin *origins;
-    size_t count, room;
+    size_t count, cap;
 };
 
 static const struct policy_key remove_key = {"remove", POLICY_TYPE_WORDS, 0,
@@ -188,7 +188,7 @@ static void load_rules(struct policy_loader *l, const struct policy_node *list, 
                                 rule.id);
             continue;
         }
-        if (at == d->room)
+        if (at == d->cap)
             return;
         d->rules[at] = rule;
         d->origins[at] = policy_load_origin(l, n);
@@ -306,13 +306,13 @@ static void load_profile(struct policy_loader *l, const struct policy_node *n)
         return;
     for (const struct policy_node *r = rules ? rules->first : NULL; r; r = r->next)
         added++;
-    struct draft d = {.room = (base ? base->rule_count : 0) + added};
-    if (d.room > POLICY_RULES_MAX) {
-        policy_load_problem(l, rules, "%zu rules; at most %d", d.room, POLICY_RULES_MAX);
+    struct draft d = {.cap = (base ? base->rule_count : 0) + added};
+    if (d.cap > POLICY_RULES_MAX) {
+        policy_load_problem(l, rules, "%zu rules; at most %d", d.cap, POLICY_RULES_MAX);
         return;
     }
-    d.rules = policy_load_alloc(l, (d.room + 1) * sizeof *d.rules);
-    d.origins = policy_load_alloc(l, (d.room + 1) * sizeof *d.origins);
+    d.rules = policy_load_alloc(l, (d.cap + 1) * sizeof *d.rules);
+    d.origins = policy_load_alloc(l, (d.cap + 1) * sizeof *d.origins);
     if (!d.rules || !d.origins)
         return;
     d.p = (struct policy_profile){

@@ -13,9 +13,9 @@ enum {
 
 static size_t used(const struct pool_holder *h)
 {
-    size_t n = OWN + h->seats * CLIENT + h->sessions.alive * JAIL_CHILD_RIDE;
+    size_t n = OWN + h->conns * CLIENT + h->sessions.alive * JAIL_CHILD_RIDE;
     for (size_t i = 0; i < POOL_CLIENTS; i++)
-        n += h->seat[i].state == POOL_SEAT_BRANCH ? JAIL_CHILD_RIDE : 0;
+        n += h->conn[i].state == POOL_CONN_BRANCH ? JAIL_CHILD_RIDE : 0;
     for (size_t i = 0; i < POOL_TEMPLATES; i++) {
         const struct pool_warm *w = &h->warm[i];
         n += w->template ? TEMPLATE : 0;
@@ -45,10 +45,10 @@ bool pool_room_client(const struct pool_holder *h)
     return left(h) >= CLIENT;
 }
 
-bool pool_room_decline(struct pool_holder *h, struct pool_seat *seat)
+bool pool_room_decline(struct pool_holder *h, struct pool_conn *conn)
 {
-    return pool_seat_decline(
-        h, seat, POOL_WHY_FULL,
+    return pool_conn_decline(
+        h, conn, POOL_WHY_FULL,
         "the holder may open %zu descriptors (RLIMIT_NOFILE), and another child "
         "has no room: close a session, or raise `ulimit -Hn` and start it anew",
         h->descriptors);

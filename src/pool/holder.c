@@ -8,7 +8,7 @@
  *        write in tell; one word that fits; at once; whoever started us is gone */
 #include "pool/holding.h"
 
-#include "pool/place.h"
+#include "pool/socket.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -37,14 +37,14 @@ static void handle(struct pool_holder *h, uint64_t event)
     struct signalfd_siginfo info;
     switch ((enum pool_event)(event >> 32)) {
     case POOL_EVENT_ACCEPT:
-        pool_seat_accept(h);
+        pool_conn_accept(h);
         return;
     case POOL_EVENT_SIGNAL:
         h->stopping = read(h->signals, &info, sizeof info) == sizeof info;
         return;
     case POOL_EVENT_SEAT:
-        if (h->seat[at].state != POOL_SEAT_FREE)
-            pool_seat_event(h, &h->seat[at]);
+        if (h->conn[at].state != POOL_CONN_FREE)
+            pool_conn_event(h, &h->conn[at]);
         return;
     case POOL_EVENT_TEMPLATE:
         if (h->warm[at].template)
@@ -67,7 +67,7 @@ static uint64_t look_around(struct pool_holder *h)
     h->looked_ns = h->now;
     for (size_t i = 0; i < sizeof h->sessions.session / sizeof *h->sessions.session; i++)
         pool_session_check_rest(h, &h->sessions.session[i]);
-    h->hidden = pool_place_socket(h->start->dir, pool_environment_mark(h->start->environment)) !=
+    h->hidden = pool_socket_inode(h->start->dir, pool_environment_mark(h->start->environment)) !=
                 h->socket_file;
     return h->looked_ns + LOOK_NS;
 }
@@ -78,11 +78,11 @@ static uint64_t tick(struct pool_holder *h)
     uint64_t next = UINT64_MAX;
     struct pool_session *s;
     for (size_t i = 0; i < POOL_CLIENTS; i++) {
-        struct pool_seat *seat = &h->seat[i];
-        if (pool_seat_due(seat) <= h->now)
-            pool_seat_timeout(h, seat);
-        if (pool_seat_due(seat) < next)
-            next = pool_seat_due(seat);
+        struct pool_conn *conn = &h->conn[i];
+        if (pool_conn_due(conn) <= h->now)
+            pool_conn_timeout(h, conn);
+        if (pool_conn_due(conn) < next)
+            next = pool_conn_due(conn);
     }
     while ((s = pool_registry_due(&h->sessions, h->now))) {
         if (s->died_ns)
@@ -101,7 +101,7 @@ static uint64_t tick(struct pool_holder *h)
         next = h->looked_ns + LOOK_NS;
     /* A holder that keeps nothing for anybody ends. A pool that was asked for by name is kept for
      * nobody once nobody asks. */
-    bool needed = (h->sessions.alive && !h->hidden) || h->seats;
+    bool needed = (h->sessions.alive && !h->hidden) || h->conns;
     uint64_t end = h->asked_ns + h->idle_exit_ns;
     if (!needed && (h->hidden || end <= h->now))
         h->stopping = true;
@@ -135,7 +135,7 @@ static void end_all(struct pool_holder *h)
         if (s->state != POOL_SESSION_OVER)
             pool_session_end_to_record(h, s, "the holder ended");
     for (size_t i = 0; i < POOL_CLIENTS; i++)
-        pool_seat_close(h, &h->seat[i]);
+        pool_conn_close(h, &h->conn[i]);
     for (size_t i = 0; i < POOL_TEMPLATES; i++)
         pool_warm_stop(h, &h->warm[i]);
     pool_registry_done(&h->sessions);
@@ -192,25 +192,25 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     h->memory.budget = POOL_BUDGET;
     h->warm_usual = POOL_WARM_DEFAULT;
     pool_registry_init(&h->sessions);
-    int r = pool_place_listen(start->dir, pool_environment_mark(start->environment), &lock,
-                              &h->sock, err);
+    int r = pool_socket_listen(start->dir, pool_environment_mark(start->environment), &lock,
+                               &h->sock, err);
     if (r == 0 && h->sock < 0) {
         tell(start->ready, "L");
         free(h);
         return 0;
     }
-    h->socket_file = pool_place_socket(start->dir, pool_environment_mark(start->environment));
+    h->socket_file = pool_socket_inode(start->dir, pool_environment_mark(start->environment));
     if (r == 0)
         r = prepare(h, err);
     if (r == 0) {
-        pool_place_listening(lock);
+        pool_socket_listening(lock);
         tell(start->ready, "R");
         fd_close(start->ready);
         loop(h);
     }
-    if (lock >= 0 && pool_place_socket(start->dir, pool_environment_mark(start->environment)) ==
+    if (lock >= 0 && pool_socket_inode(start->dir, pool_environment_mark(start->environment)) ==
                          h->socket_file) /* not another one's */
-        pool_place_hide(start->dir, pool_environment_mark(h->start->environment));
+        pool_socket_hide(start->dir, pool_environment_mark(h->start->environment));
     end_all(h);
     free(h);
     return r; /* the lock goes with the process */

@@ -1,6 +1,6 @@
 /* The holder: keeps templates, warm children and sessions, and lends them to the clients of one user.
  *
- * Takes:   a folder (place.h), the programs it starts; requests of clients of the same user.
+ * Takes:   a folder (socket.h), the programs it starts; requests of clients of the same user.
  * Gives:   children by descriptor; an end of its own when nobody needs it.
  * Never:   reads a byte of a guest; lends a child twice; waits for a client; leaves a child behind.
  * Runs in: cordon-holder, one thread.

@@ -20,18 +20,18 @@ struct policy_profile;
 #define POOL_CALM_NS (20 * CLOCK_NS_PER_MS) /* a run that just began is left alone for so long */
 
 /* A connection, and what is lent over it. */
-enum pool_seat_state {
-    POOL_SEAT_FREE,
-    POOL_SEAT_NEW,     /* has said nothing yet */
-    POOL_SEAT_IDLE,    /* has nothing of ours */
-    POOL_SEAT_WAITING, /* for a child that is being made */
-    POOL_SEAT_LEASE,   /* has a child for one run */
-    POOL_SEAT_CALL,    /* has a session for one call */
-    POOL_SEAT_BRANCH,  /* the same; its next packet is a branch */
+enum pool_conn_state {
+    POOL_CONN_FREE,
+    POOL_CONN_NEW,     /* has said nothing yet */
+    POOL_CONN_IDLE,    /* has nothing of ours */
+    POOL_CONN_WAITING, /* for a child that is being made */
+    POOL_CONN_LEASE,   /* has a child for one run */
+    POOL_CONN_CALL,    /* has a session for one call */
+    POOL_CONN_BRANCH,  /* the same; its next packet is a branch */
 };
 
-struct pool_seat {
-    enum pool_seat_state state;
+struct pool_conn {
+    enum pool_conn_state state;
     int sock;
     uint64_t since_ns; /* in this state */
     struct pool_warm *from;
@@ -100,8 +100,8 @@ struct pool_holder {
     struct pool_memory memory;
     uint64_t memory_ns; /* when it was looked at */
     char narrow[POOL_REASON + 1];
-    struct pool_seat seat[POOL_CLIENTS];
-    size_t seats;
+    struct pool_conn conn[POOL_CLIENTS];
+    size_t conns;
     struct pool_warm warm[POOL_TEMPLATES];
     struct pool_registry sessions;
 };
@@ -117,25 +117,25 @@ enum pool_event {
 ERR_MUST_USE int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
                                    struct err *err);
 
-/* seats.c */
-void pool_seat_accept(struct pool_holder *h);
-void pool_seat_event(struct pool_holder *h, struct pool_seat *seat);
-void pool_seat_close(struct pool_holder *h, struct pool_seat *seat);
-void pool_seat_end_lease(struct pool_holder *h, struct pool_seat *seat);
-/* False: the client is gone, and so is its seat. */
-bool pool_seat_reply(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p,
+/* conns.c */
+void pool_conn_accept(struct pool_holder *h);
+void pool_conn_event(struct pool_holder *h, struct pool_conn *conn);
+void pool_conn_close(struct pool_holder *h, struct pool_conn *conn);
+void pool_conn_end_lease(struct pool_holder *h, struct pool_conn *conn);
+/* False: the client is gone, and so is its conn. */
+bool pool_conn_reply(struct pool_holder *h, struct pool_conn *conn, const struct pool_reply *p,
                      int fd);
-bool pool_seat_decline(struct pool_holder *h, struct pool_seat *seat, const char *word,
+bool pool_conn_decline(struct pool_holder *h, struct pool_conn *conn, const char *word,
                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-bool pool_seat_agree(struct pool_holder *h, struct pool_seat *seat, const char *name);
-void pool_seat_state(struct pool_holder *h, struct pool_seat *seat, enum pool_seat_state state);
-uint64_t pool_seat_due(const struct pool_seat *seat); /* when its patience, or ours, ends */
-void pool_seat_timeout(struct pool_holder *h, struct pool_seat *seat);
+bool pool_conn_agree(struct pool_holder *h, struct pool_conn *conn, const char *name);
+void pool_conn_state(struct pool_holder *h, struct pool_conn *conn, enum pool_conn_state state);
+uint64_t pool_conn_due(const struct pool_conn *conn); /* when its patience, or ours, ends */
+void pool_conn_timeout(struct pool_holder *h, struct pool_conn *conn);
 
 /* requests.c: one request, one reply. */
-void pool_request_handle(struct pool_holder *h, struct pool_seat *seat,
+void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
                          const struct pool_request *q, int record);
-void pool_request_branch(struct pool_holder *h, struct pool_seat *seat);
+void pool_request_branch(struct pool_holder *h, struct pool_conn *conn);
 
 /* interpreter.c: the words of a template's plan. */
 struct pool_interpreter {
@@ -163,8 +163,8 @@ void pool_warm_resize(struct pool_holder *h, struct pool_warm *w, size_t warm);
 /* A child that serves WANT, taken out of the stock; false: there is none. */
 bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
                     struct jail_child *ret);
-/* Asks for one child for this seat alone. */
-ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_seat *seat,
+/* Asks for one child for this conn alone. */
+ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_conn *conn,
                                  struct err *err);
 uint64_t pool_warm_cost(const struct pool_warm *w);
 void pool_memory_look(struct pool_holder *h);
@@ -181,14 +181,14 @@ bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all
 size_t pool_room_children(const struct pool_holder *h);
 bool pool_room_template(const struct pool_holder *h);
 bool pool_room_client(const struct pool_holder *h);
-bool pool_room_decline(struct pool_holder *h, struct pool_seat *seat);
+bool pool_room_decline(struct pool_holder *h, struct pool_conn *conn);
 
 /* lending.c: a child to a client, a session's life. */
-void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+void pool_lend_child(struct pool_holder *h, struct pool_conn *conn, struct pool_warm *w,
                      struct jail_child *child);
-void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+void pool_lend_new(struct pool_holder *h, struct pool_conn *conn, struct pool_warm *w,
                    struct jail_child *child);
-bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct pool_session *s);
+bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct pool_session *s);
 struct pool_session *pool_session_make(struct pool_holder *h, const char *name, struct pool_warm *w,
                                        struct jail_child *child, struct pool_reply *declined);
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)

@@ -86,9 +86,9 @@ bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all
         return true;
     *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_BUDGET};
     char *to = declined->reason;
-    size_t room = sizeof declined->reason;
+    size_t cap = sizeof declined->reason;
     size_t used =
-        (size_t)snprintf(to, room,
+        (size_t)snprintf(to, cap,
                          "idle sessions hold %llu MB; with %llu MB for this call that is more "
                          "than %llu MB (sessions.memory_percent); close",
                          (unsigned long long)(held / MIB), (unsigned long long)(asked / MIB),
@@ -98,7 +98,7 @@ bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all
         char one[POOL_NAME + 32];
         int n = snprintf(one, sizeof one, "%s%s (%llu MB)", between, s->name,
                          (unsigned long long)(pool_idle_memory(s) / MIB));
-        if (n < 0 || used + (size_t)n >= room)
+        if (n < 0 || used + (size_t)n >= cap)
             break;
         memcpy(to + used, one, (size_t)n + 1);
         used += (size_t)n;

@@ -52,29 +52,29 @@ void pool_session_check_rest(struct pool_holder *h, struct pool_session *s)
                                (unsigned long long)used_ms);
 }
 
-/* LENT and the child behind it. False: the client is gone, and so is its seat. */
-static bool hand_over(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p,
+/* LENT and the child behind it. False: the client is gone, and so is its conn. */
+static bool hand_over(struct pool_holder *h, struct pool_conn *conn, const struct pool_reply *p,
                       const struct jail_child *child)
 {
     struct err err = ERR_INIT;
-    if (!pool_seat_reply(h, seat, p, -1))
+    if (!pool_conn_reply(h, conn, p, -1))
         return false;
-    if (jail_child_send(seat->sock, child, &err) == 0)
+    if (jail_child_send(conn->sock, child, &err) == 0)
         return true;
-    pool_seat_close(h, seat);
+    pool_conn_close(h, conn);
     return false;
 }
 
-void pool_lend_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+void pool_lend_child(struct pool_holder *h, struct pool_conn *conn, struct pool_warm *w,
                      struct jail_child *child)
 {
     struct err err = ERR_INIT;
-    if (jail_child_send(seat->sock, child, &err) < 0) { /* the child alone is the whole answer */
-        pool_seat_close(h, seat);
+    if (jail_child_send(conn->sock, child, &err) < 0) { /* the child alone is the whole answer */
+        pool_conn_close(h, conn);
     } else {
-        pool_seat_state(h, seat, POOL_SEAT_LEASE);
-        seat->from = w;
-        seat->init = fd_take(&child->init);
+        pool_conn_state(h, conn, POOL_CONN_LEASE);
+        conn->from = w;
+        conn->init = fd_take(&child->init);
         w->lent++;
         h->leases++;
         w->refill_ns = h->now + POOL_CALM_NS;
@@ -124,7 +124,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
     return s;
 }
 
-bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct pool_session *s)
+bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct pool_session *s)
 {
     const struct pool_held *held = s->child;
     struct pool_reply p = {.type = WIRE_LENT,
@@ -137,47 +137,47 @@ bool pool_lend_session(struct pool_holder *h, struct pool_seat *seat, struct poo
     snprintf(p.role, sizeof p.role, "%s", s->role);
     held->from->used_ns = h->now;
     signal_guest(s, SIGCONT);
-    if (!hand_over(h, seat, &p, &held->child)) { /* nobody has it: it waits on, as it was */
+    if (!hand_over(h, conn, &p, &held->child)) { /* nobody has it: it waits on, as it was */
         pool_registry_back(s, &(struct pool_use_numbers){0}, h->now);
         pool_session_rest(s);
         return false;
     }
-    seat->session = s;
-    seat->serial = s->serial;
-    seat->from = held->from;
-    pool_seat_state(h, seat, POOL_SEAT_CALL);
+    conn->session = s;
+    conn->serial = s->serial;
+    conn->from = held->from;
+    pool_conn_state(h, conn, POOL_CONN_CALL);
     return true;
 }
 
-void pool_lend_new(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+void pool_lend_new(struct pool_holder *h, struct pool_conn *conn, struct pool_warm *w,
                    struct jail_child *child)
 {
     struct pool_reply declined;
-    const struct pool_request want = seat->want;
-    pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    const struct pool_request want = conn->want;
+    pool_conn_state(h, conn, POOL_CONN_IDLE);
     struct pool_session *s = pool_session_make(h, want.name, w, child, &declined);
     if (!s) {
         h->declined++;
-        pool_seat_reply(h, seat, &declined, -1);
+        pool_conn_reply(h, conn, &declined, -1);
         return;
     }
     snprintf(s->role, sizeof s->role, "%s", want.role);
     s->idle_ns = want.number * CLOCK_NS_PER_MS;
-    s = pool_registry_lend(&h->sessions, s->name, seat, h->now, &declined);
+    s = pool_registry_lend(&h->sessions, s->name, conn, h->now, &declined);
     base_assert(s);
-    seat->for_fork = true; /* whoever made it looks whether it works: that is no call yet */
-    if (!pool_lend_session(h, seat, s))
+    conn->for_fork = true; /* whoever made it looks whether it works: that is no call yet */
+    if (!pool_lend_session(h, conn, s))
         pool_session_end(h, s, "its client went away before it was made");
 }
 
 static void end_session(struct pool_holder *h, struct pool_session *s, const char *reason)
 {
-    struct pool_seat *seat = s->client;
+    struct pool_conn *conn = s->client;
     struct pool_held *held = pool_registry_end(&h->sessions, s, h->now, reason);
-    if (seat && seat->session == s) { /* its client learns it when it comes back */
-        seat->session = NULL;
-        if (seat->state != POOL_SEAT_BRANCH) /* a branch is on its way, and is taken first */
-            pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    if (conn && conn->session == s) { /* its client learns it when it comes back */
+        conn->session = NULL;
+        if (conn->state != POOL_CONN_BRANCH) /* a branch is on its way, and is taken first */
+            pool_conn_state(h, conn, POOL_CONN_IDLE);
     }
     epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
     jail_child_kill(&held->child);

@@ -2,7 +2,7 @@
  * itself. The holder is trusted, but may be stopped or stuck: a run then goes without it, and people are told. The
  * client's answer_ms is 50 ms for a run and 2 s for people.
  *
- * Waits: pool_place_connect in pool_client_open; the holder's queue; answer_ms; an error
+ * Waits: pool_socket_connect in pool_client_open; the holder's queue; answer_ms; an error
  *        poll in wait_for; the holder; the caller's; false
  *        write in sealed; memory; at once; an error
  *        fd_send in send_request; the holder to read; answer_ms, SO_SNDTIMEO; an error
@@ -11,7 +11,7 @@
  *        wait_for in *; the holder; answer_ms; an error */
 #include "pool/pool_client.h"
 
-#include "pool/place.h"
+#include "pool/socket.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -25,13 +25,13 @@
 int pool_client_open(struct pool_client *ret, const struct pool_environment *e, uint64_t answer_ms,
                      struct err *err)
 {
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     *ret = (struct pool_client){.sock = -1, .answer_ms = answer_ms};
-    int r = pool_place_open(&place, false, err);
-    place.mark = pool_environment_mark(e);
+    int r = pool_socket_open(&at, false, err);
+    at.mark = pool_environment_mark(e);
     if (r == 0)
-        r = pool_place_connect(&place, answer_ms, &ret->sock, err);
-    pool_place_done(&place);
+        r = pool_socket_connect(&at, answer_ms, &ret->sock, err);
+    pool_socket_done(&at);
     return r;
 }
 
@@ -278,7 +278,7 @@ int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
     return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
 
-int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
+int pool_client_new(struct pool_client *c, const struct pool_session_spec *plan,
                     struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
     struct pool_request q = {.type = WIRE_SESSION_NEW,

@@ -10,8 +10,8 @@
 
 #include "jail/child.h"
 #include "pool/environment.h"
-#include "pool/place.h"
 #include "pool/proto.h"
+#include "pool/socket.h"
 
 /* One connection: one loan at a time, one after the other. It is the leash of what is lent over it. */
 struct pool_client {
@@ -71,7 +71,7 @@ ERR_MUST_USE int pool_client_ahead(struct pool_client *c, const struct pool_leas
 
 /* ---- sessions ---- */
 
-struct pool_session_plan {
+struct pool_session_spec {
     const char *name; /* empty: the holder makes one up */
     const char *profile, *role;
     bool packages;
@@ -81,7 +81,7 @@ struct pool_session_plan {
 };
 
 /* Makes a session and lends it to the caller at once, as a call does. */
-ERR_MUST_USE int pool_client_new(struct pool_client *c, const struct pool_session_plan *plan,
+ERR_MUST_USE int pool_client_new(struct pool_client *c, const struct pool_session_spec *plan,
                                  struct jail_child *ret_child, struct pool_answer *ret,
                                  struct err *err);
 /* Lends a session for one call: reply.lent tells what came before. */

@@ -25,20 +25,20 @@ struct walk {
 
 static void text(struct walk *w, char *field, size_t size)
 {
-    char room[POOL_REASON + 2];
-    base_assert(size < sizeof room);
+    char storage[POOL_REASON + 2];
+    base_assert(size < sizeof storage);
     if (w->writer) { /* a sentence may have been cut in the middle of a letter */
         size_t whole = utf8_valid_prefix(field, strlen(field));
-        memcpy(room, field, whole);
-        room[whole] = 0;
-        wire_put_text(w->writer, room);
+        memcpy(storage, field, whole);
+        storage[whole] = 0;
+        wire_put_text(w->writer, storage);
         return;
     }
-    wire_get_text(w->reader, room, sizeof room);
-    size_t len = strlen(room);
+    wire_get_text(w->reader, storage, sizeof storage);
+    size_t len = strlen(storage);
     w->bad = w->bad || len >= size;
     len = len < size ? len : size - 1;
-    memcpy(field, room, len);
+    memcpy(field, storage, len);
     field[len] = 0;
 }
 

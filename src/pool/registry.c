@@ -1,4 +1,4 @@
-/* A table of fixed size: a hundred and twenty-eight places are looked through faster than a request is
+/* A table of fixed size: a hundred and twenty-eight entries are looked through faster than a request is
  * read, and nothing here can run out of memory. */
 #include "pool/registry.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PLACES (POOL_SESSIONS + POOL_REMEMBERED)
+#define ENTRIES (POOL_SESSIONS + POOL_REMEMBERED)
 
 static void decline(struct pool_reply *p, const char *word, const char *sentence)
 {
@@ -29,7 +29,7 @@ void pool_registry_init(struct pool_registry *reg)
 
 void pool_registry_done(struct pool_registry *reg)
 {
-    for (size_t i = 0; i < PLACES; i++)
+    for (size_t i = 0; i < ENTRIES; i++)
         pool_log_done(&reg->session[i].log, &reg->logs);
 }
 
@@ -44,7 +44,7 @@ static void forget(struct pool_registry *reg, struct pool_session *s)
 struct pool_session *pool_registry_find(struct pool_registry *reg, const char *name)
 {
     struct pool_session *found = NULL;
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < ENTRIES; i++) {
         struct pool_session *s = &reg->session[i];
         if (s->state == POOL_SESSION_NONE || strcmp(s->name, name) != 0)
             continue;
@@ -58,7 +58,7 @@ struct pool_session *pool_registry_find(struct pool_registry *reg, const char *n
 
 struct pool_session *pool_registry_serial(struct pool_registry *reg, uint64_t serial)
 {
-    for (size_t i = 0; i < PLACES; i++)
+    for (size_t i = 0; i < ENTRIES; i++)
         if (reg->session[i].state != POOL_SESSION_NONE && reg->session[i].serial == serial)
             return &reg->session[i];
     return NULL;
@@ -67,7 +67,7 @@ struct pool_session *pool_registry_serial(struct pool_registry *reg, uint64_t se
 struct pool_session *pool_registry_after(struct pool_registry *reg, uint64_t serial)
 {
     struct pool_session *found = NULL;
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < ENTRIES; i++) {
         struct pool_session *s = &reg->session[i];
         if (s->state != POOL_SESSION_NONE && s->serial > serial &&
             (!found || s->serial < found->serial))
@@ -107,26 +107,26 @@ static void make_name(struct pool_registry *reg, char *out, size_t size)
 struct pool_session *pool_registry_add(struct pool_registry *reg, const char *name, void *child,
                                        uint64_t now, struct pool_reply *declined)
 {
-    struct pool_session *place = NULL;
+    struct pool_session *entry = NULL;
     char made_up[POOL_NAME + 1];
     if (!pool_registry_room(reg, name, declined))
         return NULL;
-    for (size_t i = 0; i < PLACES && !place; i++)
+    for (size_t i = 0; i < ENTRIES && !entry; i++)
         if (reg->session[i].state == POOL_SESSION_NONE)
-            place = &reg->session[i];
-    base_assert(place); /* those that live and those that are remembered have their places apart */
+            entry = &reg->session[i];
+    base_assert(entry); /* those that live and those that are remembered have their entries apart */
     if (!name[0])
         make_name(reg, made_up, sizeof made_up);
-    *place = (struct pool_session){.state = POOL_SESSION_IDLE,
+    *entry = (struct pool_session){.state = POOL_SESSION_IDLE,
                                    .serial = ++reg->serial,
                                    .made_ns = now,
                                    .used_ns = now,
                                    .idle_ns = POOL_SESSION_IDLE_MS * CLOCK_NS_PER_MS,
                                    .child = child};
-    snprintf(place->name, sizeof place->name, "%s", name[0] ? name : made_up);
-    pool_log_init(&place->log, POOL_LOG);
+    snprintf(entry->name, sizeof entry->name, "%s", name[0] ? name : made_up);
+    pool_log_init(&entry->log, POOL_LOG);
     reg->alive++;
-    return place;
+    return entry;
 }
 
 struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *name, void *client,
@@ -174,7 +174,7 @@ void *pool_registry_end(struct pool_registry *reg, struct pool_session *s, uint6
     void *child = s->child;
     if (reg->over == POOL_REMEMBERED) { /* the one that ended first makes room */
         struct pool_session *oldest = NULL;
-        for (size_t i = 0; i < PLACES; i++)
+        for (size_t i = 0; i < ENTRIES; i++)
             if (reg->session[i].state == POOL_SESSION_OVER &&
                 (!oldest || reg->session[i].over_ns < oldest->over_ns))
                 oldest = &reg->session[i];
@@ -200,7 +200,7 @@ static uint64_t end_of(const struct pool_session *s)
 
 struct pool_session *pool_registry_due(struct pool_registry *reg, uint64_t now)
 {
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < ENTRIES; i++) {
         struct pool_session *s = &reg->session[i];
         if (s->state == POOL_SESSION_NONE || end_of(s) > now)
             continue;
@@ -214,7 +214,7 @@ struct pool_session *pool_registry_due(struct pool_registry *reg, uint64_t now)
 uint64_t pool_registry_next_ns(const struct pool_registry *reg)
 {
     uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < PLACES; i++)
+    for (size_t i = 0; i < ENTRIES; i++)
         if (reg->session[i].state != POOL_SESSION_NONE && end_of(&reg->session[i]) < next)
             next = end_of(&reg->session[i]);
     return next;

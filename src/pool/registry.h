@@ -13,7 +13,7 @@
 #include "pool/proto.h"
 
 enum pool_session_state {
-    POOL_SESSION_NONE, /* a free place */
+    POOL_SESSION_NONE, /* a free entry */
     POOL_SESSION_IDLE,
     POOL_SESSION_BUSY, /* with a client */
     POOL_SESSION_OVER, /* remembered: its reason, its records */
@@ -46,7 +46,7 @@ void pool_registry_init(struct pool_registry *reg);
 void pool_registry_done(struct pool_registry *reg);
 
 /* A session with a child that lives, idle. NAME empty: one is made up. NULL with a word and a sentence
- * in DECLINED when the name is taken or there is no place. */
+ * in DECLINED when the name is taken or there is no entry. */
 struct pool_session *pool_registry_add(struct pool_registry *reg, const char *name, void *child,
                                        uint64_t now, struct pool_reply *declined);
 /* Whether that would be declined, before a child is made for it. */

@@ -20,16 +20,16 @@
 
 #define COLD_PATIENCE_MS 1000 /* who waits for less is told that a template only starts */
 
-static bool declined_as(struct pool_holder *h, struct pool_seat *seat, const struct pool_reply *p)
+static bool declined_as(struct pool_holder *h, struct pool_conn *conn, const struct pool_reply *p)
 {
     h->declined++;
-    return pool_seat_reply(h, seat, p, -1);
+    return pool_conn_reply(h, conn, p, -1);
 }
 
 /* ---- children ---- */
 
 /* NULL: it was declined. */
-static struct pool_warm *template_for(struct pool_holder *h, struct pool_seat *seat,
+static struct pool_warm *template_for(struct pool_holder *h, struct pool_conn *conn,
                                       const struct pool_request *q)
 {
     struct pool_reply no;
@@ -37,89 +37,89 @@ static struct pool_warm *template_for(struct pool_holder *h, struct pool_seat *s
     pool_template_name(q->profile, q->packages, name, sizeof name);
     struct pool_warm *w = pool_warm_get(h, q->profile, q->packages, &no);
     if (!w) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return NULL;
     }
     w->used_ns = h->now;
     if (!pool_warm_start(h, w)) {
-        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "template %s does not start: %.120s", name,
+        pool_conn_decline(h, conn, POOL_WHY_BROKEN, "template %s does not start: %.120s", name,
                           w->error);
         return NULL;
     }
     if (pool_backoff_broken(&w->backoff) && !w->up) {
-        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "template %s dies again and again: %.120s",
+        pool_conn_decline(h, conn, POOL_WHY_BROKEN, "template %s dies again and again: %.120s",
                           name, w->error);
         return NULL;
     }
     return w;
 }
 
-static void wait_for_child(struct pool_holder *h, struct pool_seat *seat, struct pool_warm *w,
+static void wait_for_child(struct pool_holder *h, struct pool_conn *conn, struct pool_warm *w,
                            const struct pool_request *q, uint64_t patience_ms)
 {
     struct err err = ERR_INIT;
     bool alone = q->type == WIRE_SESSION_NEW || pool_limits_cannot(&w->plan, &q->limits);
-    seat->want = *q;
-    seat->from = w;
-    seat->tag = 0;
-    seat->turn = ++h->turn;
-    seat->until_ns = h->now + patience_ms * CLOCK_NS_PER_MS;
-    if (alone && pool_warm_order(h, w, seat, &err) < 0) {
-        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "no child could be ordered: %.150s", err.msg);
+    conn->want = *q;
+    conn->from = w;
+    conn->tag = 0;
+    conn->turn = ++h->turn;
+    conn->until_ns = h->now + patience_ms * CLOCK_NS_PER_MS;
+    if (alone && pool_warm_order(h, w, conn, &err) < 0) {
+        pool_conn_decline(h, conn, POOL_WHY_BROKEN, "no child could be ordered: %.150s", err.msg);
         return;
     }
     w->stock.waiters += !alone;
-    pool_seat_state(h, seat, POOL_SEAT_WAITING);
+    pool_conn_state(h, conn, POOL_CONN_WAITING);
 }
 
-static void on_lease(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_warm *w = template_for(h, seat, q);
+    struct pool_warm *w = template_for(h, conn, q);
     if (!w)
         return;
     if (pool_warm_take(h, w, &q->limits, &child)) {
-        pool_lend_child(h, seat, w, &child);
+        pool_lend_child(h, conn, w, &child);
         return;
     }
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+        pool_conn_decline(h, conn, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
                           (unsigned long long)(h->memory.available / MIB));
     else if (!pool_room_children(h))
-        pool_room_decline(h, seat);
+        pool_room_decline(h, conn);
     else if (!w->up && q->number < COLD_PATIENCE_MS)
-        pool_seat_decline(h, seat, POOL_WHY_COLD, "its template is being started");
+        pool_conn_decline(h, conn, POOL_WHY_COLD, "its template is being started");
     else if (q->number == 0)
-        pool_seat_decline(h, seat, POOL_WHY_EMPTY, "no child is ready; more are on their way");
+        pool_conn_decline(h, conn, POOL_WHY_EMPTY, "no child is ready; more are on their way");
     else
-        wait_for_child(h, seat, w, q, q->number < 60000 ? q->number : 60000);
+        wait_for_child(h, conn, w, q, q->number < 60000 ? q->number : 60000);
 }
 
-static void on_new(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_reply no;
     if (!pool_registry_room(&h->sessions, q->name, &no) ||
         !pool_idle_memory_fits(h, NULL, q->limits.memory, q->budget, &no)) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return;
     }
-    struct pool_warm *w = template_for(h, seat, q);
+    struct pool_warm *w = template_for(h, conn, q);
     if (!w)
         return;
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+        pool_conn_decline(h, conn, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
                           (unsigned long long)(h->memory.available / MIB));
     else if (!pool_room_children(h))
-        pool_room_decline(h, seat);
+        pool_room_decline(h, conn);
     else
-        wait_for_child(h, seat, w, q, POOL_PATIENCE_MS);
+        wait_for_child(h, conn, w, q, POOL_PATIENCE_MS);
 }
 
 /* ---- sessions ---- */
 
-static void on_call(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_call(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_reply no;
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
@@ -127,124 +127,124 @@ static void on_call(struct pool_holder *h, struct pool_seat *seat, const struct 
         pool_session_check_rest(h, s);
     if (s && s->state == POOL_SESSION_IDLE &&
         !pool_idle_memory_fits(h, q->yes ? NULL : s, s->limits.memory, q->budget, &no)) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return;
     }
-    s = pool_registry_lend(&h->sessions, q->name, seat, h->now, &no);
+    s = pool_registry_lend(&h->sessions, q->name, conn, h->now, &no);
     if (!s) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return;
     }
-    seat->for_fork = q->yes;
-    (void)pool_lend_session(h, seat, s);
+    conn->for_fork = q->yes;
+    (void)pool_lend_session(h, conn, s);
 }
 
-static void on_back(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q,
+static void on_back(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q,
                     int record)
 {
-    struct pool_session *s = seat->session;
-    if (seat->state == POOL_SEAT_LEASE) {
-        pool_seat_end_lease(h, seat);
-        pool_seat_agree(h, seat, "");
+    struct pool_session *s = conn->session;
+    if (conn->state == POOL_CONN_LEASE) {
+        pool_conn_end_lease(h, conn);
+        pool_conn_agree(h, conn, "");
         return;
     }
     if (!s) { /* it ended meanwhile; what its client saw of it is kept all the same */
-        struct pool_session *over = pool_registry_serial(&h->sessions, seat->serial);
+        struct pool_session *over = pool_registry_serial(&h->sessions, conn->serial);
         if (over)
             pool_session_record(h, over, record);
-        pool_seat_decline(h, seat, over ? POOL_WHY_ENDED : POOL_WHY_ORDER, "%.150s",
+        pool_conn_decline(h, conn, over ? POOL_WHY_ENDED : POOL_WHY_ORDER, "%.150s",
                           over ? over->reason : "nothing is lent to this client");
         return;
     }
     pool_session_record(h, s, record);
-    s->calls += !seat->for_fork;
+    s->calls += !conn->for_fork;
     if (q->yes && !s->died_ns) {
         pool_registry_back(s, &q->use, h->now);
         pool_session_rest(s);
-        seat->session = NULL;
+        conn->session = NULL;
     } else {
         pool_session_end(h, s, "%s", q->reason[0] ? q->reason : "its process ended");
     }
-    seat->for_fork = false;
-    pool_seat_state(h, seat, POOL_SEAT_IDLE);
-    pool_seat_agree(h, seat, s->name);
+    conn->for_fork = false;
+    pool_conn_state(h, conn, POOL_CONN_IDLE);
+    pool_conn_agree(h, conn, s->name);
 }
 
-static void on_branch(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_branch(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_reply no;
-    if (seat->state != POOL_SEAT_CALL || !seat->for_fork || !seat->session) {
-        pool_seat_decline(h, seat, POOL_WHY_ORDER, "no session was lent to be forked");
+    if (conn->state != POOL_CONN_CALL || !conn->for_fork || !conn->session) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "no session was lent to be forked");
         return;
     }
     if (!pool_registry_room(&h->sessions, q->name, &no)) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return;
     }
     if (!pool_room_children(h)) {
-        pool_room_decline(h, seat);
+        pool_room_decline(h, conn);
         return;
     }
-    snprintf(seat->branch, sizeof seat->branch, "%s", q->name);
-    if (pool_seat_agree(h, seat, q->name))
-        pool_seat_state(h, seat, POOL_SEAT_BRANCH);
+    snprintf(conn->branch, sizeof conn->branch, "%s", q->name);
+    if (pool_conn_agree(h, conn, q->name))
+        pool_conn_state(h, conn, POOL_CONN_BRANCH);
 }
 
 /* The packet after SESSION_BRANCH. */
-void pool_request_branch(struct pool_holder *h, struct pool_seat *seat)
+void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
 {
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_reply no;
     struct err err = ERR_INIT;
-    struct pool_session *from = seat->session;
-    if (jail_child_receive(seat->sock, &child, &err) < 0) {
-        pool_seat_close(h, seat);
+    struct pool_session *from = conn->session;
+    if (jail_child_receive(conn->sock, &child, &err) < 0) {
+        pool_conn_close(h, conn);
         return;
     }
     if (!from) { /* it was closed while it was forked */
-        const struct pool_session *over = pool_registry_serial(&h->sessions, seat->serial);
+        const struct pool_session *over = pool_registry_serial(&h->sessions, conn->serial);
         jail_child_close(&child);
-        pool_seat_state(h, seat, POOL_SEAT_IDLE);
-        pool_seat_decline(h, seat, POOL_WHY_ENDED, "the session is over: %.120s",
+        pool_conn_state(h, conn, POOL_CONN_IDLE);
+        pool_conn_decline(h, conn, POOL_WHY_ENDED, "the session is over: %.120s",
                           over ? over->reason : "forgotten");
         return;
     }
     struct pool_held *held = from->child;
-    struct pool_session *s = pool_session_make(h, seat->branch, held->from, &child, &no);
-    pool_seat_state(h, seat, POOL_SEAT_CALL);
+    struct pool_session *s = pool_session_make(h, conn->branch, held->from, &child, &no);
+    pool_conn_state(h, conn, POOL_CONN_CALL);
     if (!s) {
-        declined_as(h, seat, &no);
+        declined_as(h, conn, &no);
         return;
     }
     snprintf(s->role, sizeof s->role, "%s", from->role);
     s->idle_ns = from->idle_ns;
     s->host_calls = from->host_calls; /* a branch is no way to more of them */
     pool_session_rest(s);
-    pool_seat_agree(h, seat, s->name);
+    pool_conn_agree(h, conn, s->name);
 }
 
-static void on_close(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_close(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
     if (!s) {
-        pool_seat_decline(h, seat, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
     } else if (s->state == POOL_SESSION_OVER) {
-        pool_seat_decline(h, seat, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
+        pool_conn_decline(h, conn, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
                           s->reason);
     } else {
         pool_session_end(h, s, "closed");
-        pool_seat_agree(h, seat, q->name);
+        pool_conn_agree(h, conn, q->name);
     }
 }
 
-static void on_export(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_export(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
     struct pool_reply p = {.type = WIRE_SESSION_LOG};
     const char *data = NULL;
     size_t len = 0;
     if (!s) {
-        pool_seat_decline(h, seat, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
         return;
     }
     FD_AUTO fd = memfd_create("cordon-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -253,12 +253,12 @@ static void on_export(struct pool_holder *h, struct pool_seat *seat, const struc
         if (write(fd, data, len) != (ssize_t)len)
             fd_close(fd_take(&fd));
     if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0) {
-        pool_seat_decline(h, seat, POOL_WHY_MEMORY, "no memory for the records");
+        pool_conn_decline(h, conn, POOL_WHY_MEMORY, "no memory for the records");
         return;
     }
     p.log = (struct pool_log_numbers){
         .records = s->log.records, .dropped = s->log.dropped, .bytes = s->log.bytes};
-    pool_seat_reply(h, seat, &p, fd);
+    pool_conn_reply(h, conn, &p, fd);
 }
 
 static uint64_t ms_since(const struct pool_holder *h, uint64_t then)
@@ -266,7 +266,7 @@ static uint64_t ms_since(const struct pool_holder *h, uint64_t then)
     return h->now > then ? (h->now - then) / CLOCK_NS_PER_MS : 0;
 }
 
-static void on_session_next(struct pool_holder *h, struct pool_seat *seat,
+static void on_session_next(struct pool_holder *h, struct pool_conn *conn,
                             const struct pool_request *q)
 {
     static const char *const states[] = {"", "idle", "busy", "over"};
@@ -300,19 +300,19 @@ static void on_session_next(struct pool_holder *h, struct pool_seat *seat,
         snprintf(p.state, sizeof p.state, "%s", states[s->state]);
         snprintf(p.reason, sizeof p.reason, "%s", s->reason);
     }
-    pool_seat_reply(h, seat, &p, -1);
+    pool_conn_reply(h, conn, &p, -1);
 }
 
 /* ---- the pool ---- */
 
-static void on_set(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_reply no;
     struct pool_warm *w = NULL;
     if (q->profile[0]) {
         w = pool_warm_get(h, q->profile, q->packages, &no);
         if (!w) {
-            declined_as(h, seat, &no);
+            declined_as(h, conn, &no);
             return;
         }
     }
@@ -331,12 +331,12 @@ static void on_set(struct pool_holder *h, struct pool_seat *seat, const struct p
         if (q->set.warm != UINT64_MAX)
             pool_warm_resize(h, w, (size_t)q->set.warm);
         if (!pool_warm_start(h, w)) {
-            pool_seat_decline(h, seat, POOL_WHY_BROKEN, "the template does not start: %.150s",
+            pool_conn_decline(h, conn, POOL_WHY_BROKEN, "the template does not start: %.150s",
                               w->error);
             return;
         }
     }
-    pool_seat_agree(h, seat, "");
+    pool_conn_agree(h, conn, "");
 }
 
 static void put_template(struct pool_holder *h, const struct pool_warm *w, struct pool_reply *p)
@@ -366,7 +366,7 @@ static void put_template(struct pool_holder *h, const struct pool_warm *w, struc
     snprintf(p->reason, sizeof p->reason, "%s", w->error);
 }
 
-static void on_look(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_look(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_reply p = {.type = WIRE_POOL_IS};
     const struct pool_warm *found = NULL;
@@ -383,7 +383,7 @@ static void on_look(struct pool_holder *h, struct pool_seat *seat, const struct 
                                                 .budget = h->memory.budget,
                                                 .waiting_memory = h->memory.used,
                                                 .available = h->memory.available,
-                                                .clients = h->seats,
+                                                .clients = h->conns,
                                                 .sessions = h->sessions.alive,
                                                 .leases = h->leases,
                                                 .declined = h->declined,
@@ -397,66 +397,66 @@ static void on_look(struct pool_holder *h, struct pool_seat *seat, const struct 
     } else {
         p.type = WIRE_POOL_END;
     }
-    pool_seat_reply(h, seat, &p, -1);
+    pool_conn_reply(h, conn, &p, -1);
 }
 
-static void on_stop(struct pool_holder *h, struct pool_seat *seat, const struct pool_request *q)
+static void on_stop(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     if (h->sessions.alive && !q->yes) {
-        pool_seat_decline(h, seat, POOL_WHY_BUSY, "%zu session%s; close them or use --force",
+        pool_conn_decline(h, conn, POOL_WHY_BUSY, "%zu session%s; close them or use --force",
                           h->sessions.alive, h->sessions.alive == 1 ? " lives" : "s live");
         return;
     }
     h->stopping = true;
-    pool_seat_agree(h, seat, "");
+    pool_conn_agree(h, conn, "");
 }
 
-void pool_request_handle(struct pool_holder *h, struct pool_seat *seat,
+void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
                          const struct pool_request *q, int record)
 {
     bool watches = q->type == WIRE_POOL_NEXT || q->type == WIRE_SESSION_NEXT;
-    if (seat->state == POOL_SEAT_NEW)
-        pool_seat_state(h, seat, POOL_SEAT_IDLE);
+    if (conn->state == POOL_CONN_NEW)
+        pool_conn_state(h, conn, POOL_CONN_IDLE);
     if (!watches) /* looking at a holder does not keep it alive */
         h->asked_ns = h->now;
     bool wants_loan =
         q->type == WIRE_LEASE || q->type == WIRE_SESSION_NEW || q->type == WIRE_SESSION_CALL;
-    if (seat->state == POOL_SEAT_WAITING || (wants_loan && seat->state != POOL_SEAT_IDLE)) {
-        pool_seat_decline(h, seat, POOL_WHY_ORDER, "one thing at a time");
+    if (conn->state == POOL_CONN_WAITING || (wants_loan && conn->state != POOL_CONN_IDLE)) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "one thing at a time");
         return;
     }
     switch (q->type) {
     case WIRE_LEASE:
-        on_lease(h, seat, q);
+        on_lease(h, conn, q);
         return;
     case WIRE_SESSION_NEW:
-        on_new(h, seat, q);
+        on_new(h, conn, q);
         return;
     case WIRE_SESSION_CALL:
-        on_call(h, seat, q);
+        on_call(h, conn, q);
         return;
     case WIRE_BACK:
-        on_back(h, seat, q, record);
+        on_back(h, conn, q, record);
         return;
     case WIRE_SESSION_BRANCH:
-        on_branch(h, seat, q);
+        on_branch(h, conn, q);
         return;
     case WIRE_SESSION_CLOSE:
-        on_close(h, seat, q);
+        on_close(h, conn, q);
         return;
     case WIRE_SESSION_EXPORT:
-        on_export(h, seat, q);
+        on_export(h, conn, q);
         return;
     case WIRE_SESSION_NEXT:
-        on_session_next(h, seat, q);
+        on_session_next(h, conn, q);
         return;
     case WIRE_POOL_SET:
-        on_set(h, seat, q);
+        on_set(h, conn, q);
         return;
     case WIRE_POOL_STOP:
-        on_stop(h, seat, q);
+        on_stop(h, conn, q);
         return;
     default:
-        on_look(h, seat, q);
+        on_look(h, conn, q);
     }
 }

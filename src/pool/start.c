@@ -2,7 +2,7 @@
  * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
  * listens. Two clients that start one at the same time both go on with the one that got the lock.
  *
- * Waits: pool_place_connect in pool_client_start; the holder's queue; POOL_ANSWER_MS, three times; an error
+ * Waits: pool_socket_connect in pool_client_start; the holder's queue; POOL_ANSWER_MS, three times; an error
  *        sys_child_wait in spawn; a child that forks and ends; FD_PATIENCE_MS; it did not start
  *        poll in spawn; the holder to listen; FD_PATIENCE_MS; it did not start
  *        read in spawn; nobody: poll said that it is there; at once; its word */
@@ -28,7 +28,7 @@
 enum { HOLDER_DIR = 3, HOLDER_READY = 4 }; /* see prog/holder/main.c */
 
 /* Where cgroups may be made is the user's to say, and the one thing of the environment that a jail asks for. */
-static void become_holder(const char *holder, const struct pool_environment *e, int dir, int ready)
+static void exec_holder(const char *holder, const struct pool_environment *e, int dir, int ready)
 {
     static char name[] = "cordon-holder", word[] = "--from-cordon", yes[] = "1", no[] = "0";
     struct pool_environment own = e ? *e : (struct pool_environment){0};
@@ -69,7 +69,7 @@ static int spawn(const char *holder, const struct pool_environment *e, int dir, 
         setsid();
         pid_t second = fork(); /* no leader of a session: it can never get a terminal */
         if (second == 0)
-            become_holder(holder, e, dir, pipes[1]);
+            exec_holder(holder, e, dir, pipes[1]);
         _exit(second < 0);
     }
     FD_AUTO said = pipes[0];
@@ -91,7 +91,7 @@ static int spawn(const char *holder, const struct pool_environment *e, int dir, 
 int pool_client_start(struct pool_client *ret, const struct pool_environment *e, const char *holder,
                       bool *ret_fresh, struct err *err)
 {
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     char path[PATH_MAX]; /* whole: it is executed in another folder */
     bool ours = false;
     *ret = (struct pool_client){.sock = -1, .answer_ms = POOL_ANSWER_MS};
@@ -99,23 +99,23 @@ int pool_client_start(struct pool_client *ret, const struct pool_environment *e,
         return err_sys(err, "%.160s", holder);
     int r = here_proc(err); /* its socket is bound by a path below /proc/self/fd */
     if (r == 0)
-        r = pool_place_open(&place, true, err);
-    place.mark = pool_environment_mark(e);
+        r = pool_socket_open(&at, true, err);
+    at.mark = pool_environment_mark(e);
     for (int tries = 0; tries < 3 && r == 0 && ret->sock < 0; tries++) {
-        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
+        r = pool_socket_connect(&at, POOL_ANSWER_MS, &ret->sock, err);
         if (r < 0 || ret->sock >= 0)
             break;
-        r = spawn(path, e, place.dir, &ours, err);
+        r = spawn(path, e, at.dir, &ours, err);
         if (r < 0)
             break;
-        (void)pool_place_wait(&place);
-        r = pool_place_connect(&place, POOL_ANSWER_MS, &ret->sock, err);
+        (void)pool_socket_wait(&at);
+        r = pool_socket_connect(&at, POOL_ANSWER_MS, &ret->sock, err);
         if (r == 0 && ret->sock < 0) /* the one that has the lock is about to end */
-            (void)pool_place_gone(&place);
+            (void)pool_socket_gone(&at);
     }
     if (r == 0 && ret->sock < 0)
         r = err_set(err, ERR_MISSING, "the holder ended as soon as it was started");
-    pool_place_done(&place);
+    pool_socket_done(&at);
     if (ret_fresh)
         *ret_fresh = ours;
     return r;

@@ -27,8 +27,8 @@ size_t pool_stock_ask(const struct pool_stock *s, const struct pool_memory *m, u
         return 0;
     if (ahead > left / cost)
         ahead = (size_t)(left / cost);
-    size_t all = urgent + ahead, room = more(AT_ONCE, s->asked);
-    return all < room ? all : room;
+    size_t all = urgent + ahead, cap = more(AT_ONCE, s->asked);
+    return all < cap ? all : cap;
 }
 
 static uint64_t line_of(const char *text, const char *key)

@@ -152,11 +152,11 @@ void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
     w->orders = w->stock.asked = 0;
     drop_ready(h, w, 0);
     for (size_t i = 0; i < POOL_CLIENTS; i++) {
-        struct pool_seat *seat = &h->seat[i];
-        if (seat->state != POOL_SEAT_WAITING || seat->from != w)
+        struct pool_conn *conn = &h->conn[i];
+        if (conn->state != POOL_CONN_WAITING || conn->from != w)
             continue;
-        pool_seat_state(h, seat, POOL_SEAT_IDLE);
-        pool_seat_decline(h, seat, POOL_WHY_BROKEN, "the template %s died%s%.120s", w->profile,
+        pool_conn_state(h, conn, POOL_CONN_IDLE);
+        pool_conn_decline(h, conn, POOL_WHY_BROKEN, "the template %s died%s%.120s", w->profile,
                           w->error[0] ? ": " : "", w->error);
     }
 }
@@ -166,7 +166,7 @@ void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
 static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *limits,
                  bool session, uint64_t tag, struct err *err)
 {
-    struct jail_child_plan plan = {.tag = tag,
+    struct jail_child_spec plan = {.tag = tag,
                                    .filter = limits->threads ? "python-threads" : "python",
                                    .limits = *limits,
                                    .session = session};
@@ -182,11 +182,11 @@ static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_l
     return 0;
 }
 
-int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_seat *seat,
+int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_conn *conn,
                     struct err *err)
 {
-    seat->tag = ++h->tag;
-    return order(h, w, &seat->want.limits, seat->want.type == WIRE_SESSION_NEW, seat->tag, err);
+    conn->tag = ++h->tag;
+    return order(h, w, &conn->want.limits, conn->want.type == WIRE_SESSION_NEW, conn->tag, err);
 }
 
 bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
@@ -215,33 +215,33 @@ bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jai
 }
 
 /* Who has waited longest for a child like this; NULL: nobody. */
-static struct pool_seat *waiter_for(struct pool_holder *h, const struct pool_warm *w,
+static struct pool_conn *waiter_for(struct pool_holder *h, const struct pool_warm *w,
                                     const struct jail_child *child)
 {
-    struct pool_seat *first = NULL;
+    struct pool_conn *first = NULL;
     for (size_t i = 0; i < POOL_CLIENTS; i++) {
-        struct pool_seat *seat = &h->seat[i];
-        if (seat->state != POOL_SEAT_WAITING || seat->from != w)
+        struct pool_conn *conn = &h->conn[i];
+        if (conn->state != POOL_CONN_WAITING || conn->from != w)
             continue;
-        if (child->tag && seat->tag == child->tag)
-            return seat;
-        if (!child->tag && !seat->tag && !pool_limits_cannot(&child->limits, &seat->want.limits) &&
-            (!first || seat->turn < first->turn))
-            first = seat;
+        if (child->tag && conn->tag == child->tag)
+            return conn;
+        if (!child->tag && !conn->tag && !pool_limits_cannot(&child->limits, &conn->want.limits) &&
+            (!first || conn->turn < first->turn))
+            first = conn;
     }
     return first;
 }
 
 static void take_child(struct pool_holder *h, struct pool_warm *w, struct jail_child *child)
 {
-    struct pool_seat *seat = waiter_for(h, w, child);
+    struct pool_conn *conn = waiter_for(h, w, child);
     w->made++;
     w->up = true;
     w->order_ns = h->now;
-    if (seat && seat->want.type == WIRE_SESSION_NEW)
-        pool_lend_new(h, seat, w, child);
-    else if (seat)
-        pool_lend_child(h, seat, w, child);
+    if (conn && conn->want.type == WIRE_SESSION_NEW)
+        pool_lend_new(h, conn, w, child);
+    else if (conn)
+        pool_lend_child(h, conn, w, child);
     else if (!child->session && w->stock.ready < w->stock.warm &&
              !pool_limits_cannot(&child->limits, &w->plan)) {
         w->ready[(w->first + w->stock.ready++) % POOL_WARM] = *child;
@@ -255,14 +255,14 @@ static void take_refusal(struct pool_holder *h, struct pool_warm *w, uint64_t ta
                          const struct err *why)
 {
     struct jail_child none = {.tag = tag, .limits = w->plan};
-    struct pool_seat *seat = waiter_for(h, w, &none);
+    struct pool_conn *conn = waiter_for(h, w, &none);
     snprintf(w->error, sizeof w->error, "%.190s", why->msg);
     w->order_ns = h->now;
     w->refill_ns = h->now + CLOCK_NS_PER_S; /* what failed now would fail again at once */
-    if (!seat)
+    if (!conn)
         return;
-    pool_seat_state(h, seat, POOL_SEAT_IDLE);
-    pool_seat_decline(h, seat, POOL_WHY_BROKEN, "no child could be made: %.150s", why->msg);
+    pool_conn_state(h, conn, POOL_CONN_IDLE);
+    pool_conn_decline(h, conn, POOL_WHY_BROKEN, "no child could be made: %.150s", why->msg);
 }
 
 void pool_warm_event(struct pool_holder *h, struct pool_warm *w)
@@ -310,8 +310,8 @@ static void refill(struct pool_holder *h, struct pool_warm *w)
     struct err err = ERR_INIT;
     pool_memory_look(h);
     size_t n = pool_stock_ask(&w->stock, &h->memory, pool_warm_cost(w));
-    const size_t room = pool_room_children(h);
-    for (n = n < room ? n : room; n; n--) {
+    const size_t cap = pool_room_children(h);
+    for (n = n < cap ? n : cap; n; n--) {
         if (order(h, w, &w->plan, false, 0, &err) < 0) {
             w->refill_ns = h->now + CLOCK_NS_PER_S;
             return;

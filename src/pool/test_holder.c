@@ -62,7 +62,7 @@ static void leases(void)
     char word[16];
     tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_COLD) == 0,
            "a cold template is said to be cold at once, and started");
-    tap_ok(set(3) && settled(), "three children wait");
+    tap_ok(set(3) && stock_is_full(), "three children wait");
     (void)look(&row);
     tap_ok(strcmp(row.name, "strict") == 0 && strcmp(row.state, "ready") == 0,
            "status says that the template is ready");
@@ -72,7 +72,7 @@ static void leases(void)
            "a leased child comes with what it proved and is locked with");
     tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_ORDER) == 0,
            "a client has one child at a time");
-    tap_ok(settled(), "the stock is filled again");
+    tap_ok(stock_is_full(), "the stock is filled again");
     tap_eq_int(look(NULL).lent, 2, "two are lent");
 
     FD_AUTO dies = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
@@ -109,7 +109,7 @@ static void leases(void)
            "a client that waits gets a child that is made now");
     jail_child_close(&y);
     pool_client_close(&b);
-    tap_ok(set(3) && settled(), "a stock of three is filled again");
+    tap_ok(set(3) && stock_is_full(), "a stock of three is filled again");
 }
 
 static void ahead(void)
@@ -119,7 +119,7 @@ static void ahead(void)
     struct pool_lease l = {"strict", false, limits(), 5000};
     struct pool_answer said;
     struct err err = ERR_INIT;
-    tap_ok(!pool_client_ahead(&a, &l, &err) && settled() && look(NULL).lent == 1,
+    tap_ok(!pool_client_ahead(&a, &l, &err) && stock_is_full() && look(NULL).lent == 1,
            "a child is lent to a client that asked ahead");
     tap_ok(pool_client_look(&a, 1, &said, &err) == 0 && !look(NULL).lent,
            "a child that was asked for ahead goes back when the client asks something else");
@@ -151,7 +151,7 @@ static void crowd(void)
         good += status == 0;
     }
     tap_eq_int(good, MANY, "%d clients at once: each is served", MANY);
-    tap_ok(settled(), "the stock is full again after many clients at once");
+    tap_ok(stock_is_full(), "the stock is full again after many clients at once");
 }
 
 /* ---- the template ---- */
@@ -226,7 +226,7 @@ static bool new_session(struct pool_client *c, const char *name, uint64_t idle_m
                         struct jail_child *ret, struct pool_answer *a)
 {
     struct err err = ERR_INIT;
-    struct pool_session_plan plan = {
+    struct pool_session_spec plan = {
         .name = name, .profile = "strict", .limits = limits(), .idle_ms = idle_ms};
     int r = pool_client_new(c, &plan, ret, a, &err);
     if (r < 0)
@@ -497,13 +497,12 @@ static void strangers(void)
         uint64_t refused = look_holder().refused_peers;
         pid_t other = fork();
         if (other == 0) {
-            struct pool_place place = {.dir = -1};
+            struct pool_socket at = {.dir = -1};
             int sock = -1;
-            if (pool_place_open(&place, false, &err) < 0 || setgid(61234) < 0 || setuid(61234) < 0)
+            if (pool_socket_open(&at, false, &err) < 0 || setgid(61234) < 0 || setuid(61234) < 0)
                 _exit(2);
             /* the folder is open already: only the holder's own check is left */
-            _exit(pool_place_connect(&place, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 ? 1
-                                                                                            : 0);
+            _exit(pool_socket_connect(&at, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 ? 1 : 0);
         }
         int status = 2;
         waitpid(other, &status, 0);
@@ -536,7 +535,7 @@ static void many_leases(int rounds)
     uint64_t began = 0;
     for (int i = 0; i < rounds + 50 && good; i++) {
         if (i == 50) {
-            good = settled();
+            good = stock_is_full();
             before = own_memory(holder, &fds_before);
             began = clock_now_ns();
         }
@@ -552,7 +551,7 @@ static void many_leases(int rounds)
         pool_client_close(&c);
     }
     uint64_t took = clock_now_ns() - began;
-    tap_ok(good && settled(), "%d leases, one after the other", rounds);
+    tap_ok(good && stock_is_full(), "%d leases, one after the other", rounds);
     after = own_memory(holder, &fds_after);
     printf("#= %d leases: %.0f a second; holder: descriptors %u -> %u, memory %lu -> %lu KB\n",
            rounds, rounds / ((double)took / 1e9), fds_before, fds_after, before, after);

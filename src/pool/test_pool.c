@@ -30,15 +30,15 @@ static struct pool_request sample(enum wire_type type)
 
 static int there_and_back(const struct pool_request *q, struct pool_request *ret)
 {
-    static char room[4096];
+    static char storage[4096];
     struct buf b;
     struct err err = ERR_INIT;
-    buf_init(&b, sizeof room);
+    buf_init(&b, sizeof storage);
     int r = pool_request_write(q, &b, &err);
-    base_assert(b.len <= sizeof room);
-    memcpy(room, b.data, b.len);
+    base_assert(b.len <= sizeof storage);
+    memcpy(storage, b.data, b.len);
     if (r == 0)
-        r = pool_request_read(room, b.len, ret, &err);
+        r = pool_request_read(storage, b.len, ret, &err);
     buf_done(&b);
     return r;
 }

@@ -30,15 +30,15 @@ static bool start_holder(void)
 {
     int ready[2];
     char word = 0;
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     struct err err = ERR_INIT;
-    if (pool_place_open(&place, true, &err) < 0 || pipe2(ready, O_CLOEXEC) < 0)
+    if (pool_socket_open(&at, true, &err) < 0 || pipe2(ready, O_CLOEXEC) < 0)
         return false;
     holder = fork();
     if (holder == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         struct pool_holder_start start = {
-            .dir = place.dir, .ready = ready[1], .nest = nest, .python = self, .version = "test"};
+            .dir = at.dir, .ready = ready[1], .nest = nest, .python = self, .version = "test"};
         fd_close(ready[0]);
         int r = pool_holder_run(&start, &err);
         if (r < 0)
@@ -48,7 +48,7 @@ static bool start_holder(void)
     fd_close(ready[1]);
     bool good = read(ready[0], &word, 1) == 1 && word == 'R';
     fd_close(ready[0]);
-    pool_place_done(&place);
+    pool_socket_done(&at);
     return good;
 }
 
@@ -94,7 +94,7 @@ static struct pool_holder_numbers look_holder(void)
 }
 
 /* Until as many wait as are to; true in time. */
-static bool settled(void)
+static bool stock_is_full(void)
 {
     for (int i = 0; i < 2000; i++) {
         struct pool_template_numbers n = look(NULL);

@@ -1,4 +1,4 @@
-/* Small on purpose: every descriptor in the house is opened close-on-exec, and what arrives over a
+/* Small on purpose: every descriptor of Cordon is opened close-on-exec, and what arrives over a
  * socket is either taken whole or closed at once, so nothing leaks on the error paths.
  *
  * Waits: recvmsg in fd_receive; the peer; the caller's: it polls first, or the socket does not block;
@@ -78,7 +78,7 @@ unsigned fd_count_names(const char *path)
 
 union control {
     struct cmsghdr align;
-    char room[CMSG_SPACE(sizeof(int) * LIMIT_FRAME_FDS) + CMSG_SPACE(sizeof(struct ucred))];
+    char storage[CMSG_SPACE(sizeof(int) * LIMIT_FRAME_FDS) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
 int fd_spare(size_t count)
@@ -105,7 +105,7 @@ int fd_send(int sock, const struct fd_packet *p)
         return -1;
     }
     if (p->nfds) {
-        m.msg_control = c.room;
+        m.msg_control = c.storage;
         m.msg_controllen = CMSG_SPACE(sizeof(int) * p->nfds);
         struct cmsghdr *h = CMSG_FIRSTHDR(&m);
         h->cmsg_level = SOL_SOCKET;
@@ -126,9 +126,11 @@ int fd_receive(int sock, struct fd_packet *p)
 {
     union control c = {0};
     struct iovec iov = {p->data, p->len};
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.room, .msg_controllen = sizeof c.room};
-    size_t room = p->nfds;
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = c.storage,
+                       .msg_controllen = sizeof c.storage};
+    size_t storage = p->nfds;
     ssize_t n;
     do
         n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
@@ -150,7 +152,7 @@ int fd_receive(int sock, struct fd_packet *p)
             for (size_t i = 0; i < count; i++) {
                 int fd;
                 memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
-                if (p->nfds < room)
+                if (p->nfds < storage)
                     p->fds[p->nfds++] = fd;
                 else {
                     fd_close(fd);

@@ -18,7 +18,7 @@ int sys_listener_answer(int listener, uint64_t id, int error, uint32_t flags)
 {
     union {
         struct seccomp_notif_resp resp;
-        char room[512];
+        char storage[512];
     } out;
     memset(&out, 0, sizeof out);
     out.resp.id = id;

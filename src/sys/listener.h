@@ -15,7 +15,7 @@
 /* The kernel's structures may be larger than our headers': room, not sizes. */
 union sys_notice {
     struct seccomp_notif notif;
-    char room[512];
+    char storage[512];
 };
 
 /* 0, or -1 with errno: ENOENT when the caller was killed meanwhile. Waits where nothing is pending. */

@@ -106,7 +106,7 @@ static int read_mounts(struct places *p, struct err *err)
         return err_sys(err, "/proc/self/mountinfo");
     buf_init(&p->text, MOUNTS_TEXT_MAX);
     do {
-        if (buf_room(&p->text, 16 * KIB, &at) < 0)
+        if (buf_reserve(&p->text, 16 * KIB, &at) < 0)
             return err_set(err, ERR_LIMIT, "more mounts than can be looked at");
         n = read(fd, at, 16 * KIB - 1);
         if (n > 0)

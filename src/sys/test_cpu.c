@@ -36,9 +36,8 @@ int main(void)
     /* One that runs already, or was just made, is elsewhere when the call returns: two that spin do not take turns. */
     pid = fork();
     if (pid == 0) {
-        unsigned here = 0;
-        for (;;)
-            here += 1;
+        for (volatile unsigned turns = 0;;)
+            turns++;
     }
     unsigned moved = 0, tries = 0;
     if (CPU_COUNT(&before) > 1)

@@ -177,13 +177,13 @@ const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len)
     return wire_cbor_get_bytes(&r->at, ret_len);
 }
 
-size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t room)
+size_t wire_get_uints(struct wire_reader *r, uint64_t *out, size_t cap)
 {
     reads(r, 'U');
     size_t count = wire_cbor_get_array(&r->at);
     for (size_t i = 0; i < count; i++) {
         uint64_t n = wire_cbor_get_uint(&r->at);
-        if (i < room)
+        if (i < cap)
             out[i] = n;
     }
     return count;

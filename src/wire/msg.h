@@ -128,7 +128,7 @@ void wire_get_text(struct wire_reader *r, char *out,
                    size_t size); /* copies, cut to SIZE, terminated */
 const void *wire_get_bytes(struct wire_reader *r, size_t *ret_len);
 size_t wire_get_uints(struct wire_reader *r, uint64_t *out,
-                      size_t room);          /* returns the true count */
+                      size_t cap);           /* returns the true count */
 size_t wire_get_list(struct wire_reader *r); /* then wire_next for each element of a B or T list */
 const char *wire_next(struct wire_reader *r, size_t *ret_len);
 

@@ -53,15 +53,15 @@ static const struct kind {
 enum { KINDS = sizeof kinds / sizeof *kinds, WARM_UP = 200, OFTEN = 500 };
 
 /* Microseconds; 0: it was not warm; negative: it went wrong. */
-static long one(struct flow_house *house, const char *nest, const char *python,
+static long one(struct flow_context *context, const char *nest, const char *python,
                 const struct kind *k)
 {
     static const char *env[POOL_ENV + 1];
     struct err err = ERR_INIT;
     struct flow_result result;
     struct flow_request req = {.kind = FLOW_RUN,
-                               .house = house,
-                               .profile = policy_find_profile(house->policy, "strict"),
+                               .context = context,
+                               .profile = policy_find_profile(context->policy, "strict"),
                                .name = "many.py",
                                .source = k->source,
                                .source_len = strlen(k->source),
@@ -93,7 +93,7 @@ static long one(struct flow_house *house, const char *nest, const char *python,
 int main(int argc, char **argv)
 {
     char nest[4096], python[4096];
-    struct flow_house house = {0};
+    struct flow_context context = {0};
     struct err err = ERR_INIT;
     if (argc != 4)
         return 2;
@@ -102,9 +102,9 @@ int main(int argc, char **argv)
     snprintf(nest, sizeof nest, "%s/cordon-nest", argv[1]);
     snprintf(python, sizeof python, "%s/cordon-python", argv[1]);
     signal(SIGPIPE, SIG_IGN);
-    if (!times || flow_house_open(&house, NULL, &err) < 0 ||
-        flow_house_staff(&house, NULL, &err) < 0) {
-        printf("no house: %s\n", err.msg);
+    if (!times || flow_context_open(&context, NULL, &err) < 0 ||
+        flow_context_open_gate(&context, NULL, &err) < 0) {
+        printf("no context: %s\n", err.msg);
         return 1;
     }
     unsigned fds = 0;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         }
         /* time-outs are slow: one in many */
         const struct kind *k = &kinds[i % OFTEN == 0 ? KINDS - 1 : i % (KINDS - 1)];
-        long us = one(&house, nest, python, k);
+        long us = one(&context, nest, python, k);
         if (us < 0)
             return 1;
         if (us == 0) {
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     unsigned fds_after = open_descriptors();
     unsigned long rss_after = memory_kb();
     fclose(times);
-    flow_house_close(&house);
+    flow_context_close(&context);
     printf(
         "one client, %ld warm runs: descriptors %u -> %u, memory %lu -> %lu KB, %ld found no warm "
         "child\n",

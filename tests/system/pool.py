@@ -160,7 +160,7 @@ def strangers(u):
 
 
 def in_line(u):
-    """Who stands in line at the gate has knocked already, and said nothing: others may have taken its seat when its turn comes."""
+    """Who stands in line at the gate has connected already, and said nothing: others may have taken its seat when its turn comes."""
     if u.who == "user" and os.geteuid() == 0:
         return  # the holder does not listen to us
     path = next(pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"], "run").glob("holder-*.sock"))
@@ -179,7 +179,7 @@ def in_line(u):
     first = start(b"while True: pass\n")
     u.ok(until(lambda: u.template("strict").get("lent") == 1), "one program runs, and there is no second slot")
     second = start(b"print(1)\n")
-    u.ok(until(lambda: u.status()["clients"] >= clients + 2), "the next has knocked, and stands in line", u.status())
+    u.ok(until(lambda: u.status()["clients"] >= clients + 2), "the next has connected, and stands in line", u.status())
     crowd = []
     for _ in range(256):
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -3,11 +3,11 @@
  *
  * Waits: write in ask_why; the terminal; none (a person sits there); Ctrl-C
  *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C */
+#include "admin.h"
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "gate/approval.h"
-#include "office.h"
 #include "options.h"
 #include "result.h"
 #include "shown_code.h"
@@ -81,14 +81,14 @@ static int put_json(struct buf *out, const struct jsonw *j)
 
 /* ---- the verbs ---- */
 
-static int list(struct office *office, const struct approve_options *o, struct arena *mem,
+static int list(struct admin *admin, const struct approve_options *o, struct arena *mem,
                 struct err *err)
 {
     struct gate_approval *items = NULL;
     size_t count = 0;
     if (o->words.count > 1)
         return err_set(err, ERR_USAGE, "list takes no id");
-    int r = gate_approvals_list(office->gate, !o->all, mem, &items, &count, err);
+    int r = gate_approvals_list(admin->gate, !o->all, mem, &items, &count, err);
     if (r < 0)
         return r;
     if (o->json) {
@@ -117,11 +117,11 @@ static int list(struct office *office, const struct approve_options *o, struct a
     return EXIT_DONE;
 }
 
-static int show(struct office *office, const struct approve_options *o, struct arena *mem,
+static int show(struct admin *admin, const struct approve_options *o, struct arena *mem,
                 struct err *err)
 {
     struct gate_approval a;
-    int r = gate_approval_show(office->gate, o->words.items[1], mem, &a, err);
+    int r = gate_approval_show(admin->gate, o->words.items[1], mem, &a, err);
     if (r < 0)
         return r;
     if (r == 0)
@@ -169,7 +169,7 @@ static int ask_why(char *out, size_t size, struct err *err)
     return 0;
 }
 
-static int answer(struct office *office, const struct approve_options *o, bool yes, struct err *err)
+static int answer(struct admin *admin, const struct approve_options *o, bool yes, struct err *err)
 {
     struct gate_refusal no;
     char asked[200];
@@ -182,7 +182,7 @@ static int answer(struct office *office, const struct approve_options *o, bool y
         why = asked;
     }
     if (r == 0)
-        r = gate_approval_answer(office->gate, id, &office->self, yes, why, &no, err);
+        r = gate_approval_answer(admin->gate, id, &admin->self, yes, why, &no, err);
     if (r < 0)
         return r;
     if (r == 0) {
@@ -206,14 +206,14 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
         return err_set(err, ERR_USAGE, "'%.40s' is none of: list, show, yes, no", word);
     if (verb > 0 && o->words.count != 2)
         return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
-    struct office office;
+    struct admin admin;
     struct err closing = ERR_INIT;
-    int r = office_open(&office, err);
+    int r = admin_open(&admin, err);
     if (r == 0)
-        r = verb == 0   ? list(&office, o, mem, err)
-            : verb == 1 ? show(&office, o, mem, err)
-                        : answer(&office, o, verb == 2, err);
-    if (office_close(&office, &closing) < 0 && r >= 0) {
+        r = verb == 0   ? list(&admin, o, mem, err)
+            : verb == 1 ? show(&admin, o, mem, err)
+                        : answer(&admin, o, verb == 2, err);
+    if (admin_close(&admin, &closing) < 0 && r >= 0) {
         *err = closing;
         r = closing.code;
     }

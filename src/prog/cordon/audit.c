@@ -3,9 +3,9 @@
  *
  * Waits: poll in follow; a change of the folder; 1 s; looks again
  *        read in follow; nobody: inotify is non-blocking; at once; looks again */
+#include "admin.h"
 #include "audit_common.h"
 #include "commands.h"
-#include "office.h"
 #include "options.h"
 #include "result.h"
 
@@ -373,7 +373,7 @@ int cmd_audit(int argc, char **argv)
     };
     if (options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err) < 0)
         return complain(err.msg);
-    office_pin_state();
+    admin_pin_state();
     if (o.help) {
         puts("usage: cordon audit tail|show ID|verify|export|anomalies [OPTIONS]\n\n"
              "What ran, what was refused, and whether anybody changed the log.\n\n"

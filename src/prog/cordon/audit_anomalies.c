@@ -21,7 +21,7 @@ struct sample {
 
 struct samples {
     struct sample *items;
-    size_t count, room;
+    size_t count, cap;
 };
 
 static char *text_of(const json_t *record, const char *key)
@@ -33,13 +33,13 @@ static char *text_of(const json_t *record, const char *key)
 static int keep(struct samples *all, const struct audit_step *s, const json_t *record)
 {
     const char *validation = json_string_value(json_object_get(record, "validation_result"));
-    if (all->count == all->room) {
-        size_t room = all->room ? 2 * all->room : 256;
-        struct sample *more = realloc(all->items, room * sizeof *more);
+    if (all->count == all->cap) {
+        size_t cap = all->cap ? 2 * all->cap : 256;
+        struct sample *more = realloc(all->items, cap * sizeof *more);
         if (!more)
             return -1;
         all->items = more;
-        all->room = room;
+        all->cap = cap;
     }
     struct sample *new = &all->items[all->count];
     bool blocked = validation && strcmp(validation, "blocked") == 0;

@@ -77,9 +77,9 @@ static int check_one(struct report *r, const struct cordon_schema *s, unsigned l
         free(mem);
         return 0;
     }
-    size_t room = cordon_analyse_size(p);
-    void *work = malloc(room);
-    size_t n = work ? cordon_analyse(p, work, room, findings, FINDINGS) : 0;
+    size_t cap = cordon_analyse_size(p);
+    void *work = malloc(cap);
+    size_t n = work ? cordon_analyse(p, work, cap, findings, FINDINGS) : 0;
     for (size_t i = 0; i < n && i < FINDINGS; i++)
         report_finding(r, &findings[i], line, source);
     free(work);

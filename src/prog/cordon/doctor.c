@@ -3,7 +3,7 @@
 #include "jail/doctor.h"
 #include "base/jsonw.h"
 #include "commands.h"
-#include "doctor_house.h"
+#include "doctor_context.h"
 #include "jail/run.h"
 #include "options.h"
 #include "programs.h"
@@ -20,13 +20,13 @@ struct verdict {
     struct err why;
     struct jail_layers layers;
     const char *memory_by;
-    struct doctor_house house;
+    struct doctor_context context;
 };
 
 /* What must be there for a run to begin: the jail, and what it is asked and recorded by. */
 static bool works(const struct verdict *v)
 {
-    return v->ran && !v->house.part;
+    return v->ran && !v->context.part;
 }
 
 static void ignore(void *ctx, enum jail_stream stream, const void *data, size_t len)
@@ -94,9 +94,9 @@ static void print_text(const struct verdict *v, const struct jail_check *c, size
     else
         printf("\nNo program can be run in mode %s: %s%s%s\n", mode, v->why.layer,
                v->why.layer[0] ? ": " : "", v->why.msg);
-    if (v->house.part)
-        printf("%sNothing would run: %s: %s\n", v->ran ? "" : "\n", v->house.part,
-               v->house.why.msg);
+    if (v->context.part)
+        printf("%sNothing would run: %s: %s\n", v->ran ? "" : "\n", v->context.part,
+               v->context.why.msg);
     if (!v->ran && v->landlock && strcmp(mode, "full") == 0)
         puts("The weaker --mode landlock may work here; `cordon doctor --mode landlock` tells.");
 }
@@ -111,8 +111,8 @@ static int print_json(const struct verdict *v, const struct jail_check *c, size_
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "mode", mode);
     jsonw_bool(&j, "ok", works(v));
-    jsonw_string(&j, "reason", !v->ran ? v->why.msg : v->house.part ? v->house.why.msg : NULL);
-    jsonw_string(&j, "part", !v->ran ? "jail" : v->house.part);
+    jsonw_string(&j, "reason", !v->ran ? v->why.msg : v->context.part ? v->context.why.msg : NULL);
+    jsonw_string(&j, "part", !v->ran ? "jail" : v->context.part);
     jsonw_string(&j, "layer", v->ran || !v->why.layer[0] ? NULL : v->why.layer);
     jsonw_open(&j, "checks", '[');
     for (size_t i = 0; i < n; i++) {
@@ -169,17 +169,17 @@ int cmd_doctor(int argc, char **argv)
     size_t n = jail_doctor_look(checks);
     judge(&v, checks, n);
     run_a_jail(&v, strcmp(mode, "full") == 0 ? JAIL_FULL : JAIL_LANDLOCK);
-    doctor_house_open(&v.house);
+    doctor_house_open(&v.context);
     bool cgroup = false;
     for (size_t i = 0; i < n; i++)
         cgroup = cgroup || (strcmp(checks[i].name, "cgroup") == 0 && checks[i].enforced);
     int status = works(&v) ? EXIT_DONE : EXIT_JAIL;
     if (checklist)
-        doctor_checklist(&v.house, v.ran, cgroup);
+        doctor_checklist(&v.context, v.ran, cgroup);
     else if (!json)
         print_text(&v, checks, n, mode);
     else if (print_json(&v, checks, n, mode) < 0)
         status = EXIT_FAILED;
-    doctor_house_close(&v.house);
+    doctor_house_close(&v.context);
     return status;
 }

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "commands.h"
 #include "flow/flow.h"
-#include "plan.h"
+#include "jail_options.h"
 #include "programs.h"
 #include "reader.h"
 #include "result.h"
@@ -13,13 +13,13 @@
 #include <string.h>
 
 struct exec_options {
-    struct plan_options plan;
+    struct jail_options jail;
     bool json, help;
 };
 
 static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, struct err *err)
 {
-    struct plan_options *p = &o->plan;
+    struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
         PLAN_ROWS_SEES(p),
         {"proc", OPTION_FLAG, &p->proc, NULL, "mount a /proc with its own processes only"},
@@ -54,11 +54,11 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
     return 0;
 }
 
-static int plan(const struct exec_options *o, int argc, char **argv, struct flow_request *req,
-                struct arena *mem, struct err *err)
+static int make_spec(const struct exec_options *o, int argc, char **argv, struct flow_request *req,
+                     struct arena *mem, struct err *err)
 {
     struct jail_spec *spec = &req->spec;
-    int r = plan_fill(&o->plan, req->house->policy, spec, &req->memory_by, mem, err);
+    int r = jail_options_fill(&o->jail, req->context->policy, spec, &req->memory_by, mem, err);
     if (r < 0)
         return r;
     spec->filter = spec->mode == JAIL_LANDLOCK ? "exec-landlock"
@@ -78,23 +78,23 @@ static int plan(const struct exec_options *o, int argc, char **argv, struct flow
 int cmd_exec(int argc, char **argv)
 {
     struct exec_options o = {0};
-    struct flow_house house = {0};
-    struct flow_request req = {.kind = FLOW_EXEC, .house = &house};
+    struct flow_context context = {0};
+    struct flow_request req = {.kind = FLOW_EXEC, .context = &context};
     struct err err = ERR_INIT;
     struct arena mem;
     int next = 0;
     jail_spec_init(&req.spec);
-    plan_options_init(&o.plan);
+    jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);
     int r = parse(argc, argv, &o, &next, &err);
     if (r == 0 && !o.help) {
-        r = flow_house_open(&house, o.plan.policy, &err);
+        r = flow_context_open(&context, o.jail.policy, &err);
         if (r == 0)
-            r = plan(&o, argc - next, argv + next, &req, &mem, &err);
+            r = make_spec(&o, argc - next, argv + next, &req, &mem, &err);
         if (r == 0)
-            r = result_run("cordon exec", &req, &o.plan, o.json, &err);
+            r = result_run("cordon exec", &req, &o.jail, o.json, &err);
     }
-    flow_house_close(&house);
+    flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon exec", o.json, &err) : r;
 }

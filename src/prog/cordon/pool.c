@@ -3,7 +3,7 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
-#include "flow/house.h"
+#include "flow/context.h"
 #include "options.h"
 #include "pool/pool_client.h"
 #include "programs.h"
@@ -82,13 +82,13 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set)
 
 static int by_policy(struct pool_set_numbers *set, struct pool_environment *ret, struct err *err)
 {
-    struct flow_house house = {0};
-    int r = flow_house_open(&house, NULL, err);
+    struct flow_context context = {0};
+    int r = flow_context_open(&context, NULL, err);
     if (r == 0)
-        r = pool_environment_open(ret, house.policy, err);
+        r = pool_environment_open(ret, context.policy, err);
     if (r == 0)
-        pool_numbers(house.policy, set);
-    flow_house_close(&house);
+        pool_numbers(context.policy, set);
+    flow_context_close(&context);
     return r;
 }
 
@@ -155,17 +155,17 @@ static void put_holder(struct jsonw *j, const struct pool_reply *p)
 }
 
 /* Holders of other versions of cordon: they cannot be asked, but they are there. */
-static size_t others(int sock, pid_t *pids, size_t room)
+static size_t others(int sock, pid_t *pids, size_t cap)
 {
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     struct err err = ERR_INIT;
     pid_t ours = 0;
     size_t count = 0;
     if (sock >= 0)
-        (void)pool_place_peer_is_us(sock, &ours);
-    if (pool_place_open(&place, false, &err) == 0)
-        count = pool_place_holders(&place, pids, room);
-    pool_place_done(&place);
+        (void)pool_socket_peer_is_us(sock, &ours);
+    if (pool_socket_open(&at, false, &err) == 0)
+        count = pool_socket_holders(&at, pids, cap);
+    pool_socket_done(&at);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
         if (pids[i] != ours)
@@ -195,7 +195,7 @@ static const struct silent *silent_state(pid_t pid)
 static int name_silent(int r, int sock, bool json, struct err *err)
 {
     pid_t pid = 0;
-    if (r != ERR_STATE || !pool_place_peer_is_us(sock, &pid) || pid <= 0)
+    if (r != ERR_STATE || !pool_socket_peer_is_us(sock, &pid) || pid <= 0)
         return r;
     const struct silent *s = silent_state(pid);
     if (json)
@@ -304,25 +304,25 @@ static int status(const struct pool_options *o, struct err *err)
 /* The lock says that they are holders, and the folder that they are ours. */
 static void signal_all(int sock, const struct pool_environment *e, int sig, bool also_ours)
 {
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     struct err err = ERR_INIT;
     pid_t pids[16];
     size_t count = also_ours ? 0 : others(sock, pids, 16);
-    if (also_ours && pool_place_open(&place, false, &err) == 0)
-        count = pool_place_holders(&place, pids, 16);
+    if (also_ours && pool_socket_open(&at, false, &err) == 0)
+        count = pool_socket_holders(&at, pids, 16);
     for (size_t i = 0; i < count; i++)
         (void)kill(pids[i], sig);
-    place.mark = pool_environment_mark(e);
-    if (also_ours && place.dir >= 0)
-        (void)pool_place_gone(&place);
-    pool_place_done(&place);
+    at.mark = pool_environment_mark(e);
+    if (also_ours && at.dir >= 0)
+        (void)pool_socket_gone(&at);
+    pool_socket_done(&at);
 }
 
 static int stop(const struct pool_options *o, struct err *err)
 {
     struct pool_client c;
     struct pool_answer a = {0};
-    struct pool_place place = {.dir = -1};
+    struct pool_socket at = {.dir = -1};
     struct pool_environment e;
     int r = find_holder(&c, &e, err);
     if (r < 0)
@@ -332,16 +332,16 @@ static int stop(const struct pool_options *o, struct err *err)
         r = pool_client_stop(&c, o->force, &a, err);
         if (r == 0 && a.declined)
             r = declined(&a);
-        else if (r == 0 && pool_place_open(&place, false, err) == 0 && place.dir >= 0) {
-            place.mark = pool_environment_mark(&e);
-            if (!pool_place_gone(&place)) /* then all that it held is gone */
+        else if (r == 0 && pool_socket_open(&at, false, err) == 0 && at.dir >= 0) {
+            at.mark = pool_environment_mark(&e);
+            if (!pool_socket_gone(&at)) /* then all that it held is gone */
                 r = err_set(err, ERR_STATE, "the holder did not end within 10 s; --force ends it");
         } else if (r < 0 && o->force) { /* it does not answer: what it holds dies with it */
             signal_all(c.sock, &e, SIGKILL, true);
             r = 0;
         }
     }
-    pool_place_done(&place);
+    pool_socket_done(&at);
     pool_client_close(&c);
     return r;
 }

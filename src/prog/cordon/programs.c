@@ -49,11 +49,11 @@ static char *absolute(const char *path, struct arena *mem)
     const char *cwd = path[0] == '/' ? "" : current_folder(mem);
     if (!cwd)
         return NULL;
-    size_t room = strlen(cwd) + strlen(path) + 3, at = 0;
-    char *joined = arena_alloc(mem, room), *out = arena_alloc(mem, room);
+    size_t cap = strlen(cwd) + strlen(path) + 3, at = 0;
+    char *joined = arena_alloc(mem, cap), *out = arena_alloc(mem, cap);
     if (!joined || !out)
         return NULL;
-    snprintf(joined, room, "%s/%s", cwd, path);
+    snprintf(joined, cap, "%s/%s", cwd, path);
     for (char *save = NULL, *part = strtok_r(joined, "/", &save); part;
          part = strtok_r(NULL, "/", &save)) {
         if (strcmp(part, ".") == 0)
@@ -63,7 +63,7 @@ static char *absolute(const char *path, struct arena *mem)
                 ;
             continue;
         }
-        at += (size_t)snprintf(out + at, room - at, "/%s", part);
+        at += (size_t)snprintf(out + at, cap - at, "/%s", part);
     }
     out[at] = 0;
     return at ? out : arena_strdup(mem, "/");
@@ -105,10 +105,10 @@ static const char *on_host(const struct jail_spec *spec, const char *inside, str
         const char *rest = below(inside, spec->binds[i].dest);
         if (!rest)
             continue;
-        size_t room = strlen(spec->binds[i].source) + strlen(rest) + 1;
-        char *host = arena_alloc(mem, room);
+        size_t cap = strlen(spec->binds[i].source) + strlen(rest) + 1;
+        char *host = arena_alloc(mem, cap);
         if (host)
-            snprintf(host, room, "%s%s", spec->binds[i].source, rest);
+            snprintf(host, cap, "%s%s", spec->binds[i].source, rest);
         return host;
     }
     for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++)
@@ -137,11 +137,11 @@ int programs_resolve(const struct jail_spec *spec, const char *word, struct aren
         return err_set(err, ERR_USAGE, "the program's name is empty");
     if (!strchr(word, '/')) {
         for (size_t i = 0; i < 2; i++) {
-            size_t room = strlen(path[i]) + strlen(word) + 2;
-            char *inside = arena_alloc(mem, room);
+            size_t cap = strlen(path[i]) + strlen(word) + 2;
+            char *inside = arena_alloc(mem, cap);
             if (!inside)
                 return err_set(err, ERR_MEMORY, "no memory");
-            snprintf(inside, room, "%s/%s", path[i], word);
+            snprintf(inside, cap, "%s/%s", path[i], word);
             if (check(word, inside, NULL) == 0) {
                 *ret_inside = inside;
                 return 0;
@@ -159,11 +159,11 @@ int programs_resolve(const struct jail_spec *spec, const char *word, struct aren
             const char *rest = source ? below(wanted, source) : NULL;
             if (!rest)
                 continue;
-            size_t room = strlen(spec->binds[i].dest) + strlen(rest) + 1;
-            char *inside = arena_alloc(mem, room);
+            size_t cap = strlen(spec->binds[i].dest) + strlen(rest) + 1;
+            char *inside = arena_alloc(mem, cap);
             if (!inside)
                 return err_set(err, ERR_MEMORY, "no memory");
-            snprintf(inside, room, "%s%s", spec->binds[i].dest, rest);
+            snprintf(inside, cap, "%s%s", spec->binds[i].dest, rest);
             *ret_inside = inside;
             host = wanted;
         }

@@ -25,7 +25,7 @@
 #define WHO "cordon repl"
 
 struct repl_options {
-    struct session_house house;
+    struct session_context context;
     struct session_new make;
     struct option_list tools, words;
     const char *session, *lang;
@@ -34,7 +34,7 @@ struct repl_options {
 
 static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
 {
-    struct plan_options *p = &o->house.plan;
+    struct jail_options *p = &o->context.jail;
     const struct option_row rows[] = {
         {"lang", OPTION_STRING, &o->lang, "LANG", "python (the only one so far)"},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
@@ -55,8 +55,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
-         "refuse at once where a place or a person must be waited for"},
-        {"json", OPTION_FLAG, &o->house.json, NULL, "print one JSON object a block"},
+         "refuse at once where a slot or a person must be waited for"},
+        {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object a block"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
@@ -148,17 +148,17 @@ static bool run_block(struct repl_options *o, struct session_call *c, const stru
     c->len = text->len;
     c->line = c->quiet = true;
     c->input = -1;
-    (void)session_call(&o->house, c);
+    (void)session_call(&o->context, c);
     if (c->over || (c->incomplete && !last))
         return c->over;
     struct err err = ERR_INIT;
-    if (session_house_refresh(&o->house, &err) < 0) {
+    if (session_context_refresh(&o->context, &err) < 0) {
         *ret_status = result_usage(WHO, &err);
         return true;
     }
     c->line = c->quiet = false;
     c->input = *input;
-    *ret_status = session_call(&o->house, c);
+    *ret_status = session_call(&o->context, c);
     *input = -1; /* the first block has it, and the others go on with what that one leaves */
     c->same_input = true;
     return true;
@@ -168,19 +168,19 @@ static int serve(struct repl_options *o, const char *session, int input)
 {
     struct buf text;
     struct lines lines = {0};
-    const bool prompts = isatty(STDIN_FILENO) && !o->house.json;
-    struct session_call c = {.session = session, .name = "<repl>", .role = o->house.plan.role};
+    const bool prompts = isatty(STDIN_FILENO) && !o->context.json;
+    struct session_call c = {.session = session, .name = "<repl>", .role = o->context.jail.role};
     int status = EXIT_DONE;
     enum line got = LINE_READ;
     buf_init(&text, LIMIT_SOURCE);
     buf_init(&lines.held, LIMIT_SOURCE);
-    o->house.stop = plan_stop_fd();
+    o->context.stop = plan_stop_fd();
     while (got != LINE_END && !c.over && !c.is_final) {
         if (prompts)
             writer_put(JAIL_STDOUT, text.len ? "... " : ">>> ", 4);
-        if (!writer_wait(o->house.stop)) /* who does not read is not read either */
+        if (!writer_wait(o->context.stop)) /* who does not read is not read either */
             break;
-        got = read_line(&lines, &text, o->house.stop);
+        got = read_line(&lines, &text, o->context.stop);
         if (got == LINE_TOO_LONG)
             result_complain(WHO, "the block is too long, and forgotten");
         if (got == LINE_INTERRUPT && prompts)
@@ -202,15 +202,15 @@ static int run(struct repl_options *o)
     struct pool_answer a;
     struct err err = ERR_INIT;
     FD_AUTO in = -1;
-    int r = plan_open_input(o->house.plan.input, &in, &err);
+    int r = plan_open_input(o->context.jail.input, &in, &err);
     if (r < 0)
         return result_usage(WHO, &err);
-    o->make.role = o->house.plan.role;
-    r = o->session ? EXIT_DONE : session_make(&o->house, &o->make, name);
+    o->make.role = o->context.jail.role;
+    r = o->session ? EXIT_DONE : session_make(&o->context, &o->make, name);
     if (r != EXIT_DONE)
         return r;
     r = serve(o, o->session ? o->session : name, in);
-    if (!o->session && pool_client_end(&o->house.holder, name, &a, &err) < 0)
+    if (!o->session && pool_client_end(&o->context.holder, name, &a, &err) < 0)
         result_complain(WHO, err.msg);
     return r;
 }
@@ -221,19 +221,19 @@ int cmd_repl(int argc, char **argv)
     struct err err = ERR_INIT;
     if (!o)
         return EXIT_FAILED;
-    session_house_init(&o->house, WHO);
+    session_context_init(&o->context, WHO);
     o->make.idle_ms = UINT64_MAX;
     int r = parse(argc, argv, o, &err);
     if (r == 0 && !o->help) {
-        r = session_house_open(&o->house, &o->tools, true, &err);
+        r = session_context_open(&o->context, &o->tools, true, &err);
         if (r == 0)
             r = run(o);
         else if (r != ERR_USAGE)
-            r = result_refused(WHO, o->house.json, &err);
+            r = result_refused(WHO, o->context.json, &err);
     }
     if (r < 0)
         r = result_usage(WHO, &err);
-    session_house_close(&o->house);
+    session_context_close(&o->context);
     free(o);
     return r;
 }

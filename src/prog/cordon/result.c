@@ -5,9 +5,9 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "jail_options.h"
 #include "output/config.h"
 #include "output/visible.h"
-#include "plan.h"
 #include "programs.h"
 #include "reader.h"
 #include "sys/fd.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACE_WAIT_MS 10000 /* for one of the places on the machine */
+#define SLOT_WAIT_MS 10000 /* for one of the places on the machine */
 
 int result_exit_status(enum flow_status status)
 {
@@ -198,8 +198,7 @@ static void tell_waiting(const struct gate_event *e)
 {
     char line[400];
     if (e->kind == GATE_EVENT_WAITING)
-        snprintf(line, sizeof line, "waiting for a place (%s)",
-                 e->detail ? e->detail : "all taken");
+        snprintf(line, sizeof line, "waiting for a slot (%s)", e->detail ? e->detail : "all taken");
     else if (e->kind == GATE_EVENT_APPROVAL_ASKED)
         snprintf(line, sizeof line, "waiting for approval %s: cordon approve show %s", e->subject,
                  e->subject);
@@ -215,23 +214,23 @@ static void tell_alert(const char *alert)
     result_complain("cordon", line);
 }
 
-int result_staff(struct flow_house *house, bool json, struct err *err)
+int result_open_gate(struct flow_context *context, bool json, struct err *err)
 {
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
     if (!json)
-        house->notice = tell_waiting;
-    house->announce = tell_alert;
-    return flow_house_staff(house, found ? approvals : NULL, err);
+        context->notice = tell_waiting;
+    context->announce = tell_alert;
+    return flow_context_open_gate(context, found ? approvals : NULL, err);
 }
 
-void result_ask(struct flow_request *req, const struct plan_options *o)
+void result_ask(struct flow_request *req, const struct jail_options *o)
 {
     req->role = o->role;
-    req->house->brief = o->no_wait;
-    req->wait_ms = o->no_wait ? 0 : PLACE_WAIT_MS;
-    req->approval_wait_ms = o->no_wait ? 0 : req->house->policy->approval.expiry_ms;
+    req->context->brief = o->no_wait;
+    req->wait_ms = o->no_wait ? 0 : SLOT_WAIT_MS;
+    req->approval_wait_ms = o->no_wait ? 0 : req->context->policy->approval.expiry_ms;
 }
 
 int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err)
@@ -243,19 +242,19 @@ int result_rules(struct flow_request *req, struct output_rules **ret, struct err
     if (state_path(state, sizeof state, &none) == 0)
         internal[n++] = (struct output_internal){state, "/STATE"};
     for (size_t i = 0; i < req->spec.nbinds && n <= LIMIT_BINDS; i++)
-        if (req->spec.binds[i].moved) /* the program knows it by its place in the jail */
+        if (req->spec.binds[i].moved) /* the program knows it by its slot in the jail */
             internal[n++] =
                 (struct output_internal){req->spec.binds[i].source, req->spec.binds[i].dest};
-    return output_rules_for(req->house->policy, (const char *const *)environ, req->spec.env,
+    return output_rules_for(req->context->policy, (const char *const *)environ, req->spec.env,
                             req->spec.envc, internal, n, ret, err);
 }
 
 enum output_escape result_escape(const struct flow_request *req)
 {
-    return output_escape_for(req->house->policy, req->profile);
+    return output_escape_for(req->context->policy, req->profile);
 }
 
-int result_run(const char *who, struct flow_request *req, const struct plan_options *o, bool json,
+int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err)
 {
     char nest[4096], python[4096];
@@ -273,7 +272,7 @@ int result_run(const char *who, struct flow_request *req, const struct plan_opti
     r = find_programs(req, nest, python, sizeof nest, err);
     result_ask(req, o);
     if (r == 0)
-        r = result_staff(req->house, json, err);
+        r = result_open_gate(req->context, json, err);
     if (r == 0 && (json || reader_cleans(&reader)))
         r = result_rules(req, &rules, err);
     reader_rules(&reader, rules);

@@ -10,17 +10,17 @@
 
 #include "flow/flow.h"
 
-struct plan_options;
+struct jail_options;
 
 /* Runs REQ with our own descriptors and prints what came of it. Returns the exit status, or
  * ERR_USAGE. */
-int result_run(const char *who, struct flow_request *req, const struct plan_options *o, bool json,
+int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err);
 
-/* The parts of it, for who keeps a house for several requests: gate and audit, once; who asks and how long
+/* The parts of it, for who keeps a context for several requests: gate and audit, once; who asks and how long
  * it waits; what is scrubbed and redacted in what a client gets; how its text is escaped. */
-ERR_MUST_USE int result_staff(struct flow_house *house, bool json, struct err *err);
-void result_ask(struct flow_request *req, const struct plan_options *o);
+ERR_MUST_USE int result_open_gate(struct flow_context *context, bool json, struct err *err);
+void result_ask(struct flow_request *req, const struct jail_options *o);
 ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);
 enum output_escape result_escape(const struct flow_request *req);
 

@@ -6,8 +6,8 @@
 #include "check.h"
 #include "commands.h"
 #include "flow/flow.h"
+#include "jail_options.h"
 #include "languages.h"
-#include "plan.h"
 #include "result.h"
 #include "source.h"
 #include "tools.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 struct run_options {
-    struct plan_options plan;
+    struct jail_options jail;
     const char *lang, *profile, *code;
     struct option_list tools;
     bool json, help;
@@ -27,7 +27,7 @@ struct run_options {
 static int parse(int argc, char **argv, struct run_options *o, struct option_list *words,
                  struct err *err)
 {
-    struct plan_options *p = &o->plan;
+    struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o->code, "CODE", "the program itself, instead of a FILE"},
         {"lang", OPTION_STRING, &o->lang, "LANG", "python (by the file's ending, else python)"},
@@ -103,35 +103,35 @@ static int choose_source(const struct run_options *o, const struct option_list *
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
-    struct flow_house house = {0};
-    struct flow_request req = {.kind = FLOW_RUN, .house = &house};
+    struct flow_context context = {0};
+    struct flow_request req = {.kind = FLOW_RUN, .context = &context};
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
     struct option_list words = {0};
     struct text source = {0};
     struct err err = ERR_INIT;
     struct arena mem;
     jail_spec_init(&req.spec);
-    plan_options_init(&o.plan);
+    jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);
     int r = parse(argc, argv, &o, &words, &err);
     if (r == 0 && !o.help) {
-        r = flow_house_open(&house, o.plan.policy, &err);
+        r = flow_context_open(&context, o.jail.policy, &err);
         if (r == 0)
-            r = policy_choose_profile(house.policy, o.profile, &req.profile, &err);
+            r = policy_choose_profile(context.policy, o.profile, &req.profile, &err);
         if (r == 0)
-            r = plan_fill(&o.plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
+            r = jail_options_fill(&o.jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
         if (r == 0)
             r = tools_find(&o.tools, tools, LIMIT_HOST_TOOLS, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
         req.tools = tools;
         req.spec.keep_files = true;
-        req.pool = house.policy && house.policy->pool.enabled;
+        req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0)
-            r = result_run("cordon run", &req, &o.plan, o.json, &err);
+            r = result_run("cordon run", &req, &o.jail, o.json, &err);
     }
     free(source.data);
-    flow_house_close(&house);
+    flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon run", o.json, &err) : r;
 }
@@ -156,29 +156,29 @@ static void print_report(void *ctx, const struct check_report *report)
 
 int check_python(const struct check_options *o)
 {
-    struct flow_house house = {0};
-    struct flow_request req = {.kind = FLOW_CHECK, .house = &house};
+    struct flow_context context = {0};
+    struct flow_request req = {.kind = FLOW_CHECK, .context = &context};
     struct check_options copy = *o;
-    struct plan_options plan;
+    struct jail_options jail;
     struct text source = {0};
     struct err err = ERR_INIT;
     struct arena mem;
     jail_spec_init(&req.spec);
-    plan_options_init(&plan);
+    jail_options_init(&jail);
     arena_init(&mem, 4 * MIB);
     req.report = print_report;
     req.report_ctx = &copy;
-    int r = flow_house_open(&house, o->policy, &err);
+    int r = flow_context_open(&context, o->policy, &err);
     if (r == 0)
-        r = policy_choose_profile(house.policy, o->profile, &req.profile, &err);
+        r = policy_choose_profile(context.policy, o->profile, &req.profile, &err);
     if (r == 0)
-        r = plan_fill(&plan, house.policy, &req.spec, &req.memory_by, &mem, &err);
+        r = jail_options_fill(&jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
     if (r == 0)
         r = read_source(o->file, &req, &source, &err);
     if (r == 0)
         r = result_check("cordon check", &req, o->json, &err);
     free(source.data);
-    flow_house_close(&house);
+    flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_unjudged("cordon check", o->json, &err) : r;
 }

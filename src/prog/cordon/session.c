@@ -22,7 +22,7 @@
 #define WHO "cordon session"
 
 struct session_options {
-    struct session_house house;
+    struct session_context context;
     struct session_new make;
     struct option_list tools, words; /* words: the verb first */
     bool help;
@@ -30,7 +30,7 @@ struct session_options {
 
 static int parse(int argc, char **argv, struct session_options *o, struct err *err)
 {
-    struct plan_options *p = &o->house.plan;
+    struct jail_options *p = &o->context.jail;
     const struct option_row rows[] = {
         {"", OPTION_GROUP, NULL, NULL, "For new:"},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
@@ -56,8 +56,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
-         "refuse at once where a place or a person must be waited for"},
-        {"json", OPTION_FLAG, &o->house.json, NULL, "print one JSON object"},
+         "refuse at once where a slot or a person must be waited for"},
+        {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
@@ -91,9 +91,9 @@ static int on_new(struct session_options *o)
 {
     char name[POOL_NAME + 1];
     o->make.name = word(o, 1);
-    o->make.role = o->house.plan.role;
-    int r = session_make(&o->house, &o->make, name);
-    if (r == EXIT_DONE && o->house.json)
+    o->make.role = o->context.jail.role;
+    int r = session_make(&o->context, &o->make, name);
+    if (r == EXIT_DONE && o->context.json)
         printf("{\"session\": \"%s\"}\n", name);
     else if (r == EXIT_DONE)
         puts(name);
@@ -113,21 +113,21 @@ static int on_run(struct session_options *o)
     struct text source = {0};
     FD_AUTO in = -1;
     const char *file = word(o, 2) ? word(o, 2) : "-";
-    int r = plan_open_input(o->house.plan.input, &in, &err);
+    int r = plan_open_input(o->context.jail.input, &in, &err);
     if (r == 0)
-        r = source_read(file, LIMIT_SOURCE, o->house.spec.limits.wall_ms, &source, &err);
+        r = source_read(file, LIMIT_SOURCE, o->context.spec.limits.wall_ms, &source, &err);
     if (r < 0 && r != ERR_LIMIT)
         return result_usage(WHO, &err);
     struct session_call c = {.session = word(o, 1),
                              .name = strcmp(file, "-") == 0 ? "<session>" : base_name(file),
                              .source = source.data ? source.data : "",
                              .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
-                             .role = o->house.plan.role,
+                             .role = o->context.jail.role,
                              .last = true,
                              .input = in};
     if (r == ERR_LIMIT) /* more than any profile takes: the flow says so, without looking at it */
         c.source = NULL;
-    r = session_call(&o->house, &c);
+    r = session_call(&o->context, &c);
     free(source.data);
     return r;
 }
@@ -136,12 +136,12 @@ static int on_close(struct session_options *o)
 {
     struct pool_answer a;
     struct err err = ERR_INIT;
-    int r = pool_client_end(&o->house.holder, word(o, 1), &a, &err);
+    int r = pool_client_end(&o->context.holder, word(o, 1), &a, &err);
     if (r < 0)
         return result_usage(WHO, &err);
     if (a.declined)
-        return session_declined(&o->house, word(o, 1), &a);
-    if (session_note(&o->house, "closed", word(o, 1), NULL, NULL, &err) == 0)
+        return session_declined(&o->context, word(o, 1), &a);
+    if (session_note(&o->context, "closed", word(o, 1), NULL, NULL, &err) == 0)
         return EXIT_DONE;
     result_complain(WHO, err.msg);
     return EXIT_FAILED;
@@ -149,7 +149,7 @@ static int on_close(struct session_options *o)
 
 static int on_fork(struct session_options *o)
 {
-    return session_fork(&o->house, word(o, 1), word(o, 2) ? word(o, 2) : "");
+    return session_fork(&o->context, word(o, 1), word(o, 2) ? word(o, 2) : "");
 }
 
 /* ---- export ---- */
@@ -171,11 +171,11 @@ static int on_export(struct session_options *o)
     struct pool_answer a;
     struct err err = ERR_INIT;
     FD_AUTO fd = -1;
-    int r = pool_client_export(&o->house.holder, word(o, 1), &fd, &a, &err);
+    int r = pool_client_export(&o->context.holder, word(o, 1), &fd, &a, &err);
     if (r < 0)
         return result_usage(WHO, &err);
     if (a.declined)
-        return session_declined(&o->house, word(o, 1), &a);
+        return session_declined(&o->context, word(o, 1), &a);
     printf("{\"session\": \"%s\", \"records\": %llu, \"dropped\": %llu}\n", word(o, 1),
            (unsigned long long)a.reply.log.records, (unsigned long long)a.reply.log.dropped);
     return copy_out(fd);
@@ -236,23 +236,23 @@ static int on_list(struct session_options *o)
     uint64_t held = 0;
     int r = 0;
     jsonw_open(&j, NULL, '[');
-    for (uint64_t serial = 0; o->house.holder.sock >= 0; serial = a.reply.session.serial) {
-        r = pool_client_next(&o->house.holder, serial, &a, &err);
+    for (uint64_t serial = 0; o->context.holder.sock >= 0; serial = a.reply.session.serial) {
+        r = pool_client_next(&o->context.holder, serial, &a, &err);
         if (r < 0 || a.reply.type != WIRE_SESSION_IS)
             break;
         uint64_t memory = memory_of(a.reply.session.pid);
         held += a.reply.session.held;
-        if (o->house.json)
+        if (o->context.json)
             put_row(&j, &a.reply, memory);
         else
             print_row(&a.reply, memory);
     }
     jsonw_close(&j, ']');
-    if (r == 0 && o->house.json)
+    if (r == 0 && o->context.json)
         puts(out.data);
     else if (r == 0 && held)
         printf("idle sessions hold %.1f MB; with what a call may take they may hold %.1f MB\n",
-               (double)held / MIB, (double)o->house.holder.budget / MIB);
+               (double)held / MIB, (double)o->context.holder.budget / MIB);
     buf_done(&out);
     return r < 0 ? result_usage(WHO, &err) : EXIT_DONE;
 }
@@ -277,7 +277,7 @@ int cmd_session(int argc, char **argv)
     size_t verb = 0, count = sizeof verbs / sizeof *verbs;
     if (!o)
         return EXIT_FAILED;
-    session_house_init(&o->house, WHO);
+    session_context_init(&o->context, WHO);
     o->make.idle_ms = UINT64_MAX;
     int r = parse(argc, argv, o, &err);
     while (verb < count && (!o->words.count || strcmp(o->words.items[0], verbs[verb].name) != 0))
@@ -289,15 +289,15 @@ int cmd_session(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
                     o->words.count < verbs[verb].least ? "a name is missing" : "too many words");
     if (r == 0 && !o->help) {
-        r = session_house_open(&o->house, &o->tools, verbs[verb].start, &err);
+        r = session_context_open(&o->context, &o->tools, verbs[verb].start, &err);
         if (r == 0)
             r = verbs[verb].run(o);
         else if (r != ERR_USAGE)
-            r = result_refused(WHO, o->house.json, &err);
+            r = result_refused(WHO, o->context.json, &err);
     }
     if (r < 0)
         r = result_usage(WHO, &err);
-    session_house_close(&o->house);
+    session_context_close(&o->context);
     free(o);
     return r;
 }

@@ -9,14 +9,14 @@
 #define PROG_CORDON_SESSION_H
 
 #include "flow/flow.h"
-#include "plan.h"
+#include "jail_options.h"
 #include "pool/pool_client.h"
 
 /* What `session` and `repl` share, opened once a process. */
-struct session_house {
+struct session_context {
     const char *who; /* cordon session, cordon repl */
-    struct plan_options plan;
-    struct flow_house flow;
+    struct jail_options jail;
+    struct flow_context flow;
     struct pool_client holder;
     struct output_rules *rules;
     struct arena mem;
@@ -24,18 +24,18 @@ struct session_house {
     enum jail_memory_by by;
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
     int stop; /* readable: somebody wants us to stop */
-    bool json, staffed;
+    bool json, gate_is_open;
     char nest[4096], python[4096]; /* our programs, for a judge that no holder has ready */
 };
 
-void session_house_init(struct session_house *h, const char *who);
-/* Policy, plan and tools by what the options said. START: start a holder if there is none. */
-ERR_MUST_USE int session_house_open(struct session_house *h, const struct option_list *tools,
-                                    bool start, struct err *err);
-void session_house_close(struct session_house *h);
+void session_context_init(struct session_context *h, const char *who);
+/* Policy, jail specification and tools by what the options said. START: start a holder if there is none. */
+ERR_MUST_USE int session_context_open(struct session_context *h, const struct option_list *tools,
+                                      bool start, struct err *err);
+void session_context_close(struct session_context *h);
 /* Between two calls: a changed policy is taken up, a broken one is complained about and left alone. An error: it
  * is in force, and no call can be planned by it. */
-ERR_MUST_USE int session_house_refresh(struct session_house *h, struct err *err);
+ERR_MUST_USE int session_context_refresh(struct session_context *h, struct err *err);
 
 /* What was not said (UINT64_MAX) is the policy's. */
 void pool_numbers(const struct policy *policy, struct pool_set_numbers *set);
@@ -47,7 +47,7 @@ struct session_new {
 };
 /* Makes a session that waits for its first call. NAME (POOL_NAME + 1 bytes) is what it is called. EXIT_DONE, or
  * the exit status of what was complained about. */
-int session_make(struct session_house *h, const struct session_new *n, char *name);
+int session_make(struct session_context *h, const struct session_new *n, char *name);
 
 struct session_call {
     const char *session;
@@ -66,24 +66,24 @@ struct session_call {
     bool same_input; /* what the call before left unread is this one's */
 };
 /* Returns the exit status; everything has been printed. */
-int session_call(struct session_house *h, struct session_call *c);
+int session_call(struct session_context *h, struct session_call *c);
 
 /* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The
  * connection to the holder is used up. */
-int session_fork(struct session_house *h, const char *from, const char *name);
+int session_fork(struct session_context *h, const char *from, const char *name);
 
 /* One record of a session: EVENT is opened, forked, closed or ended. FROM: what it was forked of, or why it ended; NULL:
  * nothing to say. ROLE NULL: the policy's. */
-ERR_MUST_USE int session_note(struct session_house *h, const char *event, const char *session,
+ERR_MUST_USE int session_note(struct session_context *h, const char *event, const char *session,
                               const char *from, const char *role, struct err *err);
 
 /* Records the ends of sessions that the holder ended by itself, and that nobody has recorded yet. */
-void session_note_ends(struct session_house *h);
+void session_note_ends(struct session_context *h);
 
 #define SESSION_RULE_REST   "limit.rest"        /* a session used CPU time between two calls */
 #define SESSION_RULE_MEMORY "limit.idle_memory" /* idle sessions hold too much */
 
 /* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. Records what ended meanwhile. */
-int session_declined(struct session_house *h, const char *session, const struct pool_answer *a);
+int session_declined(struct session_context *h, const char *session, const struct pool_answer *a);
 
 #endif

@@ -22,16 +22,16 @@
 
 /* ---- what calls share ---- */
 
-void session_house_init(struct session_house *h, const char *who)
+void session_context_init(struct session_context *h, const char *who)
 {
-    *h = (struct session_house){.who = who, .holder.sock = -1, .stop = -1};
-    plan_options_init(&h->plan);
+    *h = (struct session_context){.who = who, .holder.sock = -1, .stop = -1};
+    jail_options_init(&h->jail);
     jail_spec_init(&h->spec);
     arena_init(&h->mem, 4 * MIB);
 }
 
 /* A session has limits of its own in the policy: of a call, and of what it holds. */
-static void session_limits(struct plan_options *o, const struct policy *p)
+static void session_limits(struct jail_options *o, const struct policy *p)
 {
     struct jail_limits *said = &o->limits;
     if (said->wall_ms == UINT64_MAX)
@@ -42,13 +42,13 @@ static void session_limits(struct plan_options *o, const struct policy *p)
         said->output = p->sessions.output;
 }
 
-static int plan_calls(struct session_house *h, struct err *err)
+static int jail_options_calls(struct session_context *h, struct err *err)
 {
-    struct plan_options o = h->plan; /* what was not said stays unsaid: the policy may change */
+    struct jail_options o = h->jail; /* what was not said stays unsaid: the policy may change */
     session_limits(&o, h->flow.policy);
-    int r = plan_fill(&o, h->flow.policy, &h->spec, &h->by, &h->mem, err);
-    h->spec.env = (const char **)h->plan.env.items; /* on top of what the session has */
-    h->spec.envc = h->plan.env.count;
+    int r = jail_options_fill(&o, h->flow.policy, &h->spec, &h->by, &h->mem, err);
+    h->spec.env = (const char **)h->jail.env.items; /* on top of what the session has */
+    h->spec.envc = h->jail.env.count;
     h->spec.keep_files = true;
     return r;
 }
@@ -60,16 +60,16 @@ static uint64_t memory_budget(const struct policy *p)
     return all / 100 * p->sessions.memory_percent;
 }
 
-int session_house_open(struct session_house *h, const struct option_list *tools, bool start,
-                       struct err *err)
+int session_context_open(struct session_context *h, const struct option_list *tools, bool start,
+                         struct err *err)
 {
     char holder[4096];
     struct pool_environment environment;
     bool fresh = false;
-    int r = flow_house_open(&h->flow, h->plan.policy, err);
+    int r = flow_context_open(&h->flow, h->jail.policy, err);
     if (r < 0)
         return r;
-    r = plan_calls(h, err);
+    r = jail_options_calls(h, err);
     if (r == 0)
         r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
     if (r == 0 && start)
@@ -91,19 +91,19 @@ int session_house_open(struct session_house *h, const struct option_list *tools,
     return r;
 }
 
-void session_house_close(struct session_house *h)
+void session_context_close(struct session_context *h)
 {
     pool_client_close(&h->holder);
     fd_close(h->stop);
     output_rules_free(h->rules);
-    flow_house_close(&h->flow);
+    flow_context_close(&h->flow);
     arena_done(&h->mem);
 }
 
-int session_house_refresh(struct session_house *h, struct err *err)
+int session_context_refresh(struct session_context *h, struct err *err)
 {
     struct err broken = ERR_INIT;
-    int r = flow_house_refresh(&h->flow, &broken);
+    int r = flow_context_refresh(&h->flow, &broken);
     if (r < 0) {
         char text[sizeof broken.msg + 64];
         snprintf(text, sizeof text, "%s; the policy of before stays in force", broken.msg);
@@ -113,12 +113,12 @@ int session_house_refresh(struct session_house *h, struct err *err)
         return 0;
     output_rules_free(h->rules);
     h->rules = NULL;
-    h->staffed = false;
+    h->gate_is_open = false;
     arena_done(&h->mem);
     arena_init(&h->mem, 4 * MIB);
     jail_spec_init(&h->spec);
     h->holder.budget = memory_budget(h->flow.policy);
-    return plan_calls(h, err);
+    return jail_options_calls(h, err);
 }
 
 /* ---- saying no ---- */
@@ -129,7 +129,7 @@ static const char *category_of(enum flow_status status, const char *type)
 }
 
 /* RULE, HINT: of the limit that was broken; NULL: none was. */
-static int refused_by(const struct session_house *h, const char *session, const char *type,
+static int refused_by(const struct session_context *h, const char *session, const char *type,
                       const char *sentence, const char *rule, const char *hint)
 {
     struct flow_result r;
@@ -150,13 +150,13 @@ static int refused_by(const struct session_house *h, const char *session, const 
     return EXIT_JAIL;
 }
 
-static int refused(const struct session_house *h, const char *session, const char *type,
+static int refused(const struct session_context *h, const char *session, const char *type,
                    const char *sentence)
 {
     return refused_by(h, session, type, sentence, NULL, NULL);
 }
 
-int session_declined(struct session_house *h, const char *session, const struct pool_answer *a)
+int session_declined(struct session_context *h, const char *session, const struct pool_answer *a)
 {
     const char *why = a->reply.state;
     session_note_ends(h); /* what is told to a caller is on record */
@@ -171,7 +171,7 @@ int session_declined(struct session_house *h, const char *session, const struct 
     return busy ? EXIT_BUSY : r;
 }
 
-static int failed(const struct session_house *h, const char *session, int code,
+static int failed(const struct session_context *h, const char *session, int code,
                   const struct err *err)
 {
     if (code == ERR_USAGE)
@@ -209,7 +209,7 @@ static struct jail_sink streams_sink(struct streams *s)
                               .onward = {STDOUT_FILENO, STDERR_FILENO}};
 }
 
-static void streams_init(struct streams *s, const struct session_house *h, bool show)
+static void streams_init(struct streams *s, const struct session_context *h, bool show)
 {
     const uint64_t cap = h->spec.limits.output;
     s->show = show;
@@ -305,7 +305,7 @@ static void print_value(const struct flow_result *r)
     buf_done(&line);
 }
 
-static int print_result(const struct session_house *h, const struct session_call *c,
+static int print_result(const struct session_context *h, const struct session_call *c,
                         const struct flow_result *r)
 {
     char line[512];
@@ -327,7 +327,7 @@ static int print_result(const struct session_house *h, const struct session_call
 }
 
 /* Gives the session back. If it was ended by somebody else meanwhile, that is what happened. */
-static void give_back(struct session_house *h, const struct session_call *c, uint64_t number,
+static void give_back(struct session_context *h, const struct session_call *c, uint64_t number,
                       const struct timespec *began, struct flow_result *r)
 {
     struct pool_use_numbers use = {.host_calls = r->host_calls,
@@ -351,11 +351,11 @@ static void give_back(struct session_house *h, const struct session_call *c, uin
 }
 
 /* Gate, audit and rules: for the first call, and all that follow. */
-static int staff(struct session_house *h, struct flow_request *req, struct err *err)
+static int staff(struct session_context *h, struct flow_request *req, struct err *err)
 {
-    if (h->staffed)
+    if (h->gate_is_open)
         return 0;
-    int r = h->flow.audit ? 0 : result_staff(&h->flow, h->json, err);
+    int r = h->flow.audit ? 0 : result_open_gate(&h->flow, h->json, err);
     if (r == 0)
         r = programs_find("cordon-nest", h->nest, sizeof h->nest, err);
     if (r == 0)
@@ -364,11 +364,11 @@ static int staff(struct session_house *h, struct flow_request *req, struct err *
         r = result_rules(req, &h->rules, err);
     if (r == 0 && h->stop < 0)
         h->stop = plan_stop_fd();
-    h->staffed = r == 0;
+    h->gate_is_open = r == 0;
     return r;
 }
 
-static int run_on(struct session_house *h, struct session_call *c, struct jail_child *child,
+static int run_on(struct session_context *h, struct session_call *c, struct jail_child *child,
                   const struct pool_reply *lent)
 {
     struct err err = ERR_INIT;
@@ -378,8 +378,8 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
     struct flow_request req = {
-        .kind = c->line ? FLOW_LINE : FLOW_CELL,
-        .house = &h->flow,
+        .kind = c->line ? FLOW_LINE : FLOW_CALL,
+        .context = &h->flow,
         .profile = policy_find_profile(h->flow.policy, lent->profile),
         .name = c->name,
         .source = c->source,
@@ -402,7 +402,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
         .report_ctx = c,
     };
     clock_gettime(CLOCK_REALTIME, &began);
-    result_ask(&req, &h->plan);
+    result_ask(&req, &h->jail);
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
     req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
     req.stop = h->stop;
@@ -438,7 +438,7 @@ static int run_on(struct session_house *h, struct session_call *c, struct jail_c
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }
 
-int session_call(struct session_house *h, struct session_call *c)
+int session_call(struct session_context *h, struct session_call *c)
 {
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
@@ -456,7 +456,7 @@ int session_call(struct session_house *h, struct session_call *c)
     return r;
 }
 
-int session_make(struct session_house *h, const struct session_new *n, char *name)
+int session_make(struct session_context *h, const struct session_new *n, char *name)
 {
     const struct policy *p = h->flow.policy;
     const struct policy_profile *profile = NULL;
@@ -465,7 +465,7 @@ int session_make(struct session_house *h, const struct session_new *n, char *nam
     struct err err = ERR_INIT;
     if (policy_choose_profile(p, n->profile, &profile, &err) < 0)
         return result_usage(h->who, &err);
-    struct pool_session_plan plan = {.name = n->name,
+    struct pool_session_spec spec = {.name = n->name,
                                      .profile = profile->name,
                                      .role = n->role,
                                      .packages = n->packages,
@@ -473,8 +473,8 @@ int session_make(struct session_house *h, const struct session_new *n, char *nam
                                      .idle_ms = n->idle_ms == UINT64_MAX ? p->sessions.idle_ms
                                                                          : n->idle_ms};
     if (!profile->threads)
-        plan.limits.threads = 0;
-    int r = pool_client_new(&h->holder, &plan, &child, &a, &err);
+        spec.limits.threads = 0;
+    int r = pool_client_new(&h->holder, &spec, &child, &a, &err);
     if (r < 0)
         return failed(h, n->name, r, &err);
     if (a.declined)

@@ -124,7 +124,7 @@ static struct word hear(int pipe)
     return w;
 }
 
-static int tell(struct session_house *h, const char *from, const struct word *w)
+static int tell(struct session_context *h, const char *from, const struct word *w)
 {
     struct pool_answer no = {.declined = true, .reply.type = WIRE_DECLINED};
     struct err err = ERR_INIT;
@@ -164,7 +164,7 @@ static int tell(struct session_house *h, const char *from, const struct word *w)
     return EXIT_FAILED;
 }
 
-int session_fork(struct session_house *h, const char *from, const char *name)
+int session_fork(struct session_context *h, const char *from, const char *name)
 {
     int ends[2];
     struct err err = ERR_INIT;

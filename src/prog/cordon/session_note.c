@@ -2,19 +2,19 @@
  * holder does by itself (a session that was idle for too long, that did not rest, whose process died) it leaves in a file
  * (pool/ended.h), and the next client of any session records it: the holder never writes to the audit. */
 #include "pool/ended.h"
-#include "pool/place.h"
+#include "pool/socket.h"
 #include "result.h"
 #include "session.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static int note(struct session_house *h, const char *event, const char *session, const char *from,
+static int note(struct session_context *h, const char *event, const char *session, const char *from,
                 const char *role, uint64_t ended_ms, const struct audit_outcome *outcome,
                 struct err *err)
 {
     struct gate_client client;
-    int r = h->flow.audit ? 0 : result_staff(&h->flow, h->json, err);
+    int r = h->flow.audit ? 0 : result_open_gate(&h->flow, h->json, err);
     if (r < 0)
         return r;
     const struct audit_arg args[] = {
@@ -34,8 +34,8 @@ static int note(struct session_house *h, const char *event, const char *session,
     return audit_event(h->flow.audit, AUDIT_SESSION, &f, err);
 }
 
-int session_note(struct session_house *h, const char *event, const char *session, const char *from,
-                 const char *role, struct err *err)
+int session_note(struct session_context *h, const char *event, const char *session,
+                 const char *from, const char *role, struct err *err)
 {
     return note(h, event, session, from, role, 0, NULL, err);
 }
@@ -43,7 +43,7 @@ int session_note(struct session_house *h, const char *event, const char *session
 /* One that did not rest has broken a limit, and its record says which. */
 static int note_end(void *ctx, const struct pool_ended *e, struct err *err)
 {
-    struct session_house *h = ctx;
+    struct session_context *h = ctx;
     char line[POOL_REASON + 32];
     const char *violations[] = {line};
     snprintf(line, sizeof line, SESSION_RULE_REST ": %s", e->reason);
@@ -56,14 +56,14 @@ static int note_end(void *ctx, const struct pool_ended *e, struct err *err)
                 e->ran_at_rest ? &broken : NULL, err);
 }
 
-void session_note_ends(struct session_house *h)
+void session_note_ends(struct session_context *h)
 {
-    struct pool_place place = {.dir = -1};
+    struct pool_socket place = {.dir = -1};
     struct err err = ERR_INIT;
-    int r = pool_place_open(&place, false, &err);
+    int r = pool_socket_open(&place, false, &err);
     if (r == 0)
         r = pool_ended_take(place.dir, note_end, h, &err);
     if (r < 0) /* they stay for the next client */
         result_complain(h->who, err.msg);
-    pool_place_done(&place);
+    pool_socket_done(&place);
 }

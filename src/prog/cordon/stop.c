@@ -1,7 +1,7 @@
 /* `cordon stop` and `cordon resume`: everything ends now, and nothing begins until a person says so. */
+#include "admin.h"
 #include "base/jsonw.h"
 #include "commands.h"
-#include "office.h"
 #include "options.h"
 #include "output/visible.h"
 #include "result.h"
@@ -100,33 +100,33 @@ static void print_flag(struct gate *g)
     put_visible(line);
 }
 
-static int list(struct office *office, const struct stop_options *o)
+static int list(struct admin *admin, const struct stop_options *o)
 {
     static struct gate_running runs[RUNS];
-    size_t count = gate_running(office->gate, runs, RUNS), shown = count < RUNS ? count : RUNS;
+    size_t count = gate_running(admin->gate, runs, RUNS), shown = count < RUNS ? count : RUNS;
     if (o->json)
-        return print_json(office->gate, runs, shown, count);
-    print_flag(office->gate);
+        return print_json(admin->gate, runs, shown, count);
+    print_flag(admin->gate);
     printf("%zu running\n", count);
     print_runs(runs, shown);
     return EXIT_DONE;
 }
 
-static int stop(struct office *office, const struct stop_options *o, struct err *err)
+static int stop(struct admin *admin, const struct stop_options *o, struct err *err)
 {
     static struct gate_running runs[RUNS];
     size_t count = 0;
-    int r = gate_stop(office->gate, office->who, o->why, o->patience_ms, runs, RUNS, &count, err);
+    int r = gate_stop(admin->gate, admin->who, o->why, o->patience_ms, runs, RUNS, &count, err);
     size_t shown = count < RUNS ? count : RUNS;
     bool left = false;
     for (size_t i = 0; i < shown; i++)
         left = left || strcmp(runs[i].end, "still running") == 0;
     int said = EXIT_DONE;
     if (o->json) {
-        said = print_json(office->gate, runs, shown, count);
+        said = print_json(admin->gate, runs, shown, count);
     } else {
         struct gate_stop_info info;
-        gate_stop_read(office->gate, &info);
+        gate_stop_read(admin->gate, &info);
         printf("%s; %zu execution%s ended. New ones are %s.\n",
                info.stopped ? "stopped" : "stopped what runs", count, count == 1 ? "" : "s",
                info.stopped ? "refused until `cordon resume`" : "not refused");
@@ -148,7 +148,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
     };
     const size_t count = sizeof all / sizeof *all - (resume ? 2 : 0);
     struct err err = ERR_INIT;
-    struct office office = {0};
+    struct admin admin = {0};
     int next = 0, r = options_parse(argc, argv, all, count, &next, &err);
     if (r == 0 && next < argc)
         r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
@@ -165,19 +165,19 @@ static int run(const char *who, bool resume, int argc, char **argv)
         options_print(all, count);
         return EXIT_DONE;
     }
-    r = resume ? office_open(&office, &err) : office_open_bare(&office, &err);
+    r = resume ? admin_open(&admin, &err) : admin_open_bare(&admin, &err);
     if (r == 0 && resume) {
-        r = gate_resume(office.gate, office.who, o.why, &err);
+        r = gate_resume(admin.gate, admin.who, o.why, &err);
         if (r == 0)
-            r = o.json ? print_json(office.gate, NULL, 0, 0) : (puts("resumed"), EXIT_DONE);
+            r = o.json ? print_json(admin.gate, NULL, 0, 0) : (puts("resumed"), EXIT_DONE);
     } else if (r == 0) {
-        r = o.list ? list(&office, &o) : stop(&office, &o, &err);
+        r = o.list ? list(&admin, &o) : stop(&admin, &o, &err);
     }
     if (r < 0)
         result_complain(who, err.msg);
     fflush(stdout); /* what follows may have to wait for the audit's lock */
     err = (struct err)ERR_INIT;
-    if ((office.nevents && office_record(&office, &err) < 0) || office_close(&office, &err) < 0) {
+    if ((admin.nevents && admin_record(&admin, &err) < 0) || admin_close(&admin, &err) < 0) {
         result_complain(who, err.msg);
         r = EXIT_FAILED;
     }

@@ -12,7 +12,7 @@ static const struct flow_tool tools[] = {
     {"echo", echo},
 };
 
-int tools_find(const struct option_list *names, const struct flow_tool **out, size_t room,
+int tools_find(const struct option_list *names, const struct flow_tool **out, size_t cap,
                struct err *err)
 {
     size_t count = 0;
@@ -25,8 +25,8 @@ int tools_find(const struct option_list *names, const struct flow_tool **out, si
             return err_set(err, ERR_USAGE,
                            "--tool: there is no host function '%.40s'; there is: echo",
                            names->items[i]);
-        if (count == room)
-            return err_set(err, ERR_USAGE, "more than %zu of --tool", room);
+        if (count == cap)
+            return err_set(err, ERR_USAGE, "more than %zu of --tool", cap);
         out[count++] = found;
     }
     out[count] = NULL;

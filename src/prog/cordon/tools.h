@@ -13,6 +13,6 @@
 
 /* Fills OUT, ended by NULL; it has ROOM + 1 places. */
 ERR_MUST_USE int tools_find(const struct option_list *names, const struct flow_tool **out,
-                            size_t room, struct err *err);
+                            size_t cap, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* Two queues, one a stream, for whatever is written to the caller: a guest's bytes as they come, a result, a
  * complaint, and stdio's stdout, which is redirected here so that the errno of a write that failed in the middle of a
  * listing is known at the end. A reader that stalls (a pager, a terminal after ^S) so holds up the last step alone:
- * the run has ended, its end is on record, its place is free, and what is left is a process that holds bytes.
+ * the run has ended, its end is on record, its slot is free, and what is left is a process that holds bytes.
  *
  * How a write is kept from waiting, on pipes, terminals, sockets and files, is told in sys/nowait.c.
  *
@@ -177,7 +177,7 @@ static ssize_t take_printed(void *cookie, const char *data, size_t len)
 
 int writer_init(void)
 {
-    static char room[16 * KIB];
+    static char storage[16 * KIB];
     const cookie_io_functions_t functions = {.write = take_printed};
     struct stat out, err;
     for (int i = 0; i < 2; i++)
@@ -188,7 +188,7 @@ int writer_init(void)
     FILE *to_writer = fopencookie(&writers[JAIL_STDOUT], "w", functions);
     if (!to_writer)
         return ERR_MEMORY;
-    setvbuf(to_writer, room, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof room);
+    setvbuf(to_writer, storage, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof storage);
     stdout = to_writer;
     return 0;
 }

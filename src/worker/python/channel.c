@@ -11,8 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static char in_room[LIMIT_FRAME], out_room[LIMIT_FRAME];
-static struct buf out = {.data = out_room, .cap = sizeof out_room, .max = sizeof out_room - 1};
+static char in_storage[LIMIT_FRAME], out_storage[LIMIT_FRAME];
+static struct buf out = {
+    .data = out_storage, .cap = sizeof out_storage, .max = sizeof out_storage - 1};
 
 static int rode_along = -1; /* a descriptor that came with the last frame */
 
@@ -31,21 +32,21 @@ bool py_channel_waits(void)
 
 void py_channel_warm(void)
 {
-    in_room[0] = out_room[0] = 0;
+    in_storage[0] = out_storage[0] = 0;
 }
 
 int py_channel_next(struct wire_reader *r)
 {
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
+        char storage[CMSG_SPACE(sizeof(int))];
     } control;
-    struct iovec to = {in_room, sizeof in_room};
+    struct iovec to = {in_storage, sizeof in_storage};
     struct msghdr m = {.msg_iov = &to, .msg_iovlen = 1};
     ssize_t n;
     do {
-        m.msg_control = control.room;
-        m.msg_controllen = sizeof control.room;
+        m.msg_control = control.storage;
+        m.msg_controllen = sizeof control.storage;
         n = recvmsg(PY_CHANNEL, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
     if (n <= 0)
@@ -56,10 +57,10 @@ int py_channel_next(struct wire_reader *r)
     rode_along = -1;
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
         memcpy(&rode_along, CMSG_DATA(h), sizeof rode_along);
-    if ((size_t)n > sizeof in_room)
+    if ((size_t)n > sizeof in_storage)
         return -1;
     struct err err = ERR_INIT;
-    return wire_open(r, in_room, (size_t)n, &err) < 0 ? -1 : 1;
+    return wire_open(r, in_storage, (size_t)n, &err) < 0 ? -1 : 1;
 }
 
 void py_channel_begin(struct wire_writer *w, enum wire_type type)
@@ -86,18 +87,18 @@ void py_channel_say(enum wire_type type)
     (void)!py_channel_send(&w);
 }
 
-void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t room)
+void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t storage)
 {
     char clean[4096];
     size_t at = 0, to = 0;
-    if (room > sizeof clean)
-        room = sizeof clean;
+    if (storage > sizeof clean)
+        storage = sizeof clean;
     while (at < len) {
         uint32_t c;
         int n = utf8_decode((const unsigned char *)text + at, len - at, &c);
         bool good = n > 0 && c != 0;
         size_t size = good ? (size_t)n : 1;
-        if (to + size >= room)
+        if (to + size >= storage)
             break;
         memcpy(clean + to, good ? text + at : "?", size);
         to += size;

@@ -31,7 +31,7 @@ void py_channel_say(
     enum wire_type type); /* a message without fields; failing is the next read's end */
 
 /* TEXT as the table wants it: strict UTF-8 without NUL, cut at a character to fit ROOM bytes. */
-void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t room);
+void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t cap);
 
 /* UTF-8 of any length as pieces of VALUE or FINAL: at most one character more than the supervisor keeps, so that it
  * knows that there was more. */

@@ -11,7 +11,7 @@
 #include "driver.h"
 
 #include "base/limits.h"
-#include "cell.h"
+#include "call.h"
 #include "channel.h"
 #include "check/report.h"
 #include "check/ruleset.h"
@@ -30,7 +30,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum job_kind { JOB_CHECK, JOB_RUN, JOB_CELL, JOB_LINE };
+enum job_kind { JOB_CHECK, JOB_RUN, JOB_CALL, JOB_LINE };
 enum state { WAITING, COLLECTING, JUDGED };
 
 static struct {
@@ -80,7 +80,7 @@ static int ask_for_more(void)
 {
     const struct check_finding more = {.rule = CHECK_RULE_SYNTAX,
                                        .layer = "input",
-                                       .operand = PY_CELL_INCOMPLETE,
+                                       .operand = PY_CALL_INCOMPLETE,
                                        .message = "Syntax error: incomplete input",
                                        .hint = "go on; an empty line ends a block"};
     send_finding(&more);
@@ -146,13 +146,13 @@ static int judge(void)
     struct err err = ERR_INIT;
     forget_program();
     job.source[job.have] = 0;
-    if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_cell_incomplete(job.source))
+    if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_call_incomplete(job.source))
         return ask_for_more();
     check_report_init(&report);
     /* what earlier cells left is bound: a variable called `input` is not the builtin */
-    PyObject *left = job.kind == JOB_CELL || job.kind == JOB_LINE ? job.globals : NULL;
+    PyObject *left = job.kind == JOB_CALL || job.kind == JOB_LINE ? job.globals : NULL;
     bool first = is_first();
-    int r = py_judge_cell(job.rules, left, job.source, job.have, &report, &job.tree, &err);
+    int r = py_judge_call(job.rules, left, job.source, job.have, &report, &job.tree, &err);
     if (r == 0) {
         for (size_t i = 0; i < report.count; i++)
             send_finding(&report.findings[i]);
@@ -228,8 +228,8 @@ static int run(void)
         return -1; /* a later cell may have been given other functions of the host */
     py_hook_arm(job.rules, job.name, py_event, NULL);
     py_stack_guest(true);
-    if (job.kind == JOB_CELL)
-        py_cell_forget_input();
+    if (job.kind == JOB_CALL)
+        py_call_forget_input();
     execute();
     bool guarded = check_ruleset_profile(job.rules)->guards;
     int status =
@@ -358,9 +358,9 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_TOOLS:
         return job.state != COLLECTING && take_tools(r) == 0 ? 1 : -1;
     case WIRE_ENVIRON:
-        return job.state != COLLECTING && py_cell_environ(r) == 0 ? 1 : -1;
+        return job.state != COLLECTING && py_call_environ(r) == 0 ? 1 : -1;
     case WIRE_INPUT:
-        return job.state != COLLECTING && py_cell_input(py_channel_descriptor()) == 0 ? 1 : -1;
+        return job.state != COLLECTING && py_call_input(py_channel_descriptor()) == 0 ? 1 : -1;
     case WIRE_JOB:
         return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:
@@ -371,7 +371,7 @@ static int handle(struct wire_reader *r, int *ret_status)
         if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK || job.kind == JOB_LINE)
             return -1;
         *ret_status = run();
-        return *ret_status < 0 ? -1 : job.kind == JOB_CELL;
+        return *ret_status < 0 ? -1 : job.kind == JOB_CALL;
     default:
         return -1;
     }

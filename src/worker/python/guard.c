@@ -5,7 +5,7 @@
  * only hurts the one who does it. Names are decided when the tree is rewritten; at run time what is left
  * is one test of the object's type. And since there are ways to an attribute that no tree shows
  * (format fields, match arguments, look-ups inside libraries), the attributes that lead from a value
- * to the interpreter are closed in the types themselves (guard_veil.c). */
+ * to the interpreter are closed in the types themselves (guard_hide.c). */
 #include "guard_inside.h"
 
 #include "builtins.h"
@@ -172,11 +172,11 @@ int py_guard_init(struct err *err)
 
 static int close_interpreter(void)
 {
-    if (guard.veiled)
+    if (guard.hidden)
         return 0;
-    if (guard_veil() < 0 || print_streams() < 0)
+    if (guard_hide() < 0 || print_streams() < 0)
         return -1;
-    guard.veiled = true;
+    guard.hidden = true;
     return 0;
 }
 
@@ -234,7 +234,7 @@ void py_guard_rules(const struct check_ruleset *rules)
 PyObject *py_guard_globals(const struct check_ruleset *rules)
 {
     bool on = check_ruleset_profile(rules)->guards;
-    if (!on && guard.veiled) {
+    if (!on && guard.hidden) {
         PyErr_SetString(PyExc_RuntimeError, "a guarded interpreter serves no other profile");
         return NULL;
     }
@@ -247,7 +247,7 @@ PyObject *py_guard_globals(const struct check_ruleset *rules)
     }
     Py_XSETREF(guard.builtins, builtins_restricted());
     PyObject *globals = guard.builtins ? fresh_main(guard.builtins) : NULL;
-    guard.globals = globals; /* before the veil: it asks whose code is running */
+    guard.globals = globals; /* before the hide: it asks whose code is running */
     if (globals && close_interpreter() < 0) {
         Py_DECREF(globals);
         return guard.globals = NULL;

@@ -34,7 +34,7 @@ void py_guard_rules(const struct check_ruleset *rules);
 
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
- * on, the first call also closes the interpreter itself (guard_veil.c), for as long as it lives: an
+ * on, the first call also closes the interpreter itself (guard_hide.c), for as long as it lives: an
  * interpreter that has been guarded serves no other profile. */
 PyObject *py_guard_globals(const struct check_ruleset *rules);
 

@@ -17,39 +17,39 @@
 
 static struct {
     PyTypeObject **slots;
-    size_t room, count;
+    size_t cap, count;
 } libraries;
 
-static size_t place(PyTypeObject *const *slots, size_t room, const PyTypeObject *type)
+static size_t place(PyTypeObject *const *slots, size_t cap, const PyTypeObject *type)
 {
-    size_t i = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ULL % room;
+    size_t i = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ULL % cap;
     while (slots[i] && slots[i] != type)
-        i = (i + 1) % room;
+        i = (i + 1) % cap;
     return i;
 }
 
 bool guard_is_library_type(PyTypeObject *type)
 {
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
-           (libraries.room && libraries.slots[place(libraries.slots, libraries.room, type)]);
+           (libraries.cap && libraries.slots[place(libraries.slots, libraries.cap, type)]);
 }
 
 /* 1: added; 0: was there; -1: no memory */
 static int add_library(PyTypeObject *type)
 {
-    if (2 * libraries.count + 2 > libraries.room) {
-        size_t room = libraries.room ? 2 * libraries.room : 4096;
-        PyTypeObject **slots = calloc(room, sizeof(void *));
+    if (2 * libraries.count + 2 > libraries.cap) {
+        size_t cap = libraries.cap ? 2 * libraries.cap : 4096;
+        PyTypeObject **slots = calloc(cap, sizeof(void *));
         if (!slots)
             return -1;
-        for (size_t i = 0; i < libraries.room; i++)
+        for (size_t i = 0; i < libraries.cap; i++)
             if (libraries.slots[i])
-                slots[place(slots, room, libraries.slots[i])] = libraries.slots[i];
+                slots[place(slots, cap, libraries.slots[i])] = libraries.slots[i];
         free(libraries.slots);
         libraries.slots = slots;
-        libraries.room = room;
+        libraries.cap = cap;
     }
-    size_t i = place(libraries.slots, libraries.room, type);
+    size_t i = place(libraries.slots, libraries.cap, type);
     if (libraries.slots[i])
         return 0;
     libraries.slots[i] =
@@ -65,7 +65,7 @@ static int add_library(PyTypeObject *type)
 void guard_lock_classes(bool lock)
 {
 #if PY_VERSION_HEX >= 0x030A0000
-    for (size_t i = 0; i < libraries.room; i++) {
+    for (size_t i = 0; i < libraries.cap; i++) {
         PyTypeObject *type = libraries.slots[i];
         if (!type || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
             strncmp(type->tp_name, "ast.", 4) == 0)
@@ -79,7 +79,7 @@ void guard_lock_classes(bool lock)
 #endif
 }
 
-static PyObject *subclasses;    /* type.__subclasses__ as it was before the veil */
+static PyObject *subclasses;    /* type.__subclasses__ as it was before the hide */
 static Py_ssize_t modules_then; /* how many modules there were when classes were last learned */
 
 /* A class whose statement is still running carries no mark yet, but says which module it is of. */
@@ -397,7 +397,7 @@ int guard_class_close(void)
     if (guard_learn_classes() < 0)
         return -1;
     guard_lock_classes(true);
-    for (size_t i = 0; i < libraries.room; i++) {
+    for (size_t i = 0; i < libraries.cap; i++) {
         PyTypeObject *type = libraries.slots[i];
         /* metaclasses have copies of type's slots */
         if (type && PyType_IsSubtype(type, &PyType_Type) && type->tp_new == plain_type_new)

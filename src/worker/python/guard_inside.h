@@ -58,7 +58,7 @@ struct guard_state {
     PyObject *marks[GUARD_OP_COUNT]; /* their placeholders: bytes that nobody can guess */
     PyTypeObject *field; /* dataclasses.Field, once it was seen: names that are read later */
     int building;        /* class statements of the guest that are under way */
-    bool veiled;         /* the interpreter has been closed */
+    bool hidden;         /* the interpreter has been closed */
 };
 extern struct guard_state guard;
 
@@ -126,7 +126,7 @@ void guard_learn_if_loaded(void);     /* libraries load others, too */
 bool guard_is_library_type(PyTypeObject *type);
 void guard_mark_own(PyObject *type);
 int guard_iter_init(void); /* guard_iter.c */
-int guard_veil(void);      /* guard_veil.c: 0, or -1 with a Python exception */
+int guard_hide(void);      /* guard_hide.c: 0, or -1 with a Python exception */
 /* guard_library.c: closes the ways round the guards that MODULE offers, before a guest sees it */
 int guard_library(PyObject *module, const char *name);
 int guard_close_copy(PyObject *module);

@@ -12,7 +12,7 @@
  *
  * A target keeps its form, so the order of evaluation is Python's own. Patterns of `match` can hold no
  * calls: a pattern with a name that is refused makes the whole statement a refusal, and the names
- * that pass are looked up in types whose insides are closed (guard_veil.c).
+ * that pass are looked up in types whose insides are closed (guard_hide.c).
  *
  * What needs no guard is left alone: attributes of literals, and calls of the few methods (append, items)
  * that are in every inner loop and lead nowhere on any object. */
@@ -27,16 +27,16 @@ void walk_push(struct walk *w, struct waiting item)
 {
     if (w->error)
         return;
-    if (w->count == w->room) {
-        size_t room = w->room ? w->room * 2 : 256;
-        struct waiting *p = room > DEPTH_MAX ? NULL : realloc(w->stack, room * sizeof *p);
+    if (w->count == w->cap) {
+        size_t cap = w->cap ? w->cap * 2 : 256;
+        struct waiting *p = cap > DEPTH_MAX ? NULL : realloc(w->stack, cap * sizeof *p);
         if (!p) {
             PyErr_NoMemory();
             w->error = -1;
             return;
         }
         w->stack = p;
-        w->room = room;
+        w->cap = cap;
     }
     w->stack[w->count++] = item;
 }
@@ -409,7 +409,7 @@ int py_guard_rewrite(PyObject *tree, const struct check_ruleset *rules, struct e
     struct walk w = {0};
     if (!check_ruleset_profile(rules)->guards)
         return 0;
-    if (!guard.veiled)
+    if (!guard.hidden)
         return err_set(err, ERR_STATE, "no guarded namespace was made before");
     guard_use_rules(rules);
     w.strings = has_string_annotations(tree);

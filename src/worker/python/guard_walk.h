@@ -24,7 +24,7 @@ struct waiting {
 
 struct walk {
     struct waiting *stack;
-    size_t count, room;
+    size_t count, cap;
     bool strings; /* from __future__ import annotations: annotations are never evaluated */
     unsigned temporaries;
     int error; /* -1: a Python exception is set */

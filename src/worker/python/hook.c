@@ -113,7 +113,7 @@ static const struct policy_rule *refused_with_module(const char *event)
     for (size_t i = 0; i < sizeof free_events / sizeof *free_events; i++)
         if (strncmp(event, free_events[i], strlen(free_events[i])) == 0)
             return NULL;
-    return guard.veiled && dot
+    return guard.hidden && dot
                ? check_ruleset_import(hook.rules, event, (size_t)(dot - event), NULL)
                : NULL;
 }
@@ -204,7 +204,7 @@ static int on_loading(const char *event, PyObject *args, const struct verdict *v
 static int on_open(const char *event, PyObject *args, const struct verdict *v)
 {
     char detail[HOOK_DETAIL];
-    bool closed = guard.veiled && check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4);
+    bool closed = guard.hidden && check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4);
     if ((!v->deny && !v->report && !closed) || importer_runs() || guard_asker() == GUARD_LOADING)
         return 0;
     if (closed && !PyEval_GetFrame()) { /* nobody's code: the interpreter prints a traceback */
@@ -240,7 +240,7 @@ static int on_import(const char *event, PyObject *args, const struct verdict *v)
         PyErr_Clear();
         return by_rule(event, args, v);
     }
-    if (guard.veiled || !guard.globals || PyEval_GetGlobals() != guard.globals || loaded_by_c(text))
+    if (guard.hidden || !guard.globals || PyEval_GetGlobals() != guard.globals || loaded_by_c(text))
         return 0;
     const struct policy_rule *rule = check_ruleset_import(hook.rules, text, (size_t)len, NULL);
     char detail[HOOK_DETAIL];
@@ -257,7 +257,7 @@ static int on_code(const char *event, PyObject *args, const struct verdict *v)
     bool runs = strcmp(event, "exec") == 0;
     if (!PyEval_GetGlobals() || importer_runs())
         return 0;
-    if (!guard.veiled)
+    if (!guard.hidden)
         return by_rule(event, args, v);
     if (guard_asker() == GUARD_LOADING) /* numpy makes functions of text while it is loaded */
         return 0;

@@ -90,15 +90,15 @@ static void give_block(void *ctx, void *block, size_t size)
 static void use_large_page(void)
 {
     PyObjectArenaAllocator blocks = {.alloc = take_block, .free = give_block};
-    char *room =
+    char *cap =
         mmap(NULL, 2 * (size_t)LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
+    if (cap == MAP_FAILED)
         return;
-    size_t before = -(uintptr_t)room & (LARGE - 1); /* up to the first place for one */
+    size_t before = -(uintptr_t)cap & (LARGE - 1); /* up to the first place for one */
     if (before)
-        munmap(room, before);
-    munmap(room + before + LARGE, LARGE - before);
-    large = room + before;
+        munmap(cap, before);
+    munmap(cap + before + LARGE, LARGE - before);
+    large = cap + before;
     (void)madvise(large, LARGE, MADV_HUGEPAGE);
     PyObject_SetArenaAllocator(&blocks);
 }

@@ -190,10 +190,10 @@ static PyObject *judge_text(struct judge *j)
 int py_judge(const struct check_ruleset *rules, const void *source, size_t len,
              struct check_report *report, PyObject **ret_tree, struct err *err)
 {
-    return py_judge_cell(rules, NULL, source, len, report, ret_tree, err);
+    return py_judge_call(rules, NULL, source, len, report, ret_tree, err);
 }
 
-int py_judge_cell(const struct check_ruleset *rules, PyObject *globals, const void *source,
+int py_judge_call(const struct check_ruleset *rules, PyObject *globals, const void *source,
                   size_t len, struct check_report *report, PyObject **ret_tree, struct err *err)
 {
     struct judge j = {.rules = rules, .report = report, .globals = globals};

@@ -31,7 +31,7 @@ ERR_MUST_USE int py_judge(const struct check_ruleset *rules, const void *source,
 
 /* The same for a later cell of a session: what the namespace GLOBALS holds is bound, so that a variable
  * called `input` of an earlier cell is not taken for the builtin. */
-ERR_MUST_USE int py_judge_cell(const struct check_ruleset *rules, PyObject *globals,
+ERR_MUST_USE int py_judge_call(const struct check_ruleset *rules, PyObject *globals,
                                const void *source, size_t len, struct check_report *report,
                                PyObject **ret_tree, struct err *err);
 

@@ -76,7 +76,7 @@ struct judge {
     struct judge_use *uses;
     struct judge_import *imports;
     size_t depth, scope_count, binding_count, use_count, import_count;
-    size_t depth_room, scope_room, binding_room, use_room, import_room;
+    size_t depth_cap, scope_cap, binding_cap, use_cap, import_cap;
     int bad; /* the first error of ours; sticks */
 };
 
@@ -115,6 +115,6 @@ void py_judge_use(struct judge *j, const struct policy_rule *rule, const struct 
 void py_judge_resolve(struct judge *j);
 
 /* Room for one more of COUNT items; false without memory. */
-bool py_judge_room(struct judge *j, void *list, size_t *room, size_t count, size_t size);
+bool py_judge_reserve(struct judge *j, void *list, size_t *cap, size_t count, size_t size);
 
 #endif

@@ -240,7 +240,7 @@ static void remember(struct judge *j, PyObject *name, struct text_piece module, 
     check_row row = check_ruleset_row(j->rules, module.at, module.len);
     bool is_ruled = check_at(j->rules, row, CHECK_ROW_MEMBERS) != NULL;
     if ((!is_ruled && !is_module) ||
-        !py_judge_room(j, &j->imports, &j->import_room, j->import_count, sizeof *j->imports))
+        !py_judge_reserve(j, &j->imports, &j->import_cap, j->import_count, sizeof *j->imports))
         return;
     const char *copy = is_ruled ? arena_memdup(&j->arena, module.at, module.len) : NULL;
     j->imports[j->import_count++] = (struct judge_import){Py_NewRef(name), copy, is_module};

@@ -14,25 +14,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool py_judge_room(struct judge *j, void *list, size_t *room, size_t count, size_t size)
+bool py_judge_reserve(struct judge *j, void *list, size_t *cap, size_t count, size_t size)
 {
-    if (count < *room)
+    if (count < *cap)
         return true;
-    size_t more = *room ? *room * 2 : 64;
+    size_t more = *cap ? *cap * 2 : 64;
     void **at = list, *grown = more <= SIZE_MAX / size / 2 ? realloc(*at, more * size) : NULL;
     if (!grown) {
         j->bad = j->bad ? j->bad : ERR_MEMORY;
         return false;
     }
     *at = grown;
-    *room = more;
+    *cap = more;
     return true;
 }
 
 uint32_t py_judge_scope_new(struct judge *j, uint32_t parent, enum judge_scope_kind kind)
 {
     if (j->scope_count == UINT32_MAX ||
-        !py_judge_room(j, &j->scopes, &j->scope_room, j->scope_count, sizeof *j->scopes))
+        !py_judge_reserve(j, &j->scopes, &j->scope_cap, j->scope_count, sizeof *j->scopes))
         return parent; /* j->bad is set: nothing that follows counts */
     j->scopes[j->scope_count] = (struct judge_scope){parent, 0, kind};
     return (uint32_t)j->scope_count++;
@@ -52,7 +52,7 @@ static const char *ruled(const struct judge *j, PyObject *name)
 static void note(struct judge *j, uint32_t scope, struct judge_binding binding)
 {
     if (j->binding_count >= UINT32_MAX - 1 ||
-        !py_judge_room(j, &j->bindings, &j->binding_room, j->binding_count, sizeof *j->bindings))
+        !py_judge_reserve(j, &j->bindings, &j->binding_cap, j->binding_count, sizeof *j->bindings))
         return;
     binding.next = j->scopes[scope].bindings;
     j->bindings[j->binding_count++] = binding;
@@ -125,7 +125,7 @@ void py_judge_unbind(struct judge *j, uint32_t scope, PyObject *name, enum judge
 
 void py_judge_use(struct judge *j, const struct policy_rule *rule, const struct judge_entry *e)
 {
-    if (py_judge_room(j, &j->uses, &j->use_room, j->use_count, sizeof *j->uses))
+    if (py_judge_reserve(j, &j->uses, &j->use_cap, j->use_count, sizeof *j->uses))
         j->uses[j->use_count++] =
             (struct judge_use){rule, e->node, e->scope, (e->flags & JUDGE_CALLEE) != 0};
 }

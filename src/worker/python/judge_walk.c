@@ -15,7 +15,7 @@ static void push(struct judge *j, PyObject *node, const struct tree_type *type,
                  const struct judge_entry *from, uint32_t scope, uint8_t flags)
 {
     if (type->kind <= TREE_LEAF || type->kind >= TREE_Load ||
-        !py_judge_room(j, &j->stack, &j->depth_room, j->depth, sizeof *j->stack))
+        !py_judge_reserve(j, &j->stack, &j->depth_cap, j->depth, sizeof *j->stack))
         return;
     j->stack[j->depth++] =
         (struct judge_entry){node, from->stmt, from->block, scope, type->kind, flags};

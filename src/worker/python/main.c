@@ -13,7 +13,7 @@
 #include "jail/template.h"
 #include "judge.h"
 #include "rehearse.h"
-#include "settle.h"
+#include "remap.h"
 #include "stack.h"
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int entry(void *ctx)
 {
     (void)ctx;
     py_driver_ready();
-    bool fetched = py_settle_fetch(py_channel_waits);
+    bool fetched = py_remap_fetch(py_channel_waits);
     py_interp_after_fork();
     return !fetched && !py_channel_waits() && py_driver_warm() < 0 ? 70 : py_driver_serve();
 }
@@ -122,12 +122,12 @@ static int serve_template(const struct words *w, struct err *err)
 {
     const struct jail_template_hooks hooks = {.entry = entry};
     struct loading l = {.words = w, .err = ERR_INIT};
-    py_settle_watch();
+    py_remap_watch();
     int r = jail_template_load(load, &l, err);
     if (r < 0 && l.err.code)
         *err = l.err;
     if (r == 0)
-        r = py_settle(JAIL_FD_TEMPLATE_PROC, py_rehearse, w->start.preload, err);
+        r = py_remap(JAIL_FD_TEMPLATE_PROC, py_rehearse, w->start.preload, err);
     return r == 0 ? jail_template_serve(&hooks, err) : r;
 }
 

@@ -22,8 +22,8 @@ static int send_frame(int sock, struct wire_writer *w, struct buf *b)
 
 static int play_supervisor(int sock, const char *source, size_t len)
 {
-    char room[2048];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[2048];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_JOB);
     wire_put_uint(&w, 1); /* a run */
@@ -39,7 +39,7 @@ static int play_supervisor(int sock, const char *source, size_t len)
     return send_frame(sock, &w, &b);
 }
 
-static size_t write_program(const char *imports, bool only_print, char *to, size_t room)
+static size_t write_program(const char *imports, bool only_print, char *to, size_t storage)
 {
     static const char body[] = PY_DRIVER_PROGRAM "print(x)\n", print[] = "print(1)\n";
     if (only_print) {
@@ -49,7 +49,7 @@ static size_t write_program(const char *imports, bool only_print, char *to, size
     size_t len = 0;
     while (imports && *imports) {
         size_t n = strcspn(imports, ",");
-        if (len + n + sizeof "import \n" + sizeof body > room)
+        if (len + n + sizeof "import \n" + sizeof body > storage)
             break;
         memcpy(to + len, "import ", 7);
         memcpy(to + len + 7, imports, n);

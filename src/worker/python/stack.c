@@ -44,8 +44,8 @@ int py_stack_threads(struct err *err)
 
 static void tell(void)
 {
-    static char room[512]; /* not the channel's: it may be half written */
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    static char storage[512]; /* not the channel's: it may be half written */
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_FAULT);
     wire_put_text(&w, WIRE_FAULT_STACK);

@@ -19,7 +19,7 @@ static struct verdict judge(const struct check_ruleset *rules, const char *sourc
     struct verdict v = {0};
     struct err err = ERR_INIT;
     check_report_init(&v.report);
-    v.status = py_judge_cell(rules, session, source, len, &v.report, &v.tree, &err);
+    v.status = py_judge_call(rules, session, source, len, &v.report, &v.tree, &err);
     return v;
 }
 

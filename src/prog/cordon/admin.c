@@ -5,7 +5,7 @@
  * Stopping is for when things have gone wrong, so it depends on as little as possible: not on a policy
  * that can be read, not on a disk with room, and not on the lock of the audit, which may be held by the
  * very process that is to be stopped. It opens the gate alone, and what happened is recorded after it. */
-#include "office.h"
+#include "admin.h"
 
 #include "programs.h"
 #include "sys/state.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EVENTS_MAX 300 /* a stop, and every place of the gate */
+#define EVENTS_MAX 300 /* a stop, and every slot of the gate */
 
 static int become_owner(struct err *err)
 {
@@ -36,7 +36,7 @@ static int become_owner(struct err *err)
     return 0;
 }
 
-void office_pin_state(void)
+void admin_pin_state(void)
 {
     struct policy_store *store = NULL;
     struct err why = ERR_INIT;
@@ -49,33 +49,33 @@ void office_pin_state(void)
     policy_close(store);
 }
 
-static int enter(struct office *o, struct err *err)
+static int enter(struct admin *o, struct err *err)
 {
     memset(o, 0, sizeof *o);
     int r = gate_lineage_read(&o->self, getpid(), err);
     if (r < 0)
         return r;
     gate_lineage_name(&o->self, o->who, sizeof o->who);
-    office_pin_state();
+    admin_pin_state();
     return become_owner(err);
 }
 
-static int open_house(struct office *o, bool brief, struct err *err)
+static int open_context(struct admin *o, bool brief, struct err *err)
 {
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
-    int r = flow_house_open(&o->house, NULL, err);
-    o->house.brief = brief;
-    return r == 0 ? flow_house_staff(&o->house, found ? approvals : NULL, err) : r;
+    int r = flow_context_open(&o->context, NULL, err);
+    o->context.brief = brief;
+    return r == 0 ? flow_context_open_gate(&o->context, found ? approvals : NULL, err) : r;
 }
 
-int office_open(struct office *o, struct err *err)
+int admin_open(struct admin *o, struct err *err)
 {
     int r = enter(o, err);
     if (r == 0)
-        r = open_house(o, false, err);
-    o->gate = o->house.gate;
+        r = open_context(o, false, err);
+    o->gate = o->context.gate;
     return r;
 }
 
@@ -87,10 +87,10 @@ static const char *keep(char *out, size_t size, const char *text)
 
 static void take_event(void *ctx, const struct gate_event *e)
 {
-    struct office *o = ctx;
+    struct admin *o = ctx;
     if (o->nevents == EVENTS_MAX)
         return; /* cannot be: there are fewer places */
-    struct office_event *k = &o->events[o->nevents++];
+    struct admin_event *k = &o->events[o->nevents++];
     k->event = *e;
     k->event.client = keep(k->client, sizeof k->client, e->client);
     k->event.tool = keep(k->tool, sizeof k->tool, e->tool);
@@ -99,7 +99,7 @@ static void take_event(void *ctx, const struct gate_event *e)
     k->event.detail = keep(k->detail, sizeof k->detail, e->detail);
 }
 
-int office_open_bare(struct office *o, struct err *err)
+int admin_open_bare(struct admin *o, struct err *err)
 {
     int r = enter(o, err);
     if (r < 0)
@@ -118,27 +118,27 @@ int office_open_bare(struct office *o, struct err *err)
     return r;
 }
 
-int office_record(struct office *o, struct err *err)
+int admin_record(struct admin *o, struct err *err)
 {
     struct err why = ERR_INIT;
-    int r = open_house(o, true, &why);
+    int r = open_context(o, true, &why);
     if (r < 0)
         return err_set(err, r, "done, but it is not recorded: %.200s", why.msg);
-    const struct gate_config *c = &o->house.gate_config;
-    for (size_t i = 0; i < o->nevents && !o->house.audit_failed; i++) /* each would wait anew */
+    const struct gate_config *c = &o->context.gate_config;
+    for (size_t i = 0; i < o->nevents && !o->context.audit_failed; i++) /* each would wait anew */
         c->on_event(c->ctx, &o->events[i].event);
     o->nevents = 0;
     return 0;
 }
 
-int office_close(struct office *o, struct err *err)
+int admin_close(struct admin *o, struct err *err)
 {
-    int lost = o->house.audit_failed;
-    char why[sizeof o->house.audit_why];
-    memcpy(why, o->house.audit_why, sizeof why);
-    if (o->gate != o->house.gate)
+    int lost = o->context.audit_failed;
+    char why[sizeof o->context.audit_why];
+    memcpy(why, o->context.audit_why, sizeof why);
+    if (o->gate != o->context.gate)
         gate_close(o->gate);
-    flow_house_close(&o->house);
+    flow_context_close(&o->context);
     free(o->events);
     o->events = NULL;
     o->gate = NULL;

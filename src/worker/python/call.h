@@ -6,8 +6,8 @@
  * Never:   runs anything of the source.
  * Runs in: cordon-python, in the jail.
  */
-#ifndef WORKER_PYTHON_CELL_H
-#define WORKER_PYTHON_CELL_H
+#ifndef WORKER_PYTHON_CALL_H
+#define WORKER_PYTHON_CALL_H
 
 /* Python.h wants to be first */
 #define PY_SSIZE_T_CLEAN
@@ -17,18 +17,18 @@
 
 #include <stdbool.h>
 
-#define PY_CELL_INCOMPLETE "incomplete" /* the operand of such a syntax finding */
+#define PY_CALL_INCOMPLETE "incomplete" /* the operand of such a syntax finding */
 
 /* By the interpreter's own rule: the lines so far are no error, but not at their end. SOURCE is terminated,
  * has no NUL inside, and no line end behind its last line: an empty line ends a block. */
-bool py_cell_incomplete(const char *source);
+bool py_call_incomplete(const char *source);
 
 /* ENVIRON: 0, or -1: the supervisor lost its way. */
-int py_cell_environ(struct wire_reader *r);
+int py_call_environ(struct wire_reader *r);
 
 /* INPUT: the descriptor that rode along becomes 0; -1: none did. */
-int py_cell_input(int fd);
+int py_call_input(int fd);
 /* What the program before left unread is forgotten, if an INPUT came since. Runs Python's code, so only after GO. */
-void py_cell_forget_input(void);
+void py_call_forget_input(void);
 
 #endif

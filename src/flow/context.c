@@ -1,6 +1,6 @@
 /* The policy's words become the plain structs that gate and audit take; the rooms do not know each other,
  * so the copying is here. */
-#include "flow/house.h"
+#include "flow/context.h"
 
 #include "base/limits.h"
 #include "sys/state.h"
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-int flow_house_open(struct flow_house *h, const char *policy, struct err *err)
+int flow_context_open(struct flow_context *h, const char *policy, struct err *err)
 {
-    *h = (struct flow_house){0};
+    *h = (struct flow_context){0};
     int r = policy_open(policy, &h->store, err);
     if (r < 0)
         return r;
@@ -48,7 +48,7 @@ static void gate_happened(void *ctx, const struct gate_event *e)
         {GATE_EVENT_STOPPED_RUN, AUDIT_STOP},
         {GATE_EVENT_RESUME, AUDIT_RESUME},
     };
-    struct flow_house *h = ctx;
+    struct flow_context *h = ctx;
     struct err err = ERR_INIT;
     if (h->notice)
         h->notice(e);
@@ -71,7 +71,7 @@ static void gate_happened(void *ctx, const struct gate_event *e)
         }
 }
 
-static int fill_tables(struct flow_house *h, struct err *err)
+static int fill_tables(struct flow_context *h, struct err *err)
 {
     const struct policy *p = h->policy;
     h->roles = calloc(p->nroles + 1, sizeof *h->roles);
@@ -100,7 +100,7 @@ static int fill_tables(struct flow_house *h, struct err *err)
     return 0;
 }
 
-static int open_gate(struct flow_house *h, const char *approvals, struct err *err)
+static int open_gate(struct flow_context *h, const char *approvals, struct err *err)
 {
     const struct policy *p = h->policy;
     struct gate_config *c = &h->gate_config;
@@ -158,7 +158,7 @@ static int open_gate(struct flow_house *h, const char *approvals, struct err *er
  * and forms; these it cannot know. */
 static int take_secrets(void *ctx, const char *text, size_t len, struct buf *out)
 {
-    const struct flow_house *h = ctx;
+    const struct flow_context *h = ctx;
     for (size_t at = 0;;) {
         const struct output_known *found = NULL;
         size_t where = len;
@@ -179,7 +179,7 @@ static int take_secrets(void *ctx, const char *text, size_t len, struct buf *out
     }
 }
 
-static int open_audit(struct flow_house *h, struct err *err)
+static int open_audit(struct flow_context *h, struct err *err)
 {
     struct audit_config c;
     audit_config_init(&c);
@@ -198,7 +198,8 @@ static int open_audit(struct flow_house *h, struct err *err)
 
 /* ---- a policy that changes ---- */
 
-static int note_policy(struct flow_house *h, const char *event, const char *detail, struct err *err)
+static int note_policy(struct flow_context *h, const char *event, const char *detail,
+                       struct err *err)
 {
     const struct audit_arg args[] = {
         {.name = "event", .kind = AUDIT_ARG_TEXT, .text = event},
@@ -208,7 +209,7 @@ static int note_policy(struct flow_house *h, const char *event, const char *deta
     return audit_event(h->audit, AUDIT_POLICY, &f, err);
 }
 
-static void dismiss(struct flow_house *h)
+static void close_gate(struct flow_context *h)
 {
     if (h->gate)
         gate_close(h->gate);
@@ -224,13 +225,13 @@ static void dismiss(struct flow_house *h)
     h->judges = NULL;
 }
 
-int flow_house_refresh(struct flow_house *h, struct err *err)
+int flow_context_refresh(struct flow_context *h, struct err *err)
 {
     struct err unsaid = ERR_INIT;
     const struct policy *before = policy_hold(h->store); /* gate and audit point into it */
     int r = policy_refresh(h->store, err);
     if (r == 1) {
-        dismiss(h);
+        close_gate(h);
         h->policy = policy_now(h->store);
         h->changed = true;
     } else if (r < 0 && h->audit && note_policy(h, "policy.broken", err->msg, &unsaid) < 0) {
@@ -240,7 +241,7 @@ int flow_house_refresh(struct flow_house *h, struct err *err)
     return r;
 }
 
-int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err)
+int flow_context_open_gate(struct flow_context *h, const char *approvals, struct err *err)
 {
     int r = open_audit(h, err);
     if (r == 0 && h->changed)
@@ -252,9 +253,9 @@ int flow_house_staff(struct flow_house *h, const char *approvals, struct err *er
     return r;
 }
 
-void flow_house_close(struct flow_house *h)
+void flow_context_close(struct flow_context *h)
 {
-    dismiss(h);
+    close_gate(h);
     policy_close(h->store);
-    *h = (struct flow_house){0};
+    *h = (struct flow_context){0};
 }

@@ -6,8 +6,8 @@
  * Never:   trusts a folder or a peer of another user; follows a link into the folder.
  * Runs in: `cordon`, cordon-holder.
  */
-#ifndef POOL_PLACE_H
-#define POOL_PLACE_H
+#ifndef POOL_SOCKET_H
+#define POOL_SOCKET_H
 
 #include "base/err.h"
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct pool_place {
+struct pool_socket {
     int dir;       /* the folder, open; -1: it is not there */
     uint32_t mark; /* of the environment whose holder is meant; 0 unless the caller sets it */
     char path[512];
@@ -25,37 +25,37 @@ struct pool_place {
  * $XDG_RUNTIME_DIR/cordon, else run/ in the state folder ($XDG_STATE_HOME/cordon,
  * ~/.local/state/cordon, for root /var/lib/cordon). MAKE: make what is missing. Without MAKE a
  * folder that is not there is no error, and dir is -1. */
-ERR_MUST_USE int pool_place_open(struct pool_place *ret, bool make, struct err *err);
-void pool_place_done(struct pool_place *p);
+ERR_MUST_USE int pool_socket_open(struct pool_socket *ret, bool make, struct err *err);
+void pool_socket_done(struct pool_socket *p);
 
 /* The holder's side. Takes the lock; the socket that a dead holder left is removed. *ret_sock is -1
  * when another holder has the lock: that is no error. */
-ERR_MUST_USE int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock,
-                                   struct err *err);
-void pool_place_listening(int lock); /* from now on a connection is answered */
-void pool_place_hide(int dir,
-                     uint32_t mark); /* before the end: no new client; the lock goes last */
+ERR_MUST_USE int pool_socket_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock,
+                                    struct err *err);
+void pool_socket_listening(int lock); /* from now on a connection is answered */
+void pool_socket_hide(int dir,
+                      uint32_t mark); /* before the end: no new client; the lock goes last */
 
 /* The number of the file that clients find as its socket; 0: there is none. */
-uint64_t pool_place_socket(int dir, uint32_t mark);
+uint64_t pool_socket_inode(int dir, uint32_t mark);
 
 /* The client's side. *ret_sock is -1 when no holder is there: that is no error. The connection, and each send over
  * it, waits at most PATIENCE_MS. */
-ERR_MUST_USE int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *ret_sock,
-                                    struct err *err);
+ERR_MUST_USE int pool_socket_connect(const struct pool_socket *p, uint64_t patience_ms,
+                                     int *ret_sock, struct err *err);
 /* Sleeps until the holder that has the lock listens, or is gone; at most FD_PATIENCE_MS. False: not in time. */
-bool pool_place_wait(const struct pool_place *p);
+bool pool_socket_wait(const struct pool_socket *p);
 
 /* Sleeps until no holder of this version has the lock; at most FD_PATIENCE_MS. False: not in time. */
-bool pool_place_gone(const struct pool_place *p);
+bool pool_socket_gone(const struct pool_socket *p);
 
 /* The pids of holders that live here, also of other versions (their sockets are not ours to speak
  * on). Returns how many, at most ROOM. */
-size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room);
+size_t pool_socket_holders(const struct pool_socket *p, pid_t *pids, size_t cap);
 
 /* True when the peer of this socket is our own user; *ret_pid may be NULL. */
-bool pool_place_peer_is_us(int sock, pid_t *ret_pid);
+bool pool_socket_peer_is_us(int sock, pid_t *ret_pid);
 /* A guest has its user's number on the host, too; but not its user namespace. */
-bool pool_place_peer_is_outside(pid_t peer);
+bool pool_socket_peer_is_outside(pid_t peer);
 
 #endif

@@ -5,8 +5,8 @@
  * Never:   lets anything run while one of them cannot be had.
  * Runs in: the supervisor.
  */
-#ifndef FLOW_HOUSE_H
-#define FLOW_HOUSE_H
+#ifndef FLOW_CONTEXT_H
+#define FLOW_CONTEXT_H
 
 #include "audit/audit.h"
 #include "gate/gate.h"
@@ -16,10 +16,10 @@
 
 #define FLOW_SECRETS 32
 
-struct flow_house {
+struct flow_context {
     struct policy_store *store;
     const struct policy *policy; /* in force, borrowed from the store */
-    struct gate *gate;           /* NULL until flow_house_staff */
+    struct gate *gate;           /* NULL until flow_context_open_gate */
     struct audit *audit;
     struct gate_config gate_config;
     struct gate_role *roles;
@@ -38,22 +38,23 @@ struct flow_house {
 };
 
 /* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
-ERR_MUST_USE int flow_house_open(struct flow_house *h, const char *policy, struct err *err);
+ERR_MUST_USE int flow_context_open(struct flow_context *h, const char *policy, struct err *err);
 
 /* Where the machine's policy names the state folder, this process uses that one. */
 ERR_MUST_USE int flow_pin_state(const struct policy *policy, struct err *err);
 
 /* guarded.c: ERR_USAGE when the program of SPEC could write something that trusted code opens or executes later:
  * the state folder, a policy file (also one that is not there yet), Cordon's programs, what the policy names. */
-ERR_MUST_USE int flow_house_safe(const struct flow_house *h, const struct jail_spec *spec,
-                                 struct err *err);
+ERR_MUST_USE int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec,
+                                   struct err *err);
 
 /* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
-ERR_MUST_USE int flow_house_staff(struct flow_house *h, const char *approvals, struct err *err);
+ERR_MUST_USE int flow_context_open_gate(struct flow_context *h, const char *approvals,
+                                        struct err *err);
 /* Looks whether a policy file changed; for who lives on between runs, and only between them. 0: none did. 1: the
  * new policy is in force, and gate and audit of the old one are closed: staff it again. Negative: a file is
  * broken, ERR says where, and the old policy stays in force; that is on record too. */
-ERR_MUST_USE int flow_house_refresh(struct flow_house *h, struct err *err);
-void flow_house_close(struct flow_house *h);
+ERR_MUST_USE int flow_context_refresh(struct flow_context *h, struct err *err);
+void flow_context_close(struct flow_context *h);
 
 #endif

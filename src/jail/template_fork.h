@@ -5,8 +5,8 @@
  * Never:   is included outside src/jail; builds two at the same time.
  * Runs in: the template; the builder of a child, in the template's memory; the child.
  */
-#ifndef JAIL_NURSERY_H
-#define JAIL_NURSERY_H
+#ifndef JAIL_TEMPLATE_FORK_H
+#define JAIL_TEMPLATE_FORK_H
 
 #include "jail/attest.h"
 #include "jail/child.h"
@@ -17,17 +17,17 @@
 
 #define JAIL_CHILDREN 4096 /* of one template, alive at the same time */
 
-/* birth.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
+/* child_build.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
  * It makes the namespaces and a file system like the last one's, and waits for an order; what it needs of that is
  * read before the launcher speaks; what it fails with is in ERR. */
-struct jail_nursery;
-#define JAIL_BIRTH_OPTIONS 96
-struct jail_birth {
-    const struct jail_nursery *nursery;
-    int fds[9];                       /* onto JAIL_BIRTH_* */
-    char mounted[JAIL_BIRTH_OPTIONS]; /* options of its file system as it is */
+struct jail_fork;
+#define JAIL_BUILD_OPTIONS 96
+struct jail_building {
+    const struct jail_fork *fork;
+    int fds[9];                       /* onto JAIL_BUILD_* */
+    char mounted[JAIL_BUILD_OPTIONS]; /* options of its file system as it is */
     const struct jail_spec *spec;     /* of the order, as the rest below */
-    char options[JAIL_BIRTH_OPTIONS]; /* of its file system */
+    char options[JAIL_BUILD_OPTIONS]; /* of its file system */
     char *stack;                      /* of the launcher: the template's own, further down */
     struct err err;
     /* Of what imports (load.c): the launcher shares the template's memory, and calls this instead. */
@@ -42,7 +42,7 @@ struct jail_ends {
     int channel[2], control[2], ready[2], in[2], out[2], err[2];
 };
 
-struct jail_nursery {
+struct jail_fork {
     const struct jail_template_hooks *hooks;
     int proc, ruleset, limits;
     struct jail_proof own; /* who and where the template is */
@@ -50,7 +50,7 @@ struct jail_nursery {
     char *stacks;          /* one small stack for the builder of each child */
     pid_t builders[JAIL_CHILDREN];
     size_t used;                    /* no slot from here on was ever taken */
-    char usual[JAIL_BIRTH_OPTIONS]; /* what the last child's file system was made with */
+    char usual[JAIL_BUILD_OPTIONS]; /* what the last child's file system was made with */
     /* The next child's builder, which waits for its order with everything that most orders do not change. */
     struct {
         pid_t pid; /* 0: there is none */
@@ -58,46 +58,46 @@ struct jail_nursery {
         int init; /* pidfd */
         struct jail_ends ends;
     } next;
-    struct jail_birth birth; /* of one at a time */
+    struct jail_building building; /* of one at a time */
 };
 
-#define JAIL_BUILDER_STACK (16 * 1024)   /* of a builder, which later is the init above its child */
-char *jail_nursery_launcher_stack(void); /* on the caller's stack: below anything that it may use */
+#define JAIL_BUILDER_STACK (16 * 1024) /* of a builder, which later is the init above its child */
+char *jail_fork_launcher_stack(void);  /* on the caller's stack: below anything that it may use */
 
 /* The template's one; made at the first call. */
-ERR_MUST_USE int jail_nursery_open(struct jail_nursery **ret, struct err *err);
+ERR_MUST_USE int jail_fork_open(struct jail_fork **ret, struct err *err);
 
 /* A child that is being locked. */
 struct jail_expected {
     struct jail_child child;
     int ready; /* readable when it is, or is dead: then finish */
 };
-ERR_MUST_USE int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *plan,
-                                    struct jail_expected *ret, struct err *err);
-ERR_MUST_USE int jail_nursery_finish(struct jail_expected *e, struct jail_child *ret_child,
-                                     struct err *err); /* E is used up */
+ERR_MUST_USE int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
+                                 struct jail_expected *ret, struct err *err);
+ERR_MUST_USE int jail_fork_finish(struct jail_expected *e, struct jail_child *ret_child,
+                                  struct err *err); /* E is used up */
 /* Makes ready what can be made before there is an order. Failing is the next order's business. */
-void jail_nursery_prepare(struct jail_nursery *n);
-void jail_nursery_reap(struct jail_nursery *n); /* those that have died, without waiting */
+void jail_fork_prepare(struct jail_fork *n);
+void jail_fork_reap(struct jail_fork *n); /* those that have died, without waiting */
 
 enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 2, the channel, then */
-       JAIL_BIRTH_READY = JAIL_FD_CHANNEL + 1,
-       JAIL_BIRTH_CONTROL,
-       JAIL_BIRTH_PROC,
-       JAIL_BIRTH_RULESET,
-       JAIL_BIRTH_LIMITS,
-       JAIL_BIRTH_FILES,
-       JAIL_BIRTH_LISTENER = JAIL_BIRTH_CONTROL, /* a launcher's, at its end */
+       JAIL_BUILD_READY = JAIL_FD_CHANNEL + 1,
+       JAIL_BUILD_CONTROL,
+       JAIL_BUILD_PROC,
+       JAIL_BUILD_RULESET,
+       JAIL_BUILD_LIMITS,
+       JAIL_BUILD_FILES,
+       JAIL_BUILD_LISTENER = JAIL_BUILD_CONTROL, /* a launcher's, at its end */
 };
-#define JAIL_BIRTH_CLONED 'C' /* the builder's words; a message of the table begins otherwise */
-#define JAIL_BIRTH_MADE   'M' /* its namespaces */
-#define JAIL_BIRTH_ORDER  'O' /* the template's: go on */
-int jail_birth_build(void *birth);
+#define JAIL_BUILD_CLONED 'C' /* the builder's words; a message of the table begins otherwise */
+#define JAIL_BUILD_MADE   'M' /* its namespaces */
+#define JAIL_BUILD_ORDER  'O' /* the template's: go on */
+int jail_child_build(void *birth);
 
 /* load.c: the launcher's body where the birth has a `load`. */
 int jail_load_launch(void *birth);
 
-/* warden.c: the builder's life after the launcher was cloned: init of the child and of its branches. */
-_Noreturn void jail_warden(int control, int guest);
+/* child_init.c: the builder's life after the launcher was cloned: init of the child and of its branches. */
+_Noreturn void jail_child_init(int control, int guest);
 
 #endif

@@ -14,7 +14,7 @@
  *        write in *; the template to read one byte; at once; goes on
  *        CLONE_VFORK in use_up_number; a process that ends at once; none (the kernel's own); goes on
  *        waitpid in use_up_number; the same process, which has ended; none (the kernel's own); goes on */
-#include "jail/nursery.h"
+#include "jail/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/raw.h"
@@ -42,8 +42,8 @@ static int lock(struct jail_stage *st)
     jail_attest_after(&proof, st->spec, status);
     /* The listener onto its place; left then are the streams, the channel and what the template waits at. */
     int leftover = dup(0);
-    if (dup2(st->listener, JAIL_BIRTH_LISTENER) < 0 ||
-        close_range(JAIL_BIRTH_LISTENER + 1, ~0U, 0) < 0) {
+    if (dup2(st->listener, JAIL_BUILD_LISTENER) < 0 ||
+        close_range(JAIL_BUILD_LISTENER + 1, ~0U, 0) < 0) {
         err_sys(&st->err, "close_range");
         err_layer(&st->err, "process");
         return 1;
@@ -66,19 +66,19 @@ static bool hear(int ready)
 
 static int launch(void *p)
 {
-    struct jail_birth *b = p;
-    const struct jail_template_hooks *hooks = b->nursery->hooks;
+    struct jail_building *b = p;
+    const struct jail_template_hooks *hooks = b->fork->hooks;
     struct jail_stage st = {.spec = b->spec,
-                            .own = &b->nursery->own,
-                            .proc = JAIL_BIRTH_PROC,
-                            .ruleset = JAIL_BIRTH_RULESET,
-                            .user_limits = JAIL_BIRTH_LIMITS,
+                            .own = &b->fork->own,
+                            .proc = JAIL_BUILD_PROC,
+                            .ruleset = JAIL_BUILD_RULESET,
+                            .user_limits = JAIL_BUILD_LIMITS,
                             .listener = -1};
     int r = lock(&st);
     if (r && st.err.code == 0)
         err_set(&st.err, ERR_MISSING, "the child died while it was locked");
     /* The template takes the listener before it answers. */
-    if (jail_apply_say(JAIL_BIRTH_READY, &st) < 0 || r || !hear(JAIL_BIRTH_READY) ||
+    if (jail_apply_say(JAIL_BUILD_READY, &st) < 0 || r || !hear(JAIL_BUILD_READY) ||
         close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0)
         return 1; /* an exit that is notified, where nobody listens: the builder ends it */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -89,12 +89,12 @@ static int launch(void *p)
 
 #define OWN_FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-static int own_files(const struct jail_birth *b, struct err *err)
+static int own_files(const struct jail_building *b, struct err *err)
 {
     if (mount("cordon", JAIL_OWN, "tmpfs", OWN_FLAGS, b->mounted) < 0)
         return err_sys(err, "mount the child's file system");
     int dir = open(JAIL_OWN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir != JAIL_BIRTH_FILES) /* the lowest that is free */
+    if (dir != JAIL_BUILD_FILES) /* the lowest that is free */
         return err_sys(err, "open the child's file system");
     if (mkdirat(dir, "workspace", 0755) < 0 || mkdirat(dir, "tmp", 01777) < 0 ||
         fchmodat(dir, "tmp", 01777, 0) < 0)
@@ -105,11 +105,11 @@ static int own_files(const struct jail_birth *b, struct err *err)
 /* Until there is an order the template is awake: plain calls, and no errno. */
 static bool hear_order(void)
 {
-    static const char made = JAIL_BIRTH_MADE;
+    static const char made = JAIL_BUILD_MADE;
     char word = 0;
-    raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&made, 1, 0, 0);
-    return raw_syscall(SYS_read, JAIL_BIRTH_READY, (long)&word, 1, 0, 0) == 1 &&
-           word == JAIL_BIRTH_ORDER;
+    raw_syscall(SYS_write, JAIL_BUILD_READY, (long)&made, 1, 0, 0);
+    return raw_syscall(SYS_read, JAIL_BUILD_READY, (long)&word, 1, 0, 0) == 1 &&
+           word == JAIL_BUILD_ORDER;
 }
 
 static int end_at_once(void *ignored)
@@ -119,15 +119,15 @@ static int end_at_once(void *ignored)
 }
 
 /* Children are pid 2. What imports is not: a library that keeps its pid, to notice a fork, would not notice. */
-static int use_up_number(const struct jail_birth *b)
+static int use_up_number(const struct jail_building *b)
 {
     pid_t pid = clone(end_at_once, b->stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
     return pid < 0 || waitpid(pid, NULL, 0) != pid ? -1 : 0;
 }
 
-int jail_birth_build(void *p)
+int jail_child_build(void *p)
 {
-    struct jail_birth *b = p;
+    struct jail_building *b = p;
     const int count = sizeof b->fds / sizeof *b->fds;
     int guest = -1;
     if (jail_fds_place(0, b->fds, (size_t)count, NULL, 0, &b->err) < 0 ||
@@ -135,7 +135,7 @@ int jail_birth_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
-    if (jail_ns_map_self(JAIL_BIRTH_PROC, 0, 0, 0, 0) < 0) {
+    if (jail_ns_map_self(JAIL_BUILD_PROC, 0, 0, 0, 0) < 0) {
         err_sys(&b->err, "map the id of the child's user namespace");
         err_layer(&b->err, "process");
         return 1;
@@ -160,15 +160,15 @@ int jail_birth_build(void *p)
         return 1;
     }
     /* From here on the template may be awake: plain calls only, and no errno. */
-    if (clone(b->load ? jail_load_launch : launch, b->stack, flags, b, &guest, NULL,
-              b->nursery->tid) < 0) {
+    if (clone(b->load ? jail_load_launch : launch, b->stack, flags, b, &guest, NULL, b->fork->tid) <
+        0) {
         err_sys(&b->err, "the launcher, in a user namespace of its own");
         err_layer(&b->err, "process");
         return 1;
     }
-    static const char cloned = JAIL_BIRTH_CLONED;
-    raw_syscall(SYS_write, JAIL_BIRTH_READY, (long)&cloned, 1, 0, 0);
-    raw_syscall(SYS_close_range, 0, JAIL_BIRTH_CONTROL - 1, 0, 0, 0);
-    raw_syscall(SYS_close_range, JAIL_BIRTH_CONTROL + 1, JAIL_BIRTH_LIMITS, 0, 0, 0);
-    jail_warden(JAIL_BIRTH_CONTROL, guest);
+    static const char cloned = JAIL_BUILD_CLONED;
+    raw_syscall(SYS_write, JAIL_BUILD_READY, (long)&cloned, 1, 0, 0);
+    raw_syscall(SYS_close_range, 0, JAIL_BUILD_CONTROL - 1, 0, 0, 0);
+    raw_syscall(SYS_close_range, JAIL_BUILD_CONTROL + 1, JAIL_BUILD_LIMITS, 0, 0, 0);
+    jail_child_init(JAIL_BUILD_CONTROL, guest);
 }

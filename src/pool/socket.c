@@ -9,8 +9,8 @@
  *
  * Waits: nanosleep in wait_for; the holder to begin or to end, whose lock has no wait with a limit of its own; FD_PATIENCE_MS
  *          in all; false
- *        connect in pool_place_connect; the holder's queue; the caller's, SO_SNDTIMEO; an error */
-#include "pool/place.h"
+ *        connect in pool_socket_connect; the holder's queue; the caller's, SO_SNDTIMEO; an error */
+#include "pool/socket.h"
 
 #include "base/clock.h"
 #include "sys/fd.h"
@@ -67,7 +67,7 @@ static int folder_name(char *out, size_t size, struct err *err)
 
 static int make_folders(const char *path, struct err *err)
 {
-    char part[sizeof((struct pool_place *)0)->path];
+    char part[sizeof((struct pool_socket *)0)->path];
     for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         size_t len = slash ? (size_t)(slash - path) : strlen(path);
         memcpy(part, path, len);
@@ -79,9 +79,9 @@ static int make_folders(const char *path, struct err *err)
     }
 }
 
-int pool_place_open(struct pool_place *ret, bool make, struct err *err)
+int pool_socket_open(struct pool_socket *ret, bool make, struct err *err)
 {
-    struct pool_place p = {.dir = -1};
+    struct pool_socket p = {.dir = -1};
     int r = folder_name(p.path, sizeof p.path, err);
     if (r == 0 && make)
         r = make_folders(p.path, err);
@@ -104,7 +104,7 @@ int pool_place_open(struct pool_place *ret, bool make, struct err *err)
     return 0;
 }
 
-void pool_place_done(struct pool_place *p)
+void pool_socket_done(struct pool_socket *p)
 {
     fd_close(fd_take(&p->dir));
 }
@@ -125,7 +125,7 @@ static struct sockaddr_un address(int dir, uint32_t mark)
     return a;
 }
 
-int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, struct err *err)
+int pool_socket_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, struct err *err)
 {
     char name[48];
     socket_name(name, sizeof name, mark, "lock");
@@ -152,19 +152,19 @@ int pool_place_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, stru
     return 0;
 }
 
-void pool_place_listening(int lock)
+void pool_socket_listening(int lock)
 {
     (void)set_lock(lock, F_UNLCK, STARTING, 1);
 }
 
-void pool_place_hide(int dir, uint32_t mark)
+void pool_socket_hide(int dir, uint32_t mark)
 {
     char name[48];
     socket_name(name, sizeof name, mark, "sock");
     (void)unlinkat(dir, name, 0); /* while the lock is still ours: it can be nobody else's socket */
 }
 
-uint64_t pool_place_socket(int dir, uint32_t mark)
+uint64_t pool_socket_inode(int dir, uint32_t mark)
 {
     char name[48];
     struct stat st;
@@ -172,7 +172,7 @@ uint64_t pool_place_socket(int dir, uint32_t mark)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
+bool pool_socket_peer_is_us(int sock, pid_t *ret_pid)
 {
     struct ucred peer = {0};
     socklen_t len = sizeof peer;
@@ -184,7 +184,7 @@ bool pool_place_peer_is_us(int sock, pid_t *ret_pid)
 }
 
 /* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. */
-bool pool_place_peer_is_outside(pid_t peer)
+bool pool_socket_peer_is_outside(pid_t peer)
 {
     char path[40], ours[12288], theirs[12288]; /* 340 lines at the most */
     snprintf(path, sizeof path, "/proc/%d/uid_map", (int)peer);
@@ -192,8 +192,8 @@ bool pool_place_peer_is_outside(pid_t peer)
            fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 && strcmp(ours, theirs) == 0;
 }
 
-int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *ret_sock,
-                       struct err *err)
+int pool_socket_connect(const struct pool_socket *p, uint64_t patience_ms, int *ret_sock,
+                        struct err *err)
 {
     *ret_sock = -1;
     if (p->dir < 0)
@@ -209,14 +209,14 @@ int pool_place_connect(const struct pool_place *p, uint64_t patience_ms, int *re
         return errno == ENOENT || errno == ECONNREFUSED
                    ? 0
                    : err_sys(err, "connect to the holder in %.120s", p->path);
-    if (!pool_place_peer_is_us(sock, NULL))
+    if (!pool_socket_peer_is_us(sock, NULL))
         return err_set(err, ERR_STATE, "the holder in %.120s is not of this user", p->path);
     *ret_sock = fd_take(&sock);
     return 0;
 }
 
 /* Closing the file again lets go of what was waited for. */
-static bool wait_for(const struct pool_place *p, off_t byte)
+static bool wait_for(const struct pool_socket *p, off_t byte)
 {
     const uint64_t end = clock_now_ns() + FD_PATIENCE_MS * CLOCK_NS_PER_MS;
     struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS / 4};
@@ -233,17 +233,17 @@ static bool wait_for(const struct pool_place *p, off_t byte)
     return true;
 }
 
-bool pool_place_wait(const struct pool_place *p)
+bool pool_socket_wait(const struct pool_socket *p)
 {
     return wait_for(p, STARTING);
 }
 
-bool pool_place_gone(const struct pool_place *p)
+bool pool_socket_gone(const struct pool_socket *p)
 {
     return wait_for(p, ALIVE);
 }
 
-size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room)
+size_t pool_socket_holders(const struct pool_socket *p, pid_t *pids, size_t cap)
 {
     FD_AUTO again = p->dir < 0 ? -1 : openat(p->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = again < 0 ? NULL : fdopendir(again);
@@ -251,7 +251,7 @@ size_t pool_place_holders(const struct pool_place *p, pid_t *pids, size_t room)
     if (!d)
         return 0;
     (void)fd_take(&again);
-    for (struct dirent *e; count < room && (e = readdir(d));) {
+    for (struct dirent *e; count < cap && (e = readdir(d));) {
         size_t len = strlen(e->d_name);
         if (strncmp(e->d_name, "holder-", 7) != 0 || len < 5 ||
             strcmp(e->d_name + len - 5, ".lock") != 0)

@@ -1,6 +1,6 @@
 /* The rule for "more lines, please" is the parser's: it is asked with the two flags that Python's own codeop
  * asks it with, and says `incomplete input`. Nothing here guesses at brackets or colons. */
-#include "cell.h"
+#include "call.h"
 
 #include "base/limits.h"
 
@@ -58,7 +58,7 @@ static bool says_nothing(const char *s)
 
 /* The lines so far are whole, or they are not and would be with one more line end (a block that may go
  * on), or the parser says that they are a part. */
-bool py_cell_incomplete(const char *source)
+bool py_call_incomplete(const char *source)
 {
     size_t len = strlen(source);
     char *longer = says_nothing(source) || parse(source) == WHOLE ? NULL : malloc(len + 2);
@@ -111,7 +111,7 @@ static int set_one(const char *word, size_t len)
     return r;
 }
 
-int py_cell_environ(struct wire_reader *r)
+int py_call_environ(struct wire_reader *r)
 {
     size_t count = wire_get_list(r), len;
     if (count > LIMIT_ENV)
@@ -143,7 +143,7 @@ static void find_readers(void)
     PyErr_Clear();
 }
 
-int py_cell_input(int fd)
+int py_call_input(int fd)
 {
     if (fd < 0)
         return -1;
@@ -168,7 +168,7 @@ static void read_to_end(PyObject *reader)
 /* Emptied by reading, not made anew: programs keep references to them, and a thread may be in one. What they read
  * meanwhile is a descriptor at its end, so they give what they hold and no more. A guest that changed them fools itself,
  * and does it on its own time: this comes after GO. */
-void py_cell_forget_input(void)
+void py_call_forget_input(void)
 {
     int at_end[2];
     if (input.used && input.changed && pipe2(at_end, O_CLOEXEC) == 0) {

@@ -12,10 +12,10 @@
  * The deadline is a second clock, behind the supervisor's own: that one stands still while the supervisor is stopped.
  * The guest has no end of these sockets.
  *
- * Waits: waitid in bury; a guest whose pidfd says that it is dead; at once; its status
- *        ppoll in jail_warden; guests and supervisors, in the init of the jail; the next deadline, else none (it
+ * Waits: waitid in reap_guest; a guest whose pidfd says that it is dead; at once; its status
+ *        ppoll in jail_child_init; guests and supervisors, in the init of the jail; the next deadline, else none (it
  *          lives as long as they do, and the kernel ends it with them); ends */
-#include "jail/nursery.h"
+#include "jail/template_fork.h"
 
 #include "base/clock.h"
 #include "sys/raw.h"
@@ -57,8 +57,8 @@ static void tell_exit(int control, int status, const struct rusage *used)
 {
     const uint64_t usage[] = {micro(&used->ru_utime), micro(&used->ru_stime),
                               (uint64_t)used->ru_maxrss * 1024, 0};
-    char room[128];
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    char storage[128];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
     struct wire_writer w;
     wire_begin(&w, &b, WIRE_EXITED);
     wire_put_int(&w, status);
@@ -80,7 +80,7 @@ static enum word hear(struct family *f, struct member *m)
 {
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(2 * sizeof(int))];
+        char storage[CMSG_SPACE(2 * sizeof(int))];
     } ride;
     char frame[64];
     struct iovec iov = {frame, sizeof frame};
@@ -121,7 +121,7 @@ static enum word hear_all(struct family *f, struct member *m)
 }
 
 /* The guest of this member is dead: reaped, and told. */
-static void bury(const struct member *m)
+static void reap_guest(const struct member *m)
 {
     siginfo_t info;
     struct rusage used;
@@ -163,7 +163,7 @@ static bool keep_time(struct family *f, struct timespec *ret_wait)
     return next != 0;
 }
 
-void jail_warden(int control, int guest)
+void jail_child_init(int control, int guest)
 {
     struct family f = {.member = {{.control = control, .guest = guest}}, .count = 1};
     struct pollfd p[2 * MEMBERS];
@@ -184,7 +184,7 @@ void jail_warden(int control, int guest)
                 continue;
             bool leashed = hear_all(&f, m) == NOTHING;
             if (dead) {
-                bury(m);
+                reap_guest(m);
                 *m = f.member[--f.count];
             } else if (!leashed) {
                 kill_guest(m);

@@ -1,5 +1,5 @@
-/* Words to plan: the same for every command that starts a jail. */
-#include "plan.h"
+/* Command line to jail specification: the same for every command that starts a jail. */
+#include "jail_options.h"
 
 #include "base/limits.h"
 #include "pool/pool.h"
@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int plan_choose(const char *option, const char *word, const char *const *names, struct err *err)
+int jail_options_choose(const char *option, const char *word, const char *const *names,
+                        struct err *err)
 {
     for (int i = 0; names[i]; i++)
         if (strcmp(word, names[i]) == 0)
@@ -25,8 +26,8 @@ int plan_choose(const char *option, const char *word, const char *const *names, 
     return err_set(err, ERR_USAGE, "--%s: '%.40s' is none of: %s", option, word, all);
 }
 
-static int plan_env(const struct plan_options *o, struct jail_spec *spec, struct arena *mem,
-                    struct err *err)
+static int jail_options_env(const struct jail_options *o, struct jail_spec *spec, struct arena *mem,
+                            struct err *err)
 {
     const char **env = arena_alloc(mem, (POOL_ENV + o->env.count + 1) * sizeof *env);
     size_t count = 0;
@@ -50,8 +51,8 @@ static int plan_env(const struct plan_options *o, struct jail_spec *spec, struct
     return 0;
 }
 
-static int plan_binds(const struct plan_options *o, struct jail_spec *spec, struct arena *mem,
-                      struct err *err)
+static int jail_options_binds(const struct jail_options *o, struct jail_spec *spec,
+                              struct arena *mem, struct err *err)
 {
     size_t nbinds = o->ro.count + o->rw.count;
     int r = 0;
@@ -68,17 +69,17 @@ static int plan_binds(const struct plan_options *o, struct jail_spec *spec, stru
     return r;
 }
 
-void plan_options_init(struct plan_options *o)
+void jail_options_init(struct jail_options *o)
 {
-    *o = (struct plan_options){.net = "none"};
+    *o = (struct jail_options){.net = "none"};
 #define X(name) o->limits.name = UINT64_MAX;
     JAIL_LIMITS(X)
 #undef X
 }
 
 /* What was not said is the policy's; what was said may not pass its ceiling. */
-static int plan_limits(const struct plan_options *o, const struct policy *p, struct jail_limits *l,
-                       struct err *err)
+static int jail_options_limits(const struct jail_options *o, const struct policy *p,
+                               struct jail_limits *l, struct err *err)
 {
     const struct {
         const char *option;
@@ -111,8 +112,8 @@ static int plan_limits(const struct plan_options *o, const struct policy *p, str
 }
 
 /* What the machine's policy has made final, an option can only tighten. */
-static int plan_final(const struct plan_options *o, const struct policy *p, int mode, int by,
-                      struct err *err)
+static int jail_options_final(const struct jail_options *o, const struct policy *p, int mode,
+                              int by, struct err *err)
 {
     const struct {
         const char *option, *key;
@@ -143,30 +144,31 @@ static int plan_task(const char *task, struct err *err)
                    task, LIMIT_TASK);
 }
 
-int plan_fill(const struct plan_options *o, const struct policy *policy, struct jail_spec *spec,
-              enum jail_memory_by *ret_by, struct arena *mem, struct err *err)
+int jail_options_fill(const struct jail_options *o, const struct policy *policy,
+                      struct jail_spec *spec, enum jail_memory_by *ret_by, struct arena *mem,
+                      struct err *err)
 {
     static const char *const modes[] = {"full", "landlock", NULL},
                              *const bys[] = {"auto", "cgroup", "rlimit", NULL},
                              *const nets[] = {"none", NULL};
-    int mode = o->mode ? plan_choose("mode", o->mode, modes, err) : (int)policy->run.mode;
+    int mode = o->mode ? jail_options_choose("mode", o->mode, modes, err) : (int)policy->run.mode;
     int by = mode < 0       ? mode
-             : o->memory_by ? plan_choose("memory-by", o->memory_by, bys, err)
+             : o->memory_by ? jail_options_choose("memory-by", o->memory_by, bys, err)
                             : (int)policy->run.memory_by;
-    int r = by < 0 ? by : plan_choose("net", o->net, nets, err);
+    int r = by < 0 ? by : jail_options_choose("net", o->net, nets, err);
     if (r < 0)
         return r;
-    if ((r = plan_final(o, policy, mode, by, err)) < 0 || (r = plan_task(o->task, err)) < 0)
+    if ((r = jail_options_final(o, policy, mode, by, err)) < 0 || (r = plan_task(o->task, err)) < 0)
         return r;
     spec->mode = mode == 1 ? JAIL_LANDLOCK : JAIL_FULL;
     *ret_by = (enum jail_memory_by)by;
     spec->proc = o->proc;
     spec->run_written = o->run_written;
-    r = plan_limits(o, policy, &spec->limits, err);
+    r = jail_options_limits(o, policy, &spec->limits, err);
     if (r == 0)
-        r = plan_binds(o, spec, mem, err);
+        r = jail_options_binds(o, spec, mem, err);
     if (r == 0)
-        r = plan_env(o, spec, mem, err);
+        r = jail_options_env(o, spec, mem, err);
     if (r == 0)
         r = jail_switches_from_env(spec, err);
     return r == 0 ? jail_spec_check(spec, err) : r;

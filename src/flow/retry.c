@@ -1,6 +1,6 @@
 /* A child that the host ended before it was told to go: its template, its init or itself was killed, by a
  * person, by a stopping pool or for want of memory. Nothing of the program has run, so that another child may
- * take its place, once; and if that one is lost too, the result names what died, and does not blame the program.
+ * take its slot, once; and if that one is lost too, the result names what died, and does not blame the program.
  *
  * What tells the host from the program is the kernel's word about the end, not the child's:
  *   - the init above the judge is gone without a word of how the judge ended. No guest reaches its init: it has
@@ -87,7 +87,7 @@ static int refuse(struct flow *f, const char *before, uint64_t kills)
     return FLOW_STOP;
 }
 
-int flow_again(struct flow *f, struct err *err)
+int flow_retry(struct flow *f, struct err *err)
 {
     char before[sizeof f->lost];
     if (!f->lost[0])

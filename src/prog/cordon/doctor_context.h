@@ -5,24 +5,24 @@
  * Never:   ticks what nobody looked at.
  * Runs in: `cordon doctor`.
  */
-#ifndef PROG_CORDON_DOCTOR_HOUSE_H
-#define PROG_CORDON_DOCTOR_HOUSE_H
+#ifndef PROG_CORDON_DOCTOR_CONTEXT_H
+#define PROG_CORDON_DOCTOR_CONTEXT_H
 
 #include "base/err.h"
-#include "flow/house.h"
+#include "flow/context.h"
 
 #include <stdbool.h>
 
-struct doctor_house {
-    struct flow_house house;
+struct doctor_context {
+    struct flow_context context;
     const char *part; /* that failed: policy, or state; NULL: none did */
     struct err why;
 };
 
-void doctor_house_open(struct doctor_house *h);
-void doctor_house_close(struct doctor_house *h);
+void doctor_house_open(struct doctor_context *h);
+void doctor_house_close(struct doctor_context *h);
 
 /* RAN: a program ran behind every layer. CGROUP: one can be had. */
-void doctor_checklist(const struct doctor_house *h, bool ran, bool cgroup);
+void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup);
 
 #endif

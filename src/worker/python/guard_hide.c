@@ -25,7 +25,7 @@ enum fate {
     DEFAULTS   /* to be set on the guest's own functions and by namedtuple alone */
 };
 
-struct veiled {
+struct hidden {
     PyTypeObject *type;
     const char *name;
     enum fate fate;
@@ -33,7 +33,7 @@ struct veiled {
     PyGetSetDef def;
 };
 
-static struct veiled veil[] = {
+static struct hidden hide[] = {
     {&PyFunction_Type, "__globals__", GONE},
     {&PyFunction_Type, "__closure__", GONE},
     {&PyFunction_Type, "__builtins__", GONE},
@@ -72,14 +72,14 @@ static PyObject *dict_of(PyTypeObject *type) /* borrowed */
 #endif
 }
 
-static PyObject *absent(PyObject *x, const struct veiled *v)
+static PyObject *absent(PyObject *x, const struct hidden *v)
 {
     PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%s'", Py_TYPE(x)->tp_name,
                  v->name);
     return NULL;
 }
 
-static PyObject *as_before(PyObject *x, const struct veiled *v)
+static PyObject *as_before(PyObject *x, const struct hidden *v)
 {
     return Py_TYPE(v->before)->tp_descr_get(v->before, x, (PyObject *)Py_TYPE(x));
 }
@@ -106,7 +106,7 @@ static bool is_loading(void)
 
 static PyObject *get(PyObject *x, void *closure)
 {
-    const struct veiled *v = closure;
+    const struct hidden *v = closure;
     if (v->fate != READ_ONLY && v->fate != DEFAULTS && is_loading())
         return as_before(x, v);
     switch (v->fate) {
@@ -142,7 +142,7 @@ static bool is_namedtuple(PyObject *function)
 
 static int set(PyObject *x, PyObject *value, void *closure)
 {
-    const struct veiled *v = closure;
+    const struct hidden *v = closure;
     /* the interpreter itself writes AttributeError.obj in this way */
     if (v->fate == NO_CLOSED ||
         (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x))) || is_loading())
@@ -152,7 +152,7 @@ static int set(PyObject *x, PyObject *value, void *closure)
     return -1;
 }
 
-static int veil_one(struct veiled *v)
+static int hide_one(struct hidden *v)
 {
     if (!v->type)
         v->type = (PyTypeObject *)PyExc_AttributeError;
@@ -289,7 +289,7 @@ static PyObject *format_map(PyObject *self, PyObject *mapping)
     return result;
 }
 
-static int veil_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
+static int hide_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
 {
     PyObject *dict = dict_of(type), *descr = PyDescr_NewMethod(type, def);
     *ret_before = dict ? PyDict_GetItemString(dict, def->ml_name) : NULL;
@@ -300,7 +300,7 @@ static int veil_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_befo
     return r;
 }
 
-static int veil_methods(void)
+static int hide_methods(void)
 {
     static PyMethodDef defs[] = {
         {"__subclasses__", subclasses, METH_NOARGS, NULL},
@@ -312,10 +312,10 @@ static int veil_methods(void)
     Py_XDECREF(abc);
     if (!abstract)
         return -1;
-    if (veil_method(&PyType_Type, &defs[0], &plain_subclasses) < 0 ||
-        veil_method(&PyUnicode_Type, &defs[1], &plain_format) < 0)
+    if (hide_method(&PyType_Type, &defs[0], &plain_subclasses) < 0 ||
+        hide_method(&PyUnicode_Type, &defs[1], &plain_format) < 0)
         return -1;
-    return veil_method(&PyUnicode_Type, &defs[2], &plain_format_map);
+    return hide_method(&PyUnicode_Type, &defs[2], &plain_format_map);
 }
 
 /* ---- a class's dict ---- */
@@ -383,7 +383,7 @@ static int close_proxies(void)
     for (size_t i = 0; i < sizeof defs / sizeof *defs; i++) {
         PyObject *before, *dict = dict_of(&PyDictProxy_Type);
         if (PyDict_GetItemString(dict, defs[i].ml_name) &&
-            veil_method(&PyDictProxy_Type, &defs[i], &before) < 0)
+            hide_method(&PyDictProxy_Type, &defs[i], &before) < 0)
             return -1;
     }
     return 0;
@@ -425,13 +425,13 @@ static void close_types(void)
     PyCode_Type.tp_new = code_new;
 }
 
-int guard_veil(void)
+int guard_hide(void)
 {
     close_types();
     if (close_proxies() < 0)
         return -1;
-    for (size_t i = 0; i < sizeof veil / sizeof *veil; i++)
-        if (veil_one(&veil[i]) < 0)
+    for (size_t i = 0; i < sizeof hide / sizeof *hide; i++)
+        if (hide_one(&hide[i]) < 0)
             return -1;
-    return veil_methods() < 0 ? -1 : guard_class_close();
+    return hide_methods() < 0 ? -1 : guard_class_close();
 }

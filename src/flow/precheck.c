@@ -23,14 +23,14 @@ static void take_verdict(struct flow *f, struct flow_result *verdict)
     r->judged = verdict->judged;
 }
 
-int flow_judge_apart(struct flow *f, struct err *err)
+int flow_precheck(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct flow_result verdict;
-    if (req->kind != FLOW_CELL || (req->child_fresh && req->session_call == 0))
+    if (req->kind != FLOW_CALL || (req->child_fresh && req->session_call == 0))
         return FLOW_GO_ON; /* in a process that has run nothing its own judge will do */
     struct flow_request clean = {.kind = FLOW_CHECK,
-                                 .house = req->house,
+                                 .context = req->context,
                                  .profile = req->profile,
                                  .name = req->name,
                                  .source = req->source,

@@ -5,8 +5,8 @@
  * Never:   is part of the product.
  * Runs in: the tests of the audit.
  */
-#ifndef AUDIT_TEST_PLACE_H
-#define AUDIT_TEST_PLACE_H
+#ifndef AUDIT_TEST_FOLDER_H
+#define AUDIT_TEST_FOLDER_H
 
 #include "audit/inside.h"
 
@@ -17,19 +17,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PLACE_DAY 86400000ULL
+#define FOLDER_DAY 86400000ULL
 
-struct place {
+struct folder {
     char path[300];
     uint64_t now; /* noon of 2026-11-15 */
 };
 
-__attribute__((unused)) static uint64_t place_now(void *ctx)
+__attribute__((unused)) static uint64_t folder_now(void *ctx)
 {
-    return ((struct place *)ctx)->now;
+    return ((struct folder *)ctx)->now;
 }
 
-__attribute__((unused)) static bool place_make(struct place *p)
+__attribute__((unused)) static bool folder_make(struct folder *p)
 {
     const char *tmp = getenv("TMPDIR");
     snprintf(p->path, sizeof p->path, "%s/cordon-audit-XXXXXX", tmp ? tmp : "/tmp");
@@ -37,7 +37,7 @@ __attribute__((unused)) static bool place_make(struct place *p)
     return mkdtemp(p->path) != NULL;
 }
 
-__attribute__((unused)) static bool place_remove(struct place *p)
+__attribute__((unused)) static bool folder_remove(struct folder *p)
 {
     int status = 1;
     pid_t child = fork();
@@ -49,8 +49,8 @@ __attribute__((unused)) static bool place_remove(struct place *p)
 }
 
 /* CONFIG may be NULL: the defaults. */
-__attribute__((unused)) static struct audit *place_open(struct place *p,
-                                                        const struct audit_config *config)
+__attribute__((unused)) static struct audit *folder_open(struct folder *p,
+                                                         const struct audit_config *config)
 {
     struct audit_config c;
     struct audit *a = NULL;
@@ -59,7 +59,7 @@ __attribute__((unused)) static struct audit *place_open(struct place *p,
     if (config)
         c = *config;
     c.state = p->path;
-    c.now_ms = place_now;
+    c.now_ms = folder_now;
     c.now_ctx = p;
     if (audit_open(&c, &a, &err) < 0)
         printf("# open: %s\n", err.msg);
@@ -67,7 +67,7 @@ __attribute__((unused)) static struct audit *place_open(struct place *p,
 }
 
 /* Signs the head anew as that of another boot. */
-__attribute__((unused)) static void place_other_boot(struct place *p)
+__attribute__((unused)) static void folder_other_boot(struct folder *p)
 {
     char path[400];
     uint8_t sets[AUDIT_HEAD_SETS * AUDIT_HEAD_SET] = {0};

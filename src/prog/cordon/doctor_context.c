@@ -1,6 +1,6 @@
 /* A machine on which every layer works still runs nothing where the policy is broken or the state folder cannot be
  * written. So both are opened here in the way in which a run opens them. */
-#include "doctor_house.h"
+#include "doctor_context.h"
 
 #include "output/clean.h"
 #include "result.h"
@@ -10,19 +10,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-void doctor_house_open(struct doctor_house *h)
+void doctor_house_open(struct doctor_context *h)
 {
-    *h = (struct doctor_house){.why = ERR_INIT, .part = "policy"};
-    if (flow_house_open(&h->house, NULL, &h->why) < 0)
+    *h = (struct doctor_context){.why = ERR_INIT, .part = "policy"};
+    if (flow_context_open(&h->context, NULL, &h->why) < 0)
         return;
     h->part = "state";
-    if (result_staff(&h->house, true, &h->why) == 0)
+    if (result_open_gate(&h->context, true, &h->why) == 0)
         h->part = NULL;
 }
 
-void doctor_house_close(struct doctor_house *h)
+void doctor_house_close(struct doctor_context *h)
 {
-    flow_house_close(&h->house);
+    flow_context_close(&h->context);
 }
 
 static bool on_linux(void)
@@ -31,13 +31,13 @@ static bool on_linux(void)
     return uname(&u) == 0 && strcmp(u.sysname, "Linux") == 0;
 }
 
-static bool can_stop(const struct doctor_house *h)
+static bool can_stop(const struct doctor_context *h)
 {
     struct gate_stop_info info;
     if (h->part)
         return false;
-    gate_stop_read(h->house.gate, &info);
-    return gate_stop_fd(h->house.gate) >= 0 && !info.stopped;
+    gate_stop_read(h->context.gate, &info);
+    return gate_stop_fd(h->context.gate) >= 0 && !info.stopped;
 }
 
 static bool no_secrets(void)
@@ -55,10 +55,10 @@ static const char *tick(bool seen)
     return seen ? "x" : " ";
 }
 
-void doctor_checklist(const struct doctor_house *h, bool ran, bool cgroup)
+void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
 {
     static const struct policy none; /* nothing of a policy that cannot be read is ticked */
-    const struct policy *p = h->part ? &none : h->house.policy;
+    const struct policy *p = h->part ? &none : h->context.policy;
     const bool alerts = p->audit.alert_to.count || p->audit.alert_command.count ||
                         (p->audit.alert_file && *p->audit.alert_file);
     const struct row rows[] = {

@@ -8,7 +8,7 @@
  *        send in spawn; one byte that fits; at once; an error
  *        write in take_locked; one byte that fits; at once; an error
  *        fd_receive in take_locked; nobody: poll said that it is there; at once; the child is not built */
-#include "jail/nursery.h"
+#include "jail/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"
@@ -32,22 +32,22 @@
 
 enum { DEEPER = 64 * 1024 }; /* where a launcher starts on our stack: below anything we may use */
 
-__attribute__((noinline)) char *jail_nursery_launcher_stack(void)
+__attribute__((noinline)) char *jail_fork_launcher_stack(void)
 {
     return (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)63) - DEEPER;
 }
 
-static void file_system(const struct jail_limits *l, char ret_options[JAIL_BIRTH_OPTIONS])
+static void file_system(const struct jail_limits *l, char ret_options[JAIL_BUILD_OPTIONS])
 {
-    memset(ret_options, 0, JAIL_BIRTH_OPTIONS);
+    memset(ret_options, 0, JAIL_BUILD_OPTIONS);
     /* the root and the two folders are ours */
-    snprintf(ret_options, JAIL_BIRTH_OPTIONS, "mode=0755,size=%llu,nr_inodes=%llu",
+    snprintf(ret_options, JAIL_BUILD_OPTIONS, "mode=0755,size=%llu,nr_inodes=%llu",
              (unsigned long long)l->disk, (unsigned long long)l->inodes + 3);
 }
 
-static int start(struct jail_nursery *n, struct err *err)
+static int start(struct jail_fork *n, struct err *err)
 {
-    *n = (struct jail_nursery){
+    *n = (struct jail_fork){
         .proc = JAIL_FD_TEMPLATE_PROC,
         .ruleset = JAIL_FD_TEMPLATE_RULESET,
         .limits = JAIL_FD_TEMPLATE_LIMITS,
@@ -74,20 +74,20 @@ static int start(struct jail_nursery *n, struct err *err)
     return 0;
 }
 
-int jail_nursery_open(struct jail_nursery **ret, struct err *err)
+int jail_fork_open(struct jail_fork **ret, struct err *err)
 {
-    static struct jail_nursery nursery;
-    *ret = &nursery;
-    return nursery.stacks ? 0 : start(&nursery, err);
+    static struct jail_fork fork;
+    *ret = &fork;
+    return fork.stacks ? 0 : start(&fork, err);
 }
 
-static bool one_thread(const struct jail_nursery *n)
+static bool one_thread(const struct jail_fork *n)
 {
     struct stat st;
     return fstatat(n->proc, "self/task", &st, 0) == 0 && st.st_nlink == 3;
 }
 
-static size_t free_slot(struct jail_nursery *n)
+static size_t free_slot(struct jail_fork *n)
 {
     for (size_t i = 0; i < n->used; i++)
         if (!n->builders[i])
@@ -95,7 +95,7 @@ static size_t free_slot(struct jail_nursery *n)
     return n->used < JAIL_CHILDREN ? n->used++ : JAIL_CHILDREN;
 }
 
-void jail_nursery_reap(struct jail_nursery *n)
+void jail_fork_reap(struct jail_fork *n)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
@@ -138,8 +138,8 @@ static void close_ends(struct jail_ends *e, int side)
 /* ---- one birth ---- */
 
 /* Until the builder has said WORD, or is dead: only then the memory is ours again. The launcher may even
- * speak before it has said the last one; what it says is for jail_nursery_finish. */
-static int wait_word(struct jail_nursery *n, char want, struct err *err)
+ * speak before it has said the last one; what it says is for jail_fork_finish. */
+static int wait_word(struct jail_fork *n, char want, struct err *err)
 {
     const int ready = n->next.ends.ready[OURS];
     char word = 0;
@@ -151,11 +151,11 @@ static int wait_word(struct jail_nursery *n, char want, struct err *err)
             return err_sys(err, "listen to a builder");
         return 0;
     }
-    *err = n->birth.err; /* it is dead, and what it wrote in our memory is all there is */
+    *err = n->building.err; /* it is dead, and what it wrote in our memory is all there is */
     return err->code ? err->code : err_set(err, ERR_MISSING, "the builder of a child died");
 }
 
-static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *spec)
+static void plan_to_spec(const struct jail_child_spec *plan, struct jail_spec *spec)
 {
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_CHILD;
@@ -168,7 +168,7 @@ static void plan_to_spec(const struct jail_child_plan *plan, struct jail_spec *s
 }
 
 /* The builder is cloned with every signal blocked, and stays so. */
-static int clone_builder(struct jail_nursery *n, struct err *err)
+static int clone_builder(struct jail_fork *n, struct err *err)
 {
     struct jail_spec spec;
     char *top = n->stacks + (n->next.slot + 1) * JAIL_BUILDER_STACK;
@@ -176,7 +176,7 @@ static int clone_builder(struct jail_nursery *n, struct err *err)
     /* the network is the template's, and empty: nothing is gained by making some later */
     int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
                 (int)(jail_ns_outer_flags(&spec) | jail_ns_later_flags(&spec));
-    pid_t pid = clone(jail_birth_build, top, flags, &n->birth, &n->next.init);
+    pid_t pid = clone(jail_child_build, top, flags, &n->building, &n->next.init);
     if (pid < 0) {
         err_sys(err, "create the namespaces of a child");
         return err_layer(err, "process");
@@ -187,7 +187,7 @@ static int clone_builder(struct jail_nursery *n, struct err *err)
 }
 
 /* Nothing may run on in memory that is about to be used again. */
-static void drop_next(struct jail_nursery *n)
+static void drop_next(struct jail_fork *n)
 {
     if (n->next.pid) {
         syscall(SYS_pidfd_send_signal, n->next.init, SIGKILL, NULL, 0);
@@ -204,7 +204,7 @@ static void drop_next(struct jail_nursery *n)
 }
 
 /* Everything but the builder. Nothing of the interpreter runs from here to the order. */
-static int open_next(struct jail_nursery *n, struct err *err)
+static int open_next(struct jail_fork *n, struct err *err)
 {
     struct jail_ends *e = &n->next.ends;
     drop_next(n); /* it died */
@@ -214,33 +214,33 @@ static int open_next(struct jail_nursery *n, struct err *err)
     if (n->next.slot == JAIL_CHILDREN)
         return err_set(err, ERR_LIMIT, "this template has %d children", JAIL_CHILDREN);
     int r = make_ends(e, err);
-    n->birth = (struct jail_birth){.nursery = n,
-                                   .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS],
-                                           e->channel[THEIRS], e->ready[THEIRS], e->control[THEIRS],
-                                           n->proc, n->ruleset, n->limits}};
-    memcpy(n->birth.mounted, n->usual, sizeof n->usual);
+    n->building = (struct jail_building){
+        .fork = n,
+        .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS], e->channel[THEIRS], e->ready[THEIRS],
+                e->control[THEIRS], n->proc, n->ruleset, n->limits}};
+    memcpy(n->building.mounted, n->usual, sizeof n->usual);
     return r;
 }
 
-static bool next_waits(const struct jail_nursery *n)
+static bool next_waits(const struct jail_fork *n)
 {
     return n->next.pid && n->builders[n->next.slot] == n->next.pid;
 }
 
-void jail_nursery_prepare(struct jail_nursery *n)
+void jail_fork_prepare(struct jail_fork *n)
 {
     struct err ignored = ERR_INIT;
     if (!next_waits(n) && (open_next(n, &ignored) < 0 || clone_builder(n, &ignored) < 0 ||
-                           wait_word(n, JAIL_BIRTH_MADE, &ignored) < 0))
+                           wait_word(n, JAIL_BUILD_MADE, &ignored) < 0))
         drop_next(n);
 }
 
-static int spawn(struct jail_nursery *n, const struct jail_spec *spec, struct err *err)
+static int spawn(struct jail_fork *n, const struct jail_spec *spec, struct err *err)
 {
-    static const char order = JAIL_BIRTH_ORDER;
-    struct jail_birth *b = &n->birth;
+    static const char order = JAIL_BUILD_ORDER;
+    struct jail_building *b = &n->building;
     b->spec = spec;
-    b->stack = jail_nursery_launcher_stack();
+    b->stack = jail_fork_launcher_stack();
     file_system(&spec->limits, b->options);
     memcpy(n->usual, b->options, sizeof n->usual);
     if (!n->next.pid) {
@@ -250,11 +250,11 @@ static int spawn(struct jail_nursery *n, const struct jail_spec *spec, struct er
     } else if (send(n->next.ends.ready[OURS], &order, 1, MSG_NOSIGNAL) != 1) {
         return err_sys(err, "wake the builder of a child");
     }
-    return wait_word(n, JAIL_BIRTH_CLONED, err);
+    return wait_word(n, JAIL_BUILD_CLONED, err);
 }
 
-int jail_nursery_begin(struct jail_nursery *n, const struct jail_child_plan *plan,
-                       struct jail_expected *ret, struct err *err)
+int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
+                    struct jail_expected *ret, struct err *err)
 {
     struct jail_spec spec;
     struct jail_ends *e = &n->next.ends;
@@ -323,14 +323,14 @@ static int take_locked(const struct jail_expected *e, struct jail_child *c, stru
     }
     jail_layers_read(&r, &c->layers);
     c->guest = (int)syscall(SYS_pidfd_open, packet.sender, 0);
-    c->listener = c->guest < 0 ? -1 : get_fd(c->guest, JAIL_BIRTH_LISTENER);
-    c->files = get_fd(c->init, JAIL_BIRTH_FILES);
+    c->listener = c->guest < 0 ? -1 : get_fd(c->guest, JAIL_BUILD_LISTENER);
+    c->files = get_fd(c->init, JAIL_BUILD_FILES);
     if (c->listener < 0 || c->files < 0)
         return err_sys(err, "take over the child's descriptors");
     return write(e->ready, "", 1) != 1 ? err_sys(err, "let the child go") : 0;
 }
 
-int jail_nursery_finish(struct jail_expected *e, struct jail_child *ret_child, struct err *err)
+int jail_fork_finish(struct jail_expected *e, struct jail_child *ret_child, struct err *err)
 {
     struct jail_child c = e->child;
     int r = take_locked(e, &c, err);

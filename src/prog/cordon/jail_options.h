@@ -1,19 +1,19 @@
-/* The options that every way of running shares, and the plan that they make.
+/* The options that every way of running shares, and the jail specification that they make.
  *
  * Takes:   words of the command line.
- * Gives:   a jail's plan: limits, binds, environment, mode; an opened input.
+ * Gives:   a jail's specification: limits, binds, environment, mode; an opened input.
  * Never:   guesses: what is not understood is named, with what would be.
  * Runs in: `cordon`.
  */
-#ifndef PROG_CORDON_PLAN_H
-#define PROG_CORDON_PLAN_H
+#ifndef PROG_CORDON_JAIL_OPTIONS_H
+#define PROG_CORDON_JAIL_OPTIONS_H
 
 #include "base/arena.h"
 #include "jail/run.h"
 #include "options.h"
 #include "policy/policy.h"
 
-struct plan_options {
+struct jail_options {
     bool proc, run_written;
     const char *net, *mode, *memory_by, *input;
     struct option_list ro, rw, env;
@@ -23,7 +23,7 @@ struct plan_options {
 };
 
 /* Nothing was said yet. */
-void plan_options_init(struct plan_options *o);
+void jail_options_init(struct jail_options *o);
 
 #define PLAN_ROWS_SEES(o)                                                                          \
     {"", OPTION_GROUP, NULL, NULL, "What the program sees:"},                                      \
@@ -64,16 +64,16 @@ void plan_options_init(struct plan_options *o);
     }
 
 /* Fills SPEC but for program and filter. Strings live in MEM or argv. */
-ERR_MUST_USE int plan_fill(const struct plan_options *o, const struct policy *policy,
-                           struct jail_spec *spec, enum jail_memory_by *ret_by, struct arena *mem,
-                           struct err *err);
+ERR_MUST_USE int jail_options_fill(const struct jail_options *o, const struct policy *policy,
+                                   struct jail_spec *spec, enum jail_memory_by *ret_by,
+                                   struct arena *mem, struct err *err);
 
 /* *ret_fd is -1 when there is no input. */
 ERR_MUST_USE int plan_open_input(const char *input, int *ret_fd, struct err *err);
 
 /* The index of WORD in NAMES (ended by NULL), or ERR_USAGE that lists them. */
-ERR_MUST_USE int plan_choose(const char *option, const char *word, const char *const *names,
-                             struct err *err);
+ERR_MUST_USE int jail_options_choose(const char *option, const char *word, const char *const *names,
+                                     struct err *err);
 
 /* A descriptor that becomes readable when somebody wants us to stop. From then on SIGINT, SIGTERM and
  * SIGHUP do nothing else. */

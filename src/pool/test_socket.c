@@ -1,8 +1,8 @@
 /* The folder, the lock and the socket, with real processes: who may hold, who is refused, what a dead
  * holder leaves. */
 #include "base/tap.h"
-#include "pool/place.h"
 #include "pool/pool.h"
+#include "pool/socket.h"
 #include "sys/fd.h"
 #include "wire/msg.h"
 
@@ -42,51 +42,51 @@ static bool ends_in(const char *path, const char *end)
 
 static void where(void)
 {
-    struct pool_place p = {.dir = -1};
+    struct pool_socket p = {.dir = -1};
     struct err err = ERR_INIT;
     unset_all();
     if (geteuid() != 0)
-        tap_eq_int(pool_place_open(&p, false, &err), ERR_USAGE, "nowhere: %s", err.msg);
+        tap_eq_int(pool_socket_open(&p, false, &err), ERR_USAGE, "nowhere: %s", err.msg);
     set("HOME", "home");
     set("XDG_STATE_HOME", "state");
-    tap_ok(pool_place_open(&p, false, &err) == 0 && p.dir < 0 &&
+    tap_ok(pool_socket_open(&p, false, &err) == 0 && p.dir < 0 &&
                ends_in(p.path, "/state/cordon/run"),
            "the state folder is the last choice, and a missing one is no error");
     set("XDG_RUNTIME_DIR", "runtime");
-    tap_ok(pool_place_open(&p, false, &err) == 0 && ends_in(p.path, "/runtime/cordon"),
+    tap_ok(pool_socket_open(&p, false, &err) == 0 && ends_in(p.path, "/runtime/cordon"),
            "the runtime folder comes before the state folder");
     set("CORDON_STATE", "own");
-    tap_ok(pool_place_open(&p, true, &err) == 0 && p.dir >= 0 && ends_in(p.path, "/own/run"),
+    tap_ok(pool_socket_open(&p, true, &err) == 0 && p.dir >= 0 && ends_in(p.path, "/own/run"),
            "the folder that CORDON_STATE names comes before all");
     struct stat st;
     tap_ok(fstat(p.dir, &st) == 0 && (st.st_mode & 0777) == 0700,
            "the folder of the socket is made, for us alone");
-    pool_place_done(&p);
+    pool_socket_done(&p);
     char path[128];
     snprintf(path, sizeof path, "%s/own/run", top);
     chmod(path, 0755);
-    tap_ok(pool_place_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "chmod 700"),
+    tap_ok(pool_socket_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "chmod 700"),
            "open to others: refused: %s", err.msg);
     chmod(path, 0700);
     if (geteuid() == 0) {
         (void)!chown(path, 12345, 12345);
-        tap_ok(pool_place_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "another user"),
+        tap_ok(pool_socket_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "another user"),
                "another user's: refused");
         (void)!chown(path, 0, 0);
     }
-    rename(path, "/tmp/cordon-test-place-moved");
-    (void)!symlink("/tmp/cordon-test-place-moved", path);
-    tap_ok(pool_place_open(&p, true, &err) < 0, "a link: refused: %s", err.msg);
+    rename(path, "/tmp/cordon-test-socket-moved");
+    (void)!symlink("/tmp/cordon-test-socket-moved", path);
+    tap_ok(pool_socket_open(&p, true, &err) < 0, "a link: refused: %s", err.msg);
     unlink(path);
-    rename("/tmp/cordon-test-place-moved", path);
+    rename("/tmp/cordon-test-socket-moved", path);
     setenv("CORDON_STATE", "relative", 1);
-    tap_eq_int(pool_place_open(&p, true, &err), ERR_USAGE, "a relative path: refused");
+    tap_eq_int(pool_socket_open(&p, true, &err), ERR_USAGE, "a relative path: refused");
     set("CORDON_STATE", "own");
 }
 
 /* A holder that lives until it is killed. Returns its pid once it has written a byte; *ret_said is that
  * byte. */
-static pid_t holder(const struct pool_place *p, bool listens, char *ret_said)
+static pid_t holder(const struct pool_socket *p, bool listens, char *ret_said)
 {
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -95,9 +95,9 @@ static pid_t holder(const struct pool_place *p, bool listens, char *ret_said)
     if (pid == 0) {
         int lock = -1, sock = -1;
         struct err err = ERR_INIT;
-        int r = pool_place_listen(p->dir, p->mark, &lock, &sock, &err);
+        int r = pool_socket_listen(p->dir, p->mark, &lock, &sock, &err);
         if (r == 0 && sock >= 0 && listens)
-            pool_place_listening(lock);
+            pool_socket_listening(lock);
         (void)!write(pipes[1], r < 0 ? "E" : sock < 0 ? "L" : "H", 1);
         for (;;)
             pause();
@@ -117,36 +117,37 @@ static void end(pid_t pid)
 
 static void holders(void)
 {
-    struct pool_place p = {.dir = -1};
+    struct pool_socket p = {.dir = -1};
     struct err err = ERR_INIT;
     int sock = 0;
     char said = 0;
     pid_t pids[4] = {0}, first, second;
-    tap_ok(pool_place_open(&p, true, &err) == 0, "the folder");
-    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
+    tap_ok(pool_socket_open(&p, true, &err) == 0, "the folder");
+    tap_ok(pool_socket_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
            "no holder: that is no error");
     first = holder(&p, true, &said);
     tap_eq_int(said, 'H', "the first holds");
     second = holder(&p, true, &said);
     tap_eq_int(said, 'L', "a second holder does not get the lock");
-    tap_ok(pool_place_holders(&p, pids, 4) == 1 && pids[0] == first, "the kernel names the holder");
+    tap_ok(pool_socket_holders(&p, pids, 4) == 1 && pids[0] == first,
+           "the kernel names the holder");
     pid_t peer = 0;
-    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 &&
-               pool_place_peer_is_us(sock, &peer) && peer == first,
+    tap_ok(pool_socket_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 &&
+               pool_socket_peer_is_us(sock, &peer) && peer == first,
            "a client reaches the holder, and knows its pid");
     fd_close(sock);
     end(second);
     end(first);
-    tap_ok(pool_place_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
+    tap_ok(pool_socket_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
            "nobody connects to the socket of a dead holder");
-    tap_eq_int(pool_place_holders(&p, pids, 4), 0, "nobody holds the lock of a dead holder");
+    tap_eq_int(pool_socket_holders(&p, pids, 4), 0, "nobody holds the lock of a dead holder");
     first = holder(&p, false, &said);
     tap_eq_int(said, 'H', "the next holder gets the lock of a dead one");
 
     /* one that has the lock and does not listen yet */
     pid_t waiter = fork();
     if (waiter == 0) {
-        (void)pool_place_wait(&p);
+        (void)pool_socket_wait(&p);
         _exit(0);
     }
     usleep(50000);
@@ -154,7 +155,7 @@ static void holders(void)
     end(first);
     tap_eq_int(waitpid(waiter, NULL, 0), waiter,
                "a client that waits for a holder wakes when the holder dies");
-    pool_place_done(&p);
+    pool_socket_done(&p);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
@@ -185,9 +186,9 @@ static void namespaces(void)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    tap_ok(!pool_place_peer_is_outside(guest),
+    tap_ok(!pool_socket_peer_is_outside(guest),
            "a process of the same user in another user namespace is not served");
-    tap_ok(pool_place_peer_is_outside(getpid()), "a process of our own user namespace is served");
+    tap_ok(pool_socket_peer_is_outside(getpid()), "a process of our own user namespace is served");
     close(hold[1]);
     int status = -1;
     waitpid(guest, &status, 0);
@@ -196,7 +197,7 @@ static void namespaces(void)
 
 int main(void)
 {
-    snprintf(top, sizeof top, "/tmp/cordon-test-place-XXXXXX");
+    snprintf(top, sizeof top, "/tmp/cordon-test-socket-XXXXXX");
     if (!mkdtemp(top))
         return 1;
     where();

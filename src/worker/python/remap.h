@@ -6,27 +6,26 @@
  * Never:   leaves a descriptor of that file, or a byte of it that anybody could change.
  * Runs in: cordon-python: the template before its first fork, each child before its first guest byte.
  */
-#ifndef WORKER_PYTHON_SETTLE_H
-#define WORKER_PYTHON_SETTLE_H
+#ifndef WORKER_PYTHON_REMAP_H
+#define WORKER_PYTHON_REMAP_H
 
 #include "base/err.h"
 
 #include <stdbool.h>
 
 /* Before the interpreter is started: from then on it is known where its objects lie. */
-void py_settle_watch(void);
+void py_remap_watch(void);
 
 /* What a run does, with WITH or a NULL, or no more than a run that only prints. 0: it went as it should. */
-typedef int py_settle_rehearse(const char *with, bool only_print);
+typedef int py_remap_rehearse(const char *with, bool only_print);
 
 /* In the template, at the very end. PROC: /proc. REHEARSE is called with WITH in a process of its own, or with NULL if that
  * went wrong. From here on nothing of the interpreter may be touched in the template. What the kernel cannot give is
  * left out. */
-ERR_MUST_USE int py_settle(int proc, py_settle_rehearse *rehearse, const char *with,
-                           struct err *err);
+ERR_MUST_USE int py_remap(int proc, py_remap_rehearse *rehearse, const char *with, struct err *err);
 
 /* In a child: what every program writes, and more until STOP says that there is better to do. False: nothing is known about what it will touch (it then
  * finds out by itself). */
-bool py_settle_fetch(bool (*stop)(void));
+bool py_remap_fetch(bool (*stop)(void));
 
 #endif

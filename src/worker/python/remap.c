@@ -13,7 +13,7 @@
  *
  * Where one of this is not to be had (no page map, a kernel before 5.14), a child runs its small program as well
  * and takes the faults itself: slower, and else the same. */
-#include "settle.h"
+#include "remap.h"
 
 #include "interp.h"
 #include "sys/fd.h"
@@ -83,7 +83,7 @@ static void arena_free(void *ctx, void *p, size_t size)
     munmap(p, size);
 }
 
-void py_settle_watch(void)
+void py_remap_watch(void)
 {
     PyObjectArenaAllocator allocator = {.alloc = arena_alloc, .free = arena_free};
     PyObject_SetArenaAllocator(&allocator);
@@ -197,7 +197,7 @@ static bool may_map(int file, int rights)
 
 /* From the copies to the maps nothing may be written in the ranges: there are only plain calls, on our stack. What
  * cannot be had leaves everything as it is. */
-static int settle(const struct range *ranges, size_t count, int rights)
+static int remap_ranges(const struct range *ranges, size_t count, int rights)
 {
     off_t to[2 * RANGES], end = 0;
     FD_AUTO file = make_file();
@@ -228,7 +228,7 @@ static int settle_data(const struct map *maps, size_t count)
             ranges[n++] = maps[i].r;
     for (size_t i = 0; i < arenas.count; i++)
         ranges[n++] = arenas.at[i];
-    return settle(ranges, n, PROT_READ | PROT_WRITE);
+    return remap_ranges(ranges, n, PROT_READ | PROT_WRITE);
 }
 
 /* ---- the rehearsal ---- */
@@ -279,7 +279,7 @@ static int look_at(int pagemap, const struct range *r)
 
 /* In a fork: does what a child will do, and tells which pages that took. */
 static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size_t count,
-                                py_settle_rehearse *rehearse, const char *with, bool only_print)
+                                py_remap_rehearse *rehearse, const char *with, bool only_print)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
     if (rehearse(with, only_print) < 0)
@@ -292,8 +292,7 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
     _exit(write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
 }
 
-static bool hold_rehearsal(int proc, py_settle_rehearse *rehearse, const char *with,
-                           bool only_print)
+static bool hold_rehearsal(int proc, py_remap_rehearse *rehearse, const char *with, bool only_print)
 {
     struct map maps[RANGES];
     int tell[2], status = -1;
@@ -340,7 +339,7 @@ static void put_first(struct needs *least, const struct needs *usual)
 
 /* A profile may refuse what was loaded ahead for others, and a kernel may not tell. What is written down on the way is
  * in memory that goes again: every fork would copy it. */
-static void find_needs(int proc, py_settle_rehearse *rehearse, const char *with)
+static void find_needs(int proc, py_remap_rehearse *rehearse, const char *with)
 {
     struct needs *least =
         mmap(NULL, sizeof *least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -361,7 +360,7 @@ static void find_needs(int proc, py_settle_rehearse *rehearse, const char *with)
 
 /* The code that every child runs: the interpreter's and the C library's. Other libraries' would cost more memory
  * than it gains. */
-static int settle_code(int proc)
+static int remap_code(int proc)
 {
     struct map maps[RANGES];
     struct range ranges[RANGES];
@@ -373,17 +372,17 @@ static int settle_code(int proc)
         if (maps[i].kind == CODE && windows >= MUCH)
             ranges[n++] = maps[i].r;
     }
-    return n ? settle(ranges, n, PROT_READ | PROT_EXEC) : 0;
+    return n ? remap_ranges(ranges, n, PROT_READ | PROT_EXEC) : 0;
 }
 
-int py_settle(int proc, py_settle_rehearse *rehearse, const char *with, struct err *err)
+int py_remap(int proc, py_remap_rehearse *rehearse, const char *with, struct err *err)
 {
     struct map maps[RANGES];
     arenas.watched = false;
     if (settle_data(maps, find_maps(proc, maps)) < 0)
-        return err_sys(err, "settle the template's memory");
+        return err_sys(err, "remap the template's memory");
     find_needs(proc, rehearse, with);
-    return settle_code(proc) < 0 ? err_sys(err, "settle the template's code") : 0;
+    return remap_code(proc) < 0 ? err_sys(err, "remap the template's code") : 0;
 }
 
 /* A few calls take less than it takes somebody to notice. */
@@ -392,7 +391,7 @@ static bool enough(size_t i, bool (*stop)(void))
     return i % ASK == 0 && stop();
 }
 
-bool py_settle_fetch(bool (*stop)(void))
+bool py_remap_fetch(bool (*stop)(void))
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < needs.writes; i++) {
