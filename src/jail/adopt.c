@@ -60,17 +60,17 @@ static void start_clocks(struct jail_run *run)
     run->go_ns = clock_now_ns();
     run->cpu_built_us = 0;
     run->cpu_built_us = jail_run_cpu_us(run);
-    if (!run->ended)
+    if (!jail_run_ended(run))
         jail_run_set_timer(run, run->go_ns, 0);
 }
 
 /* Not while the child only judges: a person may be asked between its verdict and GO, for as long as that takes. */
 void jail_run_clock(struct jail_run *run)
 {
-    if (run->unsettled)
-        jail_run_settle(run, false);
+    if (run->state == JAIL_RUN_LEASED)
+        jail_run_watch_lease(run, false);
     start_clocks(run);
-    if (run->adopted < 0 || run->ended)
+    if (!jail_run_is_leased(run) || jail_run_ended(run))
         return;
     run->deadline_ns = run->go_ns + (run->spec.limits.wall_ms + JAIL_BEHIND_MS) * CLOCK_NS_PER_MS;
     if (jail_child_deadline(run->fd[CONTROL], run->deadline_ns) < 0 &&
@@ -100,12 +100,12 @@ static void look_ahead(struct jail_run *run)
     }
 }
 
-void jail_run_settle(struct jail_run *run, bool time)
+void jail_run_watch_lease(struct jail_run *run, bool time)
 {
     struct err err = ERR_INIT;
     struct stat owner;
-    bool session = run->late[0] < 0; /* then what is killed at the end is the guest itself */
-    run->unsettled = false;
+    bool session = run->lease_guest < 0; /* then what is killed at the end is the guest itself */
+    jail_run_enter(run, JAIL_RUN_RUNNING);
     run->watch.only = session ? run->guest : 0;
     if (watch_all(run, &err) < 0) { /* nothing runs that is not watched */
         jail_run_force(run, JAIL_END_LOST);
@@ -117,8 +117,8 @@ void jail_run_settle(struct jail_run *run, bool time)
         run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
     if (time)
         look_ahead(run);
-    for (int i = 0; i < 2; i++)
-        fd_close(fd_take(&run->late[i]));
+    fd_close(fd_take(&run->lease_guest));
+    fd_close(fd_take(&run->lease_rest));
 }
 
 static int take_over(struct jail_run *run, struct jail_child *c, const struct jail_adopt *a,
@@ -166,24 +166,24 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->watch.family = child->session ? &run->family : NULL;
     fd_close(fd_take(&child->calls)); /* mapped */
     run->files = fd_take(&child->files);
-    run->adopted = child->session ? fd_take(&child->guest) : fd_take(&child->init);
-    run->late[0] = child->session ? -1 : fd_take(&child->guest);
-    run->late[1] = child->session ? fd_take(&child->init) : -1;
+    run->leased = child->session ? fd_take(&child->guest) : fd_take(&child->init);
+    run->lease_guest = child->session ? -1 : fd_take(&child->guest);
+    run->lease_rest = child->session ? fd_take(&child->init) : -1;
     if (run->feed.to < 0 && child->in >= 0) {
-        fd_close(run->late[1]);
-        run->late[1] = child->in;
+        fd_close(run->lease_rest);
+        run->lease_rest = child->in;
     }
     child->in = -1;
-    run->guest = jail_pid_behind(child->session ? run->adopted : run->late[0]);
+    run->guest = jail_pid_behind(child->session ? run->leased : run->lease_guest);
     run->go_ns = clock_now_ns();
-    run->unsettled = true;
+    run->state = JAIL_RUN_LEASED; /* it begins there */
     *ret_run = run;
     return 0;
 }
 
 void jail_run_release(struct jail_run *run, int exit_code)
 {
-    if (run->ended)
+    if (jail_run_ended(run))
         return;
     /* Its threads run on until the holder has it back and stops it: what is left of the call's own time will do. Where
      * the init is gone, so are they. */
@@ -191,5 +191,6 @@ void jail_run_release(struct jail_run *run, int exit_code)
     if (run->deadline_ns < now + JAIL_BEHIND_MS * CLOCK_NS_PER_MS)
         (void)!jail_child_deadline(run->fd[CONTROL], now + JAIL_GIVE_BACK_MS * CLOCK_NS_PER_MS);
     jail_run_note_end(run, exit_code);
-    run->reaped = run->ended = true; /* nothing is left for us to kill */
+    fd_close(fd_take(&run->leased)); /* nothing is left for us to kill */
+    jail_run_enter(run, JAIL_RUN_RELEASED);
 }

@@ -31,7 +31,7 @@
 void jail_run_forget(struct jail_run *run, enum source s)
 {
     /* epoll forgets a closed descriptor by itself, unless another process has it too */
-    if (run->adopted >= 0 && !run->ended && run->fd[s] >= 0)
+    if (jail_run_is_leased(run) && !jail_run_ended(run) && run->fd[s] >= 0)
         epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->fd[s], NULL);
     fd_close(run->fd[s]);
     run->fd[s] = -1;
@@ -45,8 +45,8 @@ void jail_run_forget(struct jail_run *run, enum source s)
 static void let_nest_collect(const struct jail_run *run)
 {
     struct pollfd gone = {.fd = run->fd[CONTROL]}; /* nothing but its end is waited for */
-    if (!run->forced || run->exited || run->spec.mode != JAIL_FULL || gone.fd < 0 ||
-        !run->spec.limits.processes || run->cpu_by_group)
+    if (!run->forced || run->state == JAIL_RUN_EXITED || run->spec.mode != JAIL_FULL ||
+        gone.fd < 0 || !run->spec.limits.processes || run->cpu_by_group)
         return;
     if (shutdown(gone.fd, SHUT_WR) == 0)
         (void)!poll(&gone, 1, COLLECT_MS);
@@ -55,22 +55,22 @@ static void let_nest_collect(const struct jail_run *run)
 void jail_run_reap(struct jail_run *run)
 {
     struct rusage used;
-    if (run->adopted >= 0 && !run->reaped) {
-        syscall(SYS_pidfd_send_signal, run->adopted, SIGKILL, NULL, 0);
-        run->reaped = true; /* by its template */
+    if (run->leased >= 0) { /* its template waits for it */
+        syscall(SYS_pidfd_send_signal, run->leased, SIGKILL, NULL, 0);
+        fd_close(fd_take(&run->leased));
     }
-    if (run->reaped || run->nest <= 0)
+    if (run->nest <= 0)
         return;
     let_nest_collect(run);
     kill(run->nest, SIGKILL); /* pid 1 of the jail: everything in it dies with it */
     /* Without a pid namespace the guest does not die with it. Once EXITED has come, cordon-nest has
      * waited for it, and its number may be somebody else's. */
-    if (run->spec.mode != JAIL_FULL && run->guest > 0 && !run->exited)
+    if (run->spec.mode != JAIL_FULL && run->guest > 0 && run->state != JAIL_RUN_EXITED)
         kill(run->guest, SIGKILL);
     while (wait4(run->nest, NULL, 0, &used) < 0) /* returns after the last process is gone */
         if (errno != EINTR)
             return;
-    run->reaped = true;
+    run->nest = 0;
     jail_spawn_done(run->spawn_memory);
     run->spawn_memory = NULL;
     uint64_t us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
@@ -121,7 +121,7 @@ uint64_t jail_run_peak_memory(const struct jail_run *run)
 
 void jail_run_force(struct jail_run *run, enum jail_end why)
 {
-    if (run->ended || run->forced)
+    if (jail_run_ended(run) || run->forced)
         return;
     run->forced = why;
     run->end_ns = clock_now_ns();
@@ -129,7 +129,7 @@ void jail_run_force(struct jail_run *run, enum jail_end why)
     run->out.cpu_us =
         jail_run_cpu_us(run); /* what dies with the namespace is counted nowhere later */
     jail_run_reap(run);
-    run->ended = true;
+    jail_run_enter(run, JAIL_RUN_KILLED);
 }
 
 pid_t jail_run_guest(const struct jail_run *run)
@@ -161,18 +161,20 @@ void jail_run_note_end(struct jail_run *run, int exit_code)
  * caller still has to do with the outcome. Not where we take a part of it away ourselves, or put one back. */
 void jail_run_end_now(struct jail_run *run, int exit_code)
 {
-    if (run->ended)
+    if (jail_run_ended(run))
         return;
     jail_run_note_end(run, exit_code);
-    run->dying = run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0 &&
-                 run->shared.count == 0;
-    if (run->dying) { /* the guest would die of its init's death: sooner, it is what takes long */
+    if (run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0 &&
+        run->shared.count == 0) {
+        /* the guest would die of its init's death: sooner, since that is what takes long */
         if (run->body >= 0)
             syscall(SYS_pidfd_send_signal, run->body, SIGKILL, NULL, 0);
         kill(run->nest, SIGKILL); /* ours to wait for: the number is nobody else's */
-    } else
+        jail_run_enter(run, JAIL_RUN_DYING);
+    } else {
         jail_run_reap(run);
-    run->ended = true;
+        jail_run_enter(run, JAIL_RUN_KILLED);
+    }
 }
 
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,
@@ -288,16 +290,16 @@ void jail_run_finish(struct jail_run *run)
         run->end_ns = clock_now_ns();
     /* After EXITED only cordon-nest is left, and dies while we do what has to be done anyway. After the
      * worker's word all that it wrote is in the pipes. */
-    if (!run->exited && !run->dying)
+    if (run->state != JAIL_RUN_EXITED && run->state != JAIL_RUN_DYING)
         jail_run_reap(run);
     drain(run);
-    if (run->adopted >= 0)
+    if (jail_run_is_leased(run))
         look_at_files(run);
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);
-    for (enum source s = CONTROL; s < SOURCES && run->adopted < 0; s++)
+    for (enum source s = CONTROL; s < SOURCES && !jail_run_is_leased(run); s++)
         jail_run_forget(run, s);
-    if (!run->dying)
+    if (run->state != JAIL_RUN_DYING)
         jail_run_reap(run);
     jail_shared_restore(&run->shared, &run->out); /* nothing is shared with one that is dying */
     jail_run_clean_up(run);

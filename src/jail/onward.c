@@ -26,7 +26,8 @@ static int read_guest(struct jail_run *run, enum jail_stream stream, bool on)
 
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream)
 {
-    if (!run->sink.pass_on || run->ended) /* at the end the sink's owner passes on what is left */
+    if (!run->sink.pass_on ||
+        jail_run_ended(run)) /* at the end the sink's owner passes on what is left */
         return;
     enum jail_held before = run->held[stream], now = run->sink.pass_on(run->sink.ctx, stream);
     int r = 0;

@@ -59,9 +59,10 @@ void jail_run_empty(struct jail_run *run)
                           .epoll = -1,
                           .files = -1,
                           .body = -1,
-                          .adopted = -1,
+                          .leased = -1,
                           .channel = -1,
-                          .late = {-1, -1},
+                          .lease_guest = -1,
+                          .lease_rest = -1,
                           .status = -1,
                           .watch = {.listener = -1, .limits = &run->spec.limits, .out = &run->out}};
     for (int s = 0; s < SOURCES; s++)
@@ -208,76 +209,111 @@ static int open_early(struct jail_run *run)
     return fd_take(&fd);
 }
 
-static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
-{
-    int streams[2][2] = {{-1, -1}, {-1, -1}}, fds[3 + LIMIT_BINDS + 1] = {-1, -1, -1}, r;
-    size_t nbinds = 0;
-    FD_AUTO theirs = -1;
-    bool stopped = false;
+/* What a run has open while its jail is built; all but the guest's ends of it are closed afterwards. */
+struct starting {
+    int nest, worker;             /* programs */
+    int theirs;                   /* their end of the control socket */
+    int fds[3 + LIMIT_BINDS + 1]; /* the guest's streams, then one for each bind */
+    size_t nbinds;
     char rootfs[512]; /* beside cordon-nest; without it the private root is made to measure */
-    const char *slash = strrchr(start->nest, '/');
-    if (!slash || snprintf(rootfs, sizeof rootfs, "%.*s/cordon-root", (int)(slash - start->nest),
-                           start->nest) >= (int)sizeof rootfs)
-        rootfs[0] = 0;
-    FD_AUTO nest = open(start->nest, O_PATH | O_CLOEXEC);
-    if (nest < 0) {
-        err_sys(err, "cordon-nest is not where cordon is installed (%s)", start->nest);
-        return err_layer(err, "process");
-    }
-    r = jail_identity_choose(&run->id, err);
-    if (r == 0)
-        r = choose_memory(run, start->memory_by, err);
-    if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
-        r = use_scratch(run, err);
-    FD_AUTO worker = r == 0 ? open_early(run) : -1;
-    if (r == 0)
-        r = jail_binds_open(&run->spec, &run->id, fds + 3, err);
-    if (r < 0)
-        return r;
-    nbinds = run->spec.nbinds;
-    r = jail_shared_open(&run->shared, &run->spec, fds + 3, err);
+};
+
+static void close_starting(struct starting *s)
+{
+    for (size_t i = 0; i < 3 + s->nbinds; i++)
+        fd_close(s->fds[i]);
+    fd_close(s->theirs);
+    fd_close(s->worker);
+    fd_close(s->nest);
+}
+
+static int find_programs(struct starting *s, const char *nest, struct err *err)
+{
+    const char *slash = strrchr(nest, '/');
+    if (!slash || snprintf(s->rootfs, sizeof s->rootfs, "%.*s/cordon-root", (int)(slash - nest),
+                           nest) >= (int)sizeof s->rootfs)
+        s->rootfs[0] = 0;
+    s->nest = open(nest, O_PATH | O_CLOEXEC);
+    if (s->nest >= 0)
+        return 0;
+    err_sys(err, "cordon-nest is not where cordon is installed (%s)", nest);
+    return err_layer(err, "process");
+}
+
+static int open_streams(struct jail_run *run, struct starting *s, int input, struct err *err)
+{
+    int streams[2][2] = {{-1, -1}, {-1, -1}}, r = 0;
     for (int i = 0; i < 2 && r == 0; i++)
         if (pipe2(streams[i], O_CLOEXEC) < 0 || fcntl(streams[i][0], F_SETFL, O_NONBLOCK) < 0)
             r = err_sys(err, "pipe");
     run->fd[OUT] = streams[0][0];
     run->fd[ERR] = streams[1][0];
     if (r == 0)
-        r = open_input(run, start->input, &fds[0], err);
-    fds[1] = streams[0][1];
-    fds[2] = streams[1][1];
+        r = open_input(run, input, &s->fds[0], err);
+    s->fds[1] = streams[0][1];
+    s->fds[2] = streams[1][1];
+    return r < 0 ? r : control_socket(run, &s->theirs, err);
+}
+
+/* Everything that is needed before the builder starts, in the order in which each needs the one before it. */
+static int prepare(struct jail_run *run, const struct jail_start *start, struct starting *s,
+                   struct err *err)
+{
+    int r = find_programs(s, start->nest, err);
     if (r == 0)
-        r = control_socket(run, &theirs, err);
+        r = jail_identity_choose(&run->id, err);
+    if (r == 0)
+        r = choose_memory(run, start->memory_by, err);
+    if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
+        r = use_scratch(run, err);
+    if (r == 0)
+        s->worker = open_early(run);
+    if (r == 0)
+        r = jail_binds_open(&run->spec, &run->id, s->fds + 3, err);
+    if (r == 0)
+        s->nbinds = run->spec.nbinds;
+    if (r == 0)
+        r = jail_shared_open(&run->shared, &run->spec, s->fds + 3, err);
+    if (r == 0)
+        r = open_streams(run, s, start->input, err);
     if (r == 0 && start->step_down && !run->cgroup.version)
         r = step_down(run, err);
+    return r;
+}
+
+/* 1: it was stopped before there was a guest. */
+static int spawn(struct jail_run *run, const struct jail_start *start, const struct starting *s,
+                 struct err *err)
+{
+    struct jail_spawn how = {.spec = &run->spec,
+                             .id = &run->id,
+                             .cgroup = run->cgroup.version ? &run->cgroup : NULL,
+                             .nest = s->nest,
+                             .rootfs = s->rootfs,
+                             .control = {run->fd[CONTROL], s->theirs},
+                             .stdio = {s->fds[0], s->fds[1], s->fds[2]},
+                             .channel = start->channel,
+                             .worker = s->worker,
+                             .binds = s->fds + 3,
+                             .stops = start->stops,
+                             .nstops = start->nstops};
+    struct jail_spawned spawned = {0};
+    int r = jail_spawn(&how, &spawned, err);
     if (r == 0) {
-        struct jail_spawn spawn = {.spec = &run->spec,
-                                   .id = &run->id,
-                                   .cgroup = run->cgroup.version ? &run->cgroup : NULL,
-                                   .nest = nest,
-                                   .rootfs = rootfs,
-                                   .control = {run->fd[CONTROL], theirs},
-                                   .stdio = {fds[0], fds[1], fds[2]},
-                                   .channel = start->channel,
-                                   .worker = worker,
-                                   .binds = fds + 3,
-                                   .stops = start->stops,
-                                   .nstops = start->nstops};
-        struct jail_spawned spawned = {0};
-        r = jail_spawn(&spawn, &spawned, err);
-        stopped = r > 0;
-        r = stopped ? 0 : r;
-        if (r == 0 && !stopped) {
-            run->nest = spawned.nest;
-            run->out.layers = spawned.layers;
-            run->refused_built = spawned.refused;
-            run->spawn_memory = spawned.memory;
-        }
-        if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
-            run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+        run->nest = spawned.nest;
+        run->out.layers = spawned.layers;
+        run->refused_built = spawned.refused;
+        run->spawn_memory = spawned.memory;
     }
-    if (r == 0)
-        r = open_events(run, err);
+    if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
+        run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    return r;
+}
+
+static int watch_run(struct jail_run *run, const struct jail_start *start, struct err *err)
+{
+    int r = open_events(run, err);
     run->go_ns = clock_now_ns();
     run->cpu_built_us = run->cpu_by_group ? jail_cgroup_cpu_us(&run->cgroup) : 0;
     for (enum source s = CONTROL; s < SOURCES && r == 0; s++)
@@ -286,17 +322,30 @@ static int begin(struct jail_run *run, const struct jail_start *start, struct er
     run->channel = start->channel_ours; /* the caller's: it is only waited for here */
     if (r == 0 && run->channel >= 0)
         r = jail_run_watch(run, CHANNEL, run->channel, err);
-    if (run->spec.kind != JAIL_KIND_TEMPLATE) /* those live until their holder is done with them */
+    if (r == 0 &&
+        run->spec.kind != JAIL_KIND_TEMPLATE) /* those live until their holder is done with them */
         jail_run_arm(run, 1); /* the timer works out what comes first: wall or CPU time */
-    for (int i = 0; i < 3; i++)
-        fd_close(fds[i]);
-    for (size_t i = 0; i < nbinds; i++)
-        fd_close(fds[3 + i]);
+    return r;
+}
+
+static int begin(struct jail_run *run, const struct jail_start *start, struct err *err)
+{
+    struct starting s = {.nest = -1, .worker = -1, .theirs = -1, .fds = {-1, -1, -1}};
+    int r = prepare(run, start, &s, err);
+    if (r == 0)
+        r = spawn(run, start, &s, err);
+    const bool stopped = r > 0;
+    if (r >= 0)
+        r = watch_run(run, start, err);
+    close_starting(&s);
+    if (r < 0)
+        return r;
+    jail_run_enter(run, JAIL_RUN_RUNNING);
     if (stopped) {
         jail_run_stop(run);
         (void)jail_run_step(run, 0);
     }
-    return r;
+    return 0;
 }
 
 int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
@@ -335,9 +384,9 @@ void jail_run_free(struct jail_run *run)
     fd_close(run->epoll);
     fd_close(run->files);
     fd_close(run->body);
-    fd_close(run->adopted);
-    fd_close(run->late[0]);
-    fd_close(run->late[1]);
+    fd_close(run->leased);
+    fd_close(run->lease_guest);
+    fd_close(run->lease_rest);
     fd_close(run->status);
     jail_run_clean_up(run);
     if (run->env) {
@@ -368,7 +417,7 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
     size_t quota = wire_get_uints(r, left, 4);
     struct jail_outcome *o = &run->out;
     o->cpu_us = usage[0] + usage[1];
-    if (run->adopted >= 0)
+    if (jail_run_is_leased(run))
         o->cpu_us -= o->cpu_us < run->cpu_built_us ? o->cpu_us : run->cpu_built_us;
     o->memory = usage[2];
     if (WIFSIGNALED(status)) {
@@ -386,7 +435,7 @@ static void take_exit(struct jail_run *run, struct wire_reader *r)
         jail_violation_quota(o, &run->spec.limits, left[0] && left[1] == 0,
                              left[2] && left[3] == 0);
     run->end_ns = clock_now_ns();
-    run->exited = run->ended = true;
+    jail_run_enter(run, JAIL_RUN_EXITED);
 }
 
 static void on_control(struct jail_run *run)
@@ -457,29 +506,29 @@ static void on_timer(struct jail_run *run)
 
 enum { EVENTS = ONWARD_ERR + 3 }; /* the feed has two, and two may say stop */
 
-/* An adopted child is settled when there is nothing else to do: while its worker is at work, not before it can
+/* The rest of a leased child is watched when there is nothing else to do: while its worker is at work, not before it can
  * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
 static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
 {
-    if (!run->unsettled)
+    if (run->state != JAIL_RUN_LEASED)
         return epoll_wait(run->epoll, events, EVENTS, timeout_ms);
     int n = epoll_wait(run->epoll, events, EVENTS, 0);
     if (n > 0 && run->steps++ == 0)
         return n;
     if (n == 0 && sched_yield() == 0) /* on one processor the worker goes first */
         n = epoll_wait(run->epoll, events, EVENTS, 0);
-    jail_run_settle(run, n <= 0);
-    return n > 0 || run->ended ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
+    jail_run_watch_lease(run, n <= 0);
+    return n > 0 || jail_run_ended(run) ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
 }
 
 bool jail_run_step(struct jail_run *run, int timeout_ms)
 {
     struct epoll_event events[EVENTS];
-    if (run->epoll < 0 || run->over)
+    if (run->epoll < 0 || run->state == JAIL_RUN_CLOSED)
         return true;
-    if (!run->ended) {
+    if (!jail_run_ended(run)) {
         int n = wait_for_events(run, events, timeout_ms);
-        for (int i = 0; i < n && !run->ended; i++) {
+        for (int i = 0; i < n && !jail_run_ended(run); i++) {
             enum source s = (enum source)events[i].data.u32;
             if (s < SOURCES && run->fd[s] < 0)
                 continue;
@@ -524,11 +573,12 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
             }
         }
     }
-    if (!run->ended)
+    if (!jail_run_ended(run))
         return false;
     jail_run_finish(run);
-    run->over = true;
-    if (run->adopted < 0) { /* whose result is waited for: it closes what it has afterwards */
+    jail_run_enter(run, JAIL_RUN_CLOSED);
+    if (!jail_run_is_leased(
+            run)) { /* whose result is waited for: it closes what it has afterwards */
         fd_close(run->epoll);
         run->epoll = -1;
     }

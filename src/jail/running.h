@@ -27,7 +27,20 @@ enum source {
     ONWARD_ERR
 };
 
+/* Where a run is. run_state.c says what may follow what. */
+enum jail_run_state {
+    JAIL_RUN_STARTING, /* its jail is built; there is no guest yet */
+    JAIL_RUN_LEASED,   /* another process's child, of which only the channel is watched yet */
+    JAIL_RUN_RUNNING,  /* every descriptor is watched, and the clock runs */
+    JAIL_RUN_EXITED,   /* cordon-nest has waited for the guest and said how it ended */
+    JAIL_RUN_KILLED,   /* we killed it and waited for it; a leased one is reaped by its template */
+    JAIL_RUN_DYING,    /* we killed it; jail_run_free waits for it */
+    JAIL_RUN_RELEASED, /* a session whose call is over: it lives on, and is not ours any more */
+    JAIL_RUN_CLOSED,   /* judged and drained; what is left are descriptors */
+};
+
 struct jail_run {
+    enum jail_run_state state;
     struct jail_spec spec; /* the caller's strings; they outlive the run */
     struct jail_identity id;
     struct jail_sink sink;
@@ -39,17 +52,16 @@ struct jail_run {
     struct jail_outcome out;
     struct jail_shared shared;
     char scratch[512];
-    const char *scratch_env[2]; /* HOME and TMPDIR of a run without namespaces */
     char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
     const char **env;
     int epoll, fd[SOURCES];
-    int files;   /* what the guest may write, if the plan keeps it; -1 */
-    int body;    /* pidfd of a guest of our own; -1 */
-    int adopted; /* pidfd of what is to be killed at the end of another process's child; -1 */
+    int files; /* what the guest may write, if the plan keeps it; -1 */
+    int body;  /* pidfd of a guest of our own; -1 */
+    int leased; /* pidfd of what is to be killed at the end of another process's child; -1: none, or not any more */
     int channel; /* the caller's; -1: none */
-    int late
-        [2]; /* of an adopted child: the guest's pidfd and what nobody needs; closed when it is settled */
-    int status; /* /proc/PID/status of an adopted guest, opened while there was time; -1 */
+    int lease_guest,
+        lease_rest; /* of a leased child: the guest's pidfd and what nobody needs, until it is RUNNING */
+    int status; /* /proc/PID/status of a leased guest, opened while there was time; -1 */
     unsigned steps;
     pid_t nest, guest;
     void *spawn_memory;
@@ -58,17 +70,22 @@ struct jail_run {
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
                               process: not this program's time */
     uint64_t
-        refused_built; /* tasks that the cgroup had no room for while the jail was built: ours */
-    bool ended;        /* EXITED came, or cordon-nest is dead */
-    bool cpu_by_group; /* CPU time of all processes is counted by the cgroup */
-    bool exited;       /* EXITED came: cordon-nest has waited for the guest */
-    bool reaped;
-    bool dying;             /* killed, and not waited for yet: jail_run_free does */
-    bool unsettled;         /* adopted, and only its channel is watched yet */
-    bool over;              /* judged and drained; what is left are descriptors */
-    enum jail_end forced;   /* why we killed it */
+        refused_built;    /* tasks that the cgroup had no room for while the jail was built: ours */
+    bool cpu_by_group;    /* CPU time of all processes is counted by the cgroup */
+    enum jail_end forced; /* why we killed it */
     enum jail_held held[2]; /* by stream: what the sink still has to pass on */
 };
+
+/* run_state.c: NEXT must be among what may follow. */
+void jail_run_enter(struct jail_run *run, enum jail_run_state next);
+bool jail_run_ended(
+    const struct jail_run *run); /* nothing of the guest is to come but what is in the pipes */
+
+/* Whether another process made its child: a template forked it, and waits for it. */
+static inline bool jail_run_is_leased(const struct jail_run *run)
+{
+    return run->spec.kind == JAIL_KIND_CHILD;
+}
 
 /* run.c */
 void jail_run_empty(struct jail_run *run); /* as a run that has nothing yet */
@@ -79,8 +96,8 @@ void jail_run_set_timer(struct jail_run *run, uint64_t now,
 
 /* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
 pid_t jail_pid_behind(int pidfd);
-/* The rest of an adoption; ends the run if it fails. TIME: there is some, for what the end will ask. */
-void jail_run_settle(struct jail_run *run, bool time);
+/* LEASED to RUNNING: watches all of it; ends the run if that fails. TIME: there is some, for what the end will ask. */
+void jail_run_watch_lease(struct jail_run *run, bool time);
 
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
