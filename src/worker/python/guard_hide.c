@@ -428,6 +428,7 @@ static void close_types(void)
 int guard_hide(void)
 {
     close_types();
+    guard_close_bytearray();
     if (close_proxies() < 0)
         return -1;
     for (size_t i = 0; i < sizeof hide / sizeof *hide; i++)

@@ -129,6 +129,9 @@ int guard_iter_init(void); /* guard_iter.c */
 int guard_hide(void);      /* guard_hide.c: 0, or -1 with a Python exception */
 /* guard_library.c: closes the ways round the guards that MODULE offers, before a guest sees it */
 int guard_library(PyObject *module, const char *name);
+/* guard_buffers.c: values are converted before a buffer is looked at */
+void guard_close_bytearray(void);
+int guard_close_array(PyObject *module);
 int guard_close_copy(PyObject *module);
 int guard_close_dataclasses(PyObject *module);
 int guard_close_unittest(PyObject *module);

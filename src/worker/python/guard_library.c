@@ -297,13 +297,10 @@ int guard_library(PyObject *module, const char *name)
         const char *name;
         int (*close)(PyObject *module);
     } table[] = {
-        {"contextlib", close_contextlib},
-        {"copy", guard_close_copy},
-        {"dataclasses", guard_close_dataclasses},
-        {"functools", close_functools},
-        {"operator", close_operator},
-        {"string", close_string},
-        {"typing", close_typing},
+        {"array", guard_close_array},       {"contextlib", close_contextlib},
+        {"copy", guard_close_copy},         {"dataclasses", guard_close_dataclasses},
+        {"functools", close_functools},     {"operator", close_operator},
+        {"string", close_string},           {"typing", close_typing},
         {"unittest", guard_close_unittest},
     };
     if (close_linecache() < 0)
