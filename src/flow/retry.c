@@ -7,7 +7,7 @@
  *     another user namespace, and a signal from below does not count for pid 1;
  *   - a signal that no fault of a process raises. A parser that breaks dies of SIGSEGV, SIGABRT and the like, and of
  *     SIGXCPU where it takes too long; for more than its memory it has an rlimit, which is no signal, or a cgroup
- *     of its own, whose count of killed processes jail/end.c has looked at;
+ *     of its own, whose count of killed processes jail/supervisor/end.c has looked at;
  *   - the clock ran out, and the judge had little of the time: it was stopped, or starved.
  * Everything else was the program's doing, and stays blocked. */
 #include "flow/steps.h"

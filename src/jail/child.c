@@ -6,8 +6,8 @@
  *          else after a poll of the caller's; GOT_NOTHING */
 #include "jail/child.h"
 
-#include "jail/family.h"
-#include "jail/running.h"
+#include "jail/supervisor/family.h"
+#include "jail/supervisor/running.h"
 #include "jail/template.h"
 #include "sys/fd.h"
 #include "wire/msg.h"

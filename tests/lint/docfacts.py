@@ -400,7 +400,7 @@ def facts(documents, program):
         ("docs/audit.md", r"more than (\d+) violations in one execution", [p["audit"]["violations"]]),
         ("docs/deployment.md", r"kept for (\d+) days at least", [p["audit"]["retention_days"]]),
         ("docs/exec.md", r"the first (\d+) by each rule are kept, (\d+) in all, and up to (\d+) more that\s+a worker reports of itself; all are counted. After ([\d,]+)",
-         [program.define("src/jail/violations.c", "PER_RULE"), kept, kept / 2, 10 * kept]),
+         [program.define("src/jail/supervisor/violations.c", "PER_RULE"), kept, kept / 2, 10 * kept]),
         ("docs/audit.md", r"at most (\d+) lines; how many", [kept]),
         ("docs/audit.md", r"the last (\d+) executions of each of the (\d+) most recent clients", [program.define("src/audit/anomaly.c", n) for n in ("ENTRIES", "CLIENTS")]),
         ("docs/expr.md", r"shipped example with (\d+) keys", [len(json.loads(program.source("schemas/household.json"))["keys"])]),

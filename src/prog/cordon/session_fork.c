@@ -1,11 +1,11 @@
 /* `cordon session fork`. While a session is forked its process and the new one are held in a system call by whoever
- * forks it (jail/branch.c): who dies there takes the session along. So the fork is made by a process of its own,
+ * forks it (jail/supervisor/branch.c): who dies there takes the session along. So the fork is made by a process of its own,
  * which no signal to the client and no key on its terminal reaches, and the client only waits for its word. A
  * client that is gone by then gets no branch; its session is as it was.
  *
  * Waits: write in be_forker; the client, or nobody: one word fits every pipe; at once; the branch is made or not
  *        poll in hear; the process that forks, whose own waits are shorter (five packets of the holder, 2 s each, 3 s for
- *          each hold of jail/branch.c, FD_PATIENCE_MS for each helper there); WORD_MS; it says that nothing came
+ *          each hold of jail/supervisor/branch.c, FD_PATIENCE_MS for each helper there); WORD_MS; it says that nothing came
  *        read in hear; nobody: poll said that it is there; at once; its word */
 #include "session.h"
 

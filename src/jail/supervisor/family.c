@@ -26,7 +26,7 @@
  *        sys_listener_receive in next_call; nobody: poll said that a call is there, and only the owner of the lock
  *          receives; at once; ENOENT, its caller was killed
  *        write in wake_all; nobody: a counter of 64 bits; at once; goes on */
-#include "jail/family.h"
+#include "jail/supervisor/family.h"
 
 #include "jail/spec.h"
 #include "sys/fd.h"

@@ -2,7 +2,7 @@
  * that the dead are not ours to wait for: a pidfd kills, and the template reaps. A run of a pooled child is so
  * over when its pipes are empty, not when its memory is gone. */
 #include "jail/child.h"
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #include "base/clock.h"
 #include "jail/filter.h"

@@ -27,10 +27,10 @@
 #include "jail/branch.h"
 
 #include "base/clock.h"
-#include "jail/branching.h"
 #include "jail/copy.h"
 #include "jail/inside.h"
-#include "jail/running.h"
+#include "jail/supervisor/branching.h"
+#include "jail/supervisor/running.h"
 #include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"

@@ -19,7 +19,7 @@
  *          ends); goes on
  *        write in jail_load_launch; the template to read one byte; at once; goes on
  *        ppoll in jail_load_launch; nobody, in what has imported; none (the template kills it); killed */
-#include "jail/template_fork.h"
+#include "jail/template/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"

@@ -15,7 +15,7 @@
  * Waits: waitid in reap_guest; a guest whose pidfd says that it is dead; at once; its status
  *        ppoll in jail_child_init; guests and supervisors, in the init of the jail; the next deadline, else none (it
  *          lives as long as they do, and the kernel ends it with them); ends */
-#include "jail/template_fork.h"
+#include "jail/template/template_fork.h"
 
 #include "base/clock.h"
 #include "sys/raw.h"

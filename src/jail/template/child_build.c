@@ -14,7 +14,7 @@
  *        write in *; the template to read one byte; at once; goes on
  *        CLONE_VFORK in use_up_number; a process that ends at once; none (the kernel's own); goes on
  *        waitpid in use_up_number; the same process, which has ended; none (the kernel's own); goes on */
-#include "jail/template_fork.h"
+#include "jail/template/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/raw.h"

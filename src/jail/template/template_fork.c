@@ -8,7 +8,7 @@
  *        send in spawn; one byte that fits; at once; an error
  *        write in take_locked; one byte that fits; at once; an error
  *        fd_receive in take_locked; nobody: poll said that it is there; at once; the child is not built */
-#include "jail/template_fork.h"
+#include "jail/template/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"

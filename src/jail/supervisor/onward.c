@@ -4,7 +4,7 @@
  * fills, and the guest waits as it would wait for any slow reader, until its reader reads or its time is over.
  *
  * A stream that is not read is taken out of epoll, not masked: a closed pipe is reported whatever the mask. */
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #include <sys/epoll.h>
 

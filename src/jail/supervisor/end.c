@@ -7,7 +7,7 @@
  *          is not counted
  *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped */
 #include "jail/child.h"
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #include "base/clock.h"
 #include "sys/fd.h"

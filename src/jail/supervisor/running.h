@@ -8,8 +8,8 @@
 #ifndef JAIL_RUNNING_H
 #define JAIL_RUNNING_H
 
-#include "jail/family.h"
 #include "jail/outside.h"
+#include "jail/supervisor/family.h"
 
 /* What the run's epoll watches. The first ones are the run's own descriptors; the others belong to the caller. */
 enum source {

@@ -6,7 +6,7 @@
  * the guest's own mount: as root that mount is mapped to the guest's id, which is what the supervisor is by then.
  * Who changed the mode cannot be told; whoever did, during the run, it is undone. Times of the folder are not kept:
  * every file that the guest makes changes them. */
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #include "sys/fd.h"
 

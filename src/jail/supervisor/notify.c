@@ -11,8 +11,8 @@
 #include "jail/outside.h"
 
 #include "jail/decode.h"
-#include "jail/family.h"
 #include "jail/filter.h"
+#include "jail/supervisor/family.h"
 #include "sys/fd.h"
 #include "sys/listener.h"
 

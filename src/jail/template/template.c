@@ -6,7 +6,7 @@
  *        read in jail_template_serve; nobody: the signalfd is non-blocking; at once; comes again
  *        write in refuse; the holder: a packet that fits; at once; it is gone
  *        fd_receive in begin_order; nobody: poll said that it is there; at once; the template ends */
-#include "jail/template_fork.h"
+#include "jail/template/template_fork.h"
 
 #include "jail/inside.h"
 #include "sys/fd.h"

@@ -5,9 +5,9 @@
  * mapped. Nobody but the session can make such a process (its clone is let pass once, any other is refused), and the
  * ids of its earlier branches were mapped when they were forked. So a relative that is forked at the same time, or
  * that ends, is not taken for it. */
-#include "jail/branching.h"
+#include "jail/supervisor/branching.h"
 
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 #include "sys/fd.h"
 
 #include <dirent.h>

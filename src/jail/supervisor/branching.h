@@ -8,7 +8,7 @@
 #ifndef JAIL_BRANCHING_H
 #define JAIL_BRANCHING_H
 
-#include "jail/family.h"
+#include "jail/supervisor/family.h"
 
 #include <sys/stat.h>
 

@@ -6,7 +6,7 @@
  *        epoll_wait in wait_for_events; the run; its timer, one of the descriptors: wall and CPU time; it is
  *          ended
  *        fd_receive in on_control; nobody: epoll said that it is there; at once; comes again */
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #include "base/clock.h"
 #include "jail/filter.h"

@@ -1,6 +1,6 @@
 /* The states of a run and what may follow what, in one table. A transition that is not in it is a fault of ours: the
  * supervisor stops at the assertion, and the init above the guest ends it. */
-#include "jail/running.h"
+#include "jail/supervisor/running.h"
 
 #define MAY(state) (1U << JAIL_RUN_##state)
 
