@@ -1,5 +1,5 @@
-/* The steps of one run, in their order. Each leaves the run where the next can take it up, or ends it with
- * a word in the result; what was opened is closed in any case. */
+/* The steps of one run, in their order. A step prepares what the next one needs, or ends the run and says why in the
+ * result. Whatever was opened is closed in either case. */
 #include "flow/steps.h"
 
 #include "base/clock.h"
@@ -33,20 +33,20 @@ static const struct {
     bool always; /* also when an earlier step ended the run */
 } steps[] = {
     /* clang-format off */
-    {"connect", flow_connect, false}, /* the holder of warm children comes to the door, while we are asked ourselves */
-    {"prepare", flow_prepare,     false}, /* the request as data: what is asked, shown and recorded */
-    {"admit",   flow_admit,       false}, /* stop flag, role, breaker, rate, place: cheap */
-    {"start",   flow_start,  false}, /* a locked child is asked for, or started */
-    {"record",  flow_record,      false}, /* durable before the first byte of the code meets its parser */
-    {"precheck", flow_precheck, false}, /* a session's code, in a process that has run none */
-    {"check",   flow_check,       false}, /* the child judges what it would run */
-    {"retry",   flow_retry,       false}, /* a child that the host ended before it was told to go: once more, with a cold one */
-    {"decide",  flow_decide,      false}, /* people and arena; the plan */
-    {"confirm", flow_confirm,     false}, /* what was shown to somebody is still what would run */
-    {"run",     flow_execute,     false}, /* the first guest byte, and the last */
-    {"collect", flow_collect,     false}, /* files */
-    {"clean",   clean_streams,    true},  /* output */
-    {"finish",  flow_finish,      true},  /* the record of the end; the slot is free */
+    {"connect",  flow_connect,  false}, /* the client connects to the holder, which accepts while the gate decides */
+    {"prepare",  flow_prepare,  false}, /* the request becomes data: what is asked, shown and recorded */
+    {"admit",    flow_admit,    false}, /* the gate: stop flag, role, breaker, rate, slot; all cheap */
+    {"start",    flow_start,    false}, /* a restricted child is leased from the holder, or a cold worker is started */
+    {"record",   flow_record,   false}, /* the record of the beginning is on disk before the code is parsed */
+    {"precheck", flow_precheck, false}, /* a session's code is judged in a child that never ran guest code */
+    {"check",    flow_check,    false}, /* the child judges the program that it would run */
+    {"retry",    flow_retry,    false}, /* a child that died by a fault of the host before GO is replaced once, cold */
+    {"decide",   flow_decide,   false}, /* the gate asks people and the arena, and makes the plan */
+    {"confirm",  flow_confirm,  false}, /* what was approved is compared with what would run now */
+    {"run",      flow_execute,  false}, /* the worker gets GO; the run goes on until its end */
+    {"collect",  flow_collect,  false}, /* the files that the program left are listed */
+    {"clean",    clean_streams, true},  /* the output is cleaned */
+    {"finish",   flow_finish,   true},  /* the record of the end is written; the slot is free */
     /* clang-format on */
 };
 

@@ -81,7 +81,7 @@ struct wire_reader;
 void jail_layers_write(struct wire_writer *w, const struct jail_layers *l);
 void jail_layers_read(struct wire_reader *r, struct jail_layers *ret);
 
-/* Judges PROOF against the plan. OWN: the same of the supervisor (namespaces, root). Returns 0 when
+/* Judges PROOF against the specification. OWN: the same of the supervisor (namespaces, root). Returns 0 when
  * every layer that the mode promises is on; ERR_MISSING with the layer's name otherwise. */
 ERR_MUST_USE int jail_attest_judge(const struct jail_proof *proof, const struct jail_spec *spec,
                                    const struct jail_proof *own, struct jail_layers *ret_layers,

@@ -1,4 +1,4 @@
-/* The one clone that a locked guest may be let make.
+/* Flags of the one clone() that the supervisor lets a restricted guest make: the fork of a session.
  *
  * Takes:   nothing.
  * Gives:   its flags, as both sides know them.

@@ -1,7 +1,7 @@
 /* Locked children from outside: a template makes them, a supervisor adopts them for a run, a session
  * is branched.
  *
- * Takes:   the plan of a template; orders for children.
+ * Takes:   the specification of a template; orders for children.
  * Gives:   children as sets of descriptors that travel between our processes; runs over them.
  * Never:   reads what a guest wrote, except in an adopted run (run.h), which only carries it.
  * Runs in: the holder (`cordon-holder`); the supervisor that leases a child from it.
@@ -67,8 +67,8 @@ ERR_MUST_USE int jail_child_deadline(int control, uint64_t deadline_ns);
 ERR_MUST_USE int jail_child_send(int sock, const struct jail_child *c, struct err *err);
 ERR_MUST_USE int jail_child_receive(int sock, struct jail_child *ret_child, struct err *err);
 
-/* The same of a packet that was received by somebody who did not know what comes: room for JAIL_CHILD_RIDE
- * descriptors. They are the child's then, or closed. */
+/* The same for a packet P that the caller has received already, with space for JAIL_CHILD_RIDE descriptors. The child
+ * owns them afterwards; on an error they are closed. */
 #define JAIL_CHILD_RIDE 11
 ERR_MUST_USE int jail_child_read(struct fd_packet *p, struct jail_child *ret_child,
                                  struct err *err);

@@ -4,7 +4,7 @@
  *   supervisor --clone--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
  *                            `--exec--> cordon-nest, once the program runs
  *
- * Takes:   a plan and descriptors.
+ * Takes:   a specification and descriptors.
  * Gives:   a running program behind its locks, or a record that names the facility that failed.
  * Never:   runs a guest's byte; goes on after a step failed.
  * Runs in: the builder and the launcher: trusted, in the supervisor's memory, before the program
@@ -45,7 +45,7 @@ struct jail_stage {
     int orders[2];             /* builder's end, worker's end */
     pid_t early;               /* the worker, while its root is built */
     pid_t launcher;            /* set by the kernel when it is cloned; 0 when it was waited for */
-    const int *binds;          /* one for each of the plan's */
+    const int *binds;          /* one for each of the specification's */
     int quota;                 /* set by the builder: the file system that counts; -1: none */
     int ruleset;               /* the Landlock rules, made ahead; a template's makes them itself */
     int listener;              /* set by the launcher; -1: none */
@@ -120,7 +120,7 @@ ERR_MUST_USE int jail_fds_place(int first, const int *fds, size_t count, int *co
                                 size_t keeps, struct err *err);
 ERR_MUST_USE int jail_fds_leave_behind(const struct jail_spec *spec, struct err *err);
 
-/* seccomp.c: loads the table named in the plan; *ret_listener is the notification descriptor, or -1 if
+/* seccomp.c: loads the table named in the specification; *ret_listener is the notification descriptor, or -1 if
  * the table notifies nothing. */
 ERR_MUST_USE int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener,
                                     struct err *err);

@@ -1,7 +1,7 @@
 /* What the supervisor's files of this room share: the run's state and the facilities seen from
  * outside.
  *
- * Takes:   a plan and the parts of a run in the making.
+ * Takes:   a specification and the parts of a run in the making.
  * Gives:   started processes, opened binds, cgroups, recorded violations.
  * Never:   is included outside src/jail.
  * Runs in: the supervisor.
@@ -28,7 +28,7 @@ struct jail_identity {
 };
 ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err);
 
-/* binds.c: opens each source of the plan into fds[]; the plan says whether they are detached
+/* binds.c: opens each source of the specification into fds[]; the specification says whether they are detached
  * mounts. */
 ERR_MUST_USE int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
                                  struct err *err);
@@ -38,7 +38,7 @@ struct jail_shared {
     size_t count;
     int fd[LIMIT_BINDS];
     mode_t mode[LIMIT_BINDS];
-    const char *source[LIMIT_BINDS]; /* the plan's */
+    const char *source[LIMIT_BINDS]; /* the specification's */
 };
 ERR_MUST_USE int jail_shared_open(struct jail_shared *shared, const struct jail_spec *spec,
                                   const int *fds, struct err *err);

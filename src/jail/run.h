@@ -1,6 +1,6 @@
 /* One run from outside: start it, watch it, know how it ended.
  *
- * Takes:   a plan, a descriptor for the guest's input, somewhere for its output to go.
+ * Takes:   a specification, a descriptor for the guest's input, somewhere for its output to go.
  * Gives:   an outcome: how it ended, what it used, what it tried, which layers it proved.
  * Never:   leaves a process, mount, cgroup, file or descriptor behind.
  * Runs in: the supervisor (`cordon`, later `cordond`).
@@ -96,7 +96,7 @@ struct jail_outcome {
 struct jail_run;
 
 /* Builds the jail and starts the program. A machine that cannot is ERR_MISSING or ERR_SYS with the
- * layer's name in ERR; a plan that makes no sense, or a program that cannot be executed, is
+ * layer's name in ERR; a specification that makes no sense, or a program that cannot be executed, is
  * ERR_USAGE. Sleeps while the jail is built. */
 ERR_MUST_USE int jail_run_new(const struct jail_spec *spec, const struct jail_start *start,
                               struct jail_run **ret_run, struct err *err);

@@ -55,7 +55,7 @@ struct jail_run {
     char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
     const char **env;
     int epoll, fd[SOURCES];
-    int files; /* what the guest may write, if the plan keeps it; -1 */
+    int files; /* the file system that the guest may write, if the specification keeps it; -1 */
     int body;  /* pidfd of a guest of our own; -1 */
     int leased; /* pidfd of what is to be killed at the end of another process's child; -1: none, or not any more */
     int channel; /* the caller's; -1: none */
@@ -66,7 +66,8 @@ struct jail_run {
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
-    uint64_t deadline_ns;  /* what the init above an adopted guest was told; 0: nothing yet */
+    uint64_t
+        deadline_ns; /* the deadline that the init above a leased guest was told; 0: nothing yet */
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
                               process: not this program's time */
     uint64_t

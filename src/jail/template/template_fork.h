@@ -1,6 +1,6 @@
 /* How a template makes one child, and what stays above it.
  *
- * Takes:   a plan for a child, the template's hooks.
+ * Takes:   a specification for a child, the template's hooks.
  * Gives:   a locked child as a set of descriptors.
  * Never:   is included outside src/jail; builds two at the same time.
  * Runs in: the template; the builder of a child, in the template's memory; the child.

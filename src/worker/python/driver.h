@@ -18,8 +18,8 @@ const struct check_ruleset *py_driver_rules(void); /* NULL: none yet */
 /* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
  * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
 int py_driver_warm(void);
-/* What stands for a program before there is one: it touches what most programs touch. Its last line, which prints, is
- * its user's. */
+/* A sample program for warming up and for rehearsals: it touches the pages that most programs touch. The caller appends
+ * a last line that prints. */
 #define PY_DRIVER_PROGRAM                                                                          \
     "x = 1\n"                                                                                      \
     "class A:\n"                                                                                   \
@@ -30,7 +30,7 @@ int py_driver_warm(void);
     "for n in a:\n"                                                                                \
     "    x += int(n)\n"
 
-/* Tells the supervisor that it may speak. Said first of all: what it says then waits until it is served. */
+/* Sends READY to the supervisor. Its messages wait in the socket until py_driver_serve. */
 void py_driver_ready(void);
 
 /* Serves until the supervisor is gone or a job ended the process. Returns the exit status. */

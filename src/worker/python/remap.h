@@ -1,4 +1,4 @@
-/* A template's memory becomes a sealed file that its children map: a birth then copies no page tables, and
+/* A template's memory becomes a sealed file that its children map: a fork then copies no page tables, and
  * the pages that every child is going to write are fetched in one go.
  *
  * Takes:   an interpreter that has loaded everything; a rehearsal of what each child will do.
@@ -16,7 +16,8 @@
 /* Before the interpreter is started: from then on it is known where its objects lie. */
 void py_remap_watch(void);
 
-/* What a run does, with WITH or a NULL, or no more than a run that only prints. 0: it went as it should. */
+/* Runs a sample program as a child would: one that imports WITH (NULL: nothing), or with ONLY_PRINT one that does no more
+ * than print. 0: it went as it should. */
 typedef int py_remap_rehearse(const char *with, bool only_print);
 
 /* In the template, at the very end. PROC: /proc. REHEARSE is called with WITH in a process of its own, or with NULL if that
