@@ -152,6 +152,18 @@ void gate_lose(struct gate_ticket *t)
     free(t);
 }
 
+static void refuse_busy(const struct gate *g, const struct gate_ticket *t, struct gate_refusal *r)
+{
+    const unsigned long long most = g->config->rates.concurrent, ms = t->request.wait_ms;
+    if (ms == 0)
+        gate_refuse(r, GATE_RULE_BUSY, 1000, "try again, or let it wait for a slot",
+                    "%llu executions run already, which is as many as may", most);
+    else
+        gate_refuse(r, GATE_RULE_BUSY, 1000, "wait a moment and try again",
+                    "%llu executions run already, and none ended within %llu%s", most,
+                    ms % 1000 ? ms : ms / 1000, ms % 1000 ? " ms" : " s");
+}
+
 /* The wait is over: out of the queue, unless the slot came in this very moment. */
 static int give_up(struct gate_ticket *t, struct gate_refusal *r, struct err *err)
 {
@@ -171,10 +183,7 @@ static int give_up(struct gate_ticket *t, struct gate_refusal *r, struct err *er
     if (stopped)
         gate_refuse_stopped(g, r);
     else
-        gate_refuse(r, GATE_RULE_BUSY, 1000, "wait a moment and try again",
-                    "%llu executions run already, and no slot came free in %llu ms",
-                    (unsigned long long)g->config->rates.concurrent,
-                    (unsigned long long)t->request.wait_ms);
+        refuse_busy(g, t, r);
     gate_refused(g, t, r);
     free(t);
     return 0;

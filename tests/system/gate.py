@@ -112,7 +112,7 @@ def places_and_rates(who):
     tap.ok(late.poll() is None, f"{who}: a fourth run for three slots waits without --no-wait")
     os.kill(supervisor(s), signal.SIGKILL)
     out, err = late.communicate(timeout=60)
-    tap.ok(out == b"at last\n" and b"waiting for a place" in err, f"{who}: a waiting run takes the slot of one that was killed", out, err)
+    tap.ok(out == b"at last\n" and b"waiting for a slot" in err, f"{who}: a waiting run takes the slot of one that was killed", out, err)
     for p in runs:
         p.terminate()
         p.communicate()
@@ -249,7 +249,7 @@ def on_record(who):
         new = [e for e in s.audit()[before:] if e["kind"] in ("begin", "end", "refusal")]
         tap.ok(r["status"] == status and [e["kind"] for e in new] == ["begin", "end"] and new[1]["status"] == status,
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
-        went = ["connect", "prepare", "admit", "start", "record", "precheck", "check", "retry", "decide", "run", "collect"]
+        went = ["connect", "prepare", "admit", "start", "record", "precheck", "check", "retry", "decide", "confirm", "run", "collect"]
         went = went[:{"blocked": 7, "denied": 9}.get(status)] + ["clean"]
         tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: the end names the steps of the run")
 

@@ -60,7 +60,7 @@ void jail_options_init(struct jail_options *o);
          "what it is a step of: approval.iterations bounds its steps (none)"},                     \
     {                                                                                              \
         "no-wait", OPTION_FLAG, &(o)->no_wait, NULL,                                               \
-            "refuse at once where a place or a person must be waited for"                          \
+            "refuse at once instead of waiting for a slot or a person"                             \
     }
 
 /* Fills SPEC but for program and filter. Strings live in MEM or argv. */

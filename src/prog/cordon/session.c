@@ -56,7 +56,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
-         "refuse at once where a slot or a person must be waited for"},
+         "refuse at once instead of waiting for a slot or a person"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
