@@ -57,7 +57,7 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
     bool slots = t->tool->kind == GATE_TOOL_EXECUTION;
     if (gate_load(&g->map.at->stopped))
         return gate_refuse_stopped(g, r);
-    if (gate_client_seat(g, t->request.client.id, now, &t->client, &err) < 0)
+    if (gate_client_find(g, t->request.client.id, now, &t->client, &err) < 0)
         return refuse_by_err(r, GATE_RULE_BUSY, &err);
     struct gate_client_row *client = &g->map.at->clients[t->client];
     if (client->refused)
@@ -220,7 +220,7 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
 }
 
 /* Waits for a slot, and says once that it waits. */
-int gate_stand_in_line(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
+int gate_wait_for_slot(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
                        struct err *err)
 {
     struct gate *g = t->g;
@@ -241,7 +241,7 @@ int gate_admit(struct gate *g, const struct gate_request *q, struct gate_ticket 
     if (e <= 0 || !t)
         return e;
     if (e != 1)
-        e = gate_stand_in_line(t, q->wait_ms, r, err);
+        e = gate_wait_for_slot(t, q->wait_ms, r, err);
     if (e == 1)
         *ret_ticket = t;
     return e;

@@ -47,7 +47,7 @@ static int commit(struct gate_ticket *t, bool approved, bool *ret_checkpoint,
     if (gate_load(&g->map.at->stopped))
         return gate_refuse_stopped(g, r);
     if (t->request.task && c->iterations) {
-        task = gate_task_seat(g, t->request.client.id, t->request.task, now);
+        task = gate_task_find(g, t->request.client.id, t->request.task, now);
         if (!task)
             return gate_refuse(r, GATE_RULE_BUSY, 1000, "close what is not needed",
                                "more than %d tasks at once", GATE_TASKS);
@@ -117,7 +117,7 @@ static int unpark(struct gate_ticket *t, bool *ret_gone, struct gate_refusal *r,
     gate_map_unlock(&g->map);
     if (gate_load(&g->map.at->rows[t->row].state) == GATE_ROW_RUNNING)
         return 1;
-    e = gate_stand_in_line(t, patience, r, err);
+    e = gate_wait_for_slot(t, patience, r, err);
     *ret_gone = e != 1;
     return e;
 }

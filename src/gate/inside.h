@@ -60,13 +60,13 @@ int gate_refuse(struct gate_refusal *r, enum gate_rule rule, uint64_t retry_afte
 
 /* ---- rates (under the lock) ---- */
 
-ERR_MUST_USE int gate_client_seat(struct gate *g, const char *id, uint64_t now,
+ERR_MUST_USE int gate_client_find(struct gate *g, const char *id, uint64_t now,
                                   uint32_t *ret_client, struct err *err);
 /* Nanoseconds until the client may have another turn, beside WAITING that are queued; 0: now. */
 uint64_t gate_window_wait(const struct gate *g, uint32_t client, uint64_t waiting, uint64_t now);
 void gate_window_stamp(struct gate *g, uint32_t client, uint64_t now);
 /* The task's row, or NULL when the table is full of busy ones. */
-struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const char *task,
+struct gate_task_row *gate_task_find(struct gate *g, const char *client, const char *task,
                                      uint64_t now);
 
 /* refusals.c: a window that is over is told, and the next begins. */
@@ -110,7 +110,7 @@ void gate_leave(struct gate_ticket *t, uint64_t now); /* under the lock: the slo
 /* The lock cannot be had: the row stays taken until this process ends. The ticket is gone. */
 void gate_lose(struct gate_ticket *t);
 /* Waits for a slot, and says once that it waits. As gate_admit; the ticket is gone unless it is 1. */
-ERR_MUST_USE int gate_stand_in_line(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
+ERR_MUST_USE int gate_wait_for_slot(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal *r,
                                     struct err *err);
 
 /* ---- people and judges (without the lock) ---- */

@@ -19,7 +19,7 @@ static bool in_use(const struct gate_shared *s, uint32_t client)
     return false;
 }
 
-int gate_client_seat(struct gate *g, const char *id, uint64_t now, uint32_t *ret_client,
+int gate_client_find(struct gate *g, const char *id, uint64_t now, uint32_t *ret_client,
                      struct err *err)
 {
     struct gate_shared *s = g->map.at;
@@ -92,7 +92,7 @@ static uint64_t task_key(const char *client, const char *task)
     return gate_hash(task, strlen(task), gate_hash(client, strlen(client), 1));
 }
 
-struct gate_task_row *gate_task_seat(struct gate *g, const char *client, const char *task,
+struct gate_task_row *gate_task_find(struct gate *g, const char *client, const char *task,
                                      uint64_t now)
 {
     struct gate_task_row *rows = g->map.at->tasks, *slot = NULL;

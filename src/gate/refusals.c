@@ -42,7 +42,7 @@ bool gate_refusal_alone(struct gate *g, const struct gate_client *client)
     if (gate_map_lock(&g->map, &err) < 0)
         return true; /* rather a record too many */
     uint64_t now = gate_now(g);
-    if (gate_client_seat(g, client->id, now, &at, &err) == 0) {
+    if (gate_client_find(g, client->id, now, &at, &err) == 0) {
         struct gate_client_row *row = &g->map.at->clients[at];
         gate_refusals_flush(g, client, row, now);
         row->refused++;

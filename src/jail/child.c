@@ -2,14 +2,15 @@
  * packet with a mask of which are there, so that a client gets exactly what the holder had.
  *
  * Waits: fd_send in *; the template, the holder or a client: a packet that fits; at once; an error
- *        fd_receive in next_packet; the template or the holder; at once where the socket is non-blocking,
- *          else after a poll of the caller's; GOT_NOTHING */
+ *        fd_receive in jail_child_next; the template or the holder; at once where the socket is non-blocking,
+ *          else after a poll of the caller's; JAIL_GOT_NOTHING */
 #include "jail/child.h"
 
 #include "jail/supervisor/family.h"
 #include "jail/supervisor/running.h"
 #include "jail/template.h"
 #include "sys/fd.h"
+#include "sys/pidfd.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ void jail_child_kill(const struct jail_child *c)
 
 pid_t jail_child_pid(const struct jail_child *c)
 {
-    pid_t pid = c->guest >= 0 ? jail_pid_behind(c->guest) : 0;
+    pid_t pid = c->guest >= 0 ? sys_pidfd_pid(c->guest) : 0;
     return pid > 0 ? pid : 0;
 }
 
@@ -134,7 +135,6 @@ static int take_child(struct wire_reader *r, int *ride, size_t count, struct jai
 _Static_assert(FDS <= JAIL_CHILD_RIDE, "all of a child's descriptors ride in one packet");
 
 /* One packet: a child, or why there is none; or a negative error. */
-enum { GOT_CHILD = 1, GOT_REFUSAL = 2, GOT_NOTHING = 3, GOT_END = 4 };
 
 static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *err);
 
@@ -149,10 +149,10 @@ static int read_cut(const struct fd_packet *p, struct jail_child *ret, struct er
     (void)wire_get_uint(&r); /* which descriptors there were */
     ret->tag = wire_get_uint(&r);
     err_set(err, ERR_LIMIT, "no room for a child's descriptors (RLIMIT_NOFILE)");
-    return GOT_REFUSAL;
+    return JAIL_GOT_REFUSAL;
 }
 
-static int next_packet(int sock, struct jail_child *ret, struct err *err)
+int jail_child_next(int sock, struct jail_child *ret, struct err *err)
 {
     char frame[2048];
     int ride[FDS];
@@ -161,8 +161,8 @@ static int next_packet(int sock, struct jail_child *ret, struct err *err)
     if (got < 0 && errno == EMSGSIZE)
         return read_cut(&p, ret, err);
     if (got < 0)
-        return errno == EAGAIN ? GOT_NOTHING : err_sys(err, "receive a child");
-    return got == 0 ? GOT_END : read_packet(&p, ret, err);
+        return errno == EAGAIN ? JAIL_GOT_NOTHING : err_sys(err, "receive a child");
+    return got == 0 ? JAIL_GOT_END : read_packet(&p, ret, err);
 }
 
 /* What of its descriptors is no child's is closed. */
@@ -173,7 +173,7 @@ static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *
     if (result == 0 && r.type == WIRE_CHILD) {
         result = take_child(&r, p->fds, p->nfds, ret, err);
         if (result == 0)
-            return GOT_CHILD;
+            return JAIL_GOT_CHILD;
     } else if (result == 0 && r.type == WIRE_NOCHILD) {
         *ret = (struct jail_child)JAIL_CHILD_NONE;
         ret->tag = wire_get_uint(&r);
@@ -181,7 +181,7 @@ static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *
         err_set(err, code, "%s", "");
         wire_get_text(&r, err->layer, sizeof err->layer);
         wire_get_text(&r, err->msg, sizeof err->msg);
-        result = GOT_REFUSAL;
+        result = JAIL_GOT_REFUSAL;
     } else if (result == 0) {
         result = err_set(err, ERR_FORMAT, "%s where a child was due", wire_name(r.type));
     }
@@ -193,143 +193,21 @@ static int read_packet(struct fd_packet *p, struct jail_child *ret, struct err *
 int jail_child_read(struct fd_packet *p, struct jail_child *ret_child, struct err *err)
 {
     int got = read_packet(p, ret_child, err);
-    return got == GOT_CHILD ? 0 : got < 0 ? got : err_set(err, ERR_STATE, "no child came");
+    return got == JAIL_GOT_CHILD ? 0 : got < 0 ? got : err_set(err, ERR_STATE, "no child came");
 }
 
 int jail_child_receive(int sock, struct jail_child *ret_child, struct err *err)
 {
-    int got = next_packet(sock, ret_child, err);
+    int got = jail_child_next(sock, ret_child, err);
     switch (got) {
-    case GOT_CHILD:
+    case JAIL_GOT_CHILD:
         return 0;
-    case GOT_REFUSAL:
+    case JAIL_GOT_REFUSAL:
         return err->code;
-    case GOT_NOTHING:
-    case GOT_END:
+    case JAIL_GOT_NOTHING:
+    case JAIL_GOT_END:
         return err_set(err, ERR_STATE, "no child came");
     default:
         return got;
-    }
-}
-
-/* ---- the holder's end of a template ---- */
-
-struct jail_template {
-    struct jail_run *run;
-    struct jail_sink sink; /* the holder's */
-    int orders;
-};
-
-static void pass_on(void *ctx, enum jail_stream stream, const void *data, size_t len)
-{
-    const struct jail_template *t = ctx;
-    if (t->sink.bytes)
-        t->sink.bytes(t->sink.ctx, stream, data, len);
-}
-
-/* Read by jail_template_step, one at a time. At the end of the socket the run's own end is near. */
-static bool wake(void *ctx)
-{
-    const struct jail_template *t = ctx;
-    char byte;
-    return recv(t->orders, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
-}
-
-int jail_template_new(const struct jail_spec *spec, const char *nest, const struct jail_sink *sink,
-                      struct jail_template **ret, struct err *err)
-{
-    int sv[2];
-    if (spec->kind != JAIL_KIND_TEMPLATE || spec->mode != JAIL_FULL)
-        return err_set(err, ERR_USAGE, "a template needs namespaces of its own");
-    struct jail_template *t = calloc(1, sizeof *t);
-    if (!t)
-        return err_set(err, ERR_MEMORY, "no memory");
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
-        free(t);
-        return err_sys(err, "socketpair");
-    }
-    t->orders = sv[0];
-    if (sink)
-        t->sink = *sink;
-    struct jail_start start = {.nest = nest,
-                               .memory_by = JAIL_MEMORY_RLIMIT,
-                               .input = -1,
-                               .channel = sv[1],
-                               .channel_ours = sv[0],
-                               .sink = {.ctx = t, .bytes = pass_on, .channel = wake}};
-    int r = fcntl(sv[0], F_SETFL, O_NONBLOCK) < 0 ? err_sys(err, "fcntl")
-                                                  : jail_run_new(spec, &start, &t->run, err);
-    fd_close(sv[1]);
-    if (r < 0) {
-        jail_template_free(t);
-        return r;
-    }
-    *ret = t;
-    return 0;
-}
-
-void jail_template_free(struct jail_template *t)
-{
-    if (!t)
-        return;
-    fd_close(t->orders);
-    jail_run_free(t->run);
-    free(t);
-}
-
-int jail_template_fd(const struct jail_template *t)
-{
-    return jail_run_fd(t->run);
-}
-
-int jail_template_order(struct jail_template *t, const struct jail_child_spec *plan,
-                        struct err *err)
-{
-    char storage[512];
-    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
-    struct wire_writer w;
-    uint64_t limits[JAIL_LIMIT_COUNT];
-    memcpy(limits, &plan->limits, sizeof limits);
-    wire_begin(&w, &b, WIRE_ORDER);
-    wire_put_uint(&w, plan->tag);
-    wire_put_text(&w, plan->filter);
-    wire_put_uint(&w, plan->session);
-    wire_put_uints(&w, limits, JAIL_LIMIT_COUNT);
-    int r = wire_end(&w);
-    if (r < 0)
-        return err_set(err, r, "an order does not fit its message");
-    struct fd_packet p = {.data = b.data, .len = b.len};
-    if (fd_send(t->orders, &p) == 0)
-        return 0;
-    return errno == EAGAIN ? err_set(err, ERR_LIMIT, "the template has too many orders waiting")
-                           : err_sys(err, "order a child");
-}
-
-enum jail_template_event jail_template_step(struct jail_template *t, int timeout_ms,
-                                            struct jail_child *ret_child, struct err *err)
-{
-    for (bool waited = false;; waited = true) {
-        int got = next_packet(t->orders, ret_child, err);
-        if (got == GOT_CHILD && ret_child->session && jail_family_new(ret_child, err) < 0) {
-            jail_child_kill(ret_child);
-            jail_child_close(ret_child);
-            got = GOT_REFUSAL;
-        }
-        if (got == GOT_CHILD)
-            return JAIL_TEMPLATE_CHILD;
-        if (got == GOT_REFUSAL)
-            return JAIL_TEMPLATE_REFUSED;
-        if (got < 0)
-            return JAIL_TEMPLATE_GONE; /* it speaks nonsense */
-        bool over = jail_run_step(t->run, waited || got == GOT_END ? 0 : timeout_ms);
-        if (over) {
-            const struct jail_outcome *o = jail_run_outcome(t->run);
-            err_set(err, ERR_MISSING, "the template is gone (%s %d)",
-                    o->end == JAIL_END_EXIT ? "exit status" : "signal",
-                    o->end == JAIL_END_EXIT ? o->exit_code : o->signal);
-            return JAIL_TEMPLATE_GONE;
-        }
-        if (waited)
-            return JAIL_TEMPLATE_NOTHING;
     }
 }

@@ -7,6 +7,7 @@
 #include "pool/holding.h"
 
 #include "sys/fd.h"
+#include "sys/pidfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,17 +86,6 @@ void pool_lend_child(struct pool_holder *h, struct pool_conn *conn, struct pool_
 
 /* ---- sessions ---- */
 
-/* The kernel tells which process a pidfd is of; -1 and 0 mean that it is gone. */
-static uint64_t pid_of(int pidfd)
-{
-    char path[48], text[512];
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-    const char *at =
-        fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPid:") : NULL;
-    long pid = at ? strtol(at + 5, NULL, 10) : 0;
-    return pid > 0 ? (uint64_t)pid : 0;
-}
-
 struct pool_session *pool_session_make(struct pool_holder *h, const char *name, struct pool_warm *w,
                                        struct jail_child *child, struct pool_reply *declined)
 {
@@ -111,8 +101,10 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
         jail_child_close(child);
         return NULL;
     }
-    *held = (struct pool_held){
-        .child = *child, .from = w, .start = w->starts, .pid = pid_of(child->guest)};
+    *held = (struct pool_held){.child = *child,
+                               .from = w,
+                               .start = w->starts,
+                               .pid = (uint64_t)sys_pidfd_pid(child->guest)};
     w->sessions++;
     s->packages = w->packages;
     s->limits = child->limits;

@@ -21,7 +21,6 @@
  *        read in next_word; nobody: poll said that it is there; at once; its word
  *        waitpid in *; the launcher; none (the kernel's own: it was killed); goes on
  *        write in *; /proc, or one byte to the supervisor; at once; goes on
- *        nanosleep in jail_build_clone; a place among the tasks; 1000 times 0.1 ms; EAGAIN
  *        fd_send in *; the supervisor: a packet that fits; at once; an error */
 #include "jail/inside.h"
 
@@ -90,20 +89,6 @@ static int build_namespaces(struct jail_stage *st)
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
-}
-
-pid_t jail_build_clone(struct jail_stage *st, struct sys_clone_args *args, pid_t number,
-                       int (*run)(void *))
-{
-    /* The tightest limit on tasks is two, and until the supervisor has waited for it the helper that
-     * gave up root is one of them: its place is free in a moment. */
-    for (int tries = 0;; tries++) {
-        pid_t pid = sys_clone_numbered(args, number, run, st);
-        if (pid != -EAGAIN || tries == 1000)
-            return pid;
-        st->refused++; /* ours, not the guest's: the kernel counts both */
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    }
 }
 
 /* What is the launcher's by inheritance; a worker that locks itself has it since it was cloned. */

@@ -35,6 +35,7 @@
 #include "sys/fd.h"
 #include "sys/kernel.h"
 #include "sys/listener.h"
+#include "sys/pidfd.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -414,7 +415,7 @@ static int prepare(struct jail_branching *b, struct jail_child *c, struct err *e
         return err_set(err, ERR_STATE, "a fork of a fork, %d deep: start a new session",
                        JAIL_GENERATIONS);
     b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    b->guest = jail_pid_behind(b->session->guest);
+    b->guest = sys_pidfd_pid(b->session->guest);
     if (b->proc < 0 || fstat(b->session->files, &st) < 0)
         return err_sys(err, "look at the session");
     if (!b->guest)

@@ -9,6 +9,7 @@
 
 #include "jail/supervisor/running.h"
 #include "sys/fd.h"
+#include "sys/pidfd.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static bool is_child_of_init(const struct jail_branching *b, pid_t pid)
 {
     char path[32], status[8192], want[48];
     snprintf(path, sizeof path, "%d/status", (int)pid);
-    snprintf(want, sizeof want, "\nPPid:\t%d", (int)jail_pid_behind(b->session->init));
+    snprintf(want, sizeof want, "\nPPid:\t%d", (int)sys_pidfd_pid(b->session->init));
     return fd_read_file(b->proc, path, status, sizeof status) > 0 && status_says(status, want);
 }
 

@@ -39,6 +39,8 @@ enum jail_run_state {
     JAIL_RUN_CLOSED,   /* judged and drained; what is left are descriptors */
 };
 
+struct jail_child;
+
 struct jail_run {
     enum jail_run_state state;
     struct jail_spec spec; /* the caller's strings; they outlive the run */
@@ -90,20 +92,20 @@ static inline bool jail_run_is_leased(const struct jail_run *run)
 
 /* run.c */
 void jail_run_empty(struct jail_run *run); /* as a run that has nothing yet */
+
+/* watch.c */
 ERR_MUST_USE int jail_run_watch(struct jail_run *run, enum source s, int fd, struct err *err);
 void jail_run_arm(struct jail_run *run, uint64_t ns);
 void jail_run_set_timer(struct jail_run *run, uint64_t now,
                         uint64_t used_us); /* to the next limit */
 
-/* adopt.c: the number of the process behind a pidfd, as our own /proc tells it; 0 if it is dead. */
-pid_t jail_pid_behind(int pidfd);
-/* LEASED to RUNNING: watches all of it; ends the run if that fails. TIME: there is some, for what the end will ask. */
+/* lease.c: LEASED to RUNNING. Watches all of it; ends the run if that fails. TIME: there is some, for what the end will ask. */
 void jail_run_watch_lease(struct jail_run *run, bool time);
 
 /* end.c */
 void jail_run_forget(struct jail_run *run, enum source s);   /* closes it, and so unwatches it */
 void jail_run_reap(struct jail_run *run);                    /* all of it is dead when this returns,
-                                                              or dying if it was adopted */
+                                                              or dying if it was leased */
 void jail_run_note_end(struct jail_run *run, int exit_code); /* by the caller's word */
 void jail_run_force(struct jail_run *run, enum jail_end why);
 uint64_t jail_run_cpu_us(const struct jail_run *run);
@@ -112,6 +114,10 @@ jail_run_peak_memory(const struct jail_run *run); /* of the guest while it lives
 bool jail_run_output(struct jail_run *run, enum source s); /* one read; true: there may be more */
 void jail_run_finish(struct jail_run *run);                /* once, when it has ended */
 void jail_run_clean_up(struct jail_run *run);
+
+/* child.c: the next packet of a template or holder; an error is negative. */
+enum jail_got { JAIL_GOT_CHILD = 1, JAIL_GOT_REFUSAL = 2, JAIL_GOT_NOTHING = 3, JAIL_GOT_END = 4 };
+ERR_MUST_USE int jail_child_next(int sock, struct jail_child *ret, struct err *err);
 
 /* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);
