@@ -281,7 +281,7 @@ TRIALS = {  # command: {exit status: a script that ends with it}
 ELSEWHERE = {  # codes that need a holder or a second process: the test that sees them
     ("session", 1): "tests/system/pool.py", ("session", 3): "tests/system/pool.py", ("session", 4): "tests/system/pool.py", ("session", 6): "tests/system/pool.py",
     ("repl", 5): "tests/system/pool.py", ("repl", 6): "tests/system/pool.py", ("approve", 3): "tests/system/gate.py"}
-HELP_LACKS = {("exec", 3)}  # what --help should say and does not; an entry that is no longer true fails
+HELP_LACKS = set()  # what --help should say and does not; an entry that is no longer true fails
 
 
 def exit_codes(documents, program):

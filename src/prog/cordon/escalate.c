@@ -77,7 +77,7 @@ int cmd_escalate(int argc, char **argv)
     struct escalate_options o = {.tier = "worker", .retries = UINT64_MAX};
     const struct option_row rows[] = {
         {"category", OPTION_STRING, &o.category, "NAME",
-         "CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT, EARLY_ABORT or HOST"},
+         "CODE, LOGIC, FORMAT, SCHEMA, TIMEOUT, EARLY_ABORT, HOST or REFUSAL"},
         {"attempt", OPTION_COUNT, &o.attempt, "N", "which attempt of the tier failed, from 1"},
         {"tier", OPTION_STRING, &o.tier, "TIER", "worker, coder, architect or ingest (worker)"},
         {"retries", OPTION_COUNT, &o.retries, "N", "tries after the first, each tier (policy; 2)"},

@@ -21,18 +21,18 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
 {
     struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
-        PLAN_ROWS_SEES(p),
+        JAIL_OPTIONS_ROWS_SEES(p),
         {"proc", OPTION_FLAG, &p->proc, NULL, "mount a /proc with its own processes only"},
         {"exec-files", OPTION_FLAG, &p->run_written, NULL, "let it run files that it wrote itself"},
         {"net", OPTION_STRING, &p->net, "none", "the network: there is none (the only value)"},
-        PLAN_ROWS_LIMITS(p),
+        JAIL_OPTIONS_ROWS_LIMITS(p),
         {"processes", OPTION_COUNT, &p->limits.processes, "N", "further processes at once (0)"},
         {"threads", OPTION_COUNT, &p->limits.threads, "N",
          "further threads (16; 0 with --processes)"},
         {"", OPTION_GROUP, NULL, NULL, "How:"},
         {"mode", OPTION_STRING, &p->mode, "MODE",
          "full, or landlock: weaker, no namespaces, for containers (full)"},
-        PLAN_ROWS_ASKS(p),
+        JAIL_OPTIONS_ROWS_ASKS(p),
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
@@ -45,9 +45,9 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
          "processes,\n"
          "system calls by allow-list. It may write in /workspace (where it starts) and /tmp.");
     options_print(rows, count);
-    puts("\nExit status: 0 done, 1 the program failed, 2 usage, 4 a limit was hit, 5 no jail "
-         "could\n"
-         "be built (run `cordon doctor`).\n\n"
+    puts("\nExit status: 0 done, 1 the program failed, 2 usage, 3 denied, 4 a limit was hit, 5 no "
+         "jail\n"
+         "could be built (run `cordon doctor`).\n\n"
          "  cordon exec -- python3 -c 'print(6 * 7)'\n"
          "  cordon exec --json --rw ./out:/workspace -- sh -c 'echo hello > note'\n"
          "  cordon exec --processes 8 --timeout 2m --ro .:/workspace -- make -n");

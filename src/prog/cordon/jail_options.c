@@ -132,7 +132,7 @@ static int jail_options_final(const struct jail_options *o, const struct policy 
 }
 
 /* No space: the gate counts a session under a name that has one, and a task is never a session. */
-static int plan_task(const char *task, struct err *err)
+static int jail_options_task(const char *task, struct err *err)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -158,7 +158,8 @@ int jail_options_fill(const struct jail_options *o, const struct policy *policy,
     int r = by < 0 ? by : jail_options_choose("net", o->net, nets, err);
     if (r < 0)
         return r;
-    if ((r = jail_options_final(o, policy, mode, by, err)) < 0 || (r = plan_task(o->task, err)) < 0)
+    if ((r = jail_options_final(o, policy, mode, by, err)) < 0 ||
+        (r = jail_options_task(o->task, err)) < 0)
         return r;
     spec->mode = mode == 1 ? JAIL_LANDLOCK : JAIL_FULL;
     *ret_by = (enum jail_memory_by)by;
@@ -174,7 +175,7 @@ int jail_options_fill(const struct jail_options *o, const struct policy *policy,
     return r == 0 ? jail_spec_check(spec, err) : r;
 }
 
-int plan_open_input(const char *input, int *ret_fd, struct err *err)
+int jail_options_open_input(const char *input, int *ret_fd, struct err *err)
 {
     *ret_fd = -1;
     if (!input)
@@ -194,7 +195,7 @@ int plan_open_input(const char *input, int *ret_fd, struct err *err)
     return 0;
 }
 
-int plan_stop_fd(void)
+int jail_options_stop_fd(void)
 {
     sigset_t stop;
     sigemptyset(&stop);

@@ -25,7 +25,7 @@ struct jail_options {
 /* Nothing was said yet. */
 void jail_options_init(struct jail_options *o);
 
-#define PLAN_ROWS_SEES(o)                                                                          \
+#define JAIL_OPTIONS_ROWS_SEES(o)                                                                  \
     {"", OPTION_GROUP, NULL, NULL, "What the program sees:"},                                      \
         {"ro", OPTION_LIST, &(o)->ro, "PATH[:DEST]",                                               \
          "show a folder or file, read-only; no symbolic link on the way"},                         \
@@ -37,7 +37,7 @@ void jail_options_init(struct jail_options *o);
             "its input; - is our own (default: nothing)"                                           \
     }
 
-#define PLAN_ROWS_LIMITS(o)                                                                        \
+#define JAIL_OPTIONS_ROWS_LIMITS(o)                                                                \
     {"", OPTION_GROUP, NULL, NULL, "Limits:"},                                                     \
         {"timeout", OPTION_MILLIS, &(o)->limits.wall_ms, "TIME", "wall clock (30s)"},              \
         {"cpu", OPTION_MILLIS, &(o)->limits.cpu_ms, "TIME", "CPU time (30s)"},                     \
@@ -53,7 +53,7 @@ void jail_options_init(struct jail_options *o);
             "output kept, each stream (10m); 10 times that ends the run"                           \
     }
 
-#define PLAN_ROWS_ASKS(o)                                                                          \
+#define JAIL_OPTIONS_ROWS_ASKS(o)                                                                  \
     {"policy", OPTION_STRING, &(o)->policy, "FILE", "a policy on top of the machine's"},           \
         {"role", OPTION_STRING, &(o)->role, "ROLE", "explore, analyze or execute (execute)"},      \
         {"task", OPTION_STRING, &(o)->task, "NAME",                                                \
@@ -69,7 +69,7 @@ ERR_MUST_USE int jail_options_fill(const struct jail_options *o, const struct po
                                    struct arena *mem, struct err *err);
 
 /* *ret_fd is -1 when there is no input. */
-ERR_MUST_USE int plan_open_input(const char *input, int *ret_fd, struct err *err);
+ERR_MUST_USE int jail_options_open_input(const char *input, int *ret_fd, struct err *err);
 
 /* The index of WORD in NAMES (ended by NULL), or ERR_USAGE that lists them. */
 ERR_MUST_USE int jail_options_choose(const char *option, const char *word, const char *const *names,
@@ -77,6 +77,6 @@ ERR_MUST_USE int jail_options_choose(const char *option, const char *word, const
 
 /* A descriptor that becomes readable when somebody wants us to stop. From then on SIGINT, SIGTERM and
  * SIGHUP do nothing else. */
-int plan_stop_fd(void);
+int jail_options_stop_fd(void);
 
 #endif

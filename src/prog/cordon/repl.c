@@ -174,7 +174,7 @@ static int serve(struct repl_options *o, const char *session, int input)
     enum line got = LINE_READ;
     buf_init(&text, LIMIT_SOURCE);
     buf_init(&lines.held, LIMIT_SOURCE);
-    o->context.stop = plan_stop_fd();
+    o->context.stop = jail_options_stop_fd();
     while (got != LINE_END && !c.over && !c.is_final) {
         if (prompts)
             writer_put(JAIL_STDOUT, text.len ? "... " : ">>> ", 4);
@@ -202,7 +202,7 @@ static int run(struct repl_options *o)
     struct pool_answer a;
     struct err err = ERR_INIT;
     FD_AUTO in = -1;
-    int r = plan_open_input(o->context.jail.input, &in, &err);
+    int r = jail_options_open_input(o->context.jail.input, &in, &err);
     if (r < 0)
         return result_usage(WHO, &err);
     o->make.role = o->context.jail.role;

@@ -109,7 +109,7 @@ static int find_programs(struct flow_request *req, char *nest, char *python, siz
         r = programs_find("cordon-python", python, size, err);
     req->nest = nest;
     req->python = python;
-    req->stop = plan_stop_fd();
+    req->stop = jail_options_stop_fd();
     return r;
 }
 
@@ -262,7 +262,7 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     struct flow_result result;
     struct output_rules *rules = NULL;
     FD_AUTO in = -1;
-    int r = plan_open_input(o->input, &in, err);
+    int r = jail_options_open_input(o->input, &in, err);
     if (r < 0)
         return r;
     req->input = in;

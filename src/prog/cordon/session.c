@@ -113,7 +113,7 @@ static int on_run(struct session_options *o)
     struct text source = {0};
     FD_AUTO in = -1;
     const char *file = word(o, 2) ? word(o, 2) : "-";
-    int r = plan_open_input(o->context.jail.input, &in, &err);
+    int r = jail_options_open_input(o->context.jail.input, &in, &err);
     if (r == 0)
         r = source_read(file, LIMIT_SOURCE, o->context.spec.limits.wall_ms, &source, &err);
     if (r < 0 && r != ERR_LIMIT)

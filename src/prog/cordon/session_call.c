@@ -363,7 +363,7 @@ static int staff(struct session_context *h, struct flow_request *req, struct err
     if (r == 0)
         r = result_rules(req, &h->rules, err);
     if (r == 0 && h->stop < 0)
-        h->stop = plan_stop_fd();
+        h->stop = jail_options_stop_fd();
     h->gate_is_open = r == 0;
     return r;
 }
