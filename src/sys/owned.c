@@ -186,7 +186,7 @@ static int look_below(struct look *l, int dir, char *path, size_t at, int depth)
 int owned_tree(const char *what, const char *path, struct err *err)
 {
     struct look l;
-    struct way w;
+    struct way w = {0};
     int r = start(&l, what, err);
     if (r == 0)
         r = look_way(&l, path, &w);

@@ -105,7 +105,7 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
     jail_apply_signals(); /* children then have them as every guest has */
     FD_AUTO signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     int r = signals < 0 ? err_sys(err, "signalfd") : jail_fork_open(&fork, err);
-    if (r == 0)
+    if (r == 0 && fork)
         fork->hooks = hooks;
     for (bool more = r == 0; more;) {
         struct signalfd_siginfo info;

@@ -78,12 +78,15 @@ static int command(int argc, char **argv)
         help();
         return EXIT_DONE;
     }
-    char *about[] = {argc > 2 ? argv[2] : NULL, help_option, NULL};
-    const bool asked = strcmp(name, "help") == 0; /* `help run` is `run --help` */
+    /* `help run` is `run --help` */
+    char *about[] = {argv[argc > 2 ? 2 : 0], help_option, NULL};
+    const bool asked = strcmp(name, "help") == 0;
+    if (asked)
+        name = about[0];
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(asked ? about[0] : name, commands[i].name) == 0)
+        if (strcmp(name, commands[i].name) == 0)
             return asked ? commands[i].run(2, about) : commands[i].run(argc - 1, argv + 1);
-    return unknown(asked ? about[0] : name);
+    return unknown(name);
 }
 
 int main(int argc, char **argv)
