@@ -21,6 +21,8 @@ import time
 
 import tapsys
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and cordon leaves it so: as nohup asks
+
 BUILD = sys.argv[1]
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
