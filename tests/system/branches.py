@@ -93,11 +93,13 @@ def marks(result):
 
 def fork_more(u, calls, sources, victim):
     """Forks SOURCES, two at a time, as long as one of CALLS runs. Each branch makes one call and is closed. VICTIM is a
-    client that is killed after the first forks."""
+    client that is killed while the first forks are made."""
     made, wrong = 0, []
     while any(p.poll() is None for p in calls):
         pair = [(s, f"more{made + i}") for i, s in enumerate((sources[made % len(sources)], sources[(made + 1) % len(sources)]))]
-        for (source, name), r in zip(pair, [ended(p) for p in [start(u, "session", "fork", s, n) for s, n in pair]]):
+        forks = [start(u, "session", "fork", s, n) for s, n in pair]
+        victim.kill()
+        for (source, name), r in zip(pair, [ended(p) for p in forks]):
             made += 1
             if r.code != 0:
                 wrong.append(f"{source} -> {name}: {r.err.strip()}")
@@ -107,7 +109,6 @@ def fork_more(u, calls, sources, victim):
             if c["status"] != "ok" or marks(c) != {mark: 1} or f"{mark} ends with []" not in (c["stdout"] or ""):
                 wrong.append(f"the call in {name}: {marks(c)} {c.story()}")
             u("session", "close", name)
-        victim.kill()
         if wrong:
             break
     return made, wrong
