@@ -143,24 +143,6 @@ run = tapsys.cordon(programs, ["exec", "-t", "200ms", "--", "/bin/sleep", "60"])
 tap.ok(run.code == 4, "-t is --timeout", run.story())
 run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
 tap.ok(run["status"] == "ok", "-m is --memory", run.story())
-for who in tapsys.users():
-    run = tapsys.cordon(programs, ["run", "-c", "print(6 * 7)"], who)
-    tap.ok((run.code, run.out) == (0, "42\n"), f"{who}: run -c runs the words behind it", run.story())
-    run = tapsys.cordon(programs, ["run", "--code=raise ValueError('here')"], who)
-    tap.ok(run.code == 1 and 'File "<string>", line 1' in run.err, f"{who}: a program of -c is called <string> in its traceback", run.story())
-    run = tapsys.cordon(programs, ["run", "-c", "import os; os.system('id')"], who)
-    tap.ok(run.code == 3 and "Blocked import: os" in run.err, f"{who}: a program of -c is judged", run.story())
-run = tapsys.cordon(programs, ["run", "-c", "1", str(home / "file")])
-tap.ok(run.code == 2 and "not both" in run.err, "run refuses -c together with a file", run.story())
-for ending, language in ((".js", "JavaScript"), (".rb", "Ruby"), (".sh", "shell")):
-    script = home / f"script{ending}"
-    script.write_text("print(6 * 7)\n")
-    os.chmod(script, 0o644)
-    for command in ("run", "check"):
-        run = tapsys.cordon(programs, [command, str(script)])
-        tap.ok(run.code == 2 and language in run.err and "--lang python" in run.err, f"{command} does not take a {ending} file for Python", run.story())
-    run = tapsys.cordon(programs, ["run", "--lang", "python", str(script)])
-    tap.ok((run.code, run.out) == (0, "42\n"), f"run --lang python runs a {ending} file as Python", run.story())
 run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])
 tap.ok(run.code == 2 and "-x" in run.err, "a letter that is no option is named", run.story())
 

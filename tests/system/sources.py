@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Where a program comes from: a pipe that nobody writes to, or that nobody closes, ends at the time limit with a
-message that names it; a device is refused; a pipe that is written and closed is read to its end."""
+message that names it; a device is refused; a pipe that is written and closed is read to its end. Words of -c are a
+program; a file of another language is not taken for Python."""
 import errno
 import os
 import pathlib
@@ -121,7 +122,33 @@ def devices(who):
     tap.ok(r.code == 0 and r.out == "", f"{who}: an empty standard input is an empty program", r.story())
 
 
+def words(who):
+    r = tapsys.cordon(programs, ["run", "-c", "print(6 * 7)"], who)
+    tap.ok((r.code, r.out) == (0, "42\n"), f"{who}: run -c runs the words behind it", r.story())
+    r = tapsys.cordon(programs, ["run", "--code=raise ValueError('here')"], who)
+    tap.ok(r.code == 1 and 'File "<string>", line 1' in r.err, f"{who}: a program of -c is called <string> in its traceback", r.story())
+    r = tapsys.cordon(programs, ["run", "-c", "import os; os.system('id')"], who)
+    tap.ok(r.code == 3 and "Blocked import: os" in r.err, f"{who}: a program of -c is judged", r.story())
+    r = tapsys.cordon(programs, ["run", "-c", "1", "/etc/hostname"], who)
+    tap.ok(r.code == 2 and "not both" in r.err, f"{who}: run refuses -c together with a file", r.story())
+
+
+def other_languages(who):
+    folder = folder_of(who)
+    for ending, language in ((".js", "JavaScript"), (".rb", "Ruby"), (".sh", "shell")):
+        script = folder / f"script{ending}"
+        script.write_text("print(6 * 7)\n")
+        os.chmod(script, 0o644)
+        for command in ("run", "check"):
+            r = tapsys.cordon(programs, [command, str(script)], who)
+            tap.ok(r.code == 2 and language in r.err and "--lang python" in r.err, f"{who}: {command} does not take a {ending} file for Python", r.story())
+        r = tapsys.cordon(programs, ["run", "--lang", "python", str(script)], who)
+        tap.ok((r.code, r.out) == (0, "42\n"), f"{who}: run --lang python runs a {ending} file as Python", r.story())
+
+
 for who in users():
+    words(who)
+    other_languages(who)
     silent_pipes(who)
     silent_input(who)
     written_pipes(who)
