@@ -198,7 +198,7 @@ static void lay_out(struct bench_case *c, const char *cordon)
     set_words(&c[CORDON_USER], c[CORDON].argv);
     set_words(&c[JAIL_USER], c[JAIL].argv);
     snprintf(nest, sizeof nest, "%s-nest", cordon);
-    snprintf(rootfs, sizeof rootfs, "%s-rootfs", cordon);
+    snprintf(rootfs, sizeof rootfs, "%s-root", cordon);
     if (peer_copy((const char *[]){cordon, nest, rootfs, jail, NULL}, dir) < 0)
         c[JAIL].off = c[CORDON].off = c[JAIL_USER].off = c[CORDON_USER].off =
             "the programs could not be copied";
