@@ -8,17 +8,14 @@
 
 #include "jail/supervisor/family.h"
 #include "jail/supervisor/running.h"
-#include "jail/template.h"
 #include "sys/fd.h"
 #include "sys/pidfd.h"
 #include "wire/msg.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

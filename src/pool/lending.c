@@ -9,7 +9,6 @@
 #include "sys/fd.h"
 #include "sys/pidfd.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>

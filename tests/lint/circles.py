@@ -6,17 +6,9 @@ import pathlib
 import subprocess
 import sys
 
+from tap import case, done
+
 top, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-count = failures = 0
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 def calls_of(listing):
@@ -96,5 +88,4 @@ for room in rooms:
     case(not bad, f"circles of room {room} have their reasons", *bad)
 for room, group in sorted(set(argued) - seen):
     case(False, f"the circle {room} {' '.join(group)} is gone: take it out of circles.txt")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -14,19 +14,10 @@ import sys
 sys.dont_write_bytecode = True
 import docfacts  # noqa: E402
 import docplants  # noqa: E402
+from tap import case, done, skip
 
 root, build, cordon = (pathlib.Path(p).resolve() for p in sys.argv[1:4])  # meson names the program relatively
-count = failures = 0
 documents, program = docfacts.Documents(root), docfacts.Program(root, build, cordon)
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", str(d).replace("\n", "\n# "))
 
 
 def run(*words):
@@ -103,8 +94,7 @@ for p in sorted((root / "man").glob("*.1")):
         code, text = run("groff", "-man", "-ww", "-z", "-Tutf8", p)
         case(code == 0 and not text, f"{p.name} renders without a warning", text)
     else:
-        count += 1
-        print(f"ok {count} - {p.name} renders # SKIP groff is not installed")
+        skip(f"{p.name} renders", "groff is not installed")
 
 # --- links, paths, targets -------------------------------------------------------------------------
 pages = sorted(p for p in root.rglob("*.md") if not any(part.startswith(("build", ".")) for part in p.relative_to(root).parts))
@@ -174,5 +164,4 @@ for kind, path, there, planted in docplants.PLANTS:
     copy = docfacts.Documents(root, {path: text.replace(there, planted) if there else text + planted})
     case(set(docfacts.CHECKS[kind](copy, program)) - set(before[kind]), name, f"the check of {kind} says nothing new about it")
 
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -5,19 +5,11 @@ import pathlib
 import re
 import sys
 
+from tap import case, done
+
 LINES, BRANCHES = 60, 20
 top = pathlib.Path(sys.argv[1])
 table = top / "tests/lint/functions.txt"
-count = failures = 0
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 def functions(text):
@@ -65,5 +57,4 @@ for p in files:
     case(not bad, f"functions of {rel} fit a screen", *bad)
 for key in sorted(set(argued) - seen):
     case(False, f"{key} is long no more: take it out of functions.txt")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -15,22 +15,14 @@ import pathlib
 import re
 import sys
 
+from tap import case, done
+
 LEANING = ("and", "nor", "but", "it", "its", "so", "then", "or")
 LEANS = re.compile(rf"(?:{'|'.join(LEANING)})\b(?!-)", re.I)
 HOLE = "%s"  # stands for a value, in an f-string too
 PREFIX_WORDS = 2  # "root: ..." and "for root: ..." have a prefix, "the client says: it is over" is a sentence
 
 root = pathlib.Path(sys.argv[1])
-count = failures = 0
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 def leans(name):
@@ -253,12 +245,12 @@ def included(p, text):
 
 def read(p):
     """names_in of a file, once."""
-    if p not in done:
-        done[p] = ([], {})  # two that include each other
+    if p not in seen:
+        seen[p] = ([], {})  # two that include each other
         text = p.read_text()
         shared = {k: v for f in included(p, text) for k, v in read(f)[1].items()}
-        done[p] = names_in(text, p.suffix, shared)
-    return done[p]
+        seen[p] = names_in(text, p.suffix, shared)
+    return seen[p]
 
 
 # the checker itself: names that must fail and names that must pass, in every place where a name can stand
@@ -312,7 +304,7 @@ case(any(leans(name) for name, _ in names_in(planted, ".py")[0]), "a bad name pl
 
 files = sorted(p for place in ("src", "tests", "bench", "bindings") for p in (root / place).rglob("*")
                if p.suffix == ".py" or p.suffix in (".c", ".h") and "tap_" in p.read_text())
-done, looked = {}, 0
+seen, looked = {}, 0
 for p in files:
     names = read(p)[0]
     looked += len(names)
@@ -322,5 +314,4 @@ for p in files:
         bad = [f"{p.relative_to(root)}:{line}: begins like the end of another sentence: {name}" for name, line in names if leans(name)]
         case(not bad, f"names that stand alone: {p.relative_to(root)}", *bad)
 case(looked > 1500, f"there are names to look at ({looked})")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -5,18 +5,10 @@ import pathlib
 import re
 import sys
 
+from tap import case, done
+
 root = pathlib.Path(sys.argv[1])
 src = root / "src"
-count = failures = 0
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 may = {}
@@ -74,5 +66,4 @@ for p in files:
         bad.append(f"{rel}: {lines} lines; split it by what it does (look again above 600)")
     case(not bad, f"house rules: {rel}", *bad)
 
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -14,9 +14,10 @@ import pathlib
 import re
 import sys
 
+from tap import case, done
+
 root = pathlib.Path(sys.argv[1])
 src = root / "src"
-count = failures = 0
 
 CALLS = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect", "accept", "accept4", "connect", "flock",
          "lockf", "wait", "wait3", "wait4", "waitpid", "waitid", "nanosleep", "clock_nanosleep", "usleep", "sleep", "pause", "sigwait",
@@ -26,15 +27,6 @@ CALLS = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select",
          "sqlite3_step", "sqlite3_exec", "vfork", "posix_spawn", "posix_spawnp"}
 WORDS = {"F_SETLKW", "F_OFD_SETLKW", "SECCOMP_IOCTL_NOTIF_RECV", "SYS_futex", "CLONE_VFORK"}
 AT_ONCE = re.compile(r"\bWNOHANG\b|\bMSG_DONTWAIT\b|\bFUTEX_WAKE\b|\bMS_ASYNC\b")
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 def blank(text):
@@ -169,5 +161,4 @@ if "--list" in sys.argv:
 print(f"#= waits: {len(table)} places, {len(endless)} without a deadline of ours")
 for row in endless:
     print(f"# without a deadline: {row[0]}: {row[1]} in {row[2]}: {row[4]}")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

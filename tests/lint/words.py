@@ -7,19 +7,11 @@ import pathlib
 import re
 import sys
 
+from tap import case, done
+
 PLACES = ("src", "tests", "docs", "man", "policies", "include", "bindings", "completions", "schemas", "scripts", "bench", "demo")
 TABLE = "tests/lint/retired.txt"
 SELF = {TABLE, "tests/lint/words.py"}
-count = failures = 0
-
-
-def case(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", d)
 
 
 def parts(text):
@@ -143,8 +135,7 @@ def main():
     for row in rows:
         idle = [e for e in (*row.files, *row.lines) if e not in row.used]
         case(not idle, f"each entry of `{row.word}` allows something", *(f"take it out of {TABLE}: {e}" for e in idle))
-    print(f"1..{count}")
-    sys.exit(failures > 0)
+    done()
 
 
 main()

@@ -9,16 +9,8 @@
 #include "sys/fd.h"
 #include "sys/pidfd.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 /* Only tighter: what a child is locked with is the most that it can have. */
 static void tighten(struct jail_limits *locked, const struct jail_limits *wish)
