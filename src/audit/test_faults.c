@@ -188,7 +188,7 @@ static void failing(enum call call, enum way way, int error, const char *how)
         fine = fine && (call == FDATASYNC || (again.begun && again.ended && again.event)) &&
                good(&v) && kept(&again);
         audit_close(a);
-        a = folder_open(&folder, NULL); /* settles what was left */
+        a = folder_open(&folder, NULL); /* ends the runs that were left open */
         fine = fine && a && good(&v) && v.open_runs == 0;
         audit_close(a);
         cases++;

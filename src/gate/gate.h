@@ -90,7 +90,7 @@ struct gate_request {
 
 /* What happened, for the audit and for a person who waits. Strings live for the call. */
 #define GATE_EVENTS(X)                                                                             \
-    X(WAITING, "gate.waiting")           /* every slot is taken; detail: place queued */           \
+    X(WAITING, "gate.waiting")           /* every slot is taken; detail: position in the queue */  \
     X(REFUSED, "gate.refused")           /* detail: rule and reason */                             \
     X(REFUSALS, "gate.refusals")         /* detail: how many were not told one by one */           \
     X(BREAKER_OPEN, "gate.breaker.open") /* seconds: until the next probe */                       \

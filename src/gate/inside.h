@@ -62,7 +62,7 @@ int gate_refuse(struct gate_refusal *r, enum gate_rule rule, uint64_t retry_afte
 
 ERR_MUST_USE int gate_client_find(struct gate *g, const char *id, uint64_t now,
                                   uint32_t *ret_client, struct err *err);
-/* Nanoseconds until the client may have another turn, beside WAITING that are queued; 0: now. */
+/* Nanoseconds until the client may have another turn, beside WAITING that are in the queue; 0: now. */
 uint64_t gate_window_wait(const struct gate *g, uint32_t client, uint64_t waiting, uint64_t now);
 void gate_window_stamp(struct gate *g, uint32_t client, uint64_t now);
 /* The task's row, or NULL when the table is full of busy ones. */
@@ -75,7 +75,7 @@ void gate_refusals_flush(struct gate *g, const struct gate_client *client,
 
 /* ---- the queue (under the lock) ---- */
 
-/* How long the one in ROW sleeps before it looks whether a slot was lost: 0.1 s for each queued up to it, at most
+/* How long the one in ROW sleeps before it looks whether a slot was lost: 0.1 s for each in the queue up to it, at most
  * 1 s. What it reads of others may be old, and is a hint. */
 uint64_t gate_queue_look_ms(const struct gate *g, uint32_t row);
 uint64_t gate_queue_waiting(const struct gate *g, uint32_t client);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    GATE_ROWS = 256, /* executions that run or wait queued */
+    GATE_ROWS = 256, /* executions that run or wait in the queue */
     GATE_CLIENTS = 128,
     GATE_BREAKERS = 256,
     GATE_TASKS = 512,

@@ -1,9 +1,9 @@
-/* Who is next. There is one line for the machine, but turns go by client: a free slot goes to the
+/* Who is next. There is one queue for a state folder, but turns go by client: a free slot goes to the
  * client that has the fewest slots now; among equals to the one whose last turn is longest ago;
  * within a client to who came first. A client that floods the queue lengthens only its own part of it.
  *
- * Whoever gives a slot back serves the queue himself, under the lock, so nobody sleeps on a free
- * place. A process that was killed serves nobody: therefore those queued look around as well, the first
+ * Whoever gives a slot back serves the queue himself, under the lock, so nobody sleeps while a slot is
+ * free. A process that was killed serves nobody: therefore those in the queue look as well, the first
  * ten times a second, those behind it less often. A look asks the kernel about every row, whose answer
  * is the slower the more of them there are: two hundred that all looked ten times a second took more time for it
  * than for their runs (`make bench BENCH=clients`). */

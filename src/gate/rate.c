@@ -1,6 +1,6 @@
 /* Rates that are exact. A client's last turns are a ring of times; the N-th turn before this one is
  * one read, so "at most N in any window" costs the same for 10 and for 1000. Turns are stamped when a
- * place is given, not when it is asked for, and those queued count as used: however long the queue,
+ * slot is given, not when it is asked for, and those in the queue count as used: however long the queue,
  * no window ever holds more than N. (Who gave up his slot while a person was asked has had his
  * turn: it is not counted again when he comes back.) */
 #include "gate/inside.h"

@@ -80,7 +80,7 @@ static void test_stop(void)
     tap_ok(testing_events[GATE_EVENT_STOP] == 1 && testing_events[GATE_EVENT_STOPPED_RUN] == 4,
            "one event for the stop, one for each run");
     waitpid(waiter, &status[0], 0);
-    tap_eq_int(status[0], 0, "who queued was told so at once");
+    tap_eq_int(status[0], 0, "a request in the queue is told of the stop at once");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED &&
                strstr(r.reason, "it went wild") && strstr(r.reason, "uid 0"),
            "new ones are refused by name: %s", r.reason);

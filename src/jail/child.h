@@ -93,7 +93,7 @@ struct jail_child_spec {
     bool session;
 };
 /* Asks for one child. Answers come in the order of the orders. */
-ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_spec *plan,
+ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_spec *spec,
                                      struct err *err);
 
 enum jail_template_event {

@@ -1,6 +1,6 @@
 /* A worker of ours that was executed while its root was built.
  *
- * Takes:   its root and its plan, as a message and descriptors on descriptor 4.
+ * Takes:   its root and its specification, as a message and descriptors on descriptor 4.
  * Gives:   the same process behind every lock of a run, which it has proved.
  * Never:   returns 0 with a lock open, or reads a byte of a guest.
  * Runs in: a worker (`cordon-python --child`), before its interpreter starts.

@@ -52,7 +52,7 @@ static int attach(int mount, int dir, const char *path, struct err *err)
     return 0;
 }
 
-/* The rootfs serves where the host has what it has: a merged /usr, and no place of the caller's own
+/* The installed root can be used where the host has what it has: a merged /usr, and no path of the caller's own
  * outside /workspace and /tmp but the worker's. */
 static bool rootfs_serves(const struct jail_spec *spec)
 {

@@ -76,7 +76,7 @@ enum jail_switch {
 
 #define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
 #define JAIL_PYTHON                                                                                \
-    "/cordon-python"        /* where a guest's worker is mounted; the rootfs has the place */
+    "/cordon-python" /* where a guest's worker is mounted; the installed root has the file to mount on */
 #define JAIL_BRANCH_ROOM 32 /* branches of a session that live at the same time */
 
 struct jail_spec {
