@@ -7,6 +7,7 @@
  *        sys_listener_receive in jail_seccomp_let_exec; nobody: poll said that a call is there; at once; no jail */
 #include "jail/inside.h"
 
+#include "base/clock.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
 #include "sys/listener.h"
@@ -60,20 +61,33 @@ bool jail_seccomp_notifies_exec(const struct jail_spec *spec)
     return f && jail_filter_call(f, SYS_execve);
 }
 
+/* A signal that reaches the launcher between its call and our receive takes the call back (ENOENT); the launcher
+ * makes it again when it goes on. Its death hangs the listener up instead. */
 int jail_seccomp_let_exec(int listener, struct err *err)
 {
-    union sys_notice in;
-    struct pollfd p = {.fd = listener, .events = POLLIN};
+    const uint64_t deadline = clock_now_ns() + FD_PATIENCE_MS * CLOCK_NS_PER_MS;
     /* A hint since Linux 6.6: wake the other side on this core, it has nothing else to do. */
     (void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    int there = poll(&p, 1, FD_PATIENCE_MS);
-    if (there == 0)
-        return err_set(err, ERR_MISSING, "the launcher did not come to its exec " JAIL_TOO_LATE);
-    if (there < 0 || !(p.revents & POLLIN) || sys_listener_receive(listener, &in) < 0)
-        return err_set(err, ERR_MISSING, "the launcher died before the program ran");
-    if (in.notif.data.nr != SYS_execve)
-        return err_set(err, ERR_STATE, "system call %d where the exec was due", in.notif.data.nr);
-    return sys_listener_answer(listener, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) < 0
-               ? err_sys(err, "let the program's exec pass")
-               : 0;
+    for (uint64_t now = clock_now_ns(); now < deadline; now = clock_now_ns()) {
+        union sys_notice in;
+        struct pollfd p = {.fd = listener, .events = POLLIN};
+        int there = poll(&p, 1, (int)((deadline - now) / CLOCK_NS_PER_MS));
+        if (there == 0)
+            break;
+        if (there < 0 || !(p.revents & POLLIN))
+            return err_set(err, ERR_MISSING, "the launcher died before the program ran");
+        if (sys_listener_receive(listener, &in) < 0) {
+            if (errno == ENOENT)
+                continue;
+            return err_sys(err, "receive the program's exec");
+        }
+        if (in.notif.data.nr != SYS_execve)
+            return err_set(err, ERR_STATE, "system call %d where the exec was due",
+                           in.notif.data.nr);
+        if (sys_listener_answer(listener, in.notif.id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE) == 0)
+            return 0;
+        if (errno != ENOENT)
+            return err_sys(err, "let the program's exec pass");
+    }
+    return err_set(err, ERR_MISSING, "the launcher did not come to its exec " JAIL_TOO_LATE);
 }

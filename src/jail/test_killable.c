@@ -7,6 +7,7 @@
 #include "sys/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct caller {
@@ -99,6 +101,68 @@ static void one_call(unsigned long switches, bool waits_for_kill, const char *na
     sem_destroy(&c.locked);
 }
 
+/* Makes an exec of a file that is not there, under the filter, and tells its listener before. 0: the exec was let pass. */
+static int exec_under_filter(int tell)
+{
+    struct err err = {0};
+    struct jail_spec spec;
+    int listener = -1;
+    char *none[] = {NULL};
+    jail_spec_init(&spec);
+    spec.filter = "exec";
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        jail_seccomp_apply(&spec, &listener, &err) < 0 ||
+        write(tell, &listener, sizeof listener) != sizeof listener)
+        return 2;
+    syscall(SYS_execve, "/nowhere/at/all", none, none);
+    return errno == ENOENT ? 0 : 3;
+}
+
+static pid_t signals_for(pid_t caller)
+{
+    enum { SIGNALS = 30 };
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    for (int n = 0; n < SIGNALS && kill(caller, SIGUSR1) == 0; n++)
+        sched_yield();
+    _exit(0);
+}
+
+/* Signals that the launcher handles arrive one after the other: its exec is taken back and made again, and is let pass
+ * all the same. A call that is taken back between poll and receive was once told as the launcher's death. */
+static void exec_taken_back(void)
+{
+    enum { ROUNDS = 2000 };
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &a, NULL);
+    int passed = 0, tell[2];
+    struct err err = {0};
+    if (pipe2(tell, O_CLOEXEC) < 0)
+        return;
+    for (int i = 0; i < ROUNDS; i++) {
+        int listener = -1, status = -1;
+        /* it shares our descriptors: under the filter it could send none */
+        pid_t caller = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+        if (caller == 0)
+            _exit(exec_under_filter(tell[1]));
+        if (caller < 0 || read(tell[0], &listener, sizeof listener) != sizeof listener)
+            break;
+        pid_t signaller = signals_for(caller);
+        int r = jail_seccomp_let_exec(listener, &err);
+        if (r < 0)
+            kill(caller, SIGKILL);
+        waitpid(signaller, NULL, 0);
+        close(listener); /* its end would be judged too */
+        waitpid(caller, &status, 0);
+        passed += r == 0 && status == 0;
+    }
+    tap_eq_int(passed, ROUNDS,
+               "an exec that signals take back is let pass when it is made again (%s)", err.msg);
+    close(tell[0]);
+    close(tell[1]);
+}
+
 int main(void)
 {
     struct sigaction a = {.sa_handler =
@@ -108,5 +172,6 @@ int main(void)
 #ifdef CORDON_LAYER_SWITCHES
     one_call(1UL << JAIL_SWITCH_COUNT, false, "a kernel before 5.19, simulated");
 #endif
+    exec_taken_back();
     return tap_done();
 }
