@@ -68,11 +68,13 @@ def attacks():
         if pool:
             warm(who)
         for profile in PROFILES:
-            ended = collections.Counter()
-            for row in own if pool else own + others:
+            def attack(row):
                 quick = ["--timeout", "2s"] if row.get("own") and row["expect"] == "limit" else []
                 code = corpus.fill(row["code"], canaries) if row.get("own") else row["code"]
-                r = run(code, profile, who, canaries.environment(), quick)
+                return run(code, profile, who, canaries.environment(), quick)
+
+            ended = collections.Counter()
+            for row, r in tapsys.side_by_side(attack, *((own, 1) if pool else (own + others,))):
                 ended[r["status"]] += 1
                 faults = attack_faults(row, profile, r, canaries.word)
                 what = f"{who}: {profile}{', warm' if pool else ''}: {row['id']}: {row.get('why') or row.get('expects')}"
@@ -102,8 +104,8 @@ def own_honest(rows, who):
         if pool:
             warm(who)
         for profile in PROFILES:
-            for row in rows:
-                r = run(row["code"], profile, who, options=["--timeout", "30s"])
+            work = lambda row: run(row["code"], profile, who, options=["--timeout", "30s"])
+            for row, r in tapsys.side_by_side(work, *((rows, 1) if pool else (rows,))):
                 if pool and row.get("warm") and profile != "strict":
                     tap.eq((r["error"] or {}).get("type"), row["warm"], f"{profile}, warm: {row['id']} still has the known fault that its case names", r.story())
                     continue
@@ -119,22 +121,23 @@ def own_honest(rows, who):
     tap.figure(f"own honest programs: {len(rows)}; strict refuses {refused} of them by a named rule")
 
 
+def best_of(row, profile, who, good):
+    """Some of them draw random numbers and fail at times, also under bare Python."""
+    for _ in range(5):
+        r = run(row["code"], profile, who)
+        if r["status"] in good:
+            break
+    return r
+
+
 def others_honest(rows, who):
     noisy = 0
-    for row in rows:
-        for _ in range(5):  # some of them draw random numbers and fail at times, also under bare Python
-            r = run(row["code"], "standard", who)
-            if r["status"] == "ok":
-                break
+    for row, r in tapsys.side_by_side(lambda row: best_of(row, "standard", who, ["ok"]), rows):
         noisy += bool(r["violations"])
         tap.ok(r["status"] == "ok", f"standard: {row['id']} runs right", r.story())
     tap.figure(f"standard reports something about {noisy} of {len(rows)} honest programs")
     right, refused, plain = 0, collections.Counter(), [r for r in rows if not r.get("needs")]
-    for row in rows:
-        for _ in range(5):
-            r = run(row["code"], "strict", who)
-            if r["status"] in ("ok", "blocked"):
-                break
+    for row, r in tapsys.side_by_side(lambda row: best_of(row, "strict", who, ["ok", "blocked"]), rows):
         rules = r.rules()
         if r["status"] == "blocked":
             tap.ok(bool(rules) and all(rules), f"strict: {row['id']} is refused by a named rule", r.story())

@@ -2,6 +2,7 @@
 
 Attacks are only ever started through cordon, and only in an empty network namespace of the test."""
 import atexit
+import concurrent.futures
 import ctypes
 import fcntl
 import json
@@ -192,6 +193,12 @@ def cordon(programs, args, who="root", env=None, timeout=60, accept=True, text=N
         out, err = p.communicate()
         code = None
     return Run(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), time.monotonic() - start)
+
+
+def side_by_side(work, items, at_once=os.cpu_count() or 1):
+    """work(item) of each, AT_ONCE at a time; (item, result) in the order of the items. For runs that do not look at each other."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        yield from zip(items, pool.map(work, items))
 
 
 def exec_json(programs, options, argv, who="root", **more):
