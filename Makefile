@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
 # The build itself is meson's; this file only names the usual ways through it.
 MESON        = /usr/bin/meson
