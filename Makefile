@@ -1,7 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
 # Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
 # The build itself is meson's; this file only names the usual ways through it.
-MESON        = /usr/bin/meson
-NINJA        = ninja --quiet
 PREFIX       = /usr/local
 SOAK         = 10000
 RUNS         = 100000
@@ -10,14 +9,21 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all setup build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
 
-all: build		## the programs: build/cordon, build/cordon-nest
+all: programs		## the programs: build/cordon, build/cordon-nest
 
 setup:			## install the Debian packages that are missing (root or sudo)
 	@scripts/setup
 
-demo: build		## a tour: model-written programs in the jail, good and bad
+setup-programs:		## only those that the programs need, not what tests and benches do
+	@scripts/setup --programs
+
+# What is installed, and nothing that only tests and benches need: a third of the whole build is theirs.
+programs: setup-programs	## what `make install` installs, into build/
+	@scripts/build build programs
+
+demo: programs		## a tour: model-written programs in the jail, good and bad
 	@demo/run build/cordon
 
 # Every test in the product; what is ours alone again under the sanitizers, compiled by clang; each
@@ -62,14 +68,11 @@ expr-mutants: build	## whether the expression tests can fail: one thing broken a
 	@/usr/bin/python3 tests/expr/mutants.py build .
 
 # cordon finds cordon-nest from where it stands itself, so nothing is compiled anew for a prefix.
-install: build		## to PREFIX=/usr/local below DESTDIR
-	@[ "$$(cat build/prefix 2>/dev/null)" = "$(PREFIX)" ] || \
-	    { $(MESON) configure build --prefix "$(PREFIX)" && echo "$(PREFIX)" >build/prefix; }
-	@DESTDIR="$(DESTDIR)" $(MESON) install -C build --quiet
+install: programs	## to PREFIX=/usr/local below DESTDIR
+	@scripts/install build "$(PREFIX)" "$(DESTDIR)"
 
-uninstall:		## what the last `make install` put in place
-	@$(NINJA) -C build uninstall
-	@rm -rf "$(DESTDIR)$$(cat build/prefix 2>/dev/null || echo "$(PREFIX)")/libexec/cordon/cordon-root"
+uninstall:		## what `make install` put in place, folders that it made included
+	@scripts/install --remove build
 
 clean:			## every build folder
 	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
@@ -79,16 +82,15 @@ help:			## this list
 
 # One rule for every build folder; how each is configured is below.
 build build-asan build-switches build-fuzz: setup
-	@[ -f $@/build.ninja ] || { echo "configuring $@"; out=$$($(configure) $@ $(flags)) || { echo "$$out"; exit 1; }; }
-	@$(NINJA) -C $@
+	@CC=$(compiler) scripts/build $@ all $(flags)
 
 # Into build-x86_64 or build-aarch64, whichever this machine is not; warnings are errors there too.
 build-cross: setup	## everything compiled for the other architecture, and linked
 	@tests/vm/run --build
 
-configure                 = CC=gcc $(MESON) setup
+compiler                  = gcc
 sanitize                  = -Db_sanitize=address,undefined -Db_lundef=false
-build-asan build-fuzz:      configure = CC=clang $(MESON) setup
+build-asan build-fuzz:      compiler = clang
 build-asan:                 flags = $(sanitize)
 build-fuzz:                 flags = $(sanitize) -Dfuzz=true
 build-switches:             flags = -Dlayer_switches=true

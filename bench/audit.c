@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the audit costs: records by the batch, one run's two records with and without fsync, a start, a verify. As
  * ratios too: of what the kernel takes for the same bytes without us. */
 #include "audit/audit.h"

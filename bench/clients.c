@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many runs a second the command line gives to 1, 10, 50 and 200 clients at once, and how long each waits.
  *
  * A client is a thread that starts `cordon run FILE` and waits for its end, again and again: what people's scripts do. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a jailed start costs beside a bare one and beside the peers.
  *
  * Every case runs once a round, in an order shuffled anew, so that whatever the machine does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The C side of the expression bench: reads a name a line, runs that once, prints nanoseconds per
  * evaluation (or row, or compilation). expr_bench.py asks for the names in turn, so that what is
  * compared ran within milliseconds of each other on the same machine. Time is the process's own CPU

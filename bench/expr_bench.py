@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The expression bench: one condition, 1024 random contexts, side by side. expr_bench.py PROGRAM
 
 Engines take turns within one run and the best of each is kept, so a busy machine disturbs all alike; what counts is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the gate costs: in, decided and out again, with the gate open and with opening it; several
  * processes at once; and the same turn in SQLite, which is what it would be otherwise. */
 #include "gate/testing.h"

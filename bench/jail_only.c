@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The jail of `cordon exec` without the steps around it: no policy, no gate, no record. It exists to be
  * measured beside `cordon exec`, so that both figures can be told: the jail's own, and the whole. */
 #include "jail/run.h"

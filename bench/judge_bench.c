@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the judge costs beside CPython's own parser and compiler, on one program of 3 KB and one of 50 KB.
  * Parse, judge and compile take turns, and time is the processor's, not the clock's, so that a busy machine
  * slows all three alike; the figure that counts is the ratio within a round. The judge switches the garbage

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What cordon is compared with must be asked for the same thing, or the ratio says nothing: the
  * same namespaces, the same sight of the disk, no capability, and (for the rows that have a filter)
  * the filter that cordon itself loads. What a peer has no word for is named beside its row. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The peers of the benches that start programs, each given the policy nearest to cordon's own.
  *
  * Takes:   a temporary folder that the caller removes.

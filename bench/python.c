@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a judged and jailed Python run costs beside a bare one and beside bubblewrap.
  *
  * Every case runs a few times a round, in turn, so that whatever the machine does meanwhile falls on all of them;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a judged Python program costs before anything is judged: libpython loaded and started as
  * cordon-python starts it, and one statement parsed to a tree of Python objects. No jail, no judge, no end:
  * the floor under `cordon run`. */

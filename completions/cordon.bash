@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion for cordon(1): commands, options, the values that are words, files.
 _cordon()
 {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # "Clean up the build folder." What came back also looks around, calls home and stays behind.
 import os
 import socket

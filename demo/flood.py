@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # "Print your progress." In every step.
 step = 0
 while True:

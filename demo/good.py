@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # "How many primes are there below 200,000, and what is the largest gap between two of them?"
 import json
 

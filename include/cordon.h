@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else.
  *
  * Takes:   a schema of keys, the text of a condition, contexts (values by key, JSON, or columns).

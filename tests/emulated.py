@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs of the other architecture's build on this machine: user-mode QEMU, one program at a time.
 
 Usage: emulated.py OTHER-BUILD. TAP on stdout, one case a program. Only programs that ask the kernel for nothing but memory and

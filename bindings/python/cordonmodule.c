@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Python module `cordon`: compile_condition and validate_condition over libcordon.
  *
  * The objects hold the caller's memory that the library asks for; a condition keeps its schema

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An alert is a record first; then it is told to whoever the policy names. The command gets no shell, no
  * descriptor of ours, no environment but a PATH, and a time to live; nobody waits for it. What it could
  * not be told is a record too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Three rules over the last hour of each client, without reading the log: a ring of small
  * entries for each client in one file, shared by all writers under the log's own lock.
  *

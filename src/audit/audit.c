@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that other rooms make: each is body, lock, append, unlock, sync, in this order. The body is
  * made before the lock and the sync waits after it, so that the lock is held for a few microseconds. */
 #include "audit/inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The audit: what happened, in records that nobody can change or drop unnoticed.
  *
  * Takes:   facts of a run as they become known: two records a run, one for everything else.

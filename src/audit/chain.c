@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line carries two seals. The hash covers every byte before it, the hash of the line before among
  * them, and anybody can check it with sha256sum. The signature over that hash needs the key: it tells
  * a record of ours that the head does not know yet (we were killed between the two writes) from one

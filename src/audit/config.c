@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two structs for one thing: the policy is the operator's file, with every value as it is written there; the
  * configuration is what this room works with, and a test fills it without a policy. */
 #include "audit/audit.h"

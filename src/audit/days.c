@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Days are UTC: no hour is there twice, and a file's name means the same on every machine. */
 #include "audit/inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order of the days is the order of their records, not of their names: a clock that was set back
  * may begin a file whose name is older than the one before it. */
 #include "audit/inside.h"

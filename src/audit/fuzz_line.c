@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as lines of a log, and as a text to redact: read to the end, or refused; never believed. */
 #include "audit/inside.h"
 

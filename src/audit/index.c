@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where each record stands, so that `audit show` and `--since` read what they print and not the log of a year.
  * One file a day, seal/YYYY-MM-DD.index, 32 bytes a record: its number, a hash of its execution id, a check of the
  * entry, its offset, and the newest time among the records of that file up to it. That time never goes down, whatever the clock

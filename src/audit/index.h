@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An entry of the index, and how a day's index is read: for the readers (index.c) and for verify (index_check.c).
  *
  * Takes:   the folder seal/ and a day.

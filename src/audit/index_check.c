@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `verify` says of the index. It walks every record anyway, so each entry is held against its record: number, place,
  * execution and time. The log stays good whatever is found here: the index is a hint, and nothing is lost with it. But it
  * could hide a record from `show` and `--since`, so what is wrong is named.

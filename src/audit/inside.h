@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this room share: the head, the chain, places in the log, the handle itself.
  *
  * Takes:   nothing from outside the room.

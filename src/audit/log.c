@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One lock around: read the head, append, write the head. Between two appends of one process another
  * may have written, and then the head file differs from what we wrote last; if it does not, everything
  * in memory is right and no file is read. The only question left is whether the log is as long as the

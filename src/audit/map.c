@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small files beside the log are mapped, not read and written: a run touches them a dozen times, and a
  * system call each would cost more than all that is computed. What makes that safe: they are ours alone,
  * they have their full size and their disk blocks from the first day on (a hole in a full disk would be a

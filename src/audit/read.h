@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the log: record by record, with a verdict on each, and the verdict on the whole.
  *
  * Takes:   a state folder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every record has every member, in one order, whatever its kind: whoever reads the log with a script
  * never has to ask whether a member is there. Texts are cut to a length that depends on how much there
  * is: a record is never refused for being too long, it says less. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What to believe when the log and the head do not agree. Under the lock, so no writer is at work.
  *
  * The log is ahead: a writer was killed after its append, or the power went before the head was on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments are redacted, never the fact. Three ways to know a secret: the name that it goes by, the
  * form that its issuer gave it, and the caller's own list (a hook, so that the cleaner of the output and
  * the audit agree). One pass over the text; what looks like a secret and is none costs a reader

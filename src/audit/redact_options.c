@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passwords that a command line carries by their place, not by their form: -pPASSWORD, -u user:password,
  * --password X, pwd=X. The rule, word by word:
  *

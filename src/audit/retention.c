@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Old days go, and what is left must still verify: before a file is removed, the number and the hash of
  * its last record are signed and put aside (the anchor), and the chain begins there from then on.
  * A crash between anchor and removal leaves files that the anchor says are gone; they go the next time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which runs have begun and not ended, without reading the log: a table beside it, one slot a run. A
  * slot is written before the record that it speaks of, and says where that record will be; so after a
  * crash between the two the log itself answers whether the record is there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What makes the log worth believing lies in a folder of its own: who can only write in audit/ can
  * neither sign a record nor move the head.
  *

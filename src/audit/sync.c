@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Durable, and no slower for ten runs that begin together than for two: whoever syncs covers everybody who
  * appended before, and notes in the head how far the disk is (the set AUDIT_HEAD_DISK). Who comes while
  * another syncs waits for that note.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The anomaly rules over a window, per client, under a clock that the test turns; alerts as records, to a file, to a
  * command. */
 #include "audit/inside.h"

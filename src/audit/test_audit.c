@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole room on a folder of its own, under a clock that the test turns: runs, events, days, crashes of
  * writers, retention, what a script finds in a record. */
 #include "audit/inside.h"

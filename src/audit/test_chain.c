@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One line: its form, its seals, what is redacted in it; days and their names. */
 #include "audit/inside.h"
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel says no at the worst moment: call number N of a kind fails, for N = 1, 2, ...; writes that stop half way;
  * processes that end between two calls. After each, nothing that was acknowledged is missing and verify passes.
  *

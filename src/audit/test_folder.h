@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A state folder for a test, a clock that it turns by hand, a machine that was restarted.
  *
  * Takes:   nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index against the log itself: whatever is done to it, `since` and `find` give exactly the records that reading
  * everything gives, also where the clock was set back; and where it is whole, they read little. What is read is counted
  * by the kernel (/proc/self/io). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A writer is stopped (SIGSTOP) inside call number N of what it does under and beside the locks, for N = 1, 2, ...
  * until it comes through. Whatever it held, the next writer either writes its record, or is refused within its deadline
  * by a sentence that names the stopped one. After SIGCONT everything that was acknowledged is there and verify passes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log of 10,000 records over five days; each kind of edit at random places. Verify must fail each time, and name
  * the record. Whoever edits has everything but the key: the chain is computed anew where that helps. */
 #include "audit/inside.h"

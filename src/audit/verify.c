@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict on the whole log. Records are walked from the anchor (or from number 1) to the end, and the
  * end is held against the signed head: what a chain alone cannot show, that its last links are there.
  *

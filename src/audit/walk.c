@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log as it stands at one moment, record after record. The moment is taken under the writers' lock
  * (shared: readers do not keep each other out), so that the head, the files and their lengths belong
  * together; afterwards the files only grow beyond what was seen.

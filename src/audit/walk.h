@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The walker's inside, for verify.
  *
  * Takes:   nothing from outside the room.

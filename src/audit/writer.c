@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pid alone names nobody: it is given again. With the start time and the boot it names one process
  * of one pid namespace for ever. */
 #include "audit/inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks in a list, bump-allocated. In a sanitizer build each allocation is a block of its own, so
  * that ASan sees an overrun from one object into the next. */
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that lives and dies together: one arena per run.
  *
  * Takes:   sizes.

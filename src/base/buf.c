@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Doubling growth, clipped to the ceiling; one byte beyond `len` is always kept for the NUL. */
 #include "base/buf.h"
 

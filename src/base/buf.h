@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A growing byte buffer that has a ceiling from birth.
  *
  * Takes:   bytes and formatted text.

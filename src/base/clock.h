@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Monotonic time, and the one place that asks for it.
  *
  * Takes:   nothing.

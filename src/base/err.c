@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages are formatted into the caller's record at the place where the reason is known; whoever
  * reports (prog/, flow/) only prints. vsnprintf with integers and strings allocates nothing. */
 #include "base/err.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one error convention: 0 or a negative code, and a caller-held message.
  *
  * Takes:   a code and a format.

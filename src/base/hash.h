@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small hash for tables and fingerprints: FNV-1a.
  *
  * Takes:   bytes, and what came before them.

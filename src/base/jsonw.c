@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A writer only, and by hand: a library would want the ten megabytes of a run's output copied into
  * a tree of its own first, and refuses strings that are not UTF-8, which is just what a guest
  * writes. */

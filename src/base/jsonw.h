@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON written as it is built: strings of hostile bytes come out as valid JSON, always.
  *
  * Takes:   keys, numbers, strings of any bytes.

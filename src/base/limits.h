@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every ceiling of Cordon in one file: no buffer grows without one.
  *
  * Takes:   nothing.

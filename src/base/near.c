@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Edit distance with neighbours swapped: what fingers do. Case does not count. */
 #include "base/near.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of a list of words was probably meant.
  *
  * Takes:   a word that is not in the list, the list.

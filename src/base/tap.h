@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The test harness: TAP on stdout, one line a case.
  *
  * Takes:   conditions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pure helpers: each has an edge that a caller relies on. */
 #include "base/arena.h"
 #include "base/buf.h"

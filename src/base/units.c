@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One reader for number + suffix. Fractions are kept exact in thousandths, so no floating point and
  * no locale is involved. */
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and durations as people write them: 512m, 1.5s, 200ms.
  *
  * Takes:   a word of the command line or of a policy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The second byte's range depends on the first (Unicode 15, table 3-7); the rest are 80..BF. */
 #include "base/utf8.h"
 

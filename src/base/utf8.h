@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strict UTF-8: what is not shortest form, is a surrogate or lies past U+10FFFF is not UTF-8.
  *
  * Takes:   bytes.

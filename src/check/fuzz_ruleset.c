@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a rule set: refused with a reason, or a set that answers, and whose own wire form is the
  * very bytes it came from: there is one spelling. */
 #include "check/ruleset.h"

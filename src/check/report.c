@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A report keeps what it can and counts the rest: a program of a thousand wrong lines must not make a
  * thousand messages, and it is refused all the same. The first hundred in the order of the source are
  * kept, whatever the order they were found in. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a judge found: every finding with its place and what to write instead, and the verdict.
  *
  * Takes:   findings, from a judge or from the channel of a worker (then it is the worker's word).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The look-up side of a rule set. A judge asks once for every identifier of a program, so exact names
  * live in one open-addressed table whose rows answer for all kinds at once; patterns are few and are
  * tried one by one, after their first byte. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profile's rules as they travel to a worker, and as a judge looks them up.
  *
  * Takes:   a profile; or the bytes of a RULES message.

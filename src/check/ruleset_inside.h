@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a rule set is laid out, for the files that build one and for judges that ask very often.
  *
  * Takes:   nothing: a layout and the calls behind ruleset.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rule set on the wire is one flat CBOR array: a version, the switches, then five items a rule. The
  * worker that decodes it sits in a jail and has not seen a guest yet, but whoever holds the other end
  * of the channel is not assumed to be well: everything is checked before anything is used.

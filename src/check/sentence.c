@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table, so that the command line, the daemon and every language's judge say the same thing in the
  * same words. Operands are the program's own text: they are made harmless here, once. */
 #include "check/sentence.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sentences of findings.
  *
  * Takes:   what was found and the word it is about.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports: order, ceilings, and the sentences of findings. */
 #include "base/tap.h"
 #include "check/report.h"

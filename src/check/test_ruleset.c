@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rule sets: what is looked up, what wins over what, and which bytes are refused on the wire. */
 #include "base/tap.h"
 #include "check/ruleset.h"

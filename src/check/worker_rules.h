@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that a worker applies by itself, whatever the profile says: the guards', and those that a profile may name
  * but that hold where it does not.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One pass over the code. Each truth is judged twice: alone, over all the schema allows, and here,
  * where what must hold for control to get this far has narrowed the keys it compares. A part that
  * could hold alone but cannot here is a contradiction, and the message is worth sending back to the

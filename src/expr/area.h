@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A piece of the caller's memory, handed out from the front: the engine has no other memory.
  *
  * Takes:   memory and sizes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each operator first tries the two common cases (two small ints, two floats), then the exact ones.
  * Which of CPython's many TypeError texts comes out depends on which slot of which type it asks
  * first; the order of the tests below is CPython's order. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The typed code of fast.h, each step over a block of rows: truths are words of 64 bits, numbers
  * are arrays. Rows that are not plain (a null in a column that is read, an overflow, a division by
  * zero) only mark themselves; after the block eval.c answers them one by one, so errors are exact

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One program over many rows.
  *
  * Takes:   a program, columns, a set of kernels.

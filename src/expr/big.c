@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schoolbook arithmetic on purpose: operands are bounded by CORDON_BITS_MAX and all work is metered
  * by the caller, so asymptotically better methods would only add code to trust. True division needs
  * one 64-bit quotient digit and whether a remainder was left, so there is no general long division.

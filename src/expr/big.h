@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Natural numbers of any size: the few operations that +, -, *, / and comparison need.
  *
  * Takes:   arrays of 64-bit limbs, least significant first, with their counts.

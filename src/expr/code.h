@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program: flat instructions for a stack of values, with jumps that only go forward.
  *
  * Takes:   nothing: plain data.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An int and a float are compared as the exact numbers they are, never by casting one to the other:
  * 9007199254740993 == 9007199254740992.0 is False. Strings are ordered by code point, which on
  * valid UTF-8 is the order of the bytes. */

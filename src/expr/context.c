@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that depends on one value alone is decided when it is set, not when it is read: its
  * number in the enums, whether it follows the schema, whether it has the kind that fast code counts
  * on. An evaluation then asks one question of all its slots together. */

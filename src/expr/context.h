@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The values of one evaluation, one a declared key.
  *
  * Takes:   values by slot, or a JSON object.

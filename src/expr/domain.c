@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One interval a key is enough for what models write: x > 5 and x < 3, 0 <= x <= 1. Bounds are
  * values of the language, compared by its own exact order, so 2**53 and its neighbours are told
  * apart. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one key's value can be, and what a comparison leaves of it.
  *
  * Takes:   a declared key; comparisons with constants.

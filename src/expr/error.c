@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A message may quote hostile text, so quoting lives here, once: what CPython's repr() escapes (control,
  * bidirectional, zero-width and unassigned characters) comes out as an escape, and a cut never
  * leaves half a character behind. Which characters those are depends on the Unicode version, so the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of the language: class, CPython's words, a place, a hint.
  *
  * Takes:   a status, a format, a place in the source.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exact interpreter: values with their kinds, all of CPython's cases. It is the reference for
  * the typed code of fast.c, which hands over to it whenever a case is not plain. The verifier has
  * proved every index below, so none is checked again. */

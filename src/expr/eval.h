@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running a program.
  *
  * Takes:   a verified program, a context of the same schema, scratch memory.

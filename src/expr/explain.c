@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every leaf is evaluated once, also those that the condition skipped, each on its own; then one
  * pass of dynamic programming from the leaves up keeps for every `and`, `or` and `not` the cheapest
  * set of leaves that alone forces what it came to. A skipped leaf may be the cheaper reason: in (a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Typed code for the plain case: every slot holds the kind its key declares.
  *
  * Takes:   a verified program.

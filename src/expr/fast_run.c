@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two loops: one for programs whose every step is a leaf or joins truths (the usual condition),
  * which needs no stack in memory, no call and so no frame at all; one for the rest. Threaded by
  * computed gotos: each step's jump has its own place in the branch predictor. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a JSON context: reading must stay inside the text and the memory it asks for. */
 #include "cordon.h"
 

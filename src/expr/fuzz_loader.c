@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a saved program. The checksum is set right first, else the fuzzer would never get
  * past it; what then verifies must run, explain and analyse without leaving its memory. */
 #include "expr/code.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a condition: compiling must not crash, what is refused must be said in valid text, and
  * what compiles must survive every pass over it and evaluate within its certificate and within the
  * memory that it asks for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a schema; one that is accepted must serve a compilation and a prompt. */
 #include "cordon.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Existing C readers stop at 64 bits or recurse; this one is a flat state machine with one bit of
  * stack a level. It accepts what Python's json.loads accepts, apart from lone surrogates: a string
  * of the language is always valid UTF-8. */

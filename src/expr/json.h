@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pull reader for JSON that keeps numbers as text, so that integers of any size stay exact.
  *
  * Takes:   a text of known length.

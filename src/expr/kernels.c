@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reference loops, which any compiler can vectorise, and the choice among the sets. */
 #include "expr/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of batch evaluation that are worth a machine's own vector instructions.
  *
  * Takes:   64 rows at a time of one column, a constant, and the bits it is joined to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NEON has no movemask, so lanes are narrowed pair by pair (each step keeps the low halves) until
  * 64 rows are 64 bytes of 0 or 255; those are weighted with their bit and added up in three steps.
  */

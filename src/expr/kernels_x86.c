@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* movemask gives the bits of a comparison directly. SSE2 cannot compare 64-bit ints, so that column
  * kind takes the reference loop there; AVX2 code is compiled into its own functions and only
  * entered when the processor says it has it. */

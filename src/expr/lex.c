@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* White space, names and operators. The tables at the top are the whole of Python's operators,
  * since a refusal should say "Pow", not "syntax error"; and of the foreign ones that models write.
  */

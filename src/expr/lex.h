@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens of Python's expressions, also of those the language refuses, so that they get their names.
  *
  * Takes:   source of known length, valid UTF-8 without NUL.

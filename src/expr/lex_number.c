@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Number literals as CPython's tokenizer takes them: underscores between digits, three prefixes,
  * floats in every spelling, a keyword glued to the end (`1or 2`), no leading zeros, 4300 digits. */
 #include "expr/lex.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* String literals. One without escapes is borrowed from the source, which the program keeps; the
  * rest are decoded once into the area (no escape is shorter than what it stands for). Lone
  * surrogates have no UTF-8 form and \N needs a table of all names: both are refused, not

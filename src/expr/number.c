@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strtod and printf obey the process's locale, and what they round depends on the C library; so
  * both directions are done here with exact integers. Reading keeps 800 digits and folds the rest
  * into one sticky digit: a double's halfway points have at most 767. Printing is Steele and White's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as text, both ways, without the C library's locale.
  *
  * Takes:   digits that a lexer has found well-formed; values.

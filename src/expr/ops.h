@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operators on values, exactly as CPython defines them.
  *
  * Takes:   values and a run record (scratch memory, the meter, where to put an error).

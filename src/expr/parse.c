@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operator precedence with an explicit stack: the source cannot make the C stack grow, and each
  * token is looked at once. Instructions are written as operators are reduced, so there is no tree;
  * their spans carry what the later passes would have asked a tree for. */

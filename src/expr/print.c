@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values as text: repr() for people, JSON for programs. The only difference that matters: JSON has
  * no inf and nan, so they are strings there, and its strings use double quotes. */
 #include "expr/error.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The characters that repr() shows as they are, asked of the Python that builds this: the edges of its table, for
 error.c. printable.py OUTPUT"""
 import platform

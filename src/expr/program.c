@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compile: copy the source, parse, verify, quicken. Our own parser's output goes through the same
  * verifier as a loaded program, so that there is one place that vouches for what eval.c runs. */
 #include "base/utf8.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model that knows the keys writes fewer wrong conditions: it is told them before it writes. The text comes from the
  * schema that will judge the answer, so the two cannot drift apart. */
 #include "expr/number.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact code to typed code. Operands are kept unread as long as possible: a slot or constant that
  * meets a comparison becomes one leaf instead of two loads and a compare. The rewritings are exact
  * because ints are: n + 1 > 4 is n > 3, n > 0.5 is n > 0. Whatever has no exact typed form gets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A refusal names what a walk of CPython's tree from the outside in would meet first, so `ctx.get('k')` is a Call, not
  * an Attribute. Without a tree the same name is found by reading on to the last trailer of the
  * operand. All of this runs only once a refusal is certain, each token at most once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names for what the language does not have.
  *
  * Takes:   the lexer, standing behind the token that does not belong.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A saved program is little-endian, self-contained and small: header, key names, constants,
  * instructions, spans, source. The checksum finds damage; it is not a proof of anything. The proof
  * is the verifier: a loaded program is checked by the same pass as a fresh one before anything of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys are looked up once a condition, at compile time, and once a member of a JSON context; a hash
  * with open addressing makes both independent of the size of the schema. The hash is not keyed:
  * only the operator's own names are stored in it, and probing is bounded by the table. */

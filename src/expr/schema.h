@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The declared keys: their slots, types, ranges and enum domains.
  *
  * Takes:   a JSON schema text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* {"keys": {"n": "int", "x": {"type": "number", "min": 0, "max": 1, "required": true, "doc":
  * "..."}, "level": {"type": "str", "enum": ["low", "high"]}}}   or   {"keys": ["a", "b"]} One pass
  * collects, one sort gives the slots their order, one pass fills the hashes. Types may be joined:

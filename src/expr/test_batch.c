@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every set of kernels that this processor can run, row by row against the plain operators, and the
  * batch over each of them against row-by-row evaluation. */
 #include "base/tap.h"

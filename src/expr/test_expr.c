@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library through its public header: every memory size, every damaged byte, and explanations
  * against an exhaustive search. What it answers is compared with CPython elsewhere. */
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in a process whose locale has a decimal comma: read and written as in any other. The locale is made here, by
  * localedef, so that the test does not depend on which ones a machine has; without it strtod and printf would give the
  * right answers, too. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact arithmetic and number text, against 128-bit arithmetic and the C library where those
  * suffice. The differential test compares the rest with CPython. */
 #include "base/tap.h"

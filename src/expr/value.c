@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions between the forms of a value; out of the header, so that the hot paths there stay in
  * view. */
 #include "expr/value.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The five value types of the language, as the engine holds them.
  *
  * Takes:   nothing: plain values.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One pass over the code with types in place of values. For a program from our own parser it makes
  * the certificate; for one that was loaded it is also the proof that running it cannot leave its
  * stack, its constants or its slots: regions nest, jumps go forward, no region takes values from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that ask and record: admitted before anything costs much, decided after the check, written down
  * before the first guest byte and after the last one. */
 #include "flow/steps.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an approval is bound to, besides the code: one text of all that decides what happens. The same request gives
  * the same text, and a yes holds for that text alone. Names are not enough: a folder is bound by its real path, device
  * and inode, since the same relative name means another folder elsewhere; standard input by its content, of which the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps around the process that runs the code: it is built and locked, asked for its verdict, told to
  * go, and carried to its end. One loop serves all three: the jail's own step, plus the caller's word to
  * stop and, while it starts and judges, a clock of our own. */

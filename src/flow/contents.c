@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One sum over all that lies in what is shared, for policies that bind an approval to it (approval.contents). A folder
  * is summed as a listing: of each entry type, mode, name and sum, in the order of the names' bytes, so that the same
  * contents give the same sum wherever they were made. Links are not followed: their text counts. Everything here may

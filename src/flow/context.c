@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policy's words become the plain structs that gate and audit take; the rooms do not know each other,
  * so the copying is here. */
 #include "flow/context.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind every run of a process: the policy in force, the gate and the audit.
  *
  * Takes:   --policy, or nothing.

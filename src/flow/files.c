@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest made these folders and may still have been at it when it was killed: names of any bytes, depth
  * and number as the quota allows, links to anywhere. Nothing is followed, everything is counted, and what
  * is past a ceiling is said to be there rather than listed. */

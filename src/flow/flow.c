@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of one run, in their order. A step prepares what the next one needs, or ends the run and says why in the
  * result. Whatever was opened is closed in either case. */
 #include "flow/steps.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run from request to result: the only place that knows the order of the steps.
  *
  * Takes:   a request: what to run, under which profile and limits, where its output goes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a hostile worker may say, in any state: the supervisor must neither crash nor wait. The first byte is
  * the state; then frames, each with its length before it. */
 #include "flow/worker.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that trusted code opens or executes by name after a guest has run, in one list. A guest that can
  * write such a file, or a folder or link on the way to it, decides what runs outside the jail next time: so a run
  * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names, and by place in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Not all that is listed was denied. Where guards are off, rules of the kind event-report let the act go on: what it may
  * reach is the kernel's to decide, and the hook only tells. And some denials are the ordinary start of a library,
  * which goes on without: they stay in the list and on record, but nobody is told as if it were an attack. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session's code is judged in a process that has run none of it. What a guest left behind in its own process may
  * answer for the judge there: so the verdict that counts is one of a clean child, warm where there is one. The
  * session's own judge is asked afterwards as well, since it makes the tree that is run; it can refuse, but its yes

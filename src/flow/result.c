@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table from how it ended to what is said about it. */
 #include "flow/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What came of a request, whole: the one object that the command line prints and clients get.
  *
  * Takes:   a verdict, an outcome of the jail, captured streams, what the worker said.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every key of the contract in every result. */
 #include "flow/result.h"
 

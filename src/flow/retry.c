@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child that the host ended before it was told to go: its template, its init or itself was killed, by a
  * person, by a stopping pool or for want of memory. Nothing of the program has run, so that another child may
  * take its slot, once; and if that one is lost too, the result names what died, and does not blame the program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of one run between its steps.
  *
  * Takes:   what flow.c hands from step to step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's side of a channel, with a worker that is this test: what may come when, and what a
  * hostile one gets for anything else. */
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table says which message may come in which state; everything else is a broken channel, and the run
  * is stopped. Answers to the guest never wait: a guest that calls and does not read has broken it, too.
  *

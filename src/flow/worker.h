@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's side of a language worker's channel.
  *
  * Takes:   a program, the rules it is judged by, the host functions it may call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Admission: the cheap questions, before anything is judged. All of them are answered under one lock:
  * the stop flag, the breakers, the rate, a slot. Who gets no slot queues.
  *

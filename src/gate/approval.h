@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The approvals: questions to people, durable, answered once, used once.
  *
  * Takes:   a question with the exact code and arguments; an answer with who and why.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The approvals as people see it. Who may answer is decided here, from what the kernel says of
  * the two processes (gate/lineage.c); that a question is answered once, by the database. */
 #include "gate/approval.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena: several judges who do not know of each other, all asked at once. One no is a no; a judge
  * who says something else than a verdict on this very code is taken for an enemy and is a no; a judge
  * who says nothing, too late, or dies, has not said yes. A yes needs the quorum (all of them, unless

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Three states: closed, open, half-open. What fails again and again is answered at once for a while;
  * then one request goes through as a probe, and how it ends decides. Each failure counts twice: for the
  * tool, whatever the code, where a success of the tool begins a new row; and, where the program is to

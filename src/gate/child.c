@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child leads a session of its own: no terminal to type at, and its whole group can be killed at
  * once. The kernel kills it when we are killed. Input is a sealed memory file: a child that does not
  * read cannot block us, and one that does cannot change what the next one reads.

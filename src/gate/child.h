@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program that is asked one question: a judge, or the keeper of the approvals.
  *
  * Takes:   a command line, the bytes of its input.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate's tables: worker types and their tools, tool
  * categories and their risk, and the defaults. A tool exists by having a line in `tools`. */
 #include "gate/config.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the gate is told: roles, tools, rates, breakers, approval, arena. Plain data.
  *
  * Takes:   the policy's values, copied or pointed at; they outlive the gate.

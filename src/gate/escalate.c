@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of escalation as tables; the function below only reads them. Attempts are counted from 1 within a
  * tier: with two retries, attempts 1 and 2 that failed are tried again and the third goes up. */
 #include "gate/escalate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What to do after a failure: try again, ask a stronger model, skip, or stop.
  *
  * Takes:   the category of the error, the tier that failed, how often it has tried.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The record between the gate and cordon-approvals: fields lie inside it, whatever it says. */
 #include "gate/record.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict of a judge: text of a model that has read hostile code. */
 #include "gate/verdict.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The only place that makes a plan. What takes long (the arena, a person) comes after the check, so
  * nobody is asked about code that is refused anyway, and without a slot, so ten open questions do not
  * stop the machine. The arena is asked before the person: people are dearer. */

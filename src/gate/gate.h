@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate: nothing runs unasked. Report and state become a plan, or a refusal that says what to do.
  *
  * Takes:   a request (client, role, tool, code, arguments), then the judge's report on it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the gate share, and nobody else sees.
  *
  * Takes:   an open gate.

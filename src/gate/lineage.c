@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Users run agents under their own uid, so a uid does not tell a person from the program that asks.
  * What tells them apart, as far as anything does, is the process tree: an agent that starts both the
  * run and the answer is an ancestor of both. So every ancestor counts, except those that start the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who stands behind a process: its ancestors, as the kernel knows them.
  *
  * Takes:   a pid.

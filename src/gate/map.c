@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a mapped file and not SQLite: this is on the way of every run. Measured on a 2-core aarch64
  * machine, an admission and a release: SQLite (WAL, no fsync, prepared) 31 us, and 61 us more to open
  * it; here 3.6 us, and 19 us more to open it. Linking SQLite alone costs every start of `cordon`

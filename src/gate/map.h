@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the state that is on the way of every run: one file, mapped by all who use it.
  *
  * Takes:   the state folder.

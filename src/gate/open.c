@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the gate, and what all its parts say things with: refusals, events, counters, names of
  * clients. Events are noted under the lock and told after it: whoever listens writes files. */
 #include "gate/inside.h"

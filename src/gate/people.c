@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate's side of the approvals. The database is reached through cordon-approvals, one
  * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
  * changes: nobody polls the database.

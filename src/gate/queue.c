@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is next. There is one queue for a state folder, but turns go by client: a free slot goes to the
  * client that has the fewest slots now; among equals to the one whose last turn is longest ago;
  * within a client to who came first. A client that floods the queue lengthens only its own part of it.

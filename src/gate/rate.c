@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rates that are exact. A client's last turns are a ring of times; the N-th turn before this one is
  * one read, so "at most N in any window" costs the same for 10 and for 1000. Turns are stamped when a
  * slot is given, not when it is asked for, and those in the queue count as used: however long the queue,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends are ours, but what is carried is hostile (code, arguments), so lengths are stated and
  * nothing is searched for in it. */
 #include "gate/record.h"

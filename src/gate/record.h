@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Named fields of any bytes, one after the other: how the gate and cordon-approvals talk.
  *
  * Takes:   names and bytes.

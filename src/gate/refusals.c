@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client that is refused writes a record for each refusal, and nothing bounds how often it asks: the rate bounds
  * executions only. So the first few of a window are records of their own; those after them are counted, and the
  * count is told when it has doubled, and once more, exactly, by the client's next request after the window. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon stop` works across processes without a list of who listens: the flag is in the mapped file
  * (read at each admission and before each plan) and in a file of its own (so it outlives a reboot),
  * and a named pipe that every supervisor polls becomes readable. Each supervisor then ends its own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite does what is hard here: one answer, one use, no half of either after a kill or a power cut. A
  * rollback journal, not a write-ahead log: each process makes one change and ends, so a log would be
  * written and copied back every time, and its shared index needs room on the disk even to read. With a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The approvals on disk: one SQLite database, one answer to one request.
  *
  * Takes:   a request record (gate/record.h) and the time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The approvals: the store under a clock that obeys, all modes through the real cordon-approvals,
  * and who may answer. Usage: test_approval CORDON-APPROVALS. */
 #include "gate/approval.h"

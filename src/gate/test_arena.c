@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena with real commands as judges: agreeing, disagreeing, silent, slow, lying, crashing. */
 #include "base/clock.h"
 #include "gate/child.h"

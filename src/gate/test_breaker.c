@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The breaker's three states under a clock that obeys; what counts and what does not. */
 #include "gate/inside.h"
 #include "gate/testing.h"

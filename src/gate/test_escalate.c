@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of escalation, row by row; and that every status of a result has a category. */
 #include "base/tap.h"
 #include "gate/escalate.h"

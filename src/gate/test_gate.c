@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Admission and decision: roles, slots, the sliding window, iterations, buckets; and what happens to
  * all of it when a process is killed. */
 #include "gate/map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stop and resume across processes, and the share of a client that does not flood beside one that
  * does: both with real processes. */
 #include "gate/inside.h"

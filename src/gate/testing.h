@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the gate's tests share: a state folder of their own, a clock that obeys, a list of events.
  *
  * Takes:   nothing.

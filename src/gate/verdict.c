@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strict, because the text comes from a model that has read hostile code: there is one way to say yes,
  * and everything else is a no. */
 #include "gate/verdict.h"

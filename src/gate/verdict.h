@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a judge of the arena says, in four lines and no word more.
  *
  * Takes:   what a judge wrote.

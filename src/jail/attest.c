@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acts are chosen so that each one fails for one
  * layer's reason alone: the sealed file is readable by its mode, so only Landlock can say EACCES;
  * the denied call would say EFAULT without the filter; the descriptor at the limit would be given.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the launcher itself saw of its layers, after the last lock and before the program.
  *
  * Takes:   a locked process, its own status file, one forbidden act per layer.

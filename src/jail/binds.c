@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller shows to the guest. The source is opened once, here, and everything after works
  * on that descriptor. It may not be reached through a symbolic link: a guest that could write its
  * parent earlier would otherwise choose what is shown now. As real root the mount is mapped to the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Our own and small, written from the kernel's description of classic BPF, so that generator and
  * judge share no code: a mistake would have to be made twice. Jumps only go forward, so a program
  * of N instructions ends within N steps. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a seccomp filter in user space, so that both architectures are tested on either.
  *
  * Takes:   a classic BPF program and the data of one call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flags of the one clone() that the supervisor lets a restricted guest make: the fork of a session.
  *
  * Takes:   nothing.

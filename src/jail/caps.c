@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest has no capability in any namespace, cannot get one by exec (bounding set empty,
  * securebits locked), and owns nothing in which one would matter (ns.c). */
 #include "jail/inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups, where the machine lets us have one: version 2 as one folder that the run is born
  * in, version 1 as one folder in each of three hierarchies that cordon-nest is moved into before it
  * builds anything. A move waits for the kernel's readers (milliseconds), which is why `auto` takes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child outside its template is nothing but descriptors and what was proved. They travel in one
  * packet with a mask of which are there, so that a client gets exactly what the holder had.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locked children from outside: a template makes them, a supervisor adopts them for a run, a session
  * is branched.
  *

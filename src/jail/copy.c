@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy_file_range between two file systems of this kind is EXDEV, so sendfile; and only where there is data, or a
  * file that is mostly holes would not fit the quota that it was made under. A file of two names becomes
  * two files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A guest's files, copied into another file system as they are.
  *
  * Takes:   two folders by descriptor. What lies in the first is hostile, and must not change meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table from call names to decoders, each a few lines over the same helpers, so that a new call
  * is one line. Names, not numbers: the same table serves both architectures. Everything goes out
  * through put(), which is where the bound and the escaping are; no decoder touches the buffer. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A denied call in one line that people can read: `connect AF_INET 8.8.8.8:53`.
  *
  * Takes:   the registers of a notified call, its name, and a way to read the caller's memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plain lists, apart from the code: they grow with the kernel and nobody reads them in order.
  * Values that Debian 12's headers lack are given as numbers. */
 #include "jail/decode_names.h"

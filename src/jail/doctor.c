@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every check runs in a child of its own: what it locks or unshares dies with it. A check that
  * cannot fail on a broken machine is no check, so each one does the thing and looks at what came of
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine can enforce, found by trying it.
  *
  * Takes:   nothing: it looks at the machine it runs on.

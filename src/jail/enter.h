@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker of ours that was executed while its root was built.
  *
  * Takes:   its root and its specification, as a message and descriptors on descriptor 4.

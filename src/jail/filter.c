@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking up filters. The foreign architecture is looked up in filter_arch.c, so that programs
  * which only load filters do not carry the other one's arrays. */
 #include "jail/filter.h"

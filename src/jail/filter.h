@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The precompiled seccomp filters, one for each worker kind, and what they say of a denied call.
  *
  * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, template; with

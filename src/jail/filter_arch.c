@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Apart from filter.c because it names both architectures: see there. */
 #include "jail/filter.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile registers and hostile memory: whatever the guest does, the line is bounded and printable.
  *
  * Input: 16 bytes of name, how large the buffer, how the reader behaves, fold or not, six

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* As an ordinary user the guest is that user, seen as another id from inside and with no way out.
  * As root it is an id that owns nothing on the machine, and a different one for each run that lives
  * at the same time, so that file modes alone already keep two runs apart. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The facilities as the builder and the launcher apply them, one file each. build.c has the order
  * of the room, apply.c the order of the locks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces vanish with their last process; a cgroup and a folder do not. The janitor holds one end of
  * a socket; it is told of each thing before the thing is made, and when the other end closes, because
  * the run is over or the supervisor was killed, it removes them all. It has left the supervisor's

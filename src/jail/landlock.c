@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths by Landlock, independent of the mount table: should the private root have a hole, the rules
  * here still name the only folders that open. Rules stick to inodes; the rule for what is writable
  * lies on /live, a folder of the read-only root above the mount that is written to: Landlock looks at the folders

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-nest: what sits above the guest while it runs.
  *
  * Takes:   a socket to the supervisor and a descriptor of the quota'd file system; three numbers.

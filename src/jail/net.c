@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An empty network namespace takes the kernel as long as all the rest of the jail together, so it
  * is made by a process of its own while the builder builds the root. That process shares our memory
  * and descriptors but runs at the same time, so it keeps its hands off both: plain system calls, no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two user namespaces, one inside the other. The outer one owns the mount, pid, net, ipc and uts
  * namespaces and holds cordon-nest; the guest lives in the inner one, so that even a guest that won
  * every capability of its own namespace owns no mount table, no network and no process above it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the supervisor's files of this room share: the run's state and the facilities seen from
  * outside.
  *

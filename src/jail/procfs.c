@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a template needs of /proc, and no more. Its children write their id maps there and read their own status, so
  * it holds a procfs for as long as it lives, and code that was imported into its memory may come to use it. The
  * supervisor's /proc would show that code every process of the machine; this one is mounted for the template's own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limits that the kernel keeps per process. They stand behind the cgroup where there is one,
  * and alone where there is none. One table, soft and hard the same unless a row says why not. */
 #include "jail/inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The private root: an empty tree with read-only binds of the runtime, five devices, and
  * one quota'd file system for /workspace and /tmp. The tree is the rootfs, which was installed with
  * us and is only mounted, read-only; where a run needs more places than it has, it is a small

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run from outside: start it, watch it, know how it ended.
  *
  * Takes:   a specification, a descriptor for the guest's input, somewhere for its output to go.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run without namespaces has no private file system, so its writable folder lies on the host. It
  * is made unguessable and closed to others, and removed without ever following a link or recursing:
  * the guest made what is in it, as deep as it liked. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last lock: from here on the process can only make the calls of its table. The filter was
  * compiled at build time (filters/); here it is only loaded. One listener per filter chain: the
  * guest can never get another one (EBUSY), and the calls that would ask for it are denied anyway.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A limit that makes no sense is refused here, by its option's name, before anything is built. */
 #include "jail/spec.h"
 

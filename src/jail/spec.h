@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of one run as data: complete before the first system call is made.
  *
  * Takes:   what the caller decided (program, files, limits, mode).

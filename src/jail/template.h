@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template from inside: a pristine process that forks locked children until its holder is gone.
  *
  * Takes:   what to import and hooks of the interpreter; descriptors that the launcher left (JAIL_FD_*).

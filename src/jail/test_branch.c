@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fork of a live session: what it keeps, what it refuses by name, and guests that cheat.
  * Usage: test_branch CORDON-NEST */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The channel of a worker, in a live jail: the guest (this program again, with --guest) finds it as
  * descriptor 3 and nothing else besides its streams; the supervisor's loop tells of what comes; a
  * worker that says it is done is believed about its own end and nothing more; and its time begins when it is told to go.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people read when a call is denied, from guest memory that is right, short, missing or
  * hostile.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session and its branches with a supervisor each, on one listener. This one process is all of the supervisors, so
  * it decides who of them receives a call: it steps that one only.
  * Usage: test_family CORDON-NEST */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the tables of tests/filter on the simulator, for both architectures wherever we are.
  *
  *   test_filter FOLDER

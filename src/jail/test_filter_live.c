@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The native filters in a real kernel: what is denied, what is seen of it, and which programs live.
  * No namespaces and no Landlock here, so that a pass is the filter's own. */
 #include "base/tap.h"

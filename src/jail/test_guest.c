@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Does what it is told, word by word, and answers with a number: negative errno, or what came of it. */
 #include "jail/test_guest.h"
 

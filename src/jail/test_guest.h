@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest of the tests of templates: tries what it is told over its channel.
  *
  * Takes:   words on descriptor 3, one a packet, some with an argument.

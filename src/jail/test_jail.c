@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the jail that can be looked at without building one: limits, identities, scratch
  * folders, the judge of a proof, and binds that must be refused. */
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A signal in the midst of a call that is being judged. Since Linux 5.19 the caller waits for the answer and nothing but
  * its death comes between; before, any handled signal takes the call back, and the answer finds nobody. The test build can
  * have the older behaviour on a newer kernel (CORDON_TEST_OFF=wait_killable), and both are shown here: a thread of this

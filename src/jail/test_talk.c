@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a holder and its clients do with children, for tests: failures are told as comments. */
 #include "jail/test_talk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A holder and a supervisor for tests of templates.
  *
  * Takes:   the path of cordon-nest; words for guests (test_guest.h).

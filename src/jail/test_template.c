@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Templates, children and adopted runs, live. This program is all of it: the holder and supervisor, the template
  * (--template) and, in each child, the guest that does what it is told over its channel.
  * Usage: test_template CORDON-NEST [ROUNDS] */

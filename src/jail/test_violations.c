@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of refusals as evidence: what is kept when a guest makes more of them than there are places. */
 #include "base/tap.h"
 #include "jail/outside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The head is most of the cap, because that is what streams to the reader as it comes; the tail is
  * what a reader needs of the end (an error is there). The ring costs nothing until the head is
  * full. A cap in characters counts the bytes that begin one: its ring has room for the longest. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cap on what a run may say, kept while it streams: the head, a marker, the tail, exact counts.
  *
  * Takes:   bytes as they come; or UTF-8, counted in characters.

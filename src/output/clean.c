@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stages in their order: binary, known strings, patterns, cut; then, when the text is asked for, the
  * escape. Binary means bytes that are not UTF-8, or a NUL. It is a
  * property of the whole stream, so its text is replaced whole, also when only the last byte showed it. A

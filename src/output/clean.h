@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a guest wrote, made clean for a reader: no binary, no internal path, no secret, no flood.
  *
  * Takes:   the guest's bytes as they come, in any chunks; the rules that say what is internal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a guest must not learn is known only here and now: where the caller stands, where we live, what was
  * bound. A path may have two spellings, with its links and without; both are taken. */
 #include "output/config.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of the cleaning, as policy and a run's own facts make them.
  *
  * Takes:   a policy, the environment, what is internal to this run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a guest's output, in any chunks: the same text each time, valid UTF-8, without what was to
  * be hidden, within the cap. */
 #include "base/utf8.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Known strings (secrets of our environment, internal paths) are found by one automaton over all of them
  * (Aho and Corasick): one step a byte whatever the text, so neither a hostile text nor a long list makes
  * it slow. Children are lists, not tables: the automaton of an ordinary environment is built in some

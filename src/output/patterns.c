@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and secrets that are known by their form. By hand and in one pass, not by PCRE2: each form is a
  * fixed beginning and a run of a class, so the decision needs a bounded look ahead (64 bytes; 600 in a
  * JWT, 4,096 in a traceback's file name), a run is walked once, and what follows a decision is

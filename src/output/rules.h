@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the stages of the cleaning share: the compiled rules, and how a stage hands on to the next.
  *
  * Takes:   bytes of one stage.

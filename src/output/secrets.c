@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which variables of an environment hold a secret: by their names, since a value does not tell. The words
  * are whole parts of a name (MONKEY is no KEY); a value that is a path or a number of few digits is
  * no secret, and redacting it would spoil the text. */

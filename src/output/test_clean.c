@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cleaning: markup, binary output and paths, every form once, then properties: chunks do not matter, a secret
  * never shows whatever the cap, the automaton agrees with a search by brute force, time grows as the text. */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Caps and visible control characters, each fed in every possible cut. */
 #include "base/tap.h"
 #include "output/capture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Newline and tab pass; everything else that a terminal would act on is shown instead of done.
  * Linear: each byte is looked at once, and at most three are held back between chunks. */
 #include "output/visible.h"

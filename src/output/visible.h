@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of a guest made safe to look at on a terminal: nothing in them acts on it.
  *
  * Takes:   bytes as they come, cut anywhere.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """policies/default.yaml + keys.inc -> the built-in policy as a C table, at build time.
 
 usage: builtin.py KEYS_INC DEFAULT_YAML OUT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What no single key can know: names that must exist, limits below their ceilings, and what is allowed but
  * unwise. The place of a problem is where the value came from. */
 #include "policy/final.h"

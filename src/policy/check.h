@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy file looked at without being taken into force: everything that is wrong with it.
  *
  * Takes:   a file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which way is tighter differs from key to key, so it is a table. A key that is not in it has no order (a role, a
  * virtual environment): once final, it stays as it is. */
 #include "policy/final.h"

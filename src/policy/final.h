@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys that the machine's policy has made final: later files and options can only tighten them.
  *
  * Takes:   the policy with its list `final`, a key, two values of it.

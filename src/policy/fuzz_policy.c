@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a policy file: refused with its places, or a policy that shows, and reads back as the same. */
 #include "base/limits.h"
 #include "policy/load.h"

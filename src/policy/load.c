@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A walk of the file's tree beside the table of keys. A mistake is written down and the walk goes on, so a
  * checker reports all of them; whether any of it is taken into force is for the caller to say. */
 #include "policy/load.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One file's tree laid over a policy: what several files of this room share while they do that.
  *
  * Takes:   a tree, and a policy that is still being made.

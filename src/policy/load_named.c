@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Roles, tools and judges: things that have a name of the operator's choice. Roles and tools are laid over those
  * of the same name, the list of judges is replaced whole, because a judge too many is a vote too many. */
 #include "base/units.h"

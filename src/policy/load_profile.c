@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of an operator: made of a base by taking rules out, putting rules in and turning switches. The rules
  * are held to what src/policy/tables.py asks of the built-in ones, with one ease: id, reason and
  * hint may be left out, because an operator who allows a module knows why. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups in a policy: short lists, walked. */
 #include "policy/policy.h"
 

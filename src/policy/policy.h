@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One policy: what may run, how much of it, who must be asked, what is kept. Plain data.
  *
  * Takes:   the built-in defaults (policies/default.yaml, compiled in) and the operator's YAML files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables themselves are made by the build of policies/: here are only the words for their numbers
  * and the look-up by name, which unpacks a table at its first use. */
 #include "policy/profile.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profile: the table of rules that a program is judged by, and the few switches beside it.
  *
  * Takes:   the name of a profile.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of docs/policy.md, made of keys.inc and policies/default.yaml.
 
 usage: reference.py KEYS_INC DEFAULT_YAML PROFILE_H DOCS_POLICY_MD [--write]

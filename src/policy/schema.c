@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table, keys.inc, and what can be said about a row of it without a file. Numbers go through
  * base/units.c, as on the command line, so 512m means the same everywhere. */
 #include "policy/schema.h"

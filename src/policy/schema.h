@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of a policy as a table: type, bounds and meaning of each, and the words for its values.
  *
  * Takes:   a key's path; a value as text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One walk over the policy, two writers. The walk is the order of keys.inc, then the things that have names; a
  * writer is told of sections, values and rules, and knows its own brackets. */
 #include "policy/show.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy as text: what is in force, whole, and where each value came from.
  *
  * Takes:   a policy; the part that is asked for.

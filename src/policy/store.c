@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files in their order, what each was when it was read, and the policy made of them. Without files nothing is
  * read, copied or allocated but the store itself: the built-in table is the policy.
  *

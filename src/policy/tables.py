@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """policies/*.yaml -> C tables, at build time: the profiles that are compiled in.
 
 usage: tables.py PROFILE_H OUT YAML...   (the first YAML is the default profile)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reader: the built-in table against its file, every kind of mistake with its place, what a file changes and
  * what it leaves, profiles, and that what is shown reads back as the same. argv[1]: the folder policies/. */
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files: which are taken and which are not, in which order, when they change, and where a guest could write
  * them. All of it in a folder of its own. */
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in tables against the required lists, word for word: a rule that gets lost is a test that
  * fails. */
 #include "base/tap.h"

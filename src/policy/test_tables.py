@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generator of the tables refuses lines that say too little, say it twice, or mean nothing."""
 import pathlib
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libyaml's events, and no more of it than that. libcyaml, which would fill structs by itself, stops at the
  * first error, forgets which line a value came from, and follows aliases; a checker that reports everything needs
  * its own walk, and a second reader beside it would be a second opinion on what a file says. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* YAML as a small tree with a place for everything: what the reader and the checker walk.
  *
  * Takes:   the bytes of a policy file.

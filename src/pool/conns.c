@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections. A client is of the same user, but may be broken, stopped or a flood: it gets a conn of a
  * fixed number, one packet a round, and a reply that is sent without waiting. Whoever does not
  * take its reply, or says nothing, loses its conn.

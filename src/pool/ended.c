@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file and not the holder's memory: a holder whose last session was idle for too long ends right after it, and would
  * take along what it remembers. One line an end: name, role, whether it ran while it rested, when, why.
  *

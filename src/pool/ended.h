@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of sessions that no client saw: the holder leaves them in a file, the next client records them.
  *
  * Takes:   the holder's folder; the end of a session.

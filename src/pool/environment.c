@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A virtual environment is a folder with lib/pythonX.Y/site-packages and a pyvenv.cfg. Only its packages are shown
  * to a program, read-only: its bin/ has nothing that a judged program could start. What is loaded ahead is
  * code of the operator's choice; it fills a template's memory, before any guest (jail/template/load.c). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose packages programs get: Debian's, or those of a virtual environment that the policy names.
  *
  * Takes:   python.environment and python.preload of the policy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a request and as a reply: refused, or the same bytes when written again. The first byte says
  * which message's head stands before the rest, so that seeds stay what they are when the table grows;
  * past the list the rest is the whole frame. */

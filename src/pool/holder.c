@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holder's loop: one thread, one epoll, no call that waits but its own. Every round takes one packet of each
  * client that has one, one batch of each template, then looks at the clock: what is due is done, what is
  * missing in the stock is ordered. Nothing here reads what a guest wrote: sessions' descriptors are

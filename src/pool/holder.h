@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holder: keeps templates, warm children and sessions, and lends them to the clients of one user.
  *
  * Takes:   a folder (socket.h), the programs it starts; requests of clients of the same user.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holder's state, which its files share.
  *
  * Takes:   nothing by itself.

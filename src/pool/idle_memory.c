@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions hold that rest: their memory, and their files, which are memory too. A session that rests does not
  * change, so each is looked at once a rest, and again when another one ended.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a template is, for each profile: the same program, folders and variables that a run without a pool has, so
  * that a program cannot tell which of the two it runs in; on top of it, the packages that are loaded ahead. */
 #include "pool/holding.h"

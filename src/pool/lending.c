@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is lent. A child for one run goes to its client whole; we keep a pidfd, so that the connection is
  * its leash. A session's child stays ours and its client gets copies: the end of a call is the
  * client's word, the end of a client in a call is the end of the session. Between two calls a session

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One allocation a record, in a list: dropping the oldest is free, and nothing is copied when the log
  * turns over. */
 #include "pool/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a session saw and did: its records, bounded; the oldest go first, and are counted.
  *
  * Takes:   records, one line of JSON each, as the client wrote them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the holder gives up before its loop. It must go on building jails, so it keeps what that needs:
  * namespaces, mounts, programs to execute, files. Gone are: gaining rights by a program, being looked into, and every
  * system call that is not in its table (src/jail/filters/holder.filter). Its children inherit all of it, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The few rules that both sides must agree on, in one place. */
 #include "pool/pool.h"
 

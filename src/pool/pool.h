@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words that the holder and its clients share: ceilings, defaults, names, reasons.
  *
  * Takes:   nothing.

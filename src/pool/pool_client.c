@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request, one reply; a session comes as the reply and its child's packet behind it, a child for one run by
  * itself. The holder is trusted, but may be stopped or stuck: a run then goes without it, and people are told. The
  * client's answer_ms is 50 ms for a run and 2 s for people.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holder as its clients see it: lease a warm child, call a session, look at both.
  *
  * Takes:   a connection to the user's own holder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each message's fields stand here once: the same walk over a struct writes and reads it, so the two
  * sides cannot come apart. The wire has checked a frame's shape; here its fields are checked for sense,
  * so that the holder's loop never sees a name that is none or a text that was cut. The structs of numbers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client asks and what the holder answers, as structs; the frames are the wire's.
  *
  * Takes:   structs, or a frame from the other side.

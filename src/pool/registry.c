@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table of fixed size: a hundred and twenty-eight entries are looked through faster than a request is
  * read, and nothing here can run out of memory. */
 #include "pool/registry.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions of a holder: which there are, who has which, when each is due to end.
  *
  * Takes:   events (made, lent, given back, died) and the time, which the caller tells.

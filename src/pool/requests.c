@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client may ask, message by message, and when. Each handler sends one reply, or lets the client wait
  * for a child; a request that does not fit the state of its connection is declined as `order`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The folder is opened once and everything after works on that descriptor, so that a path that changes
  * under us leads nowhere. The socket's name carries the fingerprint of the message table: a client and
  * a holder of two versions do not meet, instead of talking past each other; nor do those of two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the holder of this user is found: one folder that nobody else can enter, one socket, one
  * lock.
  *

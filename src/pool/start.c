@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starting the holder: two forks, so that it is nobody's child and has no terminal, then a program of its
  * own with a clean environment and two descriptors: the folder, and a pipe on which it says that it
  * listens. Two clients that start one at the same time both go on with the one that got the lock.

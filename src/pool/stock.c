@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Apart from the processes, so that the decisions can be tried out under any clock and any machine. */
 #include "pool/stock.h"
 

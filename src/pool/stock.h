@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many children are to wait, and when a template that failed is tried again: the arithmetic.
  *
  * Takes:   counts, memory, the time, which the caller tells.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of sessions from the holder to the audit, by way of a file. */
 #include "base/tap.h"
 #include "pool/ended.h"

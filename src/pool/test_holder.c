@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holder, live: templates, children and sessions with a small guest in the interpreter's place. This program
  * is all of it: the holder (in a process of its own), its clients, the template (--template) and the
  * guest, which does what it is told over its channel. Usage: test_holder CORDON-NEST [ROUNDS [GUEST]]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the holder that need no process: requests and replies there and back and broken, sessions
  * under a clock of our own, the arithmetic of the stock, the bounded log. */
 #include "base/clock.h"

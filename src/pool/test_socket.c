@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The folder, the lock and the socket, with real processes: who may hold, who is refused, what a dead
  * holder leaves. */
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A holder in a process of its own, for its live test, and what its clients ask of it.
  *
  * Takes:   the paths of cordon-nest and of the program that stands in for the interpreter.

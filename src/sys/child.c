@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SIGSTOP may meet every process at every instant, also one that has two system calls left to do; waitpid has no
  * deadline of its own, and a pidfd, which can be polled, tells the end of a process and not that it is stopped. So
  * the deadline is for both. Where no descriptor is left for a pidfd, the child is looked at every millisecond.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for a child process, but not for ever: one that is stopped, or does not end, is killed.
  *
  * Takes:   the pid of a child of the caller, and a time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* glibc's clone knows only the older call, and clone3 returns twice on two stacks: what the new process does
  * with its own cannot be said in C. */
 #include "sys/clone.h"

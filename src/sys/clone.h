@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A new process in our memory, by the call that takes everything: its own stack, a cgroup to be born in, the
  * number that it gets in its pid namespace.
  *

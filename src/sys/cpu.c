@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel moves a process at once when its CPU is taken out of its mask, and does not move it back when the mask is
  * given back. The mask is read anew each time, since its owner may have changed it; one that does not fit cpu_set_t
  * (more than a thousand CPUs) turns this off. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moves a new child process to another CPU.
  *
  * The kernel starts a new process on its parent's CPU, where it waits until the parent sleeps. Where both have work,

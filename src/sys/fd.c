@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small on purpose: every descriptor of Cordon is opened close-on-exec, and what arrives over a
  * socket is either taken whole or closed at once, so nothing leaks on the error paths.
  *

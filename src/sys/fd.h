@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors: closed by leaving their scope, passed over sockets, read whole.
  *
  * Takes:   descriptors and paths.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two rooms ask, and a file of /proc costs ten microseconds: the first answer is kept. Neither can change
  * while the process lives; a child that is born into another pid namespace keeps no state. */
 #include "sys/here.h"

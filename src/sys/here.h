@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where this process is: which boot of the machine, which pid namespace. What is in a state file of another
  * boot, or of a namespace that cannot be seen from here, means something else.
  *

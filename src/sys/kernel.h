@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel constants and calls that Debian 12's headers (Linux 6.1, glibc 2.36) do not name yet.
  *
  * Takes:   nothing.

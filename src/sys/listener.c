@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel takes structures that are zero where it does not know a field, and gives larger ones than our
  * headers have: both in one place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The listener of a seccomp filter: calls that wait for an answer.
  *
  * Takes:   a listener's descriptor.

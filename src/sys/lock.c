@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's blocking form, F_OFD_SETLKW, has no deadline, and a signal that would end it belongs to
  * the program, not to a room. So a lock that is taken is asked for again, at first after 10 us and then
  * less and less often: all locks of ours are held for microseconds, unless their holder was stopped.

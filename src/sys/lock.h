@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locks on one byte of a file, waited for until a deadline and never longer.
  *
  * Takes:   a descriptor, the byte, how long to wait, and what the lock is called in a message.

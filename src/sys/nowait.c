@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why poll, small pieces and a timer. The caller's standard output is shared: its shell, its pager and other
  * programs have the same open file description, so O_NONBLOCK on it would make their reads and writes fail. The
  * other ways to write without waiting each cover a part only:

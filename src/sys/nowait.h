@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes to and from a descriptor that others share, without waiting for whoever is at its other end.
  *
  * Takes:   a descriptor of the caller's: a pipe, a terminal, a socket, a file.

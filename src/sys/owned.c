@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the root on, one component at a time: what is looked up in a folder that only we and root can write means the same
  * a moment later. A folder with the sticky bit (/tmp) may stand on the way, since nobody can take away or replace what
  * others have in it; but nothing is loaded from one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who could change what our own processes are going to load? Everybody who may write the file, a folder on the way to
  * it, or what a link on the way leads to.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An ioctl where the kernel has it (6.13), else the text of fdinfo: a file of /proc costs ten microseconds. */
 #include "sys/pidfd.h"
 

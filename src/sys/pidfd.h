@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which process a pidfd is of.
  *
  * Takes:   a pidfd.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device and inode tell that two names are the same folder, and `..` tells what a folder lies in; but at the root of a
  * mount `..` leads to where it is mounted, and a part of a trusted tree that is mounted a second time looks like a
  * folder of its own. So each place is named by its file system and its path inside that file system: the mount that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a file lies in its file system, whatever mounts its names go through: is it inside what a guest may write?
  *
  * Takes:   the folders and files that guests may write; descriptors of something trusted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A system call without errno, for a process that shares another's memory while both run.
  *
  * Takes:   a number by its name and up to five arguments.

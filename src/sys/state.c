@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whoever can write here can forge approvals and hide records, so each step is looked at after it was
  * opened, by descriptor: a name that was checked before may mean something else afterwards. What is
  * too open is refused rather than corrected: it may have been read or changed already, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder: where everything that outlives a process is kept, readable by its owner alone.
  *
  * Takes:   the environment (CORDON_STATE, XDG_STATE_HOME, HOME), names below the folder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real children: one that ends, one that is stopped, one for which there is no pidfd. */
 #include "base/clock.h"
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process in our memory, on a stack of its own, and what it says on its way out. */
 #include "base/tap.h"
 #include "sys/clone.h"

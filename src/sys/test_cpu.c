@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child that was moved starts on another CPU and may use all that it could before. */
 #include "sys/cpu.h"
 

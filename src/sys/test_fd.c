@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packets with descriptors: whole, or not at all and nothing left open. */
 #include "base/tap.h"
 #include "sys/fd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real processes hold the lock: stopped, at work, as a reader, by the older kind of lock. */
 #include "base/clock.h"
 #include "base/tap.h"

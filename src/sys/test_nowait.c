@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pipes, terminals, sockets and files whose readers do not read: a write takes what fits and comes back. */
 #include "base/tap.h"
 #include "sys/nowait.h"

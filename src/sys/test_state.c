@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder: where it is, and what is refused in it. */
 #include "base/tap.h"
 #include "sys/fd.h"

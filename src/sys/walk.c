@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The path is walked by hand, a component at a time, and links are resolved by hand: whoever could change any
  * folder on that way, or any link, could change what it leads to. By device and inode, because a folder has many
  * names; and by its place in its file system (src/sys/places.h), because a part of it may be mounted elsewhere. */

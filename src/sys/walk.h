@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A path followed one component at a time, links by hand: who could change what it leads to?
  *
  * Takes:   a path of something trusted; the folders and files that guests may write.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Written by hand because Debian ships libcbor only as a shared library that allocates, and this
  * code is linked into cordon-nest, which is static and must not allocate on a peer's word. The
  * tests hold it against libcbor. Shortest form is required, so a message has exactly one spelling.

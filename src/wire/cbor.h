@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subset of CBOR (RFC 8949) that our processes speak: integers, text, bytes, arrays; definite
  * lengths, shortest form, no tags, no floats, no nesting beyond an array of scalars.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a frame: refused, or read to its end by the table, field by field. */
 #include "wire/msg.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A frame is the CBOR array [type, field...]. The shape is walked once, in wire_open, by the same
  * signature that the writer asserts: a handler never sees a frame that is not of the table. */
 #include "wire/msg.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The messages between our processes: one table, checked on both sides.
  *
  * Takes:   a message type and its fields in the table's order.

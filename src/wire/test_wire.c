@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The codec against libcbor, then everything that a frame must not be. */
 #include "base/limits.h"
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cordon audit` as people use it, on logs that the driver wrote. Usage: cli.py BUILD. TAP."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes to the log of $CORDON_STATE as the product does, for tests of what reads it.
  *
  *   make N      N runs of three clients: good, blocked, with violations and texts that would act on a terminal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 at random instants, under load: several writers at once, of which one after the other dies in the middle of
  * what it does. Whatever a writer was told is written must be in the log, as it was told; and verify must pass.
  *

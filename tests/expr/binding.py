@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python module, as a program uses it. binding.py BUILD. TAP on stdout."""
 import logging
 import math

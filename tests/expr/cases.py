@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole cases through `cordon eval --json`: the repository's own (tests/cases/expr: *.case, *.table) and the public ones of
 ../shared/corpora/expr_cases.jsonl, which are read where they lie and never copied.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command as people and pipelines use it, and hostile input: every refusal is a clear error, in time that grows
 no faster than the input, with a stack that does not grow at all. cli.py CORDON ROOT. TAP on stdout."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The oracle: what the installed CPython answers, compared with what the engine answered.
 
 diff.py DRIVER [--count N] [--seed S] [--contexts K] [--size D]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes programs and contexts, answers them, and writes both down for the oracle (diff.py), which
  * asks the installed CPython. Everything that needs no oracle is checked here: the certificate, the
  * typed code against the exact one, lazy evaluation, batch, explain, save and load, analysis. Each

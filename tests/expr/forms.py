@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literals, white space and nesting, exhaustively, against the installed CPython: every code point as content of a string,
 behind a backslash and outside a string; every string prefix; every short number; every short sequence of blanks and
 line ends. forms.py BUILD [--long]. TAP on stdout.

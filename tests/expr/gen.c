@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Half of the programs are drawn from the grammar and half of those use only keys with a declared
  * kind; the rest are grammar with a foreign construct in it, or plain token soup: what the parser
  * refuses is compared too. Values sit where answers change: around 2^53, 2^63 and 2^1024, at NaN,

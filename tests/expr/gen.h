@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random conditions and contexts for tests that compare answers.
  *
  * Takes:   a seed.

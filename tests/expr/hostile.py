@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts that fight back, against the Python module: mappings, keys and values whose methods delete, replace, raise,
 evaluate again or drop the condition while it is being evaluated. Meant for a build with the sanitizers (then run with
 their runtime preloaded and PYTHONMALLOC=malloc), where reading released memory ends the process; also run without.

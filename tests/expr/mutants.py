@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the tests can fail: breaks one thing of the engine at a time and expects the differential test (or, where said,
 a unit test) to notice. mutants.py BUILD ROOT. TAP on stdout; run by `make expr-mutants`, not by `make test`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What libcordon exports and what it can reach, read from its symbol table. symbols.py LIBRARY. TAP on stdout."""
 import re
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mistake in a filter table fails the build and names its place: tests/filter/bad/*.filter.
 
 The first line of each says `# want LINE: beginning of the message`. Usage: bad.py FILTERGEN FOLDER"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that call each other in a circle: each circle stands in circles.txt with its reason, or is broken up.
 
 What calls what is asked of the built libraries (nm), one a room. Usage: circles.py TOP BUILD. TAP on stdout."""

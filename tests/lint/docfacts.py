@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the documents say, kind by kind, against the program and its tables. docs.py runs these checks on the documents as they are, and
 once more on copies with a false sentence planted in each (docplants.py).
 

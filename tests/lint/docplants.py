@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """False sentences, one or more of each kind, and the check that must find each. docs.py plants them one by one in a copy of a document and
 fails where the check finds nothing: a check that cannot fail checks nothing.
 

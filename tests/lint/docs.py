@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documents against the program: options, keys, links, and every kind of sentence that docfacts.py knows.
 
 Usage: docs.py SOURCE-ROOT BUILD-ROOT CORDON. TAP on stdout. What the program prints is the truth; a

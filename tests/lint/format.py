@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clang-format has the last word on layout. TAP, one case a file; `clang-format -i FILE` is the fix."""
 import pathlib
 import subprocess

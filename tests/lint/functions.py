@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long or branching functions: more than 60 lines or 20 branches is split, or stands in functions.txt with its reason.
 
 A branch is an if, a loop, a case, &&, || or ?:. Usage: functions.py TOP. TAP on stdout."""

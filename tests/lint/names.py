@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The name of a test case is a sentence that stands alone: it is read in a log by somebody who has not seen the file.
 
 So no name begins with a word that only means something after the line before it (LEANING below), neither at once nor after

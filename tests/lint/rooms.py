@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The house rules that a machine can check: include direction, header contracts, banned calls.
 
 Reads src/ROOMS. TAP on stdout; one case a rule and file, so a failure names its place."""
@@ -59,7 +60,7 @@ for p in files:
                 bad.append(f"{rel}:{code[:m.start()].count(chr(10)) + 1}: {why}: {m.group(0)[:40]!r}")
     if p.suffix == ".h" and not all(f"\n * {c}" in text.split("#ifndef")[0] for c in CONTRACT):
         bad.append(f"{rel}: the header does not open with {', '.join(CONTRACT)}")
-    if p.suffix == ".c" and not text.startswith("/*"):
+    if p.suffix == ".c" and not re.match(r"(?:/\* SPDX[^\n]*\n)?/\*(?! SPDX)", text):
         bad.append(f"{rel}: the file does not open with why it is done this way")
     lines = text.count("\n")
     if lines > 700:

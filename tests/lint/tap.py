@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every lint prints: one case a line, details under a failed one, the plan at the end (TAP)."""
 import sys
 

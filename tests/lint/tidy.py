@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clang-tidy over every file that is compiled, for this machine and for the other, tests/ apart (probes do wrong things on
 purpose).
 

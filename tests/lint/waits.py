@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every place where one of our trusted processes may wait is listed in the head of its file, with its deadline.
 
     /* ...
@@ -79,7 +80,7 @@ def found_in(code, wrappers):
 
 def listed_in(text):
     """{(call, function): [whom, deadline, then]}, faults"""
-    head = re.match(r"/\*(.*?)\*/", text, re.S)
+    head = re.match(r"(?:/\* SPDX[^\n]*\n)?/\*(.*?)\*/", text, re.S)
     if not head or "Waits:" not in head.group(1):
         return {}, []
     lines = [line.strip().lstrip("*").strip() for line in head.group(1).split("Waits:", 1)[1].splitlines()]

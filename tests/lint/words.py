@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words that were retired do not come back: tests/lint/retired.txt says which, what to say instead, and where each may stand.
 
 Usage: words.py SOURCE-ROOT. TAP on stdout. Code, comments, strings, documents, policies, cases and file names are read; so a name

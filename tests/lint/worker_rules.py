@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each rule that a worker names by itself is in src/check/worker_rules.h, and nothing else is.
 
 The supervisor believes a worker's reports for the rules of the profile and for these: one that was forgotten would end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The twins: what honest programs do on the ground where the attacks are. A jail that refuses
  * these is no use; each must end well and leave no violation. */
 #include "probe.h"

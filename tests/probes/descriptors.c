@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller left open, and what can be made of the three descriptors that every guest has.
  * The tests start cordon with a socket, a log and a folder left open on purpose. */
 #include "probe.h"

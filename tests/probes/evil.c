@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library that says so when it is loaded; `ld-preload` writes a copy of it into the jail. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running something that is not the program: other binaries, other loaders, other privileges,
  * other architectures; and acting before the jail is closed. */
 #include "probe.h"

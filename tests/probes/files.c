@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files outside, and files shown read-only. Everything here is judged by effect: what was read
  * that should not be, what was changed. */
 #include "probe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who the guest is: users, groups, capabilities, clocks, names, priorities. All of these belong to
  * root of some namespace; the guest is root of none. */
 #include "probe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and queues that have names, and the kernel's key store. The test plants the secret word
  * in each of them. */
 #include "probe.h"

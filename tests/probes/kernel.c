@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that no guest has business with: each is a piece of kernel that need not be trusted.
  * `REFUSE` rows are strict: an answer that shows the kernel looked at the arguments is a failure.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exhaustion: memory by every road, disk, inodes, descriptors, sleep. The limits are small so that
  * a probe that gets through does no harm. */
 #include "probe.h"

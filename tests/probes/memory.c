@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: our own through /proc, that of others, and pages that should not be executable. */
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ways back out through the facilities that made the jail: namespaces, mounts, roots, cgroups. */
 #include "probe.h"
 

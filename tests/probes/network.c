@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The network: the listeners of the test outside, the machine's own services, other families.
  * Addresses are loopback, or unreachable from the empty namespace that the tests run in. */
 #include "probe.h"

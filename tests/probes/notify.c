@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks on the one who listens: floods of denied calls, pointers that lead nowhere or change
  * while they are read, and bytes that would spoil the report. The answer is always a refusal. */
 #include "probe.h"

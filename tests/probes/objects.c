@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes one kind of kernel object without end, from inside the jail, and holds what it got, so that the test can
  * look at the machine's kernel memory meanwhile (tests/system/kernel_objects.py).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes out: floods, lines without end, closed and replaced descriptors, and bytes that are
  * meant for a terminal or a parser behind us. */
 #include "probe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plants the secret word where only the kernel keeps it (a System V segment, a queue, semaphores, a
  * POSIX queue, the session keyring), runs a command, and takes everything away again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all probes and the way their verdict gets out. The verdict is one write(2) of one
  * line, so that neither stdio state nor a second thread can tear it. */
 #include "probe.h"

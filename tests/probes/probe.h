@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One attack per probe: a program that tries one forbidden thing for real, from inside the jail.
  *
  * Takes:   a name of the table, and what the test planted outside (a path, a port, a key).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other processes: the init above the guest, the supervisor, a sibling of the same user outside;
  * and processes of the guest's own that must not be, or must not stay. */
 #include "probe.h"

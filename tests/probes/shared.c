@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a guest can leave in a folder that the caller lent it with --rw. The caller will open,
  * list, run and delete what lies there, often with more rights than the guest had; the test looks
  * at the folder from outside after each of these. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One supervisor, many runs: its descriptors and its memory must be as flat at the end as at the
  * start. Ends of every kind take turns: by itself, failed, killed by a signal, timed out, stopped
  * by us, never started, with violations. Usage: supervise_many CORDON-NEST ROUNDS */

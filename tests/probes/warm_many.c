@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One client, many warm runs through the whole flow: judge, gate, audit, output. Its descriptors and its memory
  * must be as flat at the end as at the start; the time of every run is written to the file that is named, in
  * microseconds. Ends of every kind take turns. Usage: warm_many BUILD ROUNDS TIMES */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the guest: walks from every facade and builtin by all that guarded code can do, and looks at what it finds.
 
 Run by `guard_tool crawl PROFILE crawl.py`, itself unguarded, with the guarded operations in its hands. An object is

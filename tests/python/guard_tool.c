@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guards and the audit hook without a judge and without a driver, for tests.
  *
  *   guard_tool run PROFILE FILE        runs a program; what was reported comes on stderr, a line each

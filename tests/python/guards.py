@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guards and the audit hook alone, without a judge, each program inside cordon exec in an empty network.
 
 Usage: guards.py BUILD TOOL PART, where PART is

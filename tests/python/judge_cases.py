@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge of Python against its cases, its own tables, a plain tree walk and the corpora.
 
 Usage: judge_cases.py TOOL ROOT. TOOL judges and runs nothing. A case is header lines, a line of three dashes, and

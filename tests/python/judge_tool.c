@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge without a jail, for tests: nothing that it is given is run. Reads from stdin, again and again, a
  * line `PROFILE LENGTH` and that many bytes; writes the report of each as a line of JSON. One process judges
  * many sources, so it also shows that none of them leaves anything behind. */

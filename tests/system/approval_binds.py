@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A yes is for what was shown, and for nothing else: input, folders, the session and its call. Each attack asks for
 one thing, is approved, and then tries to run another with the same words; its twin runs what was approved."""
 import json

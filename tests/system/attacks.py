@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every probe through `cordon exec`, as root and as an ordinary user, with canaries around it.
 
 Usage: attacks.py BUILD [NAME…]. A probe that merely crashed is a failure; so is one that could not

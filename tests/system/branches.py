@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Branches of one session that run at the same time, while more are forked, as root and as an ordinary user.
 
 Usage: branches.py BUILD. A session and its branches have one seccomp listener, so the client of one branch receives

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs tests/cases/jail: attacks and their benign twins as data files, one program text each.
 
 Usage: cases.py BUILD CASES-FOLDER. A case is header lines, a line of three dashes, and the payload:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: bad input, the shape of results, environment, streams, terminals.
 
 Usage: cli.py BUILD"""

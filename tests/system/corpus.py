@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as data: the repository's own, and the collected ones of ../shared/corpora where that folder is.
 
 The repository's own stand alone: a clone has every family that the collection has, and no test skips anything

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run was refused is evidence: the same in each way to run a program, in the result and in the record."""
 import json
 import pathlib

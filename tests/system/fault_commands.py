@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs when a fault strikes: every command of ours with its right answer, and what may be said instead under a fault.
 
 A command's answer is right, or names the host's fault: `refused`, exit status 5. Whoever is told `blocked`, `error`,

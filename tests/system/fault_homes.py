@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places a fault campaign works in: a user with a state folder, a pool in it, and clients whose reader we are.
 
 A home on the disk has the machine's own speed of syncing; a small one is a tmpfs that can be filled and made read-only."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults: signals, readers, disks, descriptors, memory. Each strikes once, is held while others must go on, and is lifted.
 
 A victim is found by its place below the client or the holder of this very run, and signalled by a descriptor of it: a pid

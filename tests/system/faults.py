@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults at random instants against every process of ours, as root and as an ordinary user; Cordon must stay alive.
 
 Usage: faults.py BUILD [--count N] [--seed S] [--only I]. Without --count the short campaign: every command with every kind

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The machine's policy binds callers: with a real /etc/cordon/policy.yaml, in a mount namespace of the test's own."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate as people meet it: stop and resume with real runs, places, rates, breakers, approvals, arena.
 
 Usage: gate.py BUILD. As root and as an ordinary user; each has a state folder of its own. Whoever says yes here

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the gate share: a state folder with policies for one user, and somebody else who answers."""
 import json
 import os

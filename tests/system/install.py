@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make install` into an empty folder: what is put in place runs from there, for root and for an ordinary user.
 
 Usage: install.py BUILD. The folder is /usr/local of a DESTDIR, so the programs find each other by where they stand."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The kernel objects that a guest can make, each made without end: what bounds it, and what it costs the machine.
 
 tests/probes/objects.c makes one kind in the jail until the kernel refuses, and holds it; this test looks at the

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The weaker mode, --mode landlock: what its table in docs/deployment.md says, line by line."""
 import os
 import pathlib

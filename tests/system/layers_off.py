@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each layer off in turn, in a test-only build: every attack must still be contained by another.
 
 Usage: layers_off.py BUILD-WITH-SWITCHES [--user] [LAYER…]. What is not contained is an exception, and

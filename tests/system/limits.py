@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits with certainty: what ends a run, how it is called, and how soon.
 
 Usage: limits.py BUILD [--fast]. One run is the real default time-out of thirty seconds."""

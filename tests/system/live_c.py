@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test program in C that builds jails: as root and as an ordinary user, in an empty network of the test's own.
 
 Usage: live_c.py BUILD PROGRAM [ARGUMENT...]. The program gets the path of cordon-nest first, and speaks TAP."""

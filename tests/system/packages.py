@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Packages of a virtual environment are somebody else's code. When a template imports them they find nothing that a
 guest would not find; an environment that somebody else could change is refused by name; ordinary ones work
 everywhere.   packages.py BUILD"""

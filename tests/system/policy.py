@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cordon policy` as people use it: what is in force and from where, what is wrong with a file, the order of the files.
 
 Usage: policy.py BUILD SOURCE."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The warm pool, sessions and the REPL as people use them, with the real interpreter, as root and as an ordinary user.
 
 Usage: pool.py BUILD. What the holder does with clients that are none, and with a template that dies under a crowd, is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool and its sessions under faults: processes that are killed or stopped, a host without descriptors or
 memory, clients that are interrupted. What must hold: no fault of the host is told as the program's, nobody else
 loses anything, and the next run works.

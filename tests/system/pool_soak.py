@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """N warm runs by two clients at once: nothing may stay in a client, in the holder or in the template; p99 is printed.
 
 Usage: pool_soak.py BUILD [N]. As whoever starts it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the whole-system tests of the pool share: the processes of this test, and a user who runs cordon."""
 import os
 import pathlib

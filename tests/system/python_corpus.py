@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python programs: attacks that must not succeed, honest ones that must run and print what they print without Cordon.
 
 Usage: python_corpus.py BUILD attacks|benign|truth. The repository's own (tests/cases/python/attacks, .../benign) always;

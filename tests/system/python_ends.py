@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How Python programs end, and that the supervisor is none the worse for it.
 
 Usage: python_ends.py BUILD. One row a program: how it must end, exit code, type of the error, what was printed."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whoever reads what `cordon` writes: readers that stall, leave, or are slow; a disk without room.
 
 Usage: readers.py BUILD. As root and as an ordinary user, each with a state folder of its own. A stalled reader is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference list of attacks (17 numbered ones, and those of three threat actors) in every profile: what ends them, and what is seen.
 
 Usage: reference_attacks.py BUILD. One row a case: source, and for each profile how it must end: the statuses that

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What is written down and shown is true, whole and bounded: records of what never ran, floods of refusals, CPU time of
 children, passwords in command lines, what a terminal shows of words that others wrote."""
 import json

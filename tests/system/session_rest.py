@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a session may do between two calls, and what one call may leave to the next: nothing.
 
 Usage: session_rest.py BUILD. As root and as an ordinary user, in sessions and in branches of them."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a caller shares with a guest: never what trusted code opens or executes later, never through a link that an
 earlier guest planted, never a mount that the host makes afterwards."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attacks in bash, each in the jail with canaries around it, and honest scripts that must print what they print outside.
 
 Usage: shell_corpus.py BUILD. The repository's own (tests/cases/shell) always; those of ../shared/corpora besides

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """N runs, two at a time, a third of them killed at random moments; afterwards nothing may be left.
 
 Usage: soak.py BUILD [N]. Kills by SIGKILL the supervisor, cordon-nest, the guest, or the whole group. A kill counts

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Where a program comes from: a pipe that nobody writes to, or that nobody closes, ends at the time limit with a
 message that names it; a device is refused; a pipe that is written and closed is read to its end. Words of -c are a
 program; a file of another language is not taken for Python."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A value whose conversion moves or empties the buffer that it is put into: CPython 3.11 then writes to memory that it gave back (gh-91153).
 
 Usage: stale_buffers.py BUILD. In strict values are converted first, so the assignment sees the object as it is afterwards."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process of ours is stopped (SIGSTOP) at a chosen system call while a jail is built: `cordon stop` returns at once all
 the same and the run says that it was stopped; without `cordon stop` the run ends at a deadline of its own and names the
 fault; nothing is left in either case.

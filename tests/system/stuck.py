@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds the state folder up: processes that are stopped with a lock, a full disk, a read-only one, no descriptors.
 
 Usage: stuck.py BUILD. As root and as an ordinary user. The next command works, or is refused by a sentence that names

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the whole-system tests share: TAP, cordon as root and as an ordinary user, canaries.
 
 Attacks are only ever started through cordon, and only in an empty network namespace of the test."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs below a process, and what a run could leave on the machine: one finder and one list for every test that looks.
 
 A process is found by its place in the tree, never by a name on the whole machine: others may run Cordon beside the test."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only this machine can show: cgroup version 2, Landlock's older ABI, and that nothing is left.
 
 Usage: checks.py BUILD. Meant for the machine of `make vm-test`, which it has to itself."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts the machine's QEMU, reads its serial console, and ends it when it is done or hangs.
 
 /dev/kvm is no promise: inside another virtual machine it can be there and run nothing, and such a guest burns CPU without

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine's only service: mounts what a Debian would, runs the suites, prints, powers off.
 
 What a suite prints stands between two lines that begin with @@@; tests/vm/run reads them."""

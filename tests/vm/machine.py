@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a Debian 12 machine out of packages: a kernel, an initramfs and a disk. Nothing is installed here.
 
 apt works in a folder of its own, with its own list of architectures and an empty list of what is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which suites the machine runs, and how: every test of the build, as `meson introspect --tests` lists them, changed as
 the file `suites` says. So a new test is in the machine without being named there."""
 import fnmatch

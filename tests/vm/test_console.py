@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/vm/console.py, suites.py and the cross build's target.py, with programs in the place of QEMU that behave as bad machines do. TAP on stdout.
 
 Nothing here waits for a time to have passed: a machine that must be cut has no end of its own."""

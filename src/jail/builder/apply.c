@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order of the locks, and why it is this order. The launcher is a child of the builder, in the
  * supervisor's memory while both sleep, and nothing of the guest exists before its last line. A worker
  * that was executed early (early.c) does the same itself, in the same order, before it starts its

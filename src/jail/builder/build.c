@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The builder: pid 1 of the jail, cloned into its namespaces, in the supervisor's memory while that
  * waits. It builds the root, starts the launcher, lets its one exec pass, and then
  * executes cordon-nest, which from then on is the init above the guest: a small program with none

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One way for the builder and its helpers to make a process.
  *
  * Waits: nanosleep in jail_build_clone; a slot among the tasks of a cgroup; 1000 times 0.1 ms; EAGAIN */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker is ours until it has read the first byte of a program, so it need not wait outside until its root
  * is built: it is executed first, and while the loader puts it together the builder builds the root around
  * it. Then it closes the locks itself, with the functions and in the order of apply.c, before it starts its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One compiler serves both architectures, so only names that mean the same on both may stand here.
  * Names that Debian 12's headers lack, or that only x86 has, are given by value. */
 #include "jail/filters/constants.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names that tables may write in place of numbers.
  *
  * Takes:   a name such as CLONE_THREAD, or names joined by `|`, or a number.

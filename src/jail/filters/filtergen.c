@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the filters at build time, so that the program that loads them needs neither libseccomp nor
  * time: a filter is an array of constants.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables are for people first: words and one line a rule, so the reader is a splitter of words
  * and not a grammar. It stops at the first mistake, because a half-understood filter must not
  * build. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A filter table as people write it, read into memory.
  *
  * Takes:   the path of a NAME.filter file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why our own tree and not libseccomp's: libseccomp sorts calls into a tree too (OPTIMIZE=2), but
  * it has one default action where we need two (unknown and unlisted), answers "the rest of this
  * call" with that default, and gives each call its own leaf. Here neighbours of equal fate are one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table becomes a BPF program: a balanced tree over the call numbers of one architecture.
  *
  * Takes:   a table and an architecture.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template seen by the process that started it: a run that takes orders on its channel and answers with children. It
  * reads one packet at a time, so that a flood of children does not keep the holder from its other work.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The init above a child of a template. The builder does not execute cordon-nest: that would cost as much as
  * the rest of the child. It goes on in the template's memory, on its own stack, while the template works: so
  * only plain system calls, no errno, no allocation, nothing static that is written. Nothing of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-nest's life: the init above the guest. It reaps, reports, and takes everything down when
  * the guest or the supervisor is gone. Plain system calls: there is no C library (prog/nest/start.c).
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rootfs, in the build folder and where `make install` puts it: folders, empty files, links, and copies.
 
 Usage: make.py STAMP CELL KIND:PATH[=VALUE]... With the stamp - CELL is below the folder that meson installs to."""

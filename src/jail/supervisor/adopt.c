@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run over a child that another process made. The same loop as for a run of one's own; what differs is
  * that the dead are not ours to wait for: a pidfd kills, and the template reaps. A run of a pooled child is so
  * over when its pipes are empty, not when its memory is gone. */

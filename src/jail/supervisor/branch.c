@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fork of a live session: its process clones itself, with variables and all, and the branch gets files,
  * streams and channel of its own. The guest's code has run there, so nothing that happens in it is believed. It
  * is held in a system call while we work (user notification), three times:

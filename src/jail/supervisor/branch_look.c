@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the process that forks a session sees of the processes of a fork: in /proc, while they are held in a system
  * call or have been killed. Nothing here asks a guest.
  *

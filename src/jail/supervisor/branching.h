@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One fork of a session, as branch.c carries it out and branch_look.c sees it.
  *
  * Takes:   the session that is forked; numbers of processes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a run ends: by itself, by a limit, because the caller wished so, or because a worker that
  * stays alive said that it is done. In every case all of it is killed first; what it wrote is then
  * still in the pipes, and nobody is left to add to it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who answers which call. The kernel gives one listener to a chain of filters (a second one: EBUSY), and a branch
  * inherits the session's chain. So the supervisors of all branches read one listener, and the kernel hands a call to
  * whichever of them asks first; nor can it be put back. What a supervisor receives that is not its own it leaves in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session and its branches (a family) have one seccomp listener; each of them has a supervisor of its own.
  *
  * Takes:   the family's listener, its shared memory and its eventfd.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's input is pumped through a pipe of ours. Handing over the caller's own descriptor
  * would hand over more than its bytes: with it a guest can chmod the file behind it, lock it, or
  * write to it if it happens to be a socket. One side is waited for at a time, so nothing spins. The caller's descriptor

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A leased child from LEASED to RUNNING, and its clocks. Watching all of its descriptors takes system calls that its
  * worker need not wait for, so they are made while the worker reads its job (supervisor/run.c, wait_for_events):
  * `make bench BENCH=python`, row "warm run". */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POSIX file locks are charged to nobody: a guest that locked every second byte of a file would hold kernel
  * memory beside each of its limits. So the filter reports F_SETLK and F_SETLKW, and the supervisor lets them go on
  * as long as the calling process holds few.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
  * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
  * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,

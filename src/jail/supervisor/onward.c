@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's output on its way to somebody who may not read. The sink never waits; what it could not pass on it
  * holds, and the loop comes back to it when the other side can take more. So the clock, `cordon stop` and the
  * guest's own end are heard whoever reads. A sink that holds as much as it may is given no more: the guest's pipe

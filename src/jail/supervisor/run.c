@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output,
  * answer notifications and keep time until cordon-nest says how it ended. One epoll descriptor
  * holds everything, so that a daemon can hold many runs in one loop.

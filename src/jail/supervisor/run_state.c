@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a run and what may follow what, in one table. A transition that is not in it is a fault of ours: the
  * supervisor stops at the assertion, and the init above the guest ends it. */
 #include "jail/supervisor/running.h"

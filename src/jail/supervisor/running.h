@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of one run, and how it ends: what run.c and its neighbours share.
  *
  * Takes:   events of the run's descriptors, the caller's wish to end it.

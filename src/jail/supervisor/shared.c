@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is shared with --rw stays the caller's: the guest may write in the folder, but its mode is not the guest's to
  * change. The kernel has no lock for that: the guest is the owner of the folder (or it could not write there as the
  * caller does), the owner may always chmod, Landlock has no right for it, and a seccomp listener that lets a call go

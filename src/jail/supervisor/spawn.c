@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The builder is cloned straight into its namespaces, in our memory: no page is copied, and how it went is
  * in the stage. We wait for its word that the program runs; its death before that is the end of the
  * pipe, and whoever may stop the run is heard meanwhile: a process that is stopped while it builds holds up

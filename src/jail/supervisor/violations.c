@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of what a run was refused. It is evidence, so no guest may crowd it out: a hundred dull refusals must not
  * hide the one that matters. Each rule has a share, and the first refusal by a rule is always kept, if need be in the
  * place of the last one of whichever rule has the most. What the worker told of itself (a guest may have taken it

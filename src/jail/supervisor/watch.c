@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a run's epoll watches, and its one timer. */
 #include "jail/supervisor/running.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the guest's process does when its session is forked. Nothing here is trusted: the guest's code
  * has run in this memory, and the supervisor looks at what came of it (branch.c). The branch calls capset
  * twice: the first call is held until its files and descriptors are there and then drops its capabilities, the

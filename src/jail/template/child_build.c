@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child of a template from its first instruction to the guest's first byte. Two processes, as for a
  * program (build.c, apply.c), and the same locks in the same order; what differs is why:
  *

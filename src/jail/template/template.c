@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template's life: orders come in, children go out by descriptor, the dead are waited for. One
  * process, one thread, no byte of a guest; the only peer is the holder that started it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The template's side of a birth: descriptors, the builder's stack, and the wait until the launcher is
  * cloned. The next child's builder is there before its order is: its namespaces are a fifth of the way. While a builder works, the template sleeps, since both use the same memory and the same errno.
  * A launcher has memory of its own: while it locks itself, the next birth can begin. The stacks lie in one map that children do not inherit, so a child neither sees nor

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a template makes one child, and what stays above it.
  *
  * Takes:   a specification for a child, the template's hooks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-approvals: the keeper of the approval queue. One request on its input, one reply on its
  * output, the state folder as descriptor 3, then it ends. Started by the gate where a person is asked
  * or answers; nobody else needs SQLite. A complaint is one line and exit status 1.

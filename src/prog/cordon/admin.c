@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Root may look after another user's runs: CORDON_STATE names that user's folder. What lies there is
  * the user's own, so root does not open it: it first takes the owner's id for good. Who answers or
  * stops is read before that: it stays root who did it.

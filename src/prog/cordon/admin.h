@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate as the commands around it need it: open, in the right state folder, as the right user.
  *
  * Takes:   the environment, the policy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon approve`: the questions that wait for a person. What is shown is what would run, byte for byte
  * and visible; nothing in it acts on the terminal of who reads it.
  *

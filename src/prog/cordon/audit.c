@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon audit`: the log for people. Every line is checked on the way, also where only a few are shown: what
  * is not a record of ours is named on stderr and never printed among the records.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The anomaly rules over the records of a window, read from the log: what the writers' own memory of the
  * last hour may have missed (it is bounded, and not kept over a power cut) is found here. */
 #include "audit_common.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts in a record come from guests. They are parsed by a library that is strict about them, and what is
  * printed is made visible character by character; the lines themselves are ASCII as long as they are ours. */
 #include "audit_common.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the actions of `cordon audit` share: which records are asked for, and how one is shown.
  *
  * Takes:   options, steps through the log.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon check`: judge code without running it. Each language has its own judge; this is the table of
  * options before them. */
 #include "check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon check`, one function a language.
  *
  * Takes:   the options of the command.

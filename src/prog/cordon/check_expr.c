@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (exit status 3);
  * what the analysis found (always true, contradictions, misspelt enum values) is reported and does
  * not. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of `cordon`: one file each, one function each.
  *
  * Takes:   argv, with argv[0] the subcommand's own name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon doctor`: tries every layer, then a whole jail, and says what to do about what is missing.
  */
 #include "jail/doctor.h"

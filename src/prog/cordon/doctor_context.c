@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A machine on which every layer works still runs nothing where the policy is broken or the state folder cannot be
  * written. So both are opened here in the way in which a run opens them. */
 #include "doctor_context.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of `cordon doctor` that is not the jail's: whether policy, state folder, gate and audit let a run begin.
  *
  * Takes:   this user's policy and state folder, opened as a run opens them.

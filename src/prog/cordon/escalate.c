@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon escalate`: what to do after a failure, by the one table in gate/escalate.h. */
 #include "gate/escalate.h"
 #include "base/jsonw.h"

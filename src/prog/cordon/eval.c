@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon eval`: one condition over one context, over a stream of contexts, or many conditions at
  * once. Exit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError. All memory of a
  * run is taken once, before the first evaluation; a stream of any length needs no more. */

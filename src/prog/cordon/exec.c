@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon exec`: any program in the jail. The words of the command line become a request; the flow runs
  * it. */
 #include "base/limits.h"

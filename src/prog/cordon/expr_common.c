@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Printing is kept apart from judging: the commands decide, this file only says it, to people or to
  * programs. Everything that came from outside is printed through the engine's own quoting.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `cordon eval` and `cordon check --lang expr` share: files, schemas, reports.
  *
  * Takes:   paths, conditions, errors of the engine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Command line to jail specification: the same for every command that starts a jail. */
 #include "jail_options.h"
 

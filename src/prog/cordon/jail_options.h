@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options that every way of running shares, and the jail specification that they make.
  *
  * Takes:   words of the command line.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which language a program is in: by its name, or by what the caller said.
  *
  * Takes:   --lang and the name of a file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table of subcommands, and the one way out: what they wrote has arrived, or the exit status says that it did not. */
 #include "commands.h"
 #include "result.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* getopt_long would accept abbreviations, which makes tomorrow's new option break today's script,
  * and cannot say which option was probably meant. */
 #include "options.h"

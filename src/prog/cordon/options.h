@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Command-line options from a table: one row an option, the same table prints --help.
  *
  * Takes:   argv and a table.

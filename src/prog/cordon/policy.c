@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon policy`: what is in force and where it came from; what is wrong with a file before it is. */
 #include "base/jsonw.h"
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon pool`: the holder of warm children as its user sees it. What the holder tells is printed as it is:
  * one table of numbers makes the JSON and the text. */
 #include "base/jsonw.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where our other programs are, and where the guest's program is seen from inside.
  *
  * Takes:   names and paths of the command line.

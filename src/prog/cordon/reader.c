@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes to a pipe is for a program and stays as it is; what goes to a terminal is for eyes. What our own reader
  * has not taken yet is held by the writer, up to the cap. A guest that has written more than the cap waits until the
  * head has arrived, as it would for any slow reader; `yes | head` so ends when `head` has its lines, and not because

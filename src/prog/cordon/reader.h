@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's output to our own stdout and stderr as it comes: capped and counted; cleaned for a terminal.
  *
  * Takes:   bytes of the two streams.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon repl`: a session of its own, or one that is there, line by line. Whether a block is whole is for the
  * session's own parser to say; a block that is, is a call like any other. Lines are read, not edited:
  * rlwrap does that better.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one way from a request to what is printed, for every command that runs something. What is printed waits
  * for its reader when everything else is closed (writer.c). */
 #include "result.h"

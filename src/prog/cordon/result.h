@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request carried out and its result as people and programs get it.
  *
  * Takes:   a request of the flow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon run` and `cordon check` for programs that are judged: the source is read, the profile found, and
  * the flow does the rest.
  *

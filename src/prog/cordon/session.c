@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon session`: processes that stay, with their variables and files, kept by the holder. One function a
  * verb.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One call of a session: borrowed from the holder, run through the flow, given back with its record.
  *
  * Takes:   the name of a session, a source, limits of the call, where its output goes.

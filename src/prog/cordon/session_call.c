@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one way into a session, for `session run` and for each block of `repl`. The holder's record is made of
  * what the client of the session saw, so the streams are kept here as well as shown. A session is given
  * back before its reader is waited for. */

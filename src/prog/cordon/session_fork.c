@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon session fork`. While a session is forked its process and the new one are held in a system call by whoever
  * forks it (jail/supervisor/branch.c): who dies there takes the session along. So the fork is made by a process of its own,
  * which no signal to the client and no key on its terminal reaches, and the client only waits for its word. A

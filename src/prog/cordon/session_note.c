@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of sessions is on record as what they run is: opened, forked, closed, ended by a call. What the
  * holder does by itself (a session that was idle for too long, that did not rest, whose process died) it leaves in a file
  * (pool/ended.h), and the next client of any session records it: the holder never writes to the audit. */

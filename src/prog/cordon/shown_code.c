@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Code as a person must see it who answers for it: each line as the parser counts lines (a carriage return alone
  * ends one, so that nothing behind it looks like part of a comment), each character that cannot be seen
  * or acts on a terminal as its number, and, since letters of other scripts look like Latin ones, a list of all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Code that a person is asked about, printed so that nothing in it stays unseen.
  *
  * Takes:   bytes of a model's program.

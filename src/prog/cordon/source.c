@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program may come from a pipe that nobody ever writes to, or that its writer never closes. So a name is opened
  * without waiting for a writer, devices are not opened at all (some act when they are, most have no end), and what
  * comes is read until the deadline. Our own standard input is read as it is, since whoever started us chose it:

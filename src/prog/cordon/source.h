@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file, or standard input, read whole up to a ceiling and a deadline.
  *
  * Takes:   a path, or `-`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon stop` and `cordon resume`: everything ends now, and nothing begins until a person says so. */
 #include "admin.h"
 #include "base/jsonw.h"

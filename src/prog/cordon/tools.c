@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One table. `echo` is there to try the channel with: it gives back what it was given. */
 #include "tools.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the host that a program may be given.
  *
  * Takes:   names.

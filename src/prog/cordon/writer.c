@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two queues, one a stream, for whatever is written to the caller: a guest's bytes as they come, a result, a
  * complaint, and stdio's stdout, which is redirected here so that the errno of a write that failed in the middle of a
  * listing is known at the end. A reader that stalls (a pager, a terminal after ^S) so holds up the last step alone:

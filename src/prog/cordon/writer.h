@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Our own standard output and standard error: everything that `cordon` writes to its caller goes through here.
  *
  * Takes:   bytes; what is printed with stdio, too.

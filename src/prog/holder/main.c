@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-holder: keeps templates, warm children and sessions of one user. A program of its own, so that it
  * has none of the caller's memory, terminal or environment, and can narrow itself before it serves. It is
  * started by `cordon session new`, `cordon repl` and `cordon pool start`, not by hand.

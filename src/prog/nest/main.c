@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-nest: pid 1 of a jail. A program of its own, and a very small one, so that what sits above the
  * guest starts in no time and has none of the supervisor's memory. It is not meant to be run by
  * hand: it takes its orders from the builder that executes it.

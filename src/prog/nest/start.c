@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-nest has no C library below it: one would take longer to start than all that the program does.
  * What is left of one is here: the entry that the kernel jumps to, and what the compiler takes for granted. */
 #include "start.h"

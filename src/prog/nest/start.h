@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The way into and out of a program without a C library.
  *
  * Takes:   what the kernel left on the stack.

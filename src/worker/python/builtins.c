@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An allow-list: a builtin that a later Python adds is not there until somebody has thought about it.
  * The rules may take more away (builtin-remove); they cannot give back what is not in the list. */
 #include "builtins.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The builtins of a guarded program: those that compute, and guarded forms of those that reach.
  *
  * Takes:   the rule set in force.

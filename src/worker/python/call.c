@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rule for "more lines, please" is the parser's: it is asked with the two flags that Python's own codeop
  * asks it with, and says `incomplete input`. Nothing here guesses at brackets or colons. */
 #include "call.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's cell has beside a program: a block that is not at its end yet, an environment and an input
  * that come after the process has begun.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plain blocking calls on a SOCK_SEQPACKET socket: a packet is a frame, so nothing has to be put
  * together again, and a frame that is too long is refused by its length alone. The supervisor sets the
  * pace before GO; after it the guest runs and only sends. */

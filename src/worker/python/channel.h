@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one descriptor between a worker and its supervisor: frames of wire/msg.h, one packet each.
  *
  * Takes:   fields of a message, or waits for the next one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a worker, and what it may be told in each:
  *
  *   waiting   RULES, TOOLS, ENVIRON, INPUT, JOB         -> collecting

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's part of a run: reads the job, judges it, waits for the word, runs the tree that was judged.
  *
  * Takes:   messages of the supervisor, in the order that driver.c states.

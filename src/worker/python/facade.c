@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An allowed module is a door to all that it imported: typing.sys.modules['os']. A facade answers a read
  * with the module's own member if it is public, and the answer is kept, so a module is asked once a
  * name. The type has no dict, no garbage collector's view of it and no raw words: `from m import x`

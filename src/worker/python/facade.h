@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules as guest code sees them: what they offer by name, and nothing that they merely use.
  *
  * Takes:   the name of a module that the rules let be imported.

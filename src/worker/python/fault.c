@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exceptions are the guest's objects: their `__str__` is guest code and may raise, loop or lie. It runs
  * here as the rest of the program did, under the same limits; what comes of it is text. */
 #include "fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a program ended, said as Python would: exit status, traceback on stderr, type, message, line.
  *
  * Takes:   the pending exception.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a program. Python's own takes everything apart; ours is killed right after it, so only what the program
  * itself can tell is done: its threads are waited for, its exit functions are called, its streams flushed.
  *

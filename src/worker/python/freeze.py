@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns the modules that every start of the interpreter imports into C.
 
 From the disk they cost a start of its own: two folders listed, three files looked for under each name that

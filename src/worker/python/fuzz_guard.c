@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a source: what Python compiles, it also compiles with guards in it, unless it is refused by
  * name or is too deep; nothing is run. The first byte chooses whether annotations are text. */
 #include "guard_inside.h"

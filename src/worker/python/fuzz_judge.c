@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a source, under each profile: a verdict, always; a tree or a reason why there is none; places
  * that lie in the source; nothing left behind in the interpreter. The first byte chooses the profile. */
 #include "test_start.h"

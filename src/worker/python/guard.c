@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guards' one state, the question whether a name may be used, and the refusal.
  *
  * A guard is only as good as what it cannot be talked out of. So the functions are constants of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guards: a judged tree rewritten so that access goes through C functions of ours, and an
  * interpreter in which the ways round them lead nowhere.
  *

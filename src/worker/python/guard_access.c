@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes and subscripts: what becomes of each is decided by the words in the source, so the names are
  * classed here, once, and the guard that is called at run time only looks at the object. */
 #include "guard_walk.h"

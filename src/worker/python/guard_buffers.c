@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CPython looks at the buffer of a bytearray or an array, then asks the value for its number (__index__, __float__,
  * __bytes__), which is code of the guest and may shrink the object, and then writes to the place that it looked at
  * (gh-91153 and its kind, open in Debian 12's 3.11). So values are converted first: what CPython is given has no code

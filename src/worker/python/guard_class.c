@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classes: which are the guest's own, and what a private name means on them.
  *
  * `self._x` of a class that the program defined is the program's business; `_x` of anything else is a

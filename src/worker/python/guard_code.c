@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a rewritten tree to code, and the one question about code that libraries make at run time.
  *
  * A tree can hold no C function, so the rewriter leaves secret byte strings in their place, and here they

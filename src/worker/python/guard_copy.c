@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy rebuilds an object from parts that the object's class chooses: a class whose __new__ returns somebody
  * else's object would have its own attributes written into that, by any name. And deepcopy keeps the true
  * namespaces of what it has copied in the memo, which every __deepcopy__ is handed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dataclasses makes code out of field names and later reads attributes by them. What it makes is looked at
  * when it runs (guard_code.c); here its classes stay the guest's own, its fields plain names, and the
  * functions that it makes get a namespace of their own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is running. Only questions: no frame leaves this file. */
 #include "guard_inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closes the interpreter itself. A tree shows where a program writes `.gi_frame`; it does not show a format
  * field, a pattern's positional arguments, or a library function that looks up what it is told. So the
  * attributes that lead from a value to a namespace are taken off the types: whoever asks, in whatever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the guards share, and nobody else.
  *
  * Takes:   nothing: one state and the calls between the guards' own files.

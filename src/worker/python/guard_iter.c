@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Iteration and unpacking. What a built-in container or the guest's own class gives was the guest's
  * before, so those pass as they are and loops over them cost one call. Only what a library's class
  * gives is looked at element by element. What cannot be iterated passes too: the operator itself says so,

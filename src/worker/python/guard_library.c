@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ways round the guards that allowed modules offer, each closed when a guest first sees its module:
  *
  *   operator.attrgetter, methodcaller   look up what a string says: the names are checked when one is made

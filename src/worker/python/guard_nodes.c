@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes are read and made through their dicts. That is the cheapest way, and it runs no code: a session's
  * guest can reach the classes of the tree in some profiles, and could put properties on them. */
 #include "guard_nodes.h"

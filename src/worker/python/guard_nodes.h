@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of CPython's tree as the rewriter handles them: kinds, fields, new ones.
  *
  * Takes:   nodes that the parser made.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guarded operations themselves. Each is reached from rewritten code alone, with arguments that the
  * rewriter put there: names are constants that were classed when the tree was rewritten, so what is
  * asked here is about the object. Still, none of them would be harmful in a guest's hand: each does

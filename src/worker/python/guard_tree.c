@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rewriter. It goes through a judged tree with a stack of its own and puts guarded operations where
  * the program reads, writes, indexes, iterates or unpacks:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unittest.main finds tests by import path and calls what it finds; what it returns leads to its loader, and a
  * function load_tests of the program would be handed that loader. Here it runs the tests of the program
  * itself and tells how they went; should a loader get into the guest's hands all the same, it finds

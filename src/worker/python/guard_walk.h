@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of the rewriter through a tree, for the files that know one kind of node each.
  *
  * Takes:   nodes that wait on a stack of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One C hook for the whole process. CPython keeps such hooks in a list of its own that no Python code can
  * see, and calls them with the interpreter's lock held; it removes them only at the very end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The audit hook: what a program tries at run time, seen by the interpreter itself (PEP 578).
  *
  * Takes:   the events that CPython raises; the profile's event rules.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words for a report. Arguments of an event are the guest's objects, so only plain strings, bytes, numbers
  * and tuples or lists of them are spelled out; anything else is named by nothing at all. */
 #include "hook_inside.h"

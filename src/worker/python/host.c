@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments travel as JSON, written by the interpreter's own json module: what a guest did to that module
  * changes only what the guest itself says. The answer is waited for with the interpreter's lock released,
  * one call at a time: the channel has no other reader while guest code runs. */

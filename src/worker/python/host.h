@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that guest code finds beside its own: FINAL, and one for each host function of the run.
  *
  * Takes:   the names of the host functions; calls by guest code.

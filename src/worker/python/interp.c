@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PyConfig is the one part of the start that is not in the stable ABI; it is confined to this file.
  * Paths are given, not searched: the search costs a third of the start and looks at the environment.
  * What every start imports from the standard library is in the program (freeze.py); the collector sleeps

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter: started isolated, without site, with the paths that were known at build time.
  *
  * Takes:   what the profile lets it see (packages, modules to load ahead).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From bytes to a verdict. CPython's own parser makes the tree, from text that was decoded here: given
  * bytes it would honour a coding line, and a coding line can hide a program in a comment. Whatever the
  * parser says when it cannot (a syntax error, nesting that is too deep, no memory) is a finding, never a

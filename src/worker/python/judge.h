@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge of Python: CPython's own tree of a source, walked in C against a rule set.
  *
  * Takes:   the bytes of a source, whatever they are.

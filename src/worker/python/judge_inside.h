@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the Python judge share: the walk's state, and what it writes down on its way.
  *
  * Takes:   nothing: a layout.

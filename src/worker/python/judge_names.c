@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names against the rules: identifiers, attributes, keys, strings that are formats or annotations, and
  * imports. Each finding carries the place of the word itself, not of the expression around it: in
  * `().__class__.__base__` both nodes begin at the same parenthesis. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether `input` is the builtin or somebody's variable. A rule about a builtin must not refuse a
  * parameter of that name, and must not be fooled by a variable that is not bound yet: outside of
  * functions a name that is not bound *now* is looked up among the builtins.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small scanners over a source or a string in it. They live apart from the walk so that they can be
  * tested, and fuzzed, without an interpreter. */
 #include "judge_text.h"

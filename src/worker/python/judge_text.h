@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What can be said of a Python source as text, before and beside its tree. Pure: no Python in it.
  *
  * Takes:   strict UTF-8.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parser makes its nodes of heap types whose instances keep their fields in an ordinary dictionary.
  * The walk reads that dictionary: no descriptor, no __getattr__, no Python code can stand between. What
  * compile() reads later are the attributes of the same nodes; they are the same as long as nobody put a

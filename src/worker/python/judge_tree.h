@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The types and field names of CPython's tree, taken once, so that a walk compares pointers.
  *
  * Takes:   a started interpreter.

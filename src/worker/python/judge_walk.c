@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The walk. One stack of ours instead of the C stack: a tree may be as deep as the parser lets it. Nodes
  * come up in the order of the source, so that an import is seen before what it brings is used, and places
  * are looked up in one pass.

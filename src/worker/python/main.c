@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-python: an interpreter that lives in a jail. --child: one worker, behind all its locks before it
  * starts its interpreter.
  * --template: a pristine interpreter that forks locked workers until its holder is gone; what it imports is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sys.stdout as Python makes it leads to its buffer, the raw file and the type that opens files. Ours has
  * the methods that programs and libraries call, and the descriptor's number in a struct. Each write is one
  * system call, as with `python -u`: the run's output is whole whenever it ends. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a guarded program prints: one way to the run's streams, in order, as UTF-8.
  *
  * Takes:   the arguments of print(); text of libraries that write to sys.stdout and sys.stderr.

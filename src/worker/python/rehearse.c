@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver itself serves the program, on a socket pair in place of the channel, so that a rehearsal is
  * what a run is. Both messages fit the socket's buffer, and so do the answers: nobody has to read them. */
 #include "rehearse.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rehearsal of a child: the whole way of one small program, with the other end of the channel played too.
  *
  * Takes:   a fork of a template.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a fork costs is what it copies: an entry for each page that the template ever wrote, and later, one by
  * one, the pages that the child writes, since counting references is writing. A page of a file that is mapped
  * privately needs no entry before it is touched. So the template writes its heap, its objects and its data into

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template's memory becomes a sealed file that its children map: a fork then copies no page tables, and
  * the pages that every child is going to write are fetched in one go.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CPython walks some chains of objects by recursion in C and counts it nowhere: nested iterators, the causes of an
  * exception, hashes of nested tuples, deallocation of nested deques. A pure Python program can so reach the end of the C
  * stack, and then the kernel kills the process. The jail therefore raises RLIMIT_STACK before it executes the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's C stack: room for deep objects, and a name for its end.
  *
  * Takes:   the process as the jail started it, its stack limit raised (base/limits.h, LIMIT_STACK).

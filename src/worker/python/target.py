@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the build needs to know of the Python that cordon-python is linked with, one answer a line.
 
 Usage: target.py [SYSROOT CPU]. Without arguments that is the interpreter that runs this. In a cross build it is the one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guards' parts one by one, from C. What programs can do under them is in tests/python/guards.py. */
 #include "base/tap.h"
 #include "hook_inside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge against what a hostile source and a hostile session can do to it. What it finds in ordinary
  * programs is in tests/cases/python/judge. */
 #include "test_start.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scanners of the judge, without an interpreter. */
 #include "judge_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An interpreter for tests: isolated, without site, without a jail. Nothing that a test judges is run.
  *
  * Takes:   nothing.

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What packages are made of: one version everywhere, `make uninstall` that leaves nothing, programs without their tests.
+
+Usage: packaging.py BUILD SOURCE. `make deb-test` is the long one: it makes the Debian packages and tries them."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tapsys
+
+build, source = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+tap = tapsys.Tap()
+
+
+def run(*words, **more):
+    done = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=120, **more)
+    return done.returncode, done.stdout
+
+
+def introspect(what):
+    code, text = run("/usr/bin/meson", "introspect", what, build)
+    return json.loads(text) if code == 0 else {}
+
+
+# --- one version ------------------------------------------------------------------------------------
+version = introspect("--projectinfo")["version"]
+tap.ok(re.fullmatch(r"\d+\.\d+\.\d+(-[0-9a-z.]+)?", version), "the project's version is a semantic one", version)
+tap.eq(run(build / "cordon", "--version"), (0, f"cordon {version}\n"), "cordon --version says the project's version")
+installed = introspect("--installed")
+pages = [pathlib.Path(p) for p in installed if p.endswith(".1")]
+wrong = [p.name for p in pages if f'"cordon {version}"' not in p.read_text().splitlines()[0]]
+tap.ok(len(pages) > 10 and not wrong, "every man page that is installed says the project's version", len(pages), *wrong)
+pc = build / "meson-private/cordon.pc"
+tap.ok(f"\nVersion: {version}\n" in pc.read_text(), "cordon.pc says the project's version", pc.read_text())
+library = [p for p in installed if re.search(r"/libcordon\.so", p)]
+tap.ok([p.endswith(f".so.{version}") for p in library] == [True], "libcordon's file is named by the project's version", *library)
+head = re.search(r"^## (\S+?),? ", (source / "CHANGELOG.md").read_text(), re.M)
+tap.eq(head and head.group(1), version, "the first section of CHANGELOG.md is the project's version")
+said = [str(p.relative_to(source)) for folder in ("src", "include", "man", "completions", "bindings", "demo", "scripts")
+        for p in (source / folder).rglob("*") if p.is_file() and p.suffix != ".pyc" and version.encode() in p.read_bytes()]
+tap.ok(not said, "no source says the version itself: it stands in meson.build alone", *said)
+
+# --- the programs without the tests -------------------------------------------------------------------
+code, text = run("ninja", "-C", build, "-t", "query", "programs")
+built = set(re.findall(r"^    \| (\S+)$", text, re.M))
+made = {os.path.relpath(p, build) for p in installed if p.startswith(f"{build}/")}
+every = {line.split(": ")[0] for line in run("ninja", "-C", build, "-t", "targets", "all")[1].splitlines()}
+missing = sorted(made & every - built)
+tap.ok(code == 0 and len(made & every) >= 7 and not missing, "the target `programs` builds all that is installed", text, *missing)
+sources = run("ninja", "-C", build, "-t", "inputs", "programs")[1].split("\n")
+theirs = [i for i in sources if re.match(r"(\.\./)*(tests|bench)/|.*/test_", i)]
+tap.ok(len(sources) > 100 and not theirs, "the target `programs` builds nothing of tests and benches", len(sources), *theirs)
+
+# --- install, uninstall ---------------------------------------------------------------------------------
+ours = [build / "meson-logs/install-log.txt", build / "installed", build / "prefix"]  # the user's own installation
+before = {p: p.read_bytes() if p.exists() else None for p in ours}
+options = introspect("--buildoptions")
+prefix = next(o["value"] for o in options if o["name"] == "prefix")
+work = pathlib.Path(tempfile.mkdtemp(prefix="cordon-uninstall-", dir="/tmp"))
+install = source / "scripts/install"
+
+
+def tree(top):
+    return sorted(str(p.relative_to(top)) for p in top.rglob("*"))
+
+
+try:
+    (build / "installed").unlink(missing_ok=True)
+    (build / "prefix").write_text(prefix + "\n")
+    code, text = run(install, "--remove", build)
+    tap.ok(code == 1 and "nothing was installed" in text, "make uninstall says so where nothing was installed", code, text)
+    dest = work / "empty"
+    for time in ("first", "second"):
+        code, text = run(install, build, prefix, dest)
+        tap.ok(code == 0 and f"{dest}{prefix}/bin/cordon" in text, f"make install, the {time} time, says where the program is", code, text)
+    count = len(tree(dest))
+    code, text = run(install, "--remove", build)
+    tap.ok(count > 50 and code == 0 and not dest.exists(), "make uninstall leaves nothing of two installations, folders included", code, text,
+           *(tree(dest) if dest.exists() else ()))
+    dest = work / "used"
+    top = pathlib.Path(f"{dest}{prefix}")
+    for folder in ("share/man/man1", "libexec/cordon", "bin"):
+        (top / folder).mkdir(parents=True)
+    for name in ("bin/other", "libexec/cordon/note", "share/man/man1/other.1"):
+        (top / name).write_text("not ours\n")
+    there = tree(dest)
+    run(install, build, prefix, dest)
+    (top / "share/cordon/policies/mine.yaml").write_text("not ours\n")
+    code, text = run(install, "--remove", build)
+    kept = ["share/cordon", "share/cordon/policies", "share/cordon/policies/mine.yaml"]
+    tap.eq(tree(dest), sorted(there + [os.path.relpath(top / k, dest) for k in kept]), "make uninstall leaves what others put into the same folders",
+           code, text)
+finally:
+    for p, content in before.items():
+        p.unlink(missing_ok=True) if content is None else p.write_bytes(content)
+    shutil.rmtree(work, ignore_errors=True)
+tap.done()
