@@ -8,6 +8,7 @@ import resource
 import sys
 import tempfile
 
+import exits
 import tapsys
 
 BUILD = sys.argv[1]
@@ -192,16 +193,16 @@ if os.geteuid() == 0:
     FAULTS.append(("no /proc", without_proc, "/proc is not mounted here; mount it"))
 for what, fault, words in FAULTS:
     r = tapsys.cordon(programs, ["check", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
-    tap.ok(r.code == 5 and set(r.json or ()) == CHECK_KEYS and r["status"] == "refused" and r["is_safe"] is False and words in r["message"],
+    tap.ok(r.code == exits.USAGE and set(r.json or ()) == CHECK_KEYS and r["status"] == "refused" and r["is_safe"] is False and words in r["message"],
            f"{what}: check --json prints one object that says refused and why", r.story())
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
-    tap.ok(r.code == 5 and r["status"] == "refused" and words in r["reason"], f"{what}: run --json says refused and why", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and words in r["reason"], f"{what}: run --json says refused and why", r.story())
 if os.geteuid() == 0:
     r = tapsys.cordon(programs, ["pool", "start"], "root", preexec_fn=without_proc)
-    tap.ok(r.code == 5 and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
+    tap.ok(r.code == exits.FAILED and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
 with tempfile.TemporaryDirectory() as state:
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n",
                       env={"CORDON_STATE": state}, preexec_fn=bounded(resource.RLIMIT_FSIZE, 1024))
-    tap.ok(r.code == 5 and r["status"] == "refused" and "File too large" in r["reason"] and "ulimit -f" in r["reason"],
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and "File too large" in r["reason"] and "ulimit -f" in r["reason"],
            "a limit of file sizes refuses a run by name", r.story())
 tap.done()

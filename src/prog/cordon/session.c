@@ -71,12 +71,10 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
          "fork\n"
          "makes a second one of it that goes on by itself; export prints what it saw and did.");
     options_print(rows, count);
-    puts(
-        "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
-        "hit, 5 there is no such session, or it is over, 6 it is in another call.\n\n"
-        "  s=$(cordon session new --profile standard)\n"
-        "  echo 'x = 6 * 7' | cordon session run $s\n"
-        "  echo 'x' | cordon session run --json $s");
+    exits_print(EXITS_SESSION);
+    puts("\n  s=$(cordon session new --profile standard)\n"
+         "  echo 'x = 6 * 7' | cordon session run $s\n"
+         "  echo 'x' | cordon session run --json $s");
     return 0;
 }
 

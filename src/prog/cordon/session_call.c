@@ -147,7 +147,7 @@ static int refused_by(const struct session_context *h, const char *session, cons
     if (!h->json || result_print_json(&r) < 0)
         result_complain(h->who, sentence);
     flow_result_done(&r);
-    return EXIT_JAIL;
+    return EXIT_NEVER_RAN;
 }
 
 static int refused(const struct session_context *h, const char *session, const char *type,
@@ -306,7 +306,7 @@ static void print_value(const struct flow_result *r)
 }
 
 static int print_result(const struct session_context *h, const struct session_call *c,
-                        const struct flow_result *r)
+                        const struct flow_result *r, int signal)
 {
     char line[512];
     if (h->json) {
@@ -323,7 +323,7 @@ static int print_result(const struct session_context *h, const struct session_ca
             result_complain(h->who, line);
         }
     }
-    return result_exit_status(r->status);
+    return exits_status(r, signal);
 }
 
 /* Gives the session back. If it was ended by somebody else meanwhile, that is what happened. */
@@ -431,9 +431,11 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
+    const int signal = c->over ? exits_signal(h->stop) : 0;
+    (void)exits_say_signal(&result, signal);
     /* that a session is no more is told, whatever was asked of it */
     const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
-    int status = silent ? result_exit_status(result.status) : print_result(h, c, &result);
+    int status = silent ? exits_status(&result, signal) : print_result(h, c, &result, signal);
     flow_result_done(&result);
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }
