@@ -66,7 +66,7 @@ def stop_and_resume(who):
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
     tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: stop lists each run by its id")
-    tap.ok(all(c == 1 and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
+    tap.ok(all(c == exits.STOPPED and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
                and j["error"]["category"] == "EARLY_ABORT" and "test of it" in j["reason"] for c, j, _ in ended),
            f"{who}: each result says who stopped it and why", ended[0])
     left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout

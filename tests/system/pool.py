@@ -465,11 +465,11 @@ def environment(u):
     def run(profile="standard"):
         return u("run", "--json", "--profile", profile, "-", text=program, env=env)
 
-    def escaped(r):
+    def printed(r):
         return (r.json or {}).get("stdout", "")
 
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "packages of an environment, without a pool", r)
+    u.ok(r["status"] == "ok" and printed(r) == wanted, "packages of an environment, without a pool", r)
     r = run("strict")
     u.ok(r["status"] == "blocked", "strict has none of them", r)
     u("pool", "start", "--profile", "standard", "--packages", "--size", "1", env=env)
@@ -479,7 +479,7 @@ def environment(u):
     r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
     u.ok(r["value"] == "(True, 42)", "a session has the environment's module loaded ahead", r)
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "a run from the pool has the environment's packages", r)
+    u.ok(r["status"] == "ok" and printed(r) == wanted, "a run from the pool has the environment's packages", r)
     r = u("run", "--rw", str(site), "-", text="print(1)\n", env=env)
     u.ok(r.code == exits.NEVER_RAN and "python.environment" in r.err, "no program may write the folder of python.environment", r)
     u.ok(u("pool", "stop", "--force", env=env).code == 0, "pool stop --force ends the holder of an environment")

@@ -242,8 +242,10 @@ int result_rules(struct flow_request *req, struct output_rules **ret, struct err
                             req->spec.envc, internal, n, ret, err);
 }
 
-enum output_escape result_escape(const struct flow_request *req)
+enum output_escape result_escape(const struct flow_request *req, const struct jail_options *o)
 {
+    if (o->escape)
+        return strcmp(o->escape, "html") == 0 ? OUTPUT_ESCAPE_HTML : OUTPUT_ESCAPE_NONE;
     return output_escape_for(req->context->policy, req->profile);
 }
 
@@ -270,7 +272,7 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
         r = result_rules(req, &rules, err);
     reader_rules(&reader, rules);
     req->rules = rules;
-    req->escape = result_escape(req);
+    req->escape = result_escape(req, o);
     if (!json) {
         req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;

@@ -22,7 +22,7 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
 ERR_MUST_USE int result_open_gate(struct flow_context *context, bool json, struct err *err);
 void result_ask(struct flow_request *req, const struct jail_options *o);
 ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);
-enum output_escape result_escape(const struct flow_request *req);
+enum output_escape result_escape(const struct flow_request *req, const struct jail_options *o);
 
 /* The same where nothing is run: prints nothing unless there is no verdict. */
 int result_check(const char *who, struct flow_request *req, bool json, struct err *err);

@@ -57,6 +57,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
          "refuse at once instead of waiting for a slot or a person"},
+        {"escape", OPTION_STRING, &p->escape, "HOW",
+         "text in --json: none, or html for who puts it into a page (none)"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };

@@ -15,6 +15,7 @@
 #include "tools.h"
 #include "writer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -406,7 +407,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
     req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
     req.stop = h->stop;
-    req.escape = result_escape(&req);
+    req.escape = result_escape(&req, &h->jail);
     streams_init(&streams, h, !h->json && !c->quiet);
     req.live = streams_sink(&streams);
     req.live_gone = &streams.reader.gone;
@@ -422,6 +423,9 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     flow_result_clean(&result, h->rules, h->json ? req.escape : OUTPUT_ESCAPE_NONE,
                       req.profile && req.profile->guards ? h->flow.policy->output.guarded_cap
                                                          : h->flow.policy->sessions.output);
+    if (h->json && req.escape == OUTPUT_ESCAPE_NONE)
+        flow_result_markup(&result);
+    const bool gone = streams.reader.gone;
     streams_done(&streams);
     c->over = !result.alive;
     c->is_final = result.is_final;
@@ -431,8 +435,9 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
-    const int signal = c->over ? exits_signal(h->stop) : 0;
-    (void)exits_say_signal(&result, signal);
+    const int signal = gone ? SIGPIPE : c->over ? exits_signal(h->stop) : 0;
+    if (!gone)
+        (void)exits_say_signal(&result, signal);
     /* that a session is no more is told, whatever was asked of it */
     const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
     int status = silent ? exits_status(&result, signal) : print_result(h, c, &result, signal);
