@@ -5,15 +5,15 @@ _cordon()
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --json --help'
+        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local run='--code --lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --output --policy --role --task --no-wait --json --help'
+        --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
-        --tool --env --role --policy --no-wait --json --help'
+        --tool --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
-        --policy --no-wait --json --help'
+        --policy --no-wait --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
     local check='--lang --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
@@ -66,6 +66,7 @@ _cordon()
     check--lang) COMPREPLY=($(compgen -W 'python expr' -- "$cur")) ;;
     run--lang) COMPREPLY=($(compgen -W 'python' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     run--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;

@@ -24,6 +24,8 @@ static int clean_streams(struct flow *f, struct err *err)
         flow_result_clean(f->result, f->req->rules, f->req->escape,
                           f->req->profile && f->req->profile->guards ? p->output.guarded_cap
                                                                      : p->sessions.output);
+    if (f->cleaning && f->req->escape == OUTPUT_ESCAPE_NONE)
+        flow_result_markup(f->result);
     f->result->cleaned = f->result->ran;
     return FLOW_GO_ON;
 }

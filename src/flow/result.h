@@ -103,6 +103,10 @@ void flow_result_ends(struct flow_result *r, const struct policy_profile *profil
 void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
                          const struct jail_limits *limits);
 
+/* Lists what a browser would run in what the program wrote (FLOW_RULE_MARKUP), for a result that is data and not escaped. */
+#define FLOW_RULE_MARKUP "output.markup"
+void flow_result_markup(struct flow_result *r);
+
 /* It never ran: the jail could not be built, or (UsageError) what was asked for is not there. */
 void flow_result_refuse(struct flow_result *r, const struct err *why);
 

@@ -335,10 +335,11 @@ static void from_policy(void)
            "rules are made with scrubbing and redaction off");
     known_row(r, "/work/state /home/x 0123456789ab", "/work/state /home/x 0123456789ab");
     output_rules_free(r);
+    p.output.escape = POLICY_ESCAPE_PROFILE;
     tap_ok(output_escape_for(&p, policy_profile_find("strict")) == OUTPUT_ESCAPE_HTML &&
                output_escape_for(&p, policy_profile_find("open")) == OUTPUT_ESCAPE_NONE &&
                output_escape_for(&p, NULL) == OUTPUT_ESCAPE_NONE,
-           "html in strict, none elsewhere");
+           "escape: profile means html in strict, none elsewhere");
 }
 
 /* ---- properties ---- */

@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
+import exits  # noqa: E402
+
 cordon, root = sys.argv[1], pathlib.Path(sys.argv[2])
 count = failures = 0
 
@@ -92,7 +95,7 @@ tap("did you mean 'low'?" in o, "check suggests the enum value")
 code, o, e = run("check", "--lang", "expr", "-", stdin=b"(ctx['resilience'] > 0.5\n  and ctx['num_neighbors'] > 3)\n")
 tap(code == 0 and o.startswith("1 conditions: 0 refused"), "one condition may span lines", code, o)
 code, o, e = run("check", "--lang", "expr", "-e", "foo(1)")
-tap(code == 3 and "Disallowed AST node type: Call" in o, "check refuses with status 3", code, o)
+tap(code == exits.FAILED and "Disallowed AST node type: Call" in o, "check of a condition that is refused is a finding", code, o)
 tap(run("eval", "ctx['n'] == 5", "--strict", "--ctx", '{"n": 5}', "--schema", file("s.json", '{"keys": {"n": {"type": "int", "max": 3}}}'))[0] == 2,
     "--strict refuses a value outside its range")
 

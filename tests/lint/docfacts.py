@@ -101,12 +101,15 @@ class Program:
 
     @functools.cached_property
     def exit_codes(self):
-        return {name: int(n) for name, n in re.findall(r"EXIT_(\w+) = (\d)", self.source("src/prog/cordon/commands.h"))}
+        return {name: int(n) for name, n in re.findall(r"EXIT_(\w+) = (\d+)", self.source("src/prog/cordon/exits.h"))}
 
     @functools.cached_property
     def exit_of_status(self):
-        rows = re.findall(r"\[FLOW_(\w+)\] = EXIT_(\w+)", self.source("src/prog/cordon/result.c"))
-        return {status.lower(): self.exit_codes[code] for status, code in rows}
+        """Of the statuses that are not a program's own end; those have no number."""
+        body = self.between("src/prog/cordon/exits.c", "int exits_status(", "\n}")
+        last = re.findall(r"EXIT_(\w+);", body)[-1]
+        groups = re.findall(r"((?:case FLOW_\w+:\s+)+)(?:return EXIT_(\w+);|(break);)", body)
+        return {status.lower(): self.exit_codes[last if ends else code] for cases, code, ends in groups for status in re.findall(r"FLOW_(\w+)", cases)}
 
     @functools.cached_property
     def steps(self):
@@ -261,12 +264,12 @@ def option_tables(documents, program):
 NO_STATE = "/proc/none"  # a state folder that cannot be made
 BLOCKED, RAISES, LOOPS = "'eval(1)'", "'1/0'", "'while True: pass'"
 ALONE = 'mkdir -p "$T/alone" && cp %s "$T/alone/cordon" && "$T/alone/cordon" '  # without the programs that build a jail
+ABORTED = "timeout --preserve-status -s INT 1 %s "
 TRIALS = {  # command: {exit status: a script that ends with it}
-    "exec": {0: "cordon exec -- /bin/true", 1: "cordon exec -- /bin/false", 2: "cordon exec --no-such -- x", 3: "cordon exec --role explore -- /bin/true",
-             4: "cordon exec --timeout 100ms -- sleep 60", 5: f"CORDON_STATE={NO_STATE}; export CORDON_STATE; cordon exec -- /bin/true"},
-    "run": {0: "echo 1 | cordon run", 1: f"echo {RAISES} | cordon run", 2: "cordon run --no-such", 3: f"echo {BLOCKED} | cordon run",
-            4: f"echo {LOOPS} | cordon run --timeout 300ms", 5: f"export CORDON_STATE={NO_STATE}; echo 1 | cordon run"},
-    "check": {0: "echo 1 | cordon check", 2: "cordon check --no-such", 3: f"echo {BLOCKED} | cordon check", 5: "echo 1 | " + ALONE + "check"},
+    "exec": {0: "cordon exec -- /bin/true", 124: "cordon exec --timeout 100ms -- sleep 60", 125: "cordon exec --no-such -- x", 130: ABORTED + "exec -- sleep 60"},
+    "run": {0: "echo 1 | cordon run", 124: f"echo {LOOPS} | cordon run --timeout 300ms", 125: f"echo {BLOCKED} | cordon run",
+            130: ABORTED + f"run -c {LOOPS}"},
+    "check": {0: "echo 1 | cordon check", 1: f"echo {BLOCKED} | cordon check", 2: "cordon check --no-such"},
     "eval": {0: "cordon eval 1", 1: "cordon eval 1/0", 2: "cordon eval", 3: "cordon eval 'f()'"},
     "policy": {0: "cordon policy show", 1: "cordon policy check README.md", 2: "cordon policy"},
     "approve": {0: "cordon approve list", 1: f"export CORDON_STATE={NO_STATE}; cordon approve list", 2: "cordon approve yes ap-0"},
@@ -274,15 +277,19 @@ TRIALS = {  # command: {exit status: a script that ends with it}
     "resume": {0: "cordon resume", 1: f"export CORDON_STATE={NO_STATE}; cordon resume", 2: "cordon resume --no-such"},
     "escalate": {0: "cordon escalate --category CODE --attempt 1", 2: "cordon escalate"},
     "audit": {0: "cordon exec -- /bin/true; cordon audit verify", 1: "cordon audit show no-such", 2: "cordon audit"},
-    "doctor": {0: "cordon doctor", 2: "cordon doctor --no-such", 5: f"export CORDON_STATE={NO_STATE}; cordon doctor"},
-    "pool": {0: "cordon pool stop", 1: "cordon pool status", 2: "cordon pool", 5: f"export CORDON_STATE={NO_STATE}; cordon pool start"},
-    "session": {0: "cordon session list", 2: "cordon session", 5: "echo 1 | cordon session run no-such"},
-    "repl": {0: "cordon repl", 2: "cordon repl --no-such"},
+    "doctor": {0: "cordon doctor", 2: "cordon doctor --no-such", 1: f"export CORDON_STATE={NO_STATE}; cordon doctor"},
+    "pool": {0: "cordon pool stop", 1: "cordon pool status", 2: "cordon pool"},
+    "session": {0: "cordon session list", 125: "echo 1 | cordon session run no-such"},
+    "repl": {0: "cordon repl", 125: "cordon repl --no-such"},
 }
+FURTHER = (  # a program's own status, and the other reasons for which nothing runs
+    (7, "cordon exec -- sh -c 'exit 7'"), (7, "cordon run --profile standard -c 'import sys; sys.exit(7)'"), (1, f"cordon run -c {RAISES}"),
+    (137, "cordon exec -- sh -c 'kill -9 $$'"), (141, "{ cordon exec -- yes; echo $? >\"$T/status\"; } | head -1; exit $(cat \"$T/status\")"),
+    (125, "cordon exec --role explore -- /bin/true"), (125, f"export CORDON_STATE={NO_STATE}; cordon exec -- /bin/true"),
+    (125, f"export CORDON_STATE={NO_STATE}; echo 1 | cordon run"), (125, "cordon session"), (2, "echo 1 | " + ALONE + "check"), (2, "cordon rnu"),
+    (1, f"export CORDON_STATE={NO_STATE}; cordon pool start"))
 ELSEWHERE = {  # codes that need a holder or a second process: the test that sees them
-    ("session", 1): "tests/system/pool.py", ("session", 3): "tests/system/pool.py", ("session", 4): "tests/system/pool.py", ("session", 6): "tests/system/pool.py",
-    ("repl", 5): "tests/system/pool.py", ("repl", 6): "tests/system/pool.py", ("approve", 3): "tests/system/gate.py"}
-HELP_LACKS = set()  # what --help should say and does not; an entry that is no longer true fails
+    (command, code): "tests/system/pool.py" for command in ("session", "repl") for code in (1, 75, 124, 130)}
 
 
 def exit_codes(documents, program):
@@ -298,27 +305,28 @@ def exit_codes(documents, program):
         real |= {c for (name, c) in ELSEWHERE if name == command}
         section = re.search(r"^\.SH EXIT STATUS\n(.*?)(?=^\.SH )", documents[f"man/cordon-{command}.1"], re.M | re.S)
         if command != "repl":  # its page says "that of the last block"
-            faults += lists(f"man/cordon-{command}.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d)$", section.group(1) if section else "", re.M))), real)
-        said = re.search(r"Exit status: (0 [^.]*)\.", program.help(command))
+            faults += lists(f"man/cordon-{command}.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d+)$", section.group(1) if section else "", re.M))), real)
+        said = re.search(r"^Exit status:\n((?:  \S.*\n)+)", program.help(command), re.M)
         if said:
-            told = {int(n) for n in re.findall(r"(?:^|, )(\d) ", said.group(1).replace("\n", " "))}
-            lacks = {c for (name, c) in HELP_LACKS if name == command}
-            faults += [f"cordon {command} --help says {c} now: take it out of HELP_LACKS" for c in lacks & told]
-            faults += lists(f"cordon {command} --help, exit status,", told | lacks, real)
+            faults += lists(f"cordon {command} --help, exit status,", set(map(int, re.findall(r"^  (\d+) ", said.group(1), re.M))), real)
+    for code, script in FURTHER:
+        got, text = program.shell(script.replace("%s", shlex.quote(str(program.cordon))))
+        if got != code:
+            faults.append(f"the exit status is {got}, not {code}: {script}\n{text[-300:]}")
     section = re.search(r"^\.SH EXIT STATUS\n(.*?)(?=^\.SH )", documents["man/cordon.1"], re.M | re.S)
-    faults += lists("man/cordon.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d)$", section.group(1) if section else "", re.M))), set(program.exit_codes.values()))
+    faults += lists("man/cordon.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d+)$", section.group(1) if section else "", re.M))), set(program.exit_codes.values()) | {130})
     rows = table_under(documents["docs/exec.md"], " status \\| meaning ")
     faults += lists("docs/exec.md, Exit status,", {int(r[0]) for r in rows if r[0].isdigit()}, set(TRIALS["exec"]))
     for row in rows:
         for status in words(row[2]):
-            if program.exit_of_status.get(status) != int(row[0]):
-                faults.append(f"docs/exec.md, Exit status: {status} is exit status {program.exit_of_status.get(status)}, the table says {row[0]}")
-    told = {w for r in rows for w in words(r[2])}
-    faults += lists("docs/exec.md, Exit status, third column,", told | {"blocked"}, program.statuses)  # exec judges no code
+            number = program.exit_of_status.get(status)
+            if number is not None and str(number) != row[0] or number is None and row[0] in map(str, program.exit_codes.values()):
+                faults.append(f"docs/exec.md, Exit status: {status} is exit status {number}, the table says {row[0]}")
+    faults += lists("docs/exec.md, Exit status, third column,", {w for r in rows for w in words(r[2])}, program.statuses)
     for path, text in documents.plain():
         for code in re.findall(r"\bexit status (\d+)\b|\bexits? (?:with )?(\d+)\b", re.sub(r"\s+", " ", text), re.I):
             number = int(code[0] or code[1])
-            if number not in program.exit_codes.values():
+            if number not in {*program.exit_codes.values(), *(code for code, _ in FURTHER), 130, 143}:
                 faults.append(f"{path}: exit status {number}: no command ends with it")
         for code in re.findall(r"never returns? (?:it|(\d))\b", text):
             faults.append(f"{path}: `never returns`: say which codes a command has, not which it has not")

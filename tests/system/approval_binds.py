@@ -6,6 +6,7 @@ import json
 import sys
 import time
 
+import exits
 import gatetest
 from gatetest import apart
 from tapsys import Programs, Tap, clean_env, users
@@ -142,7 +143,7 @@ def contents(who):
     # what cannot be looked at whole is not asked about
     shown.write_bytes(bytes(65 << 20))
     r = a.run(*args)
-    tap.ok(r.code == 2 and "64 MiB" in r.err and str(shown.parent) in r.err, f"{who}: more than can be summed is refused by name", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "64 MiB" in r.err and str(shown.parent) in r.err, f"{who}: more than can be summed is refused by name", r.story())
     a.policy = a.s.policy("approval: {mode: HITL}\n")
     r = a.run(*args)
     tap.ok(r["status"] == "denied", f"{who}: without approval.contents it can be asked about", r.story())
@@ -177,7 +178,7 @@ def tasks(who):
     tap.ok(ends and "fix-the-bug" in json.dumps(ends[0]), f"{who}: the record of a run has its task", ends[:1])
     for bad in ("", "a b", "x" * 65, "../x"):
         r = s.run("exec", "--policy", policy, "--task", bad, "--", "/bin/true")
-        tap.ok(r.code == 2 and "--task" in r.err, f"{who}: --task {bad[:8]!r} is no name", r.story())
+        tap.ok(r.code == exits.NEVER_RAN and "--task" in r.err, f"{who}: --task {bad[:8]!r} is no name", r.story())
     s.close()
 
 

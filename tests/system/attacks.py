@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 
+import exits
 import tapsys
 
 BUILD, ONLY = sys.argv[1], sys.argv[2:]
@@ -70,7 +71,7 @@ def check_daemonize(c, r):
 def check_traps(c, r):
     bad = []
     again = tapsys.exec_json(programs, ["--rw", str(c.rw / "d")], ["/bin/true"], c.who)
-    if again.code != 2:
+    if again.code != exits.NEVER_RAN:
         bad.append(f"--rw through the guest's link was taken: {again.story()}")
     reader = tapsys.exec_json(programs, ["--stdin", str(c.rw / "out")], ["/bin/true"], c.who, timeout=10)
     if reader.code is None:
@@ -117,11 +118,11 @@ def check_binary(c, r):
 
 
 def check_output_end(c, r):
-    return [] if r.code == 4 and r["truncated"] else [f"exit {r.code}, truncated {r['truncated']}"]
+    return [] if r.code == exits.LIMIT and r["truncated"] else [f"exit {r.code}, truncated {r['truncated']}"]
 
 
 def check_limit(c, r):
-    return [] if r.code == 4 else [f"exit status {r.code}, not 4"]
+    return [] if r.code == exits.LIMIT else [f"exit status {r.code}, not that of a limit"]
 
 
 CHECKS = {"daemonize": check_daemonize, "rw-traps": check_traps, "rw-lease": check_lease, "forged-result": check_forged,
@@ -234,7 +235,7 @@ def input_attacks(who):
         n += 1
         r = tapsys.cordon(programs, ["check", "--json", "--profile", fields.get("profile", "strict"), "-"], who,
                           text=source.encode("utf-8", "surrogateescape"))
-        tap.ok(r.code == 3 and r["is_safe"] is False and r["violations"], f"{who}: input: {path.stem} is refused", r.story())
+        tap.ok(r.code == exits.FAILED and r["is_safe"] is False and r["violations"], f"{who}: input: {path.stem} is refused", r.story())
     tap.ok(n > 0, f"{who}: input: there are cases that the judge must refuse", f"none in {folder}")
     return n
 
@@ -252,7 +253,7 @@ def audit_attacks(who):
     r = tapsys.exec_json(programs, [], ["/bin/cat", str(log())], who)
     tap.ok(r["status"] == "error" and r["stdout"] == "", f"{who}: audit: a program does not see the log", r.story())
     r = tapsys.exec_json(programs, ["--rw", str(state)], ["/bin/true"], who)
-    tap.ok(r.code == 2, f"{who}: audit: the folder of the log cannot be lent to a program", r.story())
+    tap.ok(r.code == exits.NEVER_RAN, f"{who}: audit: the folder of the log cannot be lent to a program", r.story())
     good = log().read_bytes()
     log().write_bytes(good.replace(b'"tool": "exec"', b'"tool": "eXec"', 1))
     tap.ok(verify().code == 1, f"{who}: audit: one changed letter is found", verify().story())

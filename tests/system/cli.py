@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import exits
 import tapsys
 
 BUILD = sys.argv[1]
@@ -103,7 +104,7 @@ BAD = [
 ]
 
 
-def one_line_naming(run, name, thing, expected=2):
+def one_line_naming(run, name, thing, expected=exits.NEVER_RAN):
     lines = run.err.splitlines()
     told = len(lines) == 1 and re.search(thing, run.err)
     if run.json is not None:  # with --json the object may carry it
@@ -115,7 +116,8 @@ def one_line_naming(run, name, thing, expected=2):
 for who in tapsys.users():
     for args, thing in BAD:
         run = tapsys.cordon(programs, args, who, cwd=home)
-        one_line_naming(run, f"{who}: {' '.join(args) or '(nothing)'}: exit 2 and one line"[:110].replace(str(home), "HOME"), thing)
+        one_line_naming(run, f"{who}: {' '.join(args) or '(nothing)'}: one line"[:110].replace(str(home), "HOME"), thing,
+                        exits.usage(args[0]))
 who = "user"
 if os.geteuid() == 0 or os.access("/etc/shadow", os.R_OK) is False:
     for option in ("--ro", "--rw", "--stdin"):
@@ -137,15 +139,15 @@ for args, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["-V"], ["--ve
     tap.ok(run.code == 0 and run.out == twin.out and not run.err, f"cordon {' '.join(args)} is cordon {' '.join(like)}", run.story())
 for args, near in ((["rnu"], "run"), (["exce", "--", "/bin/true"], "exec"), (["help", "exce"], "exec"), (["docter"], "doctor")):
     run = tapsys.cordon(programs, args)
-    tap.ok(run.code == 2 and f"did you mean '{near}'?" in run.err, f"cordon {' '.join(args)} suggests {near}", run.story())
+    tap.ok(run.code == exits.USAGE and f"did you mean '{near}'?" in run.err, f"cordon {' '.join(args)} suggests {near}", run.story())
 run = tapsys.cordon(programs, ["something"])
-tap.ok(run.code == 2 and "did you mean" not in run.err and "--help" in run.err, "a word that is like no command is told of --help", run.story())
+tap.ok(run.code == exits.USAGE and "did you mean" not in run.err and "--help" in run.err, "a word that is like no command is told of --help", run.story())
 run = tapsys.cordon(programs, ["exec", "-t", "200ms", "--", "/bin/sleep", "60"])
-tap.ok(run.code == 4, "-t is --timeout", run.story())
+tap.ok(run.code == exits.LIMIT, "-t is --timeout", run.story())
 run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
 tap.ok(run["status"] == "ok", "-m is --memory", run.story())
 run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])
-tap.ok(run.code == 2 and "-x" in run.err, "a letter that is no option is named", run.story())
+tap.ok(run.code == exits.NEVER_RAN and "-x" in run.err, "a letter that is no option is named", run.story())
 
 # a bad line is refused before anything is built; a good twin of each kind runs
 os.chmod(home / "folder", 0o777)
@@ -159,7 +161,7 @@ for who in tapsys.users():
     run = tapsys.cordon(programs, ["exec", "--", "true"], who)
     tap.ok(run.code == 0, f"{who}: twin: a program by its name", run.story())
     run = tapsys.cordon(programs, ["exec", "/bin/echo", "-n", "--json"], who)
-    tap.ok(run.code == 2 or run.out == "--json", f"{who}: options of the program are not ours", run.story())
+    tap.ok(run.code == exits.NEVER_RAN or run.out == "--json", f"{who}: options of the program are not ours", run.story())
 
 # --- a caller with odd streams, and one that is told to stop ---------------------------------------
 
@@ -197,7 +199,7 @@ for who in tapsys.users():
             p.communicate()
             took = 1e9
         alive = sleepers()
-        tap.ok(not alive and p.returncode != 0, f"{who}: signal {number} ends the run, and all of it", p.returncode, alive)
+        tap.ok(not alive and p.returncode == exits.by_signal(number), f"{who}: signal {number} ends the run, and all of it", p.returncode, alive)
         return took, p
     for name, number in (("TERM", 15), ("INT", 2), ("HUP", 1)):
         took, _ = tapsys.soonest(lambda: signalled(number))
@@ -239,7 +241,7 @@ for who in tapsys.users():
     if who == "user" and os.geteuid() == 0:
         os.chown(trap, tapsys.ROOTLESS, tapsys.ROOTLESS)
     r = tapsys.exec_json(programs, ["--rw", f"{trap}:/data", "--ro", f"{home}:/data/sub"], ["/bin/ls", "/etc"], who)
-    tap.ok(r.code in (2, 5) or "file" not in (r["stdout"] or "").split(), f"{who}: no mount through a link that a guest left", r.story())
+    tap.ok(r.code == exits.NEVER_RAN or "file" not in (r["stdout"] or "").split(), f"{who}: no mount through a link that a guest left", r.story())
 
 # --- results --------------------------------------------------------------------------------------
 
@@ -259,20 +261,20 @@ for who in tapsys.users():
                f"{who}: layer {l} is proved", layers)
     for code in (1, 2, 3, 4, 5, 10, 126, 127, 255):
         r = ex("/bin/sh", "-c", f"exit {code}")
-        tap.ok(r["status"] == "error" and r["exit_code"] == code and r.code == 1 and not tapsys.shape_faults(r.json), f"{who}: exit {code} of the program", r.story())
+        tap.ok(r["status"] == "error" and r["exit_code"] == code and r.code == code and not tapsys.shape_faults(r.json), f"{who}: exit {code} of the program", r.story())
     for signal in (1, 2, 6, 9, 11, 13, 15):
         r = ex("/bin/sh", "-c", f"kill -{signal} $$")
-        tap.ok(r["status"] == "crashed" and r["signal"] == signal and r["exit_code"] == -signal and r.code == 1, f"{who}: death by signal {signal}", r.story())
+        tap.ok(r["status"] == "crashed" and r["signal"] == signal and r["exit_code"] == -signal and r.code == exits.by_signal(signal), f"{who}: death by signal {signal}", r.story())
     r = ex("/usr/bin/python3", "-S", "-c", "import socket\ntry: socket.create_connection(('8.8.8.8', 53), 1)\nexcept OSError as e: print('went on', e.errno)")
     tap.ok(r["status"] == "ok" and r.code == 0 and any("socket" in x for x in r.rules()), f"{who}: a guest that goes on after EPERM ends in ok, with violations", r.story())
     r = tapsys.exec_json(programs, [], [str(programs.dir / "nowhere")], who)
-    tap.ok(r.code == 2, f"{who}: a missing program with --json", r.story())
+    tap.ok(r.code == exits.NEVER_RAN, f"{who}: a missing program with --json", r.story())
     r = tapsys.exec_json(programs, [], ["/bin/sh", "-c", "/bin/true; echo after"], who)
     tap.ok(any("clone" in x or "fork" in x for x in r.rules()), f"{who}: a fork where there is none to give is named", r.story())
 
     r = tapsys.exec_json(programs, ["--mode", "landlock"], ["/bin/sh", "-c", "echo weak; echo text > file; read t < file; echo $t"], who)
     tap.ok(r["status"] == "ok" and r["stdout"] == "weak\ntext\n"
-           and str((r["layers"] or {}).get("process")).startswith("weak") or r.code == 5 and "Linux 6.12" in r.out,
+           and str((r["layers"] or {}).get("process")).startswith("weak") or r.code == exits.NEVER_RAN and "Linux 6.12" in r.out,
            f"{who}: the weaker mode runs a program, or is refused by what it needs", r.story())
 
     # --- the world inside ---
@@ -330,14 +332,14 @@ for who in tapsys.users():
            made.exists() and made.stat().st_uid)
     r = subprocess.run(programs.command(["exec", "--rw", "sub", "--", "/bin/ls", str(lent / "sub")], who), cwd=lent, env=tapsys.clean_env(who=who),
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-    tap.ok(r.returncode == 0 and r.stdout == "x\n" or r.returncode == 2 and "sub" in r.stderr, f"{who}: twin: a relative --rw without a link", r)
+    tap.ok(r.returncode == 0 and r.stdout == "x\n" or r.returncode == exits.NEVER_RAN and "sub" in r.stderr, f"{who}: twin: a relative --rw without a link", r)
 
     # --- without --json ---
     r = tapsys.cordon(programs, ["exec", "--processes", "2", "--", "/bin/sh", "-c", "printf 'a\\033[31mb\\377\\000c'; echo e >&2; exit 3"], who)
     p = subprocess.run(programs.command(["exec", "--", "/usr/bin/printf", r"a\033[31mb\377\000c"], who), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                        env=tapsys.clean_env(who=who))
     tap.eq(p.stdout, b"a\x1b[31mb\xff\x00c", f"{who}: into a pipe the bytes go raw")
-    tap.ok(r.code == 1 and "e" in r.err, f"{who}: the program's failure is exit 1", r.story())
+    tap.ok(r.code == 3 and "e" in r.err, f"{who}: the program's own exit status is that of exec", r.story())
 
     # --- under a terminal ---
     def under_terminal(args):

@@ -6,6 +6,7 @@ import pathlib
 import re
 import sys
 
+import exits
 import tapsys
 from tapsys import Tap, users
 
@@ -77,9 +78,37 @@ def cleaned(who):
            f"{who}: markup in a file's name is escaped")
     tap.ok("tok-1234567890" not in r.out and "[REDACTED:environment]" in error.get("message", ""),
            f"{who}: a secret that --env gave to the guest is redacted in its output", r.story())
-    r = tapsys.cordon(programs, ["run", "--json", "--profile", "strict", "-"], who,
-                      text="class E(Exception): pass\nE.__name__ = '<b>'\nraise E('x')\n")
-    tap.ok("<b>" not in r.out, f"{who}: markup in an exception's type is escaped in strict", r.story())
+    markup(who)
+
+
+DATA = """
+import json
+print(json.dumps({"a": "x<y & 'z'"}))
+FINAL("<p>it's</p>")
+"""
+PAGE = "print('<img src=x onerror=alert(1)> <script>1</script>')\n'<svg onload=x>'\n"
+
+
+def markup(who):
+    """Text in JSON is what the program wrote; what a browser would run in it is listed."""
+    for profile in ("strict", "standard"):
+        options = ["run", "--json", "--profile", profile]
+        r = tapsys.cordon(programs, [*options, "-"], who, text=DATA)
+        tap.ok(r["final"] == "<p>it's</p>" and json.loads(r["stdout"] or "0") == {"a": "x<y & 'z'"} and r.rules() == [],
+               f"{who}: JSON that a program prints under {profile} is JSON in the result", r.story())
+        r = tapsys.cordon(programs, [*options, "-"], who, text=PAGE)
+        seen = [(v["layer"], v["rule"], v["times"], v["outcome"], v["detail"]) for v in r["violations"] or ()]
+        tap.eq(seen, [("output", "output.markup", 2, "seen", "stdout holds markup that a browser runs: <img onerror>"),
+                      ("output", "output.markup", 1, "seen", "value holds markup that a browser runs: <svg onload>")],
+               f"{who}: markup that a browser would run is listed under {profile}", r.story())
+        tap.ok(r["status"] == "ok" and r.code == exits.DONE, f"{who}: a page that is printed under {profile} is no failure", r.story())
+        r = tapsys.cordon(programs, [*options, "--escape", "html", "-"], who, text=PAGE)
+        tap.ok("<" not in r["stdout"] + r["value"] and "&lt;script&gt;" in r["stdout"] and r.rules() == [],
+               f"{who}: with --escape html the text is fit for a page under {profile}", r.story())
+    r = tapsys.cordon(programs, ["run", "--escape", "xml", "-"], who, text="1")
+    tap.ok(r.code == exits.NEVER_RAN and "--escape" in r.err and "html" in r.err, f"{who}: an escape that is none is refused by name", r.story())
+    r = tapsys.cordon(programs, ["run", "--profile", "strict", "-"], who, text=PAGE)
+    tap.ok(r.err == "", f"{who}: without --json nobody is told of markup", r.story())
 
 
 def wire_number(name):

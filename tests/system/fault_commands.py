@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs when a fault strikes: every command of ours with its right answer, and what may be said instead under a fault.
 
-A command's answer is right, or names the host's fault: `refused`, exit status 5. Whoever is told `blocked`, `error`,
+A command's answer is right, or names the host's fault: `refused`, and nothing ran. Whoever is told `blocked`, `error`,
 `timeout`, `memory` or `crashed` by a fault of the host is told to mend a program that is fine."""
 import json
+import signal
 
+import exits
 import traces
 
 SEQ = "".join(f"{i}\n" for i in range(1, 20001))  # 108,894 bytes: more than a pipe holds
@@ -52,7 +54,7 @@ class Command:
             return True
         if isinstance(answer, dict) and "status" in answer:
             return answer["status"] == "refused" or answer["status"] == "crashed" and (answer["error"] or {}).get("type") == "JailLost"
-        return run.code == 5 or run.code == 1 and "killed from outside" in run.err
+        return run.code == exits.NEVER_RAN or run.code == exits.by_signal(signal.SIGKILL) and "killed from outside" in run.err
 
     def after(self, home, lost):
         """What must be so afterwards, whatever became of it; words for what is not. It also undoes what would last.
@@ -177,7 +179,7 @@ def all_commands(home):
     asked = dict(victims=("client", "approvals"))
     yes = Approval("approve yes", lambda h: ["approve", "yes", h.question, "--why", "it may"], lambda r: True, terminal=True, **asked)
     if not home.drops:  # this test is of the same user, and started the run that asked
-        yes.right = lambda r: r.code == 3 and "who asks does not answer" in r.err
+        yes.right = lambda r: r.code == exits.FAILED and "who asks does not answer" in r.err
     return [
         Command("exec", ["exec", "--timeout", "10s", "--", "/usr/bin/seq", "20000"], lambda r: r.out == SEQ, **jail),
         Command("exec of several processes", group, run_says("one\ntwo\n"), json=True, **{**jail, "victims": JAIL + ("janitor",) * (not alone)}),

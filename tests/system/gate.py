@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import exits
 import gatetest
 import traces
 from gatetest import apart
@@ -66,13 +67,13 @@ def stop_and_resume(who):
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
     tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: stop lists each run by its id")
-    tap.ok(all(c == 1 and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
+    tap.ok(all(c == exits.STOPPED and j.get("status") == "error" and j.get("layer") == "gate" and j["error"]["type"] == "Stopped"
                and j["error"]["category"] == "EARLY_ABORT" and "test of it" in j["reason"] for c, j, _ in ended),
            f"{who}: each result says who stopped it and why", ended[0])
     left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout
     tap.eq(left, b"", f"{who}: no program is left")
     r = s.run("exec", "--json", "--", "/bin/true")
-    tap.ok(r.code == 3 and r["status"] == "denied" and r["layer"] == "gate" and r.rules() == ["gate.stopped"],
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "denied" and r["layer"] == "gate" and r.rules() == ["gate.stopped"],
            f"{who}: new ones are refused by name", r.story())
     r = s.run("stop", "--list")
     tap.ok("stopped since" in r.out and "\x1b" not in r.out and "^[" in r.out, f"{who}: the flag is shown safely", repr(r.out))
@@ -107,7 +108,7 @@ def places_and_rates(who):
     runs = [s.start("exec", "--json", "--policy", narrow, "--timeout", "60s", "--", "/bin/sleep", "40") for _ in range(3)]
     tap.ok(s.wait_for(3), f"{who}: three places, three programs")
     r = s.run("exec", "--json", "--policy", narrow, "--no-wait", "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.busy"], f"{who}: a fourth run for three slots is refused at once with --no-wait", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.busy"], f"{who}: a fourth run for three slots is refused at once with --no-wait", r.story())
     late = s.start("exec", "--policy", narrow, "--", "/bin/echo", "at last")
     time.sleep(0.5)
     tap.ok(late.poll() is None, f"{who}: a fourth run for three slots waits without --no-wait")
@@ -119,7 +120,7 @@ def places_and_rates(who):
         p.communicate()
     few = s.policy("rates:\n  executions: 5\n")  # four were in this window already
     codes = [s.run("exec", "--json", "--policy", few, "--", "/bin/true") for _ in range(2)]
-    tap.ok(codes[0].code == 0 and codes[1].code == 3 and codes[1].rules() == ["gate.rate"] and
+    tap.ok(codes[0].code == 0 and codes[1].code == exits.NEVER_RAN and codes[1].rules() == ["gate.rate"] and
            1 <= (codes[1]["error"] or {}).get("retry_after_s", 0) <= 60, f"{who}: the rate holds across processes", codes[0].story(), codes[1].story())
     s.close()
 
@@ -151,7 +152,7 @@ def approvals(who):
     command = programs.command(["approve"], who)
     env = clean_env(s.env)
     r = s.run(*ask)
-    tap.ok(r.code == 3 and r["status"] == "denied" and r.rules() == ["gate.approval"] and "cordon approve" in r["violations"][0]["hint"],
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "denied" and r.rules() == ["gate.approval"] and "cordon approve" in r["violations"][0]["hint"],
            f"{who}: HITL: refused until a person says yes", r.story())
     listed = s.run("approve", "list", "--json").json
     tap.ok(listed and len(listed) == 1 and listed[0]["state"] == "asked", f"{who}: the question is in the list", listed)
@@ -161,23 +162,23 @@ def approvals(who):
            f"{who}: show prints the code, and nothing in it acts on a terminal", repr(shown.out))
     tap.eq((s.run("approve", "show", ident, "--json").json or {}).get("code"), CODE, f"{who}: --json has it byte for byte")
     r = s.run("approve", "yes", ident, "--why", "me")
-    tap.ok(r.code == 3 and "who asks does not answer" in r.err, f"{who}: the process that asked cannot say yes", r.err)
+    tap.ok(r.code == exits.FAILED and "who asks does not answer" in r.err, f"{who}: the process that asked cannot say yes", r.err)
     code, text = apart([*command, "yes", ident, "--why", "sly"], env, terminal=False)
-    tap.ok(code == 3 and "terminal of your own" in text, f"{who}: a process that forked away from the asking one cannot say yes", code, text)
+    tap.ok(code == exits.FAILED and "terminal of your own" in text, f"{who}: a process that forked away from the asking one cannot say yes", code, text)
     code, text = apart([*command, "yes", ident, "--why", "read it"], env)
     tap.ok(code == 0, f"{who}: a person at a terminal of his own can say yes", code, text)
     r = s.run(*ask)
     tap.ok(r.code == 0 and r["stdout"] == "42\n", f"{who}: exactly the code that was approved runs", r.story())
     r = s.run(*ask)
-    tap.ok(r.code == 3 and r.rules() == ["gate.approval"], f"{who}: approved code runs once", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.approval"], f"{who}: approved code runs once", r.story())
     second = (s.run("approve", "list", "--json").json or [{}])[0].get("id", "none")
     path.write_text(CODE + "\n")
     r = s.run(*ask)
-    tap.ok(r.code == 3 and second not in r["reason"], f"{who}: a byte more is another question", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and second not in r["reason"], f"{who}: a byte more is another question", r.story())
     tap.eq(s.run("approve", "no", second, "--why", "no more").code, 0, f"{who}: anybody may say no")
     path.write_text(CODE)
     r = s.run(*ask)
-    tap.ok(r.code == 3 and r.rules() == ["gate.denied"] and "no more" in r["reason"], f"{who}: denied, with the reason", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.denied"] and "no more" in r["reason"], f"{who}: denied, with the reason", r.story())
     # a run that waits goes on when it is answered
     path.write_text("print('waited')\n")
     waiting = s.start("run", "--json", "--policy", hitl, "--profile", "standard", str(path))
@@ -204,7 +205,7 @@ def approvals(who):
         r = cordon(programs, ["run", "--json", "--no-wait", "--profile", "standard", str(path)], who, env=own)
         ident = (s.run("approve", "list", "--json").json or [{}])[-1].get("id", "none")
         code, text = apart([*command, "yes", ident, "--why", "same user"], clean_env(own))
-        tap.ok(code == 3 and "another user" in text, "other-user: the same uid is not enough", code, text)
+        tap.ok(code == exits.FAILED and "another user" in text, "other-user: the same uid is not enough", code, text)
         code, text = apart([*programs.command(["approve"], "root"), "yes", ident, "--why", "root looked"], env)
         tap.ok(code == 0, "other-user: root can, in the user's folder", code, text)
         owners = {p.stat().st_uid for p in s.dir.rglob("*")}
@@ -280,16 +281,16 @@ def arena(who):
     r = s.run("exec", "--json", "--policy", agree, "--", "/bin/true")
     tap.eq(r.code, 0, f"{who}: a program that two judges accept runs", r.story())
     r = s.run("exec", "--json", "--policy", disagree, "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: a program that one of two judges rejects is blocked", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: a program that one of two judges rejects is blocked", r.story())
     r = s.run("exec", "--json", "--policy", empty, "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.arena"] and "no judges" in r["reason"], f"{who}: an arena without judges blocks by name", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.arena"] and "no judges" in r["reason"], f"{who}: an arena without judges blocks by name", r.story())
     s.close()
 
 
 def roles(who):
     s = State(who)
     r = s.run("exec", "--json", "--role", "explore", "--", "/bin/true")
-    tap.ok(r.code == 3 and r.rules() == ["gate.role"], f"{who}: a worker of type explore runs nothing", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.role"], f"{who}: a worker of type explore runs nothing", r.story())
     # host functions that the code calls pass the gate, too
     call = "try:\n    print(echo(1))\nexcept RuntimeError as e:\n    print('no:', e)\n"
     options = ["run", "--json", "--profile", "standard", "--tool", "echo"]
@@ -327,7 +328,7 @@ def escalation():
     for bad in (["--category", "X", "--attempt", "1"], ["--category", "CODE"], ["--attempt", "1"], ["--category", "CODE", "--attempt", "0"],
                 ["--category", "CODE", "--attempt", "1", "--tier", "boss"], ["--category", "CODE", "--attempt", "1", "more"]):
         r = cordon(programs, ["escalate", *bad])
-        tap.ok(r.code == 2 and r.err.count("\n") == 1, f"escalate {' '.join(bad)}: usage", r.err)
+        tap.ok(r.code == exits.USAGE and r.err.count("\n") == 1, f"escalate {' '.join(bad)}: usage", r.err)
 
 
 for who in users():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import exits
 import tapsys
 
 build = sys.argv[1]
@@ -78,12 +79,12 @@ try:
         worker.chmod(0o755)
         run = subprocess.run([str(prefix / "bin/cordon"), "run", "--json", "-"], env=tapsys.clean_env(), cwd="/", timeout=60, input=b"print(6 * 7)\n",
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        tap.ok(run.returncode == 5 and b'"status": "refused", "layer": "process"' in run.stdout and b"the worker" in run.stdout,
+        tap.ok(run.returncode == exits.NEVER_RAN and b'"status": "refused", "layer": "process"' in run.stdout and b"the worker" in run.stdout,
                f"a worker that {what} is a refusal that names it", f"exit {run.returncode}: {run.stdout!r}")
     os.rename(prefix / "libexec/cordon/cordon-nest", dest / "elsewhere")
     run = subprocess.run([str(prefix / "bin/cordon"), "exec", "--", "/bin/true"], cwd="/", timeout=60, env=tapsys.clean_env(),
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    tap.ok(run.returncode == 5 and b"cordon-nest" in run.stdout, "cordon without its cordon-nest refuses and names what is missing",
+    tap.ok(run.returncode == exits.NEVER_RAN and b"cordon-nest" in run.stdout, "cordon without its cordon-nest refuses and names what is missing",
            f"exit {run.returncode}: {run.stdout!r}")
 finally:
     log.write_bytes(before) if before is not None else log.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import exits
 import tapsys
 from tapsys import Tap, users
 
@@ -73,7 +74,7 @@ def files(p):
     r = p.sh(f"echo x > {shown}", "--ro", str(shown.parent))
     tap.ok(shown.read_text() == "shown\n", f"{who}: what --ro shows cannot be written", r.story())
     r = p.run(["--ro", f"{shown.parent}:/elsewhere"], "/bin/true")
-    tap.ok(r.code == 2 and "no mounts" in r.err, f"{who}: DEST is refused by name", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "no mounts" in r.err, f"{who}: DEST is refused by name", r.story())
     r = p.sh("echo one > own && read t < own && echo $t && pwd")
     lines = (r["stdout"] or "").split()
     tap.ok(lines[:1] == ["one"] and len(lines) == 2 and not os.path.exists(lines[1]), f"{who}: the scratch folder is writable, and gone afterwards", r.story())
@@ -106,7 +107,7 @@ def others(p):
     tap.ok(r["status"] == "error", f"{who}: /proc is closed", r.story())
     for options, word in ((["--processes", "2"], "--processes"), (["--proc"], "--proc")):
         r = p.run(options, "/bin/true")
-        tap.ok(r.code == 2 and word in r.err, f"{who}: {options[0]} is refused by name", r.story())
+        tap.ok(r.code == exits.NEVER_RAN and word in r.err, f"{who}: {options[0]} is refused by name", r.story())
     r = p.run([], "/bin/true")
     layers = r["layers"] or {}
     tap.ok(all(layers.get(x, "").startswith("weak") for x in ("process", "resources", "network", "filesystem")) and layers.get("syscalls") == "on",

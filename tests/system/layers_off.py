@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+import exits
 import tapsys
 
 BUILD = sys.argv[1]
@@ -71,7 +72,7 @@ tap.ok(not any(kinds.get(a) in FORBIDDEN_KINDS for _, a in EXCEPTIONS),
        "no exception is filed under network, filesystem or process (SECURITY.md says what each one reaches)", EXCEPTIONS)
 
 bare = tapsys.exec_json(programs, [], ["/bin/true"], who, env={"CORDON_TEST_OFF": "no-such-layer"})
-tap.ok(bare.code == 2 and "no-such-layer" in bare.err + bare.out, "an unknown switch is named", bare.story())
+tap.ok(bare.code == exits.NEVER_RAN and "no-such-layer" in bare.err + bare.out, "an unknown switch is named", bare.story())
 
 escaped = {}
 for off in [o for o in ONLY if o in SWITCHES] if ONLY else SWITCHES:

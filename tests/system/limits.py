@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 
+import exits
 import tapsys
 
 BUILD, FAST = sys.argv[1], "--fast" in sys.argv
@@ -40,7 +41,7 @@ def timed_out(start, limit, reason, name, figure="wall_ms", tries=10):
     """START() is a run that must end at LIMIT seconds, each time in the right words, and soon in the best of TRIES."""
     def attempt():
         run = start()
-        says(run, "timeout", reason, 4, f"{name}: status timeout, reason {reason}, exit 4")
+        says(run, "timeout", reason, exits.LIMIT, f"{name}: status timeout, reason {reason}")
         message = ((run.json or {}).get("error") or {}).get("message") or ""
         tap.ok(message.startswith("Execution timeout exceeded"), f"{name}: the message says that the time was exceeded", message)
         tap.ok(run["signal"] == 9 and run["exit_code"] == -9, f"{name}: signal 9, exit_code -9", run.story())
@@ -65,7 +66,7 @@ for who in tapsys.users():
     # on its own clock: the processor's time, not the wall's, which others share
     timed_out(lambda: probe("cpu-spin", "--cpu", "1s", "--timeout", "60s", who=who), 1.0, "cpu", f"{who}: CPU time", figure="cpu_ms")
     run = shell("while :; do :; done & while :; do :; done", "--cpu", "1s", "--timeout", "8s", who=who)
-    tap.ok(run["status"] == "timeout" and run.code == 4, f"{who}: CPU time of two processes", run.story())
+    tap.ok(run["status"] == "timeout" and run.code == exits.LIMIT, f"{who}: CPU time of two processes", run.story())
     timed_out(lambda: shell("sleep 100 & sleep 100 & exec sleep 100", "--timeout", "500ms", who=who), 0.5, "wall", f"{who}: a tree of sleepers")
     run = probe("benign-time", "--timeout", "20s", "--cpu", "20s", who=who)
     tap.ok(run["status"] == "ok", f"{who}: twin: within its time", run.story())
@@ -75,7 +76,7 @@ for who in tapsys.users():
     for how in ("auto", "cgroup", "rlimit"):
         run = probe("memory-bomb", "--memory", "64m", "--memory-by", how, who=who)
         if run["status"] == "refused":
-            tap.ok(run.code == 5 and who == "user" and how == "cgroup", f"{who}: memory by {how}: refused, by name", run.story())
+            tap.ok(run.code == exits.NEVER_RAN and who == "user" and how == "cgroup", f"{who}: memory by {how}: refused, by name", run.story())
             continue
         contained = run["status"] == "memory" or (run["status"] == "ok" and run.last_line().startswith("CONTAINED"))
         tap.ok(contained, f"{who}: 64 MB of memory, by {how}", run.story())
@@ -83,17 +84,17 @@ for who in tapsys.users():
         twin = probe("benign-memory", "--memory", "256m", "--memory-by", how, who=who)
         tap.ok(twin["status"] == "ok" and not twin["violations"], f"{who}: twin: 100 MB of 256, by {how}", twin.story())
     bare = tapsys.cordon(programs, ["exec", "--json", "--processes", "4", "--", "/bin/true"], who, accept=False)
-    tap.ok(bare["status"] == "ok" or bare["status"] == "refused" and bare.code == 5 and bare["layer"] == "resources",
+    tap.ok(bare["status"] == "ok" or bare["status"] == "refused" and bare.code == exits.NEVER_RAN and bare["layer"] == "resources",
            f"{who}: several processes without a cgroup are refused by name, or there is one", bare.story())
     # a program that does not handle ENOMEM is ended by memory, and the result says so
     script = "a = []\nwhile True: a.append(bytearray(1 << 20))"
     run = tapsys.exec_json(programs, ["--memory", "64m"], ["/usr/bin/python3", "-S", "-c", script], who)
-    tap.ok(run["status"] == "memory" and run.code == 4 or run["status"] == "error" and "MemoryError" in (run["stderr"] or ""),
+    tap.ok(run["status"] == "memory" and run.code == exits.LIMIT or run["status"] == "error" and "MemoryError" in (run["stderr"] or ""),
            f"{who}: a memory bomb in Python", run.story())
     # one request for more than there is: the program hears it, and the result says what it failed for
     big = "bytearray(2 << 30)"
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
-    tap.ok(run["status"] == "memory" and run.code == 4 and run.rules() == ["limit.memory"] and "MemoryError" in run["stderr"],
+    tap.ok(run["status"] == "memory" and run.code == exits.LIMIT and run.rules() == ["limit.memory"] and "MemoryError" in run["stderr"],
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
     tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: a program that copes with a MemoryError at 2 GB ends ok, and the limit is listed", run.story())
@@ -167,7 +168,7 @@ for who in tapsys.users():
     tap.ok(run["truncated"] is True and run["stderr_bytes"] == 300000 and MARKER in (run["stderr"] or ""), f"{who}: stderr is capped as well", run.story())
     for name in ("flood", "flood-stderr"):
         run = probe(name, "--output", "64k", who=who)
-        says(run, "output", "output", 4, f"{who}: {name} ends the run as output, exit 4")
+        says(run, "output", "output", exits.LIMIT, f"{who}: {name} ends the run as output")
         total = (run["stdout_bytes"] or 0) + (run["stderr_bytes"] or 0)
         tap.ok(10 * 65536 <= total <= 40 * 65536 and run["truncated"] is True, f"{who}: {name}: at ten times the cap", total)
     run = probe("flood", "--output", "64k", who=who)

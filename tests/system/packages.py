@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import exits
 import tapsys
 from pooltest import User, until
 
@@ -226,7 +227,7 @@ def changeable(u):
 
     def refused(what, path, words):
         r = run()
-        u.ok(r.code == 2 and str(path) in r.err + r.out and words in r.err + r.out, f"{what} is refused by name", r)
+        u.ok(r.code == exits.NEVER_RAN and str(path) in r.err + r.out and words in r.err + r.out, f"{what} is refused by name", r)
 
     def works(what):
         r = run()

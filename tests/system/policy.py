@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import yaml
+import exits
 from tapsys import SLOW, Programs, Tap, cordon, users
 
 build, source = sys.argv[1:3]
@@ -71,10 +72,10 @@ tap.ok(lines and all(l.endswith("# built-in") for l in lines), "without files ev
 r = policy("show", "--json", "--origin", "limits")
 tap.eq({v["origin"] for _, v in leaves(r.json)}, {"built-in"}, "origins in JSON")
 r = policy("show", "nothing.here")
-tap.ok(r.code == 2 and "nothing.here" in r.err, "a part that is not there is usage", r.story())
+tap.ok(r.code == exits.USAGE and "nothing.here" in r.err, "a part that is not there is usage", r.story())
 for args in (["show", "a", "b"], ["show", "--json", "--yaml"], ["chek"], [], ["check"], ["check", "--origin", "x"]):
     r = policy(*args)
-    tap.ok(r.code == 2 and r.err.count("\n") == 1, f"usage: {' '.join(args) or '(nothing)'}", r.story())
+    tap.ok(r.code == exits.USAGE and r.err.count("\n") == 1, f"usage: {' '.join(args) or '(nothing)'}", r.story())
 
 # --- check --------------------------------------------------------------------------------------
 good, bad = programs.dir / "good.yaml", programs.dir / "bad.yaml"
@@ -93,9 +94,9 @@ tap.ok(r.json and not r["ok"] and [(p["line"], p["column"]) for p in r["problems
        "check --json lists all errors of a bad file with line and column", r.story())
 tap.eq(policy("check", good, bad).code, 1, "of several files the worst counts")
 r = policy("check", programs.dir / "absent.yaml")
-tap.ok(r.code == 2 and "absent.yaml" in r.err, "a file that is not there is usage", r.story())
+tap.ok(r.code == exits.USAGE and "absent.yaml" in r.err, "a file that is not there is usage", r.story())
 os.mkfifo(programs.dir / "fifo")
-tap.eq(policy("check", programs.dir / "fifo").code, 2, "a pipe is not waited for")
+tap.eq(policy("check", programs.dir / "fifo").code, exits.USAGE, "a pipe is not waited for")
 (programs.dir / "hostile.yaml").write_bytes(b"limits: {\"\\e[31mx\": 1}\n")
 r = policy("check", programs.dir / "hostile.yaml")
 tap.ok(r.code == 1 and "\033" not in r.out, "what a file says does not act on the terminal", r.story())
@@ -123,19 +124,19 @@ for name, mode in (("max-safety", "EVERY_N"), ("production", "HITL")):
     tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["strict"],
            f"--policy {name} by its name", r.story())
 r = policy("show", "--policy", "nobody")
-tap.ok(r.code == 2 and "max-safety" in r.err, "a name that is not shipped", r.story())
+tap.ok(r.code == exits.USAGE and "max-safety" in r.err, "a name that is not shipped", r.story())
 user.write_text("limits:\n  timeout: soon\n")
 r = policy("show", **env)
-tap.ok(r.code == 2 and f"{user}:2:12" in r.err and not r.out, "a broken file: no policy, and where", r.story())
+tap.ok(r.code == exits.USAGE and f"{user}:2:12" in r.err and not r.out, "a broken file: no policy, and where", r.story())
 user.write_text("limits:\n  timeout: 7s\n")
 os.chmod(user, 0o666)
 r = policy("show", **env)
-tap.ok(r.code == 2 and "writable for others" in r.err, "a file that others may write: not taken", r.story())
+tap.ok(r.code == exits.USAGE and "writable for others" in r.err, "a file that others may write: not taken", r.story())
 os.chmod(user, 0o644)
 if os.geteuid() == 0:
     os.chown(user, 4321, 4321)
     r = policy("show", **env)
-    tap.ok(r.code == 2 and "somebody else" in r.err, "somebody else's file: not taken", r.story())
+    tap.ok(r.code == exits.USAGE and "somebody else" in r.err, "somebody else's file: not taken", r.story())
     os.chown(user, 0, 0)
     r = policy("show", "limits", who="user", **env)
     tap.ok(r.code == 0 and "timeout: 7s" in r.out, "root's file counts for an ordinary user", r.story())
@@ -143,9 +144,9 @@ if os.geteuid() == 0:
 # --- what a policy does to a run ------------------------------------------------------------------
 source_file = programs.dir / "hello.py"
 source_file.write_text("print('hello')\n")
-for args, code, words in ((["--profile", "open", "--policy", "production"], 2, "does not let 'open' be chosen; it may be: strict"),
-                          (["--profile", "opn"], 2, "'opn' is none of: strict, standard, open"),
-                          (["--timeout", "2h", "--policy", str(programs.dir / "low.yaml")], 2, "ceiling")):
+for args, code, words in ((["--profile", "open", "--policy", "production"], exits.NEVER_RAN, "does not let 'open' be chosen; it may be: strict"),
+                          (["--profile", "opn"], exits.NEVER_RAN, "'opn' is none of: strict, standard, open"),
+                          (["--timeout", "2h", "--policy", str(programs.dir / "low.yaml")], exits.NEVER_RAN, "ceiling")):
     (programs.dir / "low.yaml").write_text("ceilings: {timeout: 1m}\n")
     r = cordon(programs, ["run", *args, source_file], env={"XDG_CONFIG_HOME": "/nonexistent"})
     tap.ok(r.code == code and words in r.err, f"run {' '.join(args[:2])}: {words}", r.story())
@@ -155,7 +156,7 @@ os.chmod(plant, 0o755)
 for bind, why in ((plant, "a folder in which a policy could be planted"), (plant / "cordon", "the folder of the policy itself"),
                   (programs.dir, "a folder above it")):
     r = cordon(programs, ["exec", "--rw", f"{bind}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
-    tap.ok(r.code == 2 and "which the program may write" in r.err, f"--rw of {why} is refused", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "which the program may write" in r.err, f"--rw of {why} is refused", r.story())
 r = cordon(programs, ["exec", "--ro", f"{plant}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
 tap.ok(r.code == 0, "read-only it may be seen", r.story())
 state = programs.dir / "house/state"
@@ -163,7 +164,7 @@ state = programs.dir / "house/state"
 os.chmod(state, 0o700)
 for bind, why in ((state, "the state folder"), (state.parent, "a folder above it"), (state / "inner", "a folder in it")):
     r = cordon(programs, ["exec", "--rw", f"{bind}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": "/nonexistent", "CORDON_STATE": str(state)})
-    tap.ok(r.code == 2 and "the state folder" in r.err, f"--rw of {why} is refused", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "the state folder" in r.err, f"--rw of {why} is refused", r.story())
 (plant / "cordon/policy.yaml").write_text("limits: {timeout: 300ms}\n")
 r = cordon(programs, ["exec", "--json", "--", "/bin/sleep", "9"], env={"XDG_CONFIG_HOME": str(plant)})
 tap.ok(r["status"] == "timeout" and r.seconds < 5 * SLOW, "a limit of the user's policy is the run's", r.story())

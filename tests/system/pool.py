@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import exits
 import tapsys
 from pooltest import Processes, User, proc, until
 
@@ -80,7 +81,7 @@ def pool(u):
     [c.join() for c in crowd]
     u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve runs at once give twelve results", results)
     r = u("run", "--json", "-", text="import os\n")
-    u.ok(r["status"] == "blocked" and r.code == 3, "a warm run is refused by the same judge", r)
+    u.ok(r["status"] == "blocked" and r.code == exits.NEVER_RAN, "a warm run is refused by the same judge", r)
     r = u("run", "--json", "--timeout", f"{300 * tapsys.SLOW}ms", "-", text="print('before')\nwhile True: pass\n")
     u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "a warm run has the same limits", r)
 
@@ -230,7 +231,7 @@ def sessions(u):
     strict = u.new()
     r = u.cell(strict, "y = 1\n")
     r = u.cell(strict, "import os\n")
-    u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == 3, "a refusal by the rules", r)
+    u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == exits.NEVER_RAN, "a refusal by the rules", r)
     u.ok(u.cell(strict, "y\n")["value"] == "1", "leaves it as it was")
     u("session", "close", strict)
     r = u.cell(s, "for i in range(20000): print('ä' * 9)\n")
@@ -253,19 +254,19 @@ def sessions(u):
     r = u("session", "close", s)
     u.ok(r.code == 0 and s not in u.sessions(), "a closed session is no longer in the list", r)
     r = u.cell(s, "1\n")
-    u.ok(r["status"] == "refused" and "closed" in r["reason"] and r.code == 5, "a call of a closed session is refused, and says why", r)
+    u.ok(r["status"] == "refused" and "closed" in r["reason"] and r.code == exits.NEVER_RAN, "a call of a closed session is refused, and says why", r)
     r = u("session", "export", s)
     u.ok(r.code == 0 and len(r.out.splitlines()) == len(lines), "the records of a closed session can still be read")
     r = u.cell("never-was", "1\n")
     u.ok(r["status"] == "refused" and "there is no session" in r["reason"], "a call of a session that never was is refused", r)
     r = u("session", "new", "Not a name")
-    u.ok(r.code == 2, "a name that is none", r)
+    u.ok(r.code == exits.NEVER_RAN, "a name that is none", r)
 
 
 def session_ends(u):
     s = u.new("--profile", "standard", "timed")
     r = u.cell(s, "print('before')\nwhile True: pass\n", "--timeout", f"{300 * tapsys.SLOW}ms")
-    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == 4, "a call beyond its time limit ends as timeout", r)
+    u.ok(r["status"] == "timeout" and r["stdout"] == "before\n" and r.code == exits.LIMIT, "a call beyond its time limit ends as timeout", r)
     r = u.cell(s, "1\n")
     u.ok("wall time limit" in (r["reason"] or ""), "a time-out ends the session, and a later call says so", r)
     for name, source, status, words in (("memory", "x = []\nwhile True: x.append(bytearray(10**6))\n", ("memory",), None),
@@ -308,7 +309,7 @@ def session_ends(u):
     until(lambda: u.sessions().get(s, {}).get("state") == "busy")
     u.ok(u("session", "close", s).code == 0, "a session in a call can be closed")
     result = json.loads(client.stdout.read())
-    u.ok(client.wait() == 1 and result["status"] == "crashed" and result["reason"] == "closed", "the client of a session that is closed in a call is told why", result)
+    u.ok(client.wait() == exits.by_signal(signal.SIGKILL) and result["status"] == "crashed" and result["reason"] == "closed", "the client of a session that is closed in a call is told why", result)
 
     s = u.new("--profile", "standard", "busy-threads")
     u.cell(s, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()\n")
@@ -347,23 +348,23 @@ def forks(u):
     r = u.cell("c", "x.append(3)\nx\n")
     u.ok(r["value"] == "[1, 2, 3]", "a branch outlives the sessions it came from", r)
     r = u("session", "fork", "c", "c")
-    u.ok(r.code == 5 and "lives already" in r.err, "a fork under a name that is taken is refused", r)
+    u.ok(r.code == exits.NEVER_RAN and "lives already" in r.err, "a fork under a name that is taken is refused", r)
     u.cell("c", "f = open('/workspace/open', 'w')\n")
     r = u("session", "fork", "c")
-    u.ok(r.code == 3 and "open" in r.err, f"an open file refuses: {r.err.strip()}", r)
+    u.ok(r.code == exits.NEVER_RAN and "open" in r.err, f"an open file refuses: {r.err.strip()}", r)
     u.cell("c", "f.close()\nimport mmap\nf = open('/workspace/f', 'r+b')\nm = mmap.mmap(f.fileno(), 1)\nf.close()\n")
     r = u("session", "fork", "c")
-    u.ok(r.code == 3 and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
+    u.ok(r.code == exits.NEVER_RAN and ("map" in r.err or "open" in r.err), f"a mapped one too: {r.err.strip()}", r)
     for what, cell, undo in (("a pipe", "import os\nends = os.pipe()\n", "os.close(ends[0]), os.close(ends[1])\n"),
                              ("a pair of sockets", "import socket\nends = socket.socketpair()\n", "ends[0].close(), ends[1].close()\n"),
                              ("an event loop", "import select\nends = select.epoll()\n", "ends.close()\n")):
         u.cell("c", "m.close()\n" + cell)
         r = u("session", "fork", "c")
-        u.ok(r.code == 3 and "share" in r.err, f"{what}, too: {r.err.strip()}", r)
+        u.ok(r.code == exits.NEVER_RAN and "share" in r.err, f"{what}, too: {r.err.strip()}", r)
         u.cell("c", undo)
     u.cell("c", "m.close()\nimport threading, time\nt = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\nt.start()\n")
     r = u("session", "fork", "c")
-    u.ok(r.code == 3 and "thread" in r.err, f"a session with threads is not forked: {r.err.strip()}", r)
+    u.ok(r.code == exits.NEVER_RAN and "thread" in r.err, f"a session with threads is not forked: {r.err.strip()}", r)
     u.ok(u.cell("c", "x\n")["value"] == "[1, 2, 3]", "a session whose fork was refused goes on")
     u("session", "close", "c")
     u.new("--profile", "open", "liar")
@@ -395,7 +396,7 @@ def repl(u):
     rows = [json.loads(line) for line in r.out.splitlines()]
     u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
     r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")
-    u.ok(r.code == 4 and "is over" in r.err, "a time limit ends the repl", r)
+    u.ok(r.code == exits.LIMIT and "is over" in r.err, "a time limit ends the repl", r)
     s = u.new("--profile", "standard")
     u("repl", "--session", s, text="z = 5\n")
     u.ok(u.cell(s, "z\n")["value"] == "5", "repl --session works in a session that stays")
@@ -465,11 +466,11 @@ def environment(u):
     def run(profile="standard"):
         return u("run", "--json", "--profile", profile, "-", text=program, env=env)
 
-    def escaped(r):
+    def printed(r):
         return (r.json or {}).get("stdout", "")
 
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "packages of an environment, without a pool", r)
+    u.ok(r["status"] == "ok" and printed(r) == wanted, "packages of an environment, without a pool", r)
     r = run("strict")
     u.ok(r["status"] == "blocked", "strict has none of them", r)
     u("pool", "start", "--profile", "standard", "--packages", "--size", "1", env=env)
@@ -479,20 +480,20 @@ def environment(u):
     r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
     u.ok(r["value"] == "(True, 42)", "a session has the environment's module loaded ahead", r)
     r = run()
-    u.ok(r["status"] == "ok" and escaped(r) == wanted, "a run from the pool has the environment's packages", r)
+    u.ok(r["status"] == "ok" and printed(r) == wanted, "a run from the pool has the environment's packages", r)
     r = u("run", "--rw", str(site), "-", text="print(1)\n", env=env)
-    u.ok(r.code == 2 and "python.environment" in r.err, "no program may write the folder of python.environment", r)
+    u.ok(r.code == exits.NEVER_RAN and "python.environment" in r.err, "no program may write the folder of python.environment", r)
     u.ok(u("pool", "stop", "--force", env=env).code == 0, "pool stop --force ends the holder of an environment")
     site.chmod(0o777)
     r = run()
-    u.ok(r.code == 2 and "is writable for others" in r.err + r.out, "an environment that others may write is refused", r)
+    u.ok(r.code == exits.NEVER_RAN and "is writable for others" in r.err + r.out, "an environment that others may write is refused", r)
     site.chmod(0o755)
     policy.write_text(tapsys.POLICY + f"python: {{environment: {top}}}\n")
     r = run()
-    u.ok(r.code == 2 and "is no environment of this Python" in r.err + r.out, "a folder that is no environment is named", r)
+    u.ok(r.code == exits.NEVER_RAN and "is no environment of this Python" in r.err + r.out, "a folder that is no environment is named", r)
     policy.write_text("python: {preload: [\"a b\"]}\n")
     r = run()
-    u.ok(r.code == 2 and "'a b' is no name of a module" in r.err, "a preload that is no module's name is refused by name", r)
+    u.ok(r.code == exits.NEVER_RAN and "'a b' is no name of a module" in r.err, "a preload that is no module's name is refused by name", r)
     shutil.rmtree(top)
 
 
@@ -562,7 +563,7 @@ def ends(u):
     r = u("pool", "stop", "--force")
     u.ok(r.code == 0 and until(lambda: not ours(), 2), "pool stop --force ends the holder and its sessions, and no process is left", r, ours())
     r = u.cell(s, "1\n")
-    u.ok(r["status"] == "refused" and r.code == 5, "without a holder there is no session", r)
+    u.ok(r["status"] == "refused" and r.code == exits.NEVER_RAN, "without a holder there is no session", r)
     r = u("run", "--json", "-", text="print(1)\n")
     u.ok(r["stdout"] == "1\n", "a program runs without a holder", r)
 

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+import exits
 import tapsys
 from pooltest import Processes, User, proc, until
 
@@ -94,7 +95,7 @@ def lost_judges(u):
     os.kill(guest, signal.SIGSEGV)
     os.kill(guest, signal.SIGCONT)
     r = result(client)
-    u.ok(r["status"] == "blocked" and r["layer"] == "input" and r.rules() == ["judge.died"] and r.code == 3,
+    u.ok(r["status"] == "blocked" and r["layer"] == "input" and r.rules() == ["judge.died"] and r.code == exits.NEVER_RAN,
          "a judge that dies of a fault of its own has died of the program, which is blocked", r)
 
 
@@ -128,7 +129,7 @@ def lost_twice(u):
         r, killed = lose_twice(u)
         if r.rules() != ["py.module.os"]:  # else the second judge gave its verdict before we found it
             break
-    u.ok(r["status"] == "refused" and r["layer"] == "process" and "kill" in r["reason"] and not r["violations"] and r.code == 5 and killed == 1,
+    u.ok(r["status"] == "refused" and r["layer"] == "process" and "kill" in r["reason"] and not r["violations"] and r.code == exits.NEVER_RAN and killed == 1,
          f"a second judge that is killed refuses the run by the name of what died: {r['reason']}", r, killed)
 
 
@@ -145,18 +146,18 @@ def few_descriptors(u):
             break
         made += 1
     pid = u.status().get("pid")
-    u.ok(3 <= made < 64 and last.code == 5 and "RLIMIT_NOFILE" in last.err and "160" in last.err and "ulimit" in last.err,
+    u.ok(3 <= made < 64 and last.code == exits.NEVER_RAN and "RLIMIT_NOFILE" in last.err and "160" in last.err and "ulimit" in last.err,
          f"with 160 descriptors a session beyond {made} is refused by the name of the limit", last)
     values = [u.cell(f"q{i}", f"{i} + 1\n")["value"] for i in range(made)]
     u.ok(values == [str(i + 1) for i in range(made)] and u.template("strict").get("crashes") == 0,
          "the sessions before it live, and their template does", values, u.status())
     r = u("session", "fork", "q0", "q-fork")
-    u.ok(r.code == 5 and "RLIMIT_NOFILE" in r.err and u.cell("q0", "40 + 2\n")["value"] == "42", "with 160 descriptors a fork is refused by the name of the limit, and its session lives", r)
+    u.ok(r.code == exits.NEVER_RAN and "RLIMIT_NOFILE" in r.err and u.cell("q0", "40 + 2\n")["value"] == "42", "with 160 descriptors a fork is refused by the name of the limit, and its session lives", r)
     if u.who == "root":
         r = subprocess.run(["/usr/bin/prlimit", f"--pid={pid}", "--nofile=40:160"])  # what was counted no longer holds
         u("session", "close", "q0")
         last = u("session", "new", "late")
-        u.ok(r.returncode == 0 and last.code == 5 and len(u.sessions()) == made - 1,
+        u.ok(r.returncode == 0 and last.code == exits.NEVER_RAN and len(u.sessions()) == made - 1,
              "a child whose descriptors the kernel cuts off is one child less, not the end of its template", last, u.sessions(), u.status())
 
 
@@ -184,7 +185,7 @@ def interrupted_forks(u):
             time.sleep(took * 1.2 * i / FORKS)
             (os.killpg if group else os.kill)(p.pid, sig)
             result(p)
-            r = until(lambda: (lambda r: r if r.code != 6 else None)(u.cell("origin", "x, open('/workspace/f').read()\n")))
+            r = until(lambda: (lambda r: r if r.code != exits.BUSY else None)(u.cell("origin", "x, open('/workspace/f').read()\n")))
             if r["value"] != "([1], 'kept')":
                 lost.append((i, r.story()))
                 fresh()
@@ -200,14 +201,14 @@ def busy(u):
     call = start(u, "session", "run", "works", "-", source="while True: pass\n")
     u.ok(until(lambda: u.sessions().get("works", {}).get("state") == "busy"), "a session is in a call")
     r = u.cell("works", "1\n")
-    u.ok(r.code == 6 and r["error"]["type"] == "SessionBusy" and "in another call" in r["reason"],
+    u.ok(r.code == exits.BUSY and r["error"]["type"] == "SessionBusy" and "in another call" in r["reason"],
          "a call of a session that is busy says so, with an exit status of its own", r)
     r = u("session", "fork", "works")
-    u.ok(r.code == 6 and "in another call" in r.err, "a fork of a session that is busy says so, with an exit status of its own", r)
+    u.ok(r.code == exits.BUSY and "in another call" in r.err, "a fork of a session that is busy says so, with an exit status of its own", r)
     u("session", "close", "works")
     result(call)
     r = u.cell("works", "1\n")
-    u.ok(r.code == 5, "a call of a session that is over has another exit status", r)
+    u.ok(r.code == exits.NEVER_RAN, "a call of a session that is over has another exit status", r)
 
 
 def own_limit(u):
@@ -228,7 +229,7 @@ def stopped_holder(u):
     best = min(r.seconds for r in runs)
     u.ok(all(r["stdout"] == "1\n" for r in runs) and best < 1.0, f"a run beside a stopped holder goes cold in {best * 1000:.0f} ms (warm {warm * 1000:.0f})", *runs)
     r = u("pool", "status")
-    u.ok(r.code == 5 and str(pid) in r.err and "stopped" in r.err and "CONT" in r.err, "status names the process that is stopped", r)
+    u.ok(r.code == exits.FAILED and str(pid) in r.err and "stopped" in r.err and "CONT" in r.err, "status names the process that is stopped", r)
     r = u("pool", "status", "--json")
     u.ok(r["answers"] is False and r["pid"] == pid and r["process"] == "stopped", "status --json names the process that is stopped", r)
     os.kill(pid, signal.SIGCONT)

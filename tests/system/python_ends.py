@@ -9,6 +9,7 @@ import resource
 import sys
 import tempfile
 
+import exits
 import tapsys
 
 BUILD = sys.argv[1]
@@ -163,14 +164,14 @@ for who in tapsys.users():
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: the holder stops when it is told to")
 
 # `cordon check`
-for source, code, want in (("import os\n", 3, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),
-                           ("print(1)\n", 0, {"is_safe": True, "risk_level": "safe", "blocked_operations": [], "message": "Code passed validation", "violations": []}),
-                           ("class A(metaclass=B): pass\n", 3, {"blocked_operations": ["Blocked: metaclass usage"]}),
-                           ("class A:\n    def __get__(self, o, t): pass\n", 3, {"blocked_operations": ["Blocked descriptor method: __get__"]}),
-                           ("eval('1')\nexec('2')\n", 3, {"blocked_operations": ["Blocked function: eval", "Blocked function: exec"]}),
-                           ("import json, os\n", 3, {"blocked_operations": ["Blocked import: os"]}),
-                           ("from code_api import search\n", 0, {"is_safe": True}),
-                           ("x = (\n", 3, {"is_safe": False, "risk_level": "high"})):
+for source, code, want in (("import os\n", exits.FAILED, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),
+                           ("print(1)\n", exits.DONE, {"is_safe": True, "risk_level": "safe", "blocked_operations": [], "message": "Code passed validation", "violations": []}),
+                           ("class A(metaclass=B): pass\n", exits.FAILED, {"blocked_operations": ["Blocked: metaclass usage"]}),
+                           ("class A:\n    def __get__(self, o, t): pass\n", exits.FAILED, {"blocked_operations": ["Blocked descriptor method: __get__"]}),
+                           ("eval('1')\nexec('2')\n", exits.FAILED, {"blocked_operations": ["Blocked function: eval", "Blocked function: exec"]}),
+                           ("import json, os\n", exits.FAILED, {"blocked_operations": ["Blocked import: os"]}),
+                           ("from code_api import search\n", exits.DONE, {"is_safe": True}),
+                           ("x = (\n", exits.FAILED, {"is_safe": False, "risk_level": "high"})):
     r = tapsys.cordon(programs, ["check", "--json", "-"], tapsys.users()[-1], text=source)
     tap.ok(r.code == code and all(r[k] == v for k, v in want.items()), f"check: {source!r}", r.story())
 
@@ -193,16 +194,16 @@ if os.geteuid() == 0:
     FAULTS.append(("no /proc", without_proc, "/proc is not mounted here; mount it"))
 for what, fault, words in FAULTS:
     r = tapsys.cordon(programs, ["check", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
-    tap.ok(r.code == 5 and set(r.json or ()) == CHECK_KEYS and r["status"] == "refused" and r["is_safe"] is False and words in r["message"],
+    tap.ok(r.code == exits.USAGE and set(r.json or ()) == CHECK_KEYS and r["status"] == "refused" and r["is_safe"] is False and words in r["message"],
            f"{what}: check --json prints one object that says refused and why", r.story())
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n", preexec_fn=fault)
-    tap.ok(r.code == 5 and r["status"] == "refused" and words in r["reason"], f"{what}: run --json says refused and why", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and words in r["reason"], f"{what}: run --json says refused and why", r.story())
 if os.geteuid() == 0:
     r = tapsys.cordon(programs, ["pool", "start"], "root", preexec_fn=without_proc)
-    tap.ok(r.code == 5 and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
+    tap.ok(r.code == exits.FAILED and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
 with tempfile.TemporaryDirectory() as state:
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n",
                       env={"CORDON_STATE": state}, preexec_fn=bounded(resource.RLIMIT_FSIZE, 1024))
-    tap.ok(r.code == 5 and r["status"] == "refused" and "File too large" in r["reason"] and "ulimit -f" in r["reason"],
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and "File too large" in r["reason"] and "ulimit -f" in r["reason"],
            "a limit of file sizes refuses a run by name", r.story())
 tap.done()

@@ -20,6 +20,7 @@ import tempfile
 import termios
 import time
 
+import exits
 import tapsys
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and cordon leaves it so: as nohup asks
@@ -195,7 +196,7 @@ def a_stalled_reader(who, stream):
         tap.eq(fcntl.fcntl(s.write_end, fcntl.F_GETFL), s.flags, f"{title}: the caller's pipe is as it was")
         data, code = s.read()
         lines = set(data.replace(MARK, b"\n").split(b"\n")[1:-2])
-        tap.ok(code in (4, 5) and len(data) > 70000 and len(lines - {b"y", b"y" * 99}) <= 3,
+        tap.ok(code in (exits.LIMIT, exits.NEVER_RAN) and len(data) > 70000 and len(lines - {b"y", b"y" * 99}) <= 3,
                f"{title}: a reader that comes back gets the whole of it", code, len(data), sorted(lines)[:5])
         s.close()
     state.close()
@@ -236,7 +237,7 @@ def ten_stalled(who):
            alive)
     for s in ten:
         data, code = s.read()
-        if code != 4 or len(data) < 70000:
+        if code != exits.LIMIT or len(data) < 70000:
             tap.ok(False, f"{who}: one of the ten lost its output", code, len(data))
         s.close()
     # ten writers of one pipe: what one of them sees as room another one takes
@@ -269,7 +270,7 @@ def a_stop(who):
         tap.ok(last.get("error_type") == "Stopped" and not state.records("lost"), f"{title}: the end of the run is on record, not lost", last)
         data, code = s.read()
         said = s.said().decode()
-        tap.ok(code == 1 and "stopped by uid " in said and "the test says so" in said and "cordon resume" in said,
+        tap.ok(code == exits.STOPPED and "stopped by uid " in said and "the test says so" in said and "cordon resume" in said,
                f"{title}: the run says who stopped it, why, and what to do", code, said)
         tap.ok(len(data) >= 60000 and set(data.replace(MARK, b"")) <= set(b"y\n"), f"{title}: what it wrote before is there", data[-50:])
         s.close()
@@ -280,7 +281,7 @@ def a_stop(who):
     state.run("stop")
     out = p.communicate(timeout=60)[0]
     message = json.loads(out)["error"]["message"]
-    tap.ok(p.returncode == 1 and "stopped by uid " in message and "Z" in message and "cordon resume" in message,
+    tap.ok(p.returncode == exits.STOPPED and "stopped by uid " in message and "Z" in message and "cordon resume" in message,
            f"{who}: a run that `cordon stop` ended says so in its JSON object", message)
     state.run("resume")
     state.close()
@@ -337,7 +338,7 @@ def a_reader_that_leaves(who):
                 bad.append(f"after {take} bytes: it goes on")
             if len(state.ends()) != started:
                 bad.append(f"after {take} bytes: {len(state.ends())} ends of {started}")
-            if s.process.returncode != 1:
+            if s.process.returncode != exits.READER_LEFT:
                 bad.append(f"after {take} bytes: exit status {s.process.returncode}")
             if s.said() and b" is over: stopped" not in s.said():  # a session that ends is worth a line
                 bad.append(f"after {take} bytes it said {s.said()[:100]!r}")
@@ -406,7 +407,7 @@ def complaints(who):
     os.close(write_end)
     with os.fdopen(read_end, "rb") as f:
         data = f.read()[filled:].decode()
-    tap.ok(p.wait(60) == want.code == 3 and len(data) > 8192 and data == want.err, f"{who}: all reasons of a refusal are there when they are read",
+    tap.ok(p.wait(60) == want.code == exits.NEVER_RAN and len(data) > 8192 and data == want.err, f"{who}: all reasons of a refusal are there when they are read",
            p.returncode, len(data), len(want.err))
     state.close()
 
@@ -467,7 +468,7 @@ def a_terminal(who):
         except OSError:  # nobody has the other side any more
             break
     shown = data.replace(b"\r", b"").replace(MARK, b"\n").split(b"\n")
-    tap.ok(p.wait(60) == 4 and set(shown[:-2]) <= {b"y", b""} and b"timeout: " in shown[-2],
+    tap.ok(p.wait(60) == exits.LIMIT and set(shown[:-2]) <= {b"y", b""} and b"timeout: " in shown[-2],
            f"{who}: the output to a stopped terminal comes in order when the terminal goes on (^Q)", p.returncode, data[-200:])
     os.close(master)
     state.close()

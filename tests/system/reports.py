@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import exits
 import gatetest
 import tapsys
 from tapsys import Tap, clean_env, users
@@ -52,7 +53,7 @@ def never_ran(who):
         r = s.run(command[0], "--policy", policy, *command[1:], text="print(1)\n")
         new = s.audit()[before:]
         last = new[-1] if new else {}
-        tap.ok(r.code == 2 and last.get("status") == "refused" and last.get("success") is False and last.get("reason"),
+        tap.ok(r.code == exits.NEVER_RAN and last.get("status") == "refused" and last.get("success") is False and last.get("reason"),
                f"{who}: {what} is recorded as refused, with the reason", r.story(), new)
     r = s.run(*slow)
     again = s.run(*slow)
@@ -268,7 +269,7 @@ def judges(who):
     tap.ok(r.code != 0 and "judge far" in r.out + r.err and "command" in r.out + r.err,
            f"{who}: policy check refuses a judge by URL by its name", r.out, r.err)
     r = s.run("exec", "--policy", url, "--", "/bin/true")
-    tap.ok(r.code == 2 and "judge far" in r.err, f"{who}: a run with such a policy is refused with the same words", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "judge far" in r.err, f"{who}: a run with such a policy is refused with the same words", r.story())
     command = s.policy("arena:\n  enabled: true\n  judges:\n    - {name: a, command: [/bin/true]}\n    - {name: b, command: [/bin/true]}\n")
     tap.eq(s.run("policy", "check", command).code, 0, f"{who}: judges that are programs pass policy check")
     for name in ("production", "max-safety"):
@@ -325,14 +326,14 @@ def doctor(who):
     for args in (["doctor"], ["doctor", "--json"]):
         r = tapsys.cordon(programs, args, who, env=env)
         run = tapsys.cordon(programs, ["exec", "--", "/bin/true"], who, env=env)
-        tap.ok(run.code != 0 and r.code == 5 and "NOBODY" in r.out, f"{who}: {' '.join(args)} fails where the policy is broken", r.story())
+        tap.ok(run.code != 0 and r.code == exits.FAILED and "NOBODY" in r.out, f"{who}: {' '.join(args)} fails where the policy is broken", r.story())
     blocked = s.home / "file"
     blocked.write_text("no folder")
     for where in (blocked, blocked / "below"):
         env = {**s.env, "CORDON_STATE": str(where)}
         r = tapsys.cordon(programs, ["doctor", "--json"], who, env=env)
         run = tapsys.cordon(programs, ["exec", "--", "/bin/true"], who, env=env)
-        tap.ok(run.code != 0 and r.code == 5 and r["ok"] is False and r["part"] == "state",
+        tap.ok(run.code != 0 and r.code == exits.FAILED and r["ok"] is False and r["part"] == "state",
                f"{who}: doctor fails where the state folder cannot be used", r.story(), run.story())
     s.close()
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import exits
 import tapsys
 from pooltest import Processes, User, proc, until
 
@@ -132,7 +133,7 @@ def does_not_rest(u, s, guest, what):
     u.ok(used, f"{what}: (the guest was made to run between two calls)", proc(guest, "stat"))
     r = u.cell(s, "1\n")
     u.ok(r["status"] == "refused" and r["layer"] == "resources" and r.rules() == ["limit.rest"] and "CPU time between two calls" in (r["reason"] or "")
-         and r.code == 5, f"{what}: a session that used CPU time while it rested is ended and says so by rule, and the call is not run", r)
+         and r.code == exits.NEVER_RAN, f"{what}: a session that used CPU time while it rested is ended and says so by rule, and the call is not run", r)
     u.ok(until(lambda: state_of(guest) in ("gone", "Z")), f"{what}: the process of a session that did not rest is gone")
     r = u("session", "run", "--json", s, "-", text="1\n")
     u.ok(r.rules() == ["limit.rest"], f"{what}: later calls of a session that did not rest name the rule too", r)
@@ -261,7 +262,7 @@ def idle_memory(u):
     for what, r in (("call", u.cell(small, "6 * 7\n", *little)),
                     ("new session", u("session", "new", "--json", *options, *little)),
                     ("fork", u("session", "fork", "--json", small, *little))):
-        u.ok(r["status"] == "refused" and r.code == 5 and r["layer"] == "resources" and r.rules() == ["limit.idle_memory"] and
+        u.ok(r["status"] == "refused" and r.code == exits.NEVER_RAN and r["layer"] == "resources" and r.rules() == ["limit.idle_memory"] and
              f"close {large} (" in (r["reason"] or ""), f"a {what} is refused while idle sessions hold too much, and names the one to close", r)
     r = u.cell(large, "len(held) > 0\n", *little)
     u.ok(r["value"] == "True", "the session that holds the memory can be called itself", r)

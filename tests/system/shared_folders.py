@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import exits
 import tapsys
 from tapsys import Tap, users
 
@@ -53,7 +54,7 @@ class Place:
 
     def refused(self, folder, what, words, where=None):
         r = self.run("--rw", f"{folder}:/shared", "--", "/bin/touch", "/shared/planted", where=where)
-        tap.ok(r.code == 2 and words in r.err and not (pathlib.Path(folder) / "planted").exists(),
+        tap.ok(r.code == exits.NEVER_RAN and words in r.err and not (pathlib.Path(folder) / "planted").exists(),
                f"{self.who}: --rw {what} is refused by name", r.story())
 
     def runs(self, folder, what, where=None):
@@ -138,7 +139,7 @@ def mounted_twice():
         script = "".join(f"mount --bind {a} {b} && " for a, b in mounts)
         r = subprocess.run(["unshare", "-m", "/bin/sh", "-c", f"{script}exec {programs.cordon} exec --rw {folder}:/shared -- /bin/true"],
                            env=tapsys.clean_env(p.env, "root"), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        refused = r.returncode == 2 and "python.environment" in r.stderr and "no program may write" in r.stderr
+        refused = r.returncode == exits.NEVER_RAN and "python.environment" in r.stderr and "no program may write" in r.stderr
         tap.ok(r.returncode == 0 if good else refused, f"root: --rw {what} {'works' if good else 'is refused by name'}", r.stdout, r.stderr)
 
     shared("a second mount of a package's folder", [(site / "ours", p.top / "second")], p.top / "second", False)
@@ -153,7 +154,7 @@ def system_folders(who):
     p = Place(who, "system")
     for folder in ("/usr", "/usr/lib", "/etc", "/usr/bin"):
         r = p.run("--rw", f"{folder}:/shared", "--", "/bin/true")
-        tap.ok(r.code == 2 and ("may write" in r.err or "lies in" in r.err or "Permission denied" in r.err),
+        tap.ok(r.code == exits.NEVER_RAN and ("may write" in r.err or "lies in" in r.err or "Permission denied" in r.err),
                f"{who}: --rw {folder} is refused", r.story())
 
 
@@ -167,7 +168,7 @@ def planted_links(who):
     tap.ok(r.code == 0 and (p.top / "work/data").is_symlink(), f"{who}: a guest plants a link in its folder", r.story())
     for option in ("--ro", "--rw"):
         r = p.run(option, f"{p.top}/work/data:/d", "--", "/bin/cat", "/d/key")
-        tap.ok(r.code == 2 and "TOP-SECRET" not in r.out and str(secret.parent) in r.err,
+        tap.ok(r.code == exits.NEVER_RAN and "TOP-SECRET" not in r.out and str(secret.parent) in r.err,
                f"{who}: {option} does not follow the planted link, and says where it leads", r.story())
     r = p.run("--ro", f"{p.top}/work/data.old:/d", "--", "/bin/cat", "/d/public")
     tap.ok(r.out == "public\n", f"{who}: --ro of the real folder works", r.story())
@@ -200,7 +201,7 @@ def second_mounts(who):
             ("the folder of a script that the policy names by a second mount", alerts, script.parent.parent, "audit.alert_command"),
             ("a folder above such a script, mounted a third time", [*alerts, ("alerts", "part")], p.top / "part", "audit.alert_command")):
         r = run(mounts, share)
-        tap.ok(r.code == 2 and words in r.err and not list(p.top.rglob("planted")), f"{who}: --rw {what} is refused by name", r.story())
+        tap.ok(r.code == exits.NEVER_RAN and words in r.err and not list(p.top.rglob("planted")), f"{who}: --rw {what} is refused by name", r.story())
     for what, mounts, share in (
             ("a folder that is mounted a second time, and that nothing is read from", [*alerts, ("free", "part")], p.top / "part"),
             ("a part of it", [*alerts, ("free/sub", "part")], p.top / "part"),
@@ -261,7 +262,7 @@ def quota(who):
     r, layer, _ = result_of(p, "--ro", f"{p.top}/work:/shared", "--", "/bin/true")
     tap.eq(layer, "on", f"{who}: --ro does not make the layer resources weak", r.story())
     r, layer, _ = result_of(p, "--mode", "landlock", "--rw", f"{p.top}/work", "--", "/bin/true")
-    tap.ok(layer.startswith("weak: ") or r.code == 5 and "Linux 6.12" in r.out,
+    tap.ok(layer.startswith("weak: ") or r.code == exits.NEVER_RAN and "Linux 6.12" in r.out,
            f"{who}: in mode landlock the layer resources is weak as well", r.story())
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import exits
 import tapsys
 from tapsys import Tap, clean_env, users
 
@@ -62,8 +63,8 @@ def writer_of(pipe, reader):
     return open(os.devnull, "wb", buffering=0)
 
 
-def says_why(run, name):
-    return run.code == 2 and name in run.err and "did not end within" in run.err and run.err.count("\n") == 1
+def says_why(run, name, command):
+    return run.code == exits.usage(command) and name in run.err and "did not end within" in run.err and run.err.count("\n") == 1
 
 
 def silent_pipes(who):
@@ -71,12 +72,12 @@ def silent_pipes(who):
     pipe = pipe_in(folder, "silent")
     for what, words in commands(folder, who):
         r = tapsys.cordon(programs, [*words, pipe], who)
-        tap.ok(says_why(r, str(pipe)), f"{who}: `{what}` of a named pipe that nobody writes to ends at the time limit and names it",
+        tap.ok(says_why(r, str(pipe), words[0]), f"{who}: `{what}` of a named pipe that nobody writes to ends at the time limit and names it",
                r.story())
     held = os.open(pipe, os.O_RDWR)
     os.write(held, b"print(1)\n")
     r = tapsys.cordon(programs, ["run", "--timeout", LIMIT, pipe], who)
-    tap.ok(says_why(r, str(pipe)), f"{who}: a named pipe whose writer never closes it ends at the time limit", r.story())
+    tap.ok(says_why(r, str(pipe), "run"), f"{who}: a named pipe whose writer never closes it ends at the time limit", r.story())
     os.close(held)
 
 
@@ -88,7 +89,7 @@ def silent_input(who):
         r = tapsys.cordon(programs, [*words, "-"], who, stdin=reading)
         os.close(reading)
         os.close(writing)
-        tap.ok(says_why(r, "standard input"), f"{who}: `{what}` of a standard input that stays open ends at the time limit", r.story())
+        tap.ok(says_why(r, "standard input", words[0]), f"{who}: `{what}` of a standard input that stays open ends at the time limit", r.story())
 
 
 def written_pipes(who):
@@ -118,7 +119,7 @@ def devices(who):
     for path in ("/dev/zero", "/dev/null", "/dev/tty"):
         for command in ("run", "check"):
             r = tapsys.cordon(programs, [command, path], who)
-            tap.ok(r.code == 2 and path in r.err and "a device" in r.err, f"{who}: `{command} {path}` is refused as a device", r.story())
+            tap.ok(r.code == exits.usage(command) and path in r.err and "a device" in r.err, f"{who}: `{command} {path}` is refused as a device", r.story())
     r = tapsys.cordon(programs, ["run", "-"], who)
     tap.ok(r.code == 0 and r.out == "", f"{who}: an empty standard input is an empty program", r.story())
 
@@ -129,9 +130,9 @@ def words(who):
     r = tapsys.cordon(programs, ["run", "--code=raise ValueError('here')"], who)
     tap.ok(r.code == 1 and 'File "<string>", line 1' in r.err, f"{who}: a program of -c is called <string> in its traceback", r.story())
     r = tapsys.cordon(programs, ["run", "-c", "import os; os.system('id')"], who)
-    tap.ok(r.code == 3 and "Blocked import: os" in r.err, f"{who}: a program of -c is judged", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "Blocked import: os" in r.err, f"{who}: a program of -c is judged", r.story())
     r = tapsys.cordon(programs, ["run", "-c", "1", "/etc/hostname"], who)
-    tap.ok(r.code == 2 and "not both" in r.err, f"{who}: run refuses -c together with a file", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "not both" in r.err, f"{who}: run refuses -c together with a file", r.story())
 
 
 def other_languages(who):
@@ -142,7 +143,7 @@ def other_languages(who):
         os.chmod(script, 0o644)
         for command in ("run", "check"):
             r = tapsys.cordon(programs, [command, str(script)], who)
-            tap.ok(r.code == 2 and language in r.err and "--lang python" in r.err, f"{who}: {command} does not take a {ending} file for Python", r.story())
+            tap.ok(r.code == exits.usage(command) and language in r.err and "--lang python" in r.err, f"{who}: {command} does not take a {ending} file for Python", r.story())
         r = tapsys.cordon(programs, ["run", "--lang", "python", str(script)], who)
         tap.ok((r.code, r.out) == (0, "42\n"), f"{who}: run --lang python runs a {ending} file as Python", r.story())
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+import exits
 import tapsys
 
 BUILD = sys.argv[1]
@@ -73,7 +74,7 @@ for who in tapsys.users():
     on = {l: str((r["layers"] or {}).get(l)) for l in ("process", "syscalls", "resources", "network", "filesystem")}
     tap.ok(all(v == "on" for v in on.values()), f"{who}: five layers are on", on)
     r = ex(["--mode", "landlock"], "/bin/echo", "hello")  # it stands on Landlock alone, and this one is too old
-    tap.ok(r.code == 5 and r["status"] == "refused" and r["layer"] == "filesystem" and "ABI 6; this is 2" in (r["reason"] or ""),
+    tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and r["layer"] == "filesystem" and "ABI 6; this is 2" in (r["reason"] or ""),
            f"{who}: the weaker mode is refused, by name", r.story())
     # its built-in modules were compiled on the machine that built, which may be of the other architecture
     r = tapsys.cordon(programs, ["run", "--json", "-"], who, text="import math\nprint(math.floor(6.5) * 7, 'ä'.encode().hex())\n")
@@ -85,7 +86,7 @@ for who in tapsys.users():
     if who == "root":
         for script in ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", "(x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done) & wait"):
             r = ex(["--memory", "64m", "--memory-by", "cgroup", "--processes", "4"], "/bin/bash", "-c", script)
-            tap.ok(r["status"] == "memory" and r.code == 4, f"{who}: a memory bomb in a cgroup ends as memory", r.story())
+            tap.ok(r["status"] == "memory" and r.code == exits.LIMIT, f"{who}: a memory bomb in a cgroup ends as memory", r.story())
             tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: the peak of a memory bomb in a cgroup is within the limit", r["usage"])
         r = probe("memory-children", "--memory", "64m", "--memory-by", "cgroup", "--processes", "8")
         tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", r.story())
@@ -95,16 +96,16 @@ for who in tapsys.users():
         r = probe("memory-bomb", "--memory", "64m")
         tap.ok(r["status"] in ("ok", "memory") and (r["status"] == "memory" or r.last_line().startswith("CONTAINED")), f"{who}: a memory bomb", r.story())
         r = ex(["--memory-by", "cgroup"], "/bin/true")
-        tap.ok(r.code == 5 and r["status"] == "refused" and r["layer"] == "resources", f"{who}: no cgroup: refused, by name", r.story())
+        tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and r["layer"] == "resources", f"{who}: no cgroup: refused, by name", r.story())
     r = probe("cpu-spin", "--cpu", "1s", "--timeout", "20s")
-    tap.ok(r["status"] == "timeout" and "cpu" in (r["reason"] or "").lower() and r.code == 4, f"{who}: CPU time", r.story())
+    tap.ok(r["status"] == "timeout" and "cpu" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: CPU time", r.story())
     tap.ok((r["usage"] or {}).get("cpu_ms", 0) >= 900, f"{who}: CPU time is counted", r["usage"])
     r = ex(["--timeout", "1s"], "/bin/sleep", "100")
-    tap.ok(r["status"] == "timeout" and "wall" in (r["reason"] or "").lower() and r.code == 4, f"{who}: wall time", r.story())
+    tap.ok(r["status"] == "timeout" and "wall" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: wall time", r.story())
     r = probe("fork-bomb", "--processes", "8", "--timeout", "20s")
     tap.ok(r.last_line().startswith("CONTAINED") and any("processes" in x for x in r.rules()), f"{who}: a fork bomb, listed", r.story())
     r = probe("flood", "--output", "64k")
-    tap.ok(r["status"] == "output" and r["truncated"] is True and r.code == 4, f"{who}: a flood of output", r.story())
+    tap.ok(r["status"] == "output" and r["truncated"] is True and r.code == exits.LIMIT, f"{who}: a flood of output", r.story())
     r = ex(["--output", "64k", "--processes", "4"], "/bin/sh", "-c", "head -c 200000 /dev/zero | tr '\\0' a")
     tap.ok(r["status"] == "ok" and r["truncated"] is True and r["stdout_bytes"] == 200000, f"{who}: output over the cap", r.story())
     r = ex(["--rw", str(canaries.rw) + ":/data"], "/bin/sh", "-c", "echo made > /data/made")
@@ -138,7 +139,7 @@ for options in (["--threads", "0"], ["--threads", "0", "--memory-by", "cgroup"],
 shared = pathlib.Path("/run/shared")
 shared.mkdir()
 r = tapsys.exec_json(programs, ["--rw", str(shared)], ["/bin/true"])
-tap.ok(r["status"] == "refused" and r.code == 5 and r["layer"] == "filesystem", "root: --rw where mounts cannot be mapped is refused, by name", r.story())
+tap.ok(r["status"] == "refused" and r.code == exits.NEVER_RAN and r["layer"] == "filesystem", "root: --rw where mounts cannot be mapped is refused, by name", r.story())
 tap.figure(f"root: --rw on tmpfs: {r['reason']} / {(r['error'] or {}).get('message')}")
 shared.rmdir()
 
@@ -162,7 +163,7 @@ def as_delegate(options, *argv):
 r = as_delegate(["--processes", "4"], "/bin/sh", "-c", "echo a | cat")
 tap.ok(r["stdout"] == "a\n" and (r["usage"] or {}).get("memory_by") == "cgroup v2", "user: a delegated cgroup is used", r.story())
 r = as_delegate(["--memory", "64m", "--memory-by", "cgroup", "--processes", "4"], "/bin/bash", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done")
-tap.ok(r["status"] == "memory" and r.code == 4, "user: a memory bomb in a delegated cgroup", r.story())
+tap.ok(r["status"] == "memory" and r.code == exits.LIMIT, "user: a memory bomb in a delegated cgroup", r.story())
 tap.eq([p.name for p in home.iterdir() if p.is_dir()], ["session"], "user: nothing is left in the delegated cgroup")
 session.rmdir()
 home.rmdir()

@@ -190,7 +190,7 @@ static int answer(struct admin *admin, const struct approve_options *o, bool yes
         char line[700];
         snprintf(line, sizeof line, "%s; %s", no.reason, no.hint);
         result_complain("cordon approve", line);
-        return EXIT_BLOCKED;
+        return EXIT_FAILED;
     }
     printf("%s: %s\n", id, yes ? "approved, once, for exactly that code" : "denied");
     return EXIT_DONE;

@@ -20,9 +20,8 @@ static void help(const struct option_row *rows, size_t count)
          "Conditions (--lang expr): one a line, or one over several lines in parentheses; blank\n"
          "lines and lines that begin with # are skipped.\n");
     options_print(rows, count);
-    puts("\nExit status: 0 nothing found, 2 usage, 3 something is refused, 5 no jail to judge it "
-         "in.\n\n"
-         "  cordon check program.py\n"
+    exits_print(EXITS_CHECK);
+    puts("\n  cordon check program.py\n"
          "  cordon check --profile standard --json - < program.py\n"
          "  cordon check --lang expr -e \"ctx['status'] == 'ok'\"");
 }
@@ -62,6 +61,6 @@ int cmd_check(int argc, char **argv)
     if (r == LANGUAGE_EXPR && (o.profile || o.policy))
         r = err_set(&err, ERR_USAGE, "--profile and --policy are not for --lang expr");
     if (r < 0)
-        return result_usage("cordon check", &err);
+        return result_unjudged("cordon check", o.json, &err);
     return r == LANGUAGE_EXPR ? check_expr(&o) : check_python(&o);
 }

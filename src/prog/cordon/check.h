@@ -2,7 +2,7 @@
 /* `cordon check`, one function a language.
  *
  * Takes:   the options of the command.
- * Gives:   a report on stdout and the exit status: 3 when something is refused.
+ * Gives:   a report on stdout and the exit status: EXIT_FAILED when something is refused.
  * Never:   runs what it judges.
  * Runs in: `cordon`.
  */

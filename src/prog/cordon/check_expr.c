@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (exit status 3);
+/* `cordon check --lang expr`: judge conditions without a context. A refusal blocks (EXIT_FAILED);
  * what the analysis found (always true, contradictions, misspelt enum values) is reported and does
  * not. */
 #include "check.h"
+
+#include "commands.h"
 #include "expr_common.h"
 
 #include <stdlib.h>
@@ -72,7 +74,7 @@ static int check_one(struct report *r, const struct cordon_schema *s, unsigned l
     void *mem = malloc(size);
     r->conditions++;
     if (!mem)
-        return 1;
+        return EXIT_USAGE;
     if (cordon_compile(s, source, len, mem, size, &p, &err)) {
         refuse(r, &err, line, source, len);
         free(mem);
@@ -85,7 +87,7 @@ static int check_one(struct report *r, const struct cordon_schema *s, unsigned l
         report_finding(r, &findings[i], line, source);
     free(work);
     free(mem);
-    return work ? 0 : 1;
+    return work ? 0 : EXIT_USAGE;
 }
 
 /* Whether the whole text is one condition, spread over lines inside its parentheses. */
@@ -113,7 +115,7 @@ static int finish(struct report *r, char **violations, char **found)
         printf("%zu conditions: %zu refused, %zu findings\n", r->conditions, r->refused,
                r->findings);
     }
-    return r->refused ? 3 : 0;
+    return r->refused ? EXIT_FAILED : EXIT_DONE;
 }
 
 int check_expr(const struct check_options *o)
@@ -122,18 +124,18 @@ int check_expr(const struct check_options *o)
     struct text t = {0};
     r.file = o->expr ? "expression" : o->file;
     if (!o->expr && expr_read_file("check", r.file, CORDON_CONTEXT_MAX, &t))
-        return 2;
+        return EXIT_USAGE;
     void *schema_mem;
     struct cordon_schema *s = expr_open_schema("check", o->schema, NULL, 0, &schema_mem);
     char *violations = NULL, *found = NULL;
     size_t a, b, at = 0, len;
     unsigned line = 0;
     const char *source;
-    int bad = s == NULL ? 2 : 0;
+    int bad = s == NULL ? EXIT_USAGE : 0;
     if (s && r.json) {
         r.violations = open_memstream(&violations, &a);
         r.found = open_memstream(&found, &b);
-        bad = r.violations && r.found ? 0 : 1;
+        bad = r.violations && r.found ? 0 : EXIT_USAGE;
     }
     if (!bad && o->expr)
         bad = check_one(&r, s, 1, o->expr, strlen(o->expr));

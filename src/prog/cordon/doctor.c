@@ -157,12 +157,13 @@ int cmd_doctor(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (help) {
-        puts("usage: cordon doctor [OPTIONS]\n\n"
-             "Tries every layer on this machine, live, runs a program behind all of them, and "
-             "opens\n"
-             "policy, state folder, gate and audit as a run does. Exit status 0 when a run would\n"
-             "begin in the mode, 5 when it would not.\n");
+        puts(
+            "usage: cordon doctor [OPTIONS]\n\n"
+            "Tries every layer on this machine, live, runs a program behind all of them, and "
+            "opens\n"
+            "policy, state folder, gate and audit as a run does: would a run begin in the mode?\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_OTHER);
         return EXIT_DONE;
     }
     struct jail_check checks[JAIL_CHECKS_MAX];
@@ -174,7 +175,7 @@ int cmd_doctor(int argc, char **argv)
     bool cgroup = false;
     for (size_t i = 0; i < n; i++)
         cgroup = cgroup || (strcmp(checks[i].name, "cgroup") == 0 && checks[i].enforced);
-    int status = works(&v) ? EXIT_DONE : EXIT_JAIL;
+    int status = works(&v) ? EXIT_DONE : EXIT_FAILED;
     if (checklist)
         doctor_checklist(&v.context, v.ran, cgroup);
     else if (!json)

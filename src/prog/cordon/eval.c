@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon eval`: one condition over one context, over a stream of contexts, or many conditions at
- * once. Exit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError. All memory of a
- * run is taken once, before the first evaluation; a stream of any length needs no more. */
+ * once. All memory of a run is taken once, before the first evaluation; a stream of any length needs no more. */
 #include "commands.h"
 #include "expr_common.h"
 #include "options.h"
@@ -52,7 +51,9 @@ static int print_failure(const struct runner *r, const char *name, const struct 
     } else {
         expr_print_error(stderr, name, err, source, len);
     }
-    return err->status == CORDON_UNSAFE ? 3 : err->status == CORDON_CONTEXT ? 2 : 1;
+    return err->status == CORDON_UNSAFE    ? EXIT_UNSAFE
+           : err->status == CORDON_CONTEXT ? EXIT_USAGE
+                                           : EXIT_FAILED;
 }
 
 #define READINGS 32 /* keys shown for one leaf */
@@ -263,7 +264,7 @@ static int save(const struct cordon_program *p, const char *path)
     if (bad)
         fprintf(stderr, "cordon eval: %s: %s\n", path, strerror(errno));
     free(out);
-    return bad ? 2 : 0;
+    return bad ? EXIT_USAGE : 0;
 }
 
 /* One condition: SOURCE, or the saved program SAVED. */
@@ -284,7 +285,7 @@ static int run_one(struct runner *r, const char *name, const char *source, size_
             expr_log_refusal(&err, source, len);
         status = print_failure(r, name, &err, source, len);
         if (err.status == CORDON_BYTECODE)
-            status = 3;
+            status = EXIT_UNSAFE;
     } else if (r->o->save) {
         status = save(p, r->o->save);
     } else if (r->o->certificate) {
@@ -313,8 +314,8 @@ static int run_file(struct runner *r)
         char name[600];
         snprintf(name, sizeof name, "%s:%u", r->o->file, line);
         int status = run_one(r, name, source, len, NULL);
-        good += status != 3;
-        bad += status == 3;
+        good += status != EXIT_UNSAFE;
+        bad += status == EXIT_UNSAFE;
         worst = status > worst ? status : worst;
     }
     fprintf(stderr, "%zu conditions compiled, %zu skipped\n", good, bad);
@@ -351,7 +352,7 @@ static void help(const struct option_row *rows, size_t count)
          "       cordon eval --prompt [--schema FILE]    the paragraph for a model's prompt\n\n"
          "Without --schema the shipped keys are declared, and those of --ctx.\n");
     options_print(rows, count);
-    puts("\nExit status: 0 evaluated, 1 it raised, 2 usage, 3 UnsafeExpressionError.");
+    exits_print(EXITS_EVAL);
 }
 
 /* 0: go on; otherwise *ret_status is the exit status. */
@@ -428,7 +429,7 @@ int cmd_eval(int argc, char **argv)
         free(o.ctx.data);
         return status;
     }
-    status = 2;
+    status = EXIT_USAGE;
     r.schema =
         expr_open_schema("eval", o.schema, o.has_ctx ? o.ctx.data : NULL, o.ctx.len, &schema_mem);
     if (!r.schema)

@@ -46,10 +46,8 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
          "processes,\n"
          "system calls by allow-list. It may write in /workspace (where it starts) and /tmp.");
     options_print(rows, count);
-    puts("\nExit status: 0 done, 1 the program failed, 2 usage, 3 denied, 4 a limit was hit, 5 no "
-         "jail\n"
-         "could be built (run `cordon doctor`).\n\n"
-         "  cordon exec -- python3 -c 'print(6 * 7)'\n"
+    exits_print(EXITS_RUN);
+    puts("\n  cordon exec -- python3 -c 'print(6 * 7)'\n"
          "  cordon exec --json --rw ./out:/workspace -- sh -c 'echo hello > note'\n"
          "  cordon exec --processes 8 --timeout 2m --ro .:/workspace -- make -n");
     return 0;

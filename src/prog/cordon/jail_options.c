@@ -122,6 +122,8 @@ static int jail_options_final(const struct jail_options *o, const struct policy 
     } rows[] = {
         {"mode", "run.mode", mode > (int)p->run.mode},
         {"memory-by", "run.memory_by", by != (int)p->run.memory_by},
+        {"escape", "output.escape",
+         o->escape && strcmp(o->escape, "none") == 0 && p->output.escape != POLICY_ESCAPE_NONE},
         {"role", "run.role", o->role && strcmp(o->role, p->run.role) != 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -151,12 +153,15 @@ int jail_options_fill(const struct jail_options *o, const struct policy *policy,
 {
     static const char *const modes[] = {"full", "landlock", NULL},
                              *const bys[] = {"auto", "cgroup", "rlimit", NULL},
-                             *const nets[] = {"none", NULL};
+                             *const nets[] = {"none", NULL},
+                             *const escapes[] = {"none", "html", NULL};
     int mode = o->mode ? jail_options_choose("mode", o->mode, modes, err) : (int)policy->run.mode;
     int by = mode < 0       ? mode
              : o->memory_by ? jail_options_choose("memory-by", o->memory_by, bys, err)
                             : (int)policy->run.memory_by;
     int r = by < 0 ? by : jail_options_choose("net", o->net, nets, err);
+    if (r >= 0 && o->escape)
+        r = jail_options_choose("escape", o->escape, escapes, err);
     if (r < 0)
         return r;
     if ((r = jail_options_final(o, policy, mode, by, err)) < 0 ||

@@ -19,7 +19,7 @@ struct jail_options {
     const char *net, *mode, *memory_by, *input;
     struct option_list ro, rw, env;
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
-    const char *policy, *role, *task;
+    const char *policy, *role, *task, *escape;
     bool no_wait;
 };
 
@@ -59,6 +59,8 @@ void jail_options_init(struct jail_options *o);
         {"role", OPTION_STRING, &(o)->role, "ROLE", "explore, analyze or execute (execute)"},      \
         {"task", OPTION_STRING, &(o)->task, "NAME",                                                \
          "what it is a step of: approval.iterations bounds its steps (none)"},                     \
+        {"escape", OPTION_STRING, &(o)->escape, "HOW",                                             \
+         "text in --json: none, or html for who puts it into a page (none)"},                      \
     {                                                                                              \
         "no-wait", OPTION_FLAG, &(o)->no_wait, NULL,                                               \
             "refuse at once instead of waiting for a slot or a person"                             \

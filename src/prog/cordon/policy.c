@@ -183,7 +183,8 @@ int cmd_policy(int argc, char **argv)
         options_print(rows, count);
         puts("\nFiles, later ones win: /etc/cordon/policy.yaml, "
              "$XDG_CONFIG_HOME/cordon/policy.yaml,\n"
-             "--policy. Exit status: 0 done (warnings or not), 1 the file has errors, 2 usage.");
+             "--policy. Warnings do not change the exit status.");
+        exits_print(EXITS_OTHER);
         return EXIT_DONE;
     }
     const char *what = o.words.count ? o.words.items[0] : "";

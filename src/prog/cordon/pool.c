@@ -54,11 +54,9 @@ static int parse(int argc, char **argv, struct pool_options *o, struct option_li
          "start: starts the holder if there is none, and the templates that are named.\n"
          "status: what it holds. stop: ends it and all that it holds.");
     options_print(rows, count);
-    puts(
-        "\nExit status: 0 done, 1 declined, or (status) there is no holder, 2 usage, 5 it did not\n"
-        "start.\n\n"
-        "  cordon pool start --profile strict --profile standard --size 8\n"
-        "  cordon pool status --json");
+    exits_print(EXITS_OTHER);
+    puts("\n  cordon pool start --profile strict --profile standard --size 8\n"
+         "  cordon pool status --json");
     return 0;
 }
 
@@ -370,5 +368,5 @@ int cmd_pool(int argc, char **argv)
     if (r >= 0)
         return r;
     result_complain(WHO, err.msg);
-    return r == ERR_USAGE ? EXIT_USAGE : EXIT_JAIL;
+    return r == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looked up before anything is built, so that a typing mistake is one line and exit status 2
+/* Looked up before anything is built, so that a typing mistake is one line and EXIT_NEVER_RAN
  * instead of a jail that was built for nothing. What is found here is only advice: the launcher's
  * exec decides. */
 #include "programs.h"

@@ -57,6 +57,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
          "refuse at once instead of waiting for a slot or a person"},
+        {"escape", OPTION_STRING, &p->escape, "HOW",
+         "text in --json: none, or html for who puts it into a page (none)"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object a block"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
@@ -68,8 +70,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
              "the parser says that it is whole; an empty line ends an indented one. It ends with\n"
              "the input, with FINAL(x), or when a limit ends the session.");
         options_print(rows, count);
-        puts("\nExit status: of the last block, or 5 if there is no session.\n\n"
-             "  cordon repl --profile standard\n"
+        exits_print(EXITS_SESSION);
+        puts("\n  cordon repl --profile standard\n"
              "  printf 'x = 6\\nx * 7\\n' | cordon repl");
         return 0;
     }
@@ -194,7 +196,7 @@ static int serve(struct repl_options *o, const char *session, int input)
         writer_put(JAIL_STDOUT, "\n", 1);
     buf_done(&text);
     buf_done(&lines.held);
-    return c.over && status == EXIT_DONE ? EXIT_JAIL : status;
+    return c.over && status == EXIT_DONE ? EXIT_NEVER_RAN : status;
 }
 
 static int run(struct repl_options *o)

@@ -16,22 +16,13 @@
 #include "sys/state.h"
 #include "writer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define SLOT_WAIT_MS 10000 /* for one of the places on the machine */
-
-int result_exit_status(enum flow_status status)
-{
-    static const int codes[] = {
-        [FLOW_OK] = EXIT_DONE,        [FLOW_ERROR] = EXIT_FAILED,   [FLOW_BLOCKED] = EXIT_BLOCKED,
-        [FLOW_DENIED] = EXIT_BLOCKED, [FLOW_TIMEOUT] = EXIT_LIMIT,  [FLOW_MEMORY] = EXIT_LIMIT,
-        [FLOW_OUTPUT] = EXIT_LIMIT,   [FLOW_CRASHED] = EXIT_FAILED, [FLOW_REFUSED] = EXIT_JAIL,
-    };
-    return codes[status];
-}
 
 int result_print_json(const struct flow_result *r)
 {
@@ -59,7 +50,7 @@ void result_complain(const char *who, const char *text)
 int result_usage(const char *who, const struct err *err)
 {
     result_complain(who, err->msg);
-    return EXIT_USAGE;
+    return EXIT_NEVER_RAN;
 }
 
 int result_refused(const char *who, bool json, const struct err *err)
@@ -71,7 +62,7 @@ int result_refused(const char *who, bool json, const struct err *err)
         result_complain(who, "the result could not be written to stdout");
     flow_result_done(&result);
     result_complain(who, err->msg);
-    return EXIT_JAIL;
+    return EXIT_NEVER_RAN;
 }
 
 int result_failed(const char *who, bool json, const struct err *err)
@@ -173,7 +164,7 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
     int r = find_programs(req, nest, python, sizeof nest, err);
     r = run_request(req, r, &result, err);
     if (r == 0) {
-        r = result_exit_status(result.status);
+        r = exits_verdict(result.status);
         if (!result.judged)
             tell_unjudged(who, json, &result);
     }
@@ -185,13 +176,15 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
 int result_unjudged(const char *who, bool json, const struct err *err)
 {
     struct flow_result result;
-    if (!err_is_host(err))
-        return result_usage(who, err);
+    if (!err_is_host(err)) {
+        result_complain(who, err->msg);
+        return EXIT_USAGE;
+    }
     flow_result_init(&result);
     flow_result_refuse(&result, err);
     tell_unjudged(who, json, &result);
     flow_result_done(&result);
-    return EXIT_JAIL;
+    return EXIT_USAGE;
 }
 
 /* For a person who wonders why nothing happens. */
@@ -250,8 +243,10 @@ int result_rules(struct flow_request *req, struct output_rules **ret, struct err
                             req->spec.envc, internal, n, ret, err);
 }
 
-enum output_escape result_escape(const struct flow_request *req)
+enum output_escape result_escape(const struct flow_request *req, const struct jail_options *o)
 {
+    if (o->escape)
+        return strcmp(o->escape, "html") == 0 ? OUTPUT_ESCAPE_HTML : OUTPUT_ESCAPE_NONE;
     return output_escape_for(req->context->policy, req->profile);
 }
 
@@ -278,17 +273,21 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
         r = result_rules(req, &rules, err);
     reader_rules(&reader, rules);
     req->rules = rules;
-    req->escape = result_escape(req);
+    req->escape = result_escape(req, o);
     if (!json) {
         req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;
     }
     r = run_request(req, r, &result, err);
     if (r == 0) {
-        r = result_exit_status(result.status);
+        int signal = exits_signal(req->stop);
+        const bool ended = exits_say_signal(&result, signal);
+        r = exits_status(&result, reader.gone ? SIGPIPE : signal);
         if (!json) {
             reader_rest(&reader);
             result_print_text(&result);
+            if (ended && result.status == FLOW_ERROR) /* which is otherwise the program's affair */
+                result_complain("cordon", result.message);
         } else if (result_print_json(&result) < 0) {
             result_complain(who, "no memory for the result");
             r = EXIT_FAILED;

@@ -23,12 +23,10 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
 ERR_MUST_USE int result_open_gate(struct flow_context *context, bool json, struct err *err);
 void result_ask(struct flow_request *req, const struct jail_options *o);
 ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);
-enum output_escape result_escape(const struct flow_request *req);
+enum output_escape result_escape(const struct flow_request *req, const struct jail_options *o);
 
 /* The same where nothing is run: prints nothing unless there is no verdict. */
 int result_check(const char *who, struct flow_request *req, bool json, struct err *err);
-
-int result_exit_status(enum flow_status status);
 
 ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
 void result_print_text(const struct flow_result *r);             /* to stderr */
@@ -36,7 +34,7 @@ void result_print_text(const struct flow_result *r);             /* to stderr */
 /* One line on stderr, in which nothing acts on a terminal. */
 void result_complain(const char *who, const char *text);
 
-/* Complains and gives the exit status of a wrong command line. */
+/* Complains and gives the exit status of a wrong command line, where it would have run a program. */
 int result_usage(const char *who, const struct err *err);
 
 /* The same before there was a run: a fault of the machine is a refusal, with its JSON where that was

@@ -55,12 +55,10 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         "Profiles: strict (imports by allow-list, guarded access), standard (the standard library\n"
         "and installed packages), open (the kernel's layers alone).\n");
     options_print(rows, count);
-    puts(
-        "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
-        "hit, 5 no jail could be built (run `cordon doctor`).\n\n"
-        "  cordon run -c 'print(6 * 7)'\n"
-        "  cordon run --profile standard --json plot.py\n"
-        "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
+    exits_print(EXITS_RUN);
+    puts("\n  cordon run -c 'print(6 * 7)'\n"
+         "  cordon run --profile standard --json plot.py\n"
+         "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
     return 0;
 }
 

@@ -58,6 +58,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"no-wait", OPTION_FLAG, &p->no_wait, NULL,
          "refuse at once instead of waiting for a slot or a person"},
+        {"escape", OPTION_STRING, &p->escape, "HOW",
+         "text in --json: none, or html for who puts it into a page (none)"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
@@ -72,12 +74,10 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
          "fork\n"
          "makes a second one of it that goes on by itself; export prints what it saw and did.");
     options_print(rows, count);
-    puts(
-        "\nExit status: 0 done, 1 the program failed, 2 usage, 3 blocked or denied, 4 a limit was\n"
-        "hit, 5 there is no such session, or it is over, 6 it is in another call.\n\n"
-        "  s=$(cordon session new --profile standard)\n"
-        "  echo 'x = 6 * 7' | cordon session run $s\n"
-        "  echo 'x' | cordon session run --json $s");
+    exits_print(EXITS_SESSION);
+    puts("\n  s=$(cordon session new --profile standard)\n"
+         "  echo 'x = 6 * 7' | cordon session run $s\n"
+         "  echo 'x' | cordon session run --json $s");
     return 0;
 }
 

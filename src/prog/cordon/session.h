@@ -84,7 +84,7 @@ void session_note_ends(struct session_context *h);
 #define SESSION_RULE_REST   "limit.rest"        /* a session used CPU time between two calls */
 #define SESSION_RULE_MEMORY "limit.idle_memory" /* idle sessions hold too much */
 
-/* What the holder declined, in one line or one object: exit status 5, or 6 where it is busy. Records what ended meanwhile. */
+/* What the holder declined, in one line or one object: EXIT_NEVER_RAN, or EXIT_BUSY where it is busy. Records what ended meanwhile. */
 int session_declined(struct session_context *h, const char *session, const struct pool_answer *a);
 
 #endif

@@ -16,6 +16,7 @@
 #include "tools.h"
 #include "writer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -148,7 +149,7 @@ static int refused_by(const struct session_context *h, const char *session, cons
     if (!h->json || result_print_json(&r) < 0)
         result_complain(h->who, sentence);
     flow_result_done(&r);
-    return EXIT_JAIL;
+    return EXIT_NEVER_RAN;
 }
 
 static int refused(const struct session_context *h, const char *session, const char *type,
@@ -307,7 +308,7 @@ static void print_value(const struct flow_result *r)
 }
 
 static int print_result(const struct session_context *h, const struct session_call *c,
-                        const struct flow_result *r)
+                        const struct flow_result *r, int signal)
 {
     char line[512];
     if (h->json) {
@@ -324,7 +325,7 @@ static int print_result(const struct session_context *h, const struct session_ca
             result_complain(h->who, line);
         }
     }
-    return result_exit_status(r->status);
+    return exits_status(r, signal);
 }
 
 /* Gives the session back. If it was ended by somebody else meanwhile, that is what happened. */
@@ -407,7 +408,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
     req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
     req.stop = h->stop;
-    req.escape = result_escape(&req);
+    req.escape = result_escape(&req, &h->jail);
     streams_init(&streams, h, !h->json && !c->quiet);
     req.live = streams_sink(&streams);
     req.live_gone = &streams.reader.gone;
@@ -423,6 +424,9 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     flow_result_clean(&result, h->rules, h->json ? req.escape : OUTPUT_ESCAPE_NONE,
                       req.profile && req.profile->guards ? h->flow.policy->output.guarded_cap
                                                          : h->flow.policy->sessions.output);
+    if (h->json && req.escape == OUTPUT_ESCAPE_NONE)
+        flow_result_markup(&result);
+    const bool gone = streams.reader.gone;
     streams_done(&streams);
     c->over = !result.alive;
     c->is_final = result.is_final;
@@ -432,9 +436,12 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
+    const int signal = gone ? SIGPIPE : c->over ? exits_signal(h->stop) : 0;
+    if (!gone)
+        (void)exits_say_signal(&result, signal);
     /* that a session is no more is told, whatever was asked of it */
     const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
-    int status = silent ? result_exit_status(result.status) : print_result(h, c, &result);
+    int status = silent ? exits_status(&result, signal) : print_result(h, c, &result, signal);
     flow_result_done(&result);
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }

@@ -147,10 +147,10 @@ static int tell(struct session_context *h, const char *from, const struct word *
         return session_declined(h, from, &w->answer);
     case REFUSED:
         (void)session_declined(h, from, &no);
-        return EXIT_BLOCKED;
+        return EXIT_NEVER_RAN;
     case LACKING:
         (void)session_declined(h, from, &no);
-        return EXIT_JAIL;
+        return EXIT_NEVER_RAN;
     case WRONG:
         err_set(&err, ERR_USAGE, "%s", w->text);
         return result_usage(h->who, &err);
