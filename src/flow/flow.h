@@ -29,6 +29,8 @@ struct flow_request {
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const void *source;
     size_t source_len;
+    bool raw;             /* the source is text of a model: the program in it is looked for */
+    const char *language; /* that its program is in; NULL: whatever the text says */
     bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */
