@@ -53,7 +53,7 @@ static bool parse(char *file, struct fields *f)
             return false;
         *keys[k].value = colon + 2;
     }
-    return f->expect && (f->source || strcmp(f->expect, "error") == 0);
+    return f->text && f->expect && (f->source || strcmp(f->expect, "error") == 0);
 }
 
 /* \r, \0 and \xNN in a case stand for themselves where `plain` or text need bytes that an editor would not keep. */
@@ -86,6 +86,7 @@ static void list_removed(const struct intake_source *s, char *out, size_t size)
 
 static void run_case(const char *name, struct fields *f)
 {
+    base_assert(f->text);
     struct intake_source s;
     struct err err = ERR_INIT;
     char removed[600];
