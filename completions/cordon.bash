@@ -8,14 +8,14 @@ _cordon()
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
-    local check='--lang --profile --policy --schema --expr --json --help'
+    local check='--lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --json --help'
     local stop='--why --patience --list --json --help'

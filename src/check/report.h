@@ -22,6 +22,7 @@
 #define CHECK_RULE_SIZE     "size"
 #define CHECK_RULE_ENCODING "encoding"
 #define CHECK_RULE_NUL      "nul"
+#define CHECK_RULE_INTAKE   "intake"   /* no program, or more than one, in the text of a model */
 #define CHECK_RULE_TAMPERED "tampered" /* an earlier cell changed the parser's own types */
 
 struct check_finding {

@@ -249,11 +249,12 @@ bool flow_in_session(const struct flow *f)
 }
 
 /* Children of the pool are all alike. */
-static bool fits_pool(const struct flow_request *req)
+static bool fits_pool(const struct flow *f)
 {
+    const struct flow_request *req = f->req;
     bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
-                 req->memory_by != JAIL_MEMORY_CGROUP && req->source_len <= LIMIT_SOURCE;
-    return req->pool && plain && !req->source_too_long &&
+                 req->memory_by != JAIL_MEMORY_CGROUP && f->source_len <= LIMIT_SOURCE;
+    return req->pool && plain && !req->source_too_long && !f->no_program_rule &&
            policy_profile_find(req->profile->name) == req->profile;
 }
 
@@ -262,7 +263,7 @@ int flow_connect(struct flow *f, struct err *err)
 {
     struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
     (void)err;
-    if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f->req))
+    if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f))
         return FLOW_GO_ON;
     if (pool_environment_open(&f->environment, f->req->context->policy, &why) == 0)
         (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
@@ -281,7 +282,7 @@ static bool order(struct flow *f)
     const bool packages =
         !req->profile
              ->guards && /* whichever template it comes from, it can import what is installed */
-        pool_environment_named(&f->environment, req->source, req->source_len);
+        pool_environment_named(&f->environment, f->source, f->source_len);
     f->lease = (struct pool_lease){req->profile->name, packages, f->spec.limits, LEASE_PATIENCE_MS};
     if (pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
@@ -378,7 +379,7 @@ int flow_start(struct flow *f, struct err *err)
                 : pool_environment_open(&f->environment, f->req->context->policy, err);
     if (r < 0)
         return r;
-    if (f->req->source_too_long) { /* no child is given it */
+    if (f->req->source_too_long || f->no_program_rule) { /* no child is given it */
         flow_worker_init(&f->worker, -1, f->result);
         return FLOW_GO_ON;
     }
@@ -427,18 +428,11 @@ static void report_findings(struct flow *f)
     buf_done(&text);
 }
 
-/* More than a worker is ever given: the judge's own verdict, given here. */
-static int too_long(struct flow *f)
+/* The judge's own verdict, given here over what no worker is given. */
+static int refuse_unread(struct flow *f, const char *rule, const char *text, const char *hint)
 {
-    char text[64];
-    struct check_finding finding = {.rule = CHECK_RULE_SIZE,
-                                    .layer = "input",
-                                    .operand = "",
-                                    .message = text,
-                                    .hint =
-                                        "split the program into smaller ones, each below 1 MiB"};
-    snprintf(text, sizeof text, "Code exceeds size limit (%lluKB)",
-             (unsigned long long)(f->req->profile->source_max / 1000));
+    struct check_finding finding = {
+        .rule = rule, .layer = "input", .operand = "", .message = text, .hint = hint};
     if (check_report_add(&f->worker.report, &finding) < 0)
         return ERR_MEMORY;
     check_report_end(&f->worker.report);
@@ -447,6 +441,15 @@ static int too_long(struct flow *f)
         f->req->report(f->req->report_ctx, &f->worker.report);
     report_findings(f);
     return FLOW_STOP;
+}
+
+static int too_long(struct flow *f)
+{
+    char text[64];
+    snprintf(text, sizeof text, "Code exceeds size limit (%lluKB)",
+             (unsigned long long)(f->req->profile->source_max / 1000));
+    return refuse_unread(f, CHECK_RULE_SIZE, text,
+                         "split the program into smaller ones, each below 1 MiB");
 }
 
 static int judged(struct flow *f)
@@ -497,6 +500,11 @@ int flow_check(struct flow *f, struct err *err)
         return FLOW_GO_ON;
     if (f->req->source_too_long)
         return too_long(f);
+    if (f->no_program_rule)
+        return refuse_unread(f, f->no_program_rule, f->no_program,
+                             "write the program alone or in one ```python block; a file that is a "
+                             "program already is "
+                             "taken as it is with --intake source");
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
                 : f->req->kind == FLOW_CALL ? FLOW_JOB_CALL
@@ -504,8 +512,8 @@ int flow_check(struct flow *f, struct err *err)
                                             : FLOW_JOB_RUN,
         .profile = f->req->profile,
         .name = f->req->name,
-        .source = f->req->source,
-        .len = f->req->source_len,
+        .source = f->source,
+        .len = f->source_len,
         .tools = f->req->tools,
         .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
         .guard = f->req->context->gate ? flow_call : NULL,

@@ -36,6 +36,7 @@ static const struct {
     bool always; /* also when an earlier step ended the run */
 } steps[] = {
     /* clang-format off */
+    {"intake",   flow_intake,   false}, /* the program is found in the text that a model wrote */
     {"connect",  flow_connect,  false}, /* the client connects to the holder, which accepts while the gate decides */
     {"prepare",  flow_prepare,  false}, /* the request becomes data: what is asked, shown and recorded */
     {"admit",    flow_admit,    false}, /* the gate: stop flag, role, breaker, rate, slot; all cheap */

@@ -28,8 +28,10 @@ struct flow_request {
     struct flow_context *context;
     const struct policy_profile *profile; /* not for FLOW_EXEC */
     const char *name;                     /* of the source: a file's name, or <stdin> */
+    const char *language; /* of the program in a raw source; NULL: whatever the text says */
     const void *source;
     size_t source_len;
+    bool raw;             /* the source is text of a model: the program in it is looked for */
     bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */

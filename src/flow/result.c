@@ -40,6 +40,7 @@ void flow_result_done(struct flow_result *r)
         buf_done(&r->streams[i]);
     buf_done(&r->value);
     buf_done(&r->final);
+    intake_source_done(&r->intake);
     for (size_t i = 0; i < r->file_count; i++)
         free(r->files[i].path);
     free(r->files);

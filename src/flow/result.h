@@ -11,6 +11,7 @@
 
 #include "audit/audit.h"
 #include "base/buf.h"
+#include "intake/intake.h"
 #include "jail/run.h"
 #include "output/clean.h"
 #include "policy/profile.h"
@@ -46,7 +47,7 @@ struct flow_file {
     bool changed; /* it was there before */
 };
 
-#define FLOW_STEPS_MAX 14
+#define FLOW_STEPS_MAX 15
 
 struct flow_result {
     char id[40];
@@ -77,6 +78,8 @@ struct flow_result {
     struct audit_span steps[FLOW_STEPS_MAX]; /* that it went through, and the time of each */
     size_t nsteps;
     char session[64];
+    struct intake_source
+        intake; /* what was taken from the text; `code` is NULL where it is the program itself */
 
     bool ran;                       /* the program was started */
     bool judged, cleaned, recorded; /* layers input, output, audit */

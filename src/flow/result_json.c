@@ -120,6 +120,31 @@ static void put_files(struct jsonw *j, const struct flow_result *r)
         jsonw_bool(j, "files_truncated", true);
 }
 
+/* What was taken from the text of a model, and what was not; null where the text is the program. */
+static void put_intake(struct jsonw *j, const struct intake_source *s)
+{
+    if (!s->blocks && !s->note_count) {
+        jsonw_null(j, "intake");
+        return;
+    }
+    jsonw_open(j, "intake", '{');
+    jsonw_string(j, "language", s->language[0] ? s->language : NULL);
+    jsonw_int(j, "line", (int64_t)s->line);
+    jsonw_int(j, "blocks", (int64_t)s->blocks);
+    jsonw_open(j, "notes", '[');
+    for (size_t i = 0; i < s->note_count && i < INTAKE_NOTES; i++) {
+        const struct intake_note *n = &s->notes[i];
+        jsonw_open(j, NULL, '{');
+        jsonw_string(j, "what", intake_kind_name(n->kind));
+        jsonw_int(j, "line", (int64_t)n->line);
+        jsonw_string(j, "detail", n->detail[0] ? n->detail : NULL);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+    jsonw_int(j, "notes_total", (int64_t)s->note_count);
+    jsonw_close(j, '}');
+}
+
 int flow_result_json(const struct flow_result *r, struct buf *out)
 {
     struct jsonw j = {.out = out};
@@ -128,6 +153,7 @@ int flow_result_json(const struct flow_result *r, struct buf *out)
     jsonw_string(&j, "status", flow_status_name(r->status));
     jsonw_string(&j, "layer", r->layer);
     jsonw_string(&j, "reason", r->reason[0] ? r->reason : NULL);
+    put_intake(&j, &r->intake);
     put_violations(&j, r);
     jsonw_int(&j, "violations_total", (int64_t)r->violations_total);
     put_streams(&j, r);

@@ -24,6 +24,10 @@ struct flow_contents {
 struct flow {
     const struct flow_request *req;
     struct flow_result *result;
+    const void *source; /* what is judged and run: the request's, or what was found in its text */
+    size_t source_len;
+    const char *no_program_rule; /* of the verdict that there is none; NULL: there is one */
+    char no_program[300];
     struct jail_spec spec; /* what the jail is built by */
     struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
     const char *writes[2 * LIMIT_BINDS + 1]; /* as the guest names them, and as the host does */
@@ -58,6 +62,9 @@ struct flow {
     bool again;     /* a child was lost, and replaced */
     char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
+
+/* intake.c: raw text to source. */
+int flow_intake(struct flow *f, struct err *err);
 
 /* ask.c: the gate and the audit. */
 const char *flow_tool_name(const struct flow *f); /* run, exec, session */

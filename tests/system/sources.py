@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a program comes from: a pipe that nobody writes to, or that nobody closes, ends at the time limit with a
 message that names it; a device is refused; a pipe that is written and closed is read to its end. Words of -c are a
-program; a file of another language is not taken for Python."""
+program; a file of another language is not taken for Python. The program in a model's answer is found."""
 import errno
 import os
 import pathlib
@@ -121,7 +121,41 @@ def devices(who):
             r = tapsys.cordon(programs, [command, path], who)
             tap.ok(r.code == exits.usage(command) and path in r.err and "a device" in r.err, f"{who}: `{command} {path}` is refused as a device", r.story())
     r = tapsys.cordon(programs, ["run", "-"], who)
-    tap.ok(r.code == 0 and r.out == "", f"{who}: an empty standard input is an empty program", r.story())
+    tap.ok(r.code == 125 and "no program in the text" in r.err, f"{who}: an empty standard input is refused: there is no program in it", r.story())
+
+
+def texts(who):
+    """A model's answer on standard input: the program in it runs, and what was left out is told."""
+    answer = "Sure!\n\n```python\nprint(6 * 7)\n```\n\nInstall:\n```bash\nls\n```\n"
+    run = lambda text, *options: tapsys.cordon(programs, ["run", "--json", *options, "-"], who, text=text)
+    r = tapsys.cordon(programs, ["run", "-"], who, text=answer)
+    tap.ok(r.code == 0 and r.out == "42\n" and "line 4" in r.err and "bash" in r.err, f"{who}: the block of a model's answer runs, and what was left out is told", r.story())
+    r = run(answer)
+    took = r["intake"] or {"notes": []}
+    tap.ok(r["stdout"] == "42\n" and (took.get("language"), took.get("line"), took.get("blocks")) == ("python", 4, 1)
+           and [n["what"] for n in took["notes"]] == ["prose", "block"], f"{who}: the JSON object says what was taken from a text", r.story())
+    r = run("print(1)\n")
+    tap.ok(r["stdout"] == "1\n" and "intake" in r.json and r["intake"] is None, f"{who}: intake is null where the text is the program", r.story())
+    r = run("```ruby\nputs 1\n```\n")
+    tap.ok(r["status"] == "blocked" and (r["error"] or {}).get("type") == "ValidationError" and r.rules() == ["intake"] and "ruby" in r["reason"],
+           f"{who}: a block of a language that does not run here is refused by name", r.story())
+    r = run("<think>\nprint(1)\n")
+    tap.ok(r["status"] == "blocked" and r.rules() == ["intake"] and "never closed" in r["reason"], f"{who}: reasoning that never ends is refused", r.story())
+    r = run(b"print('\xe9')\n")
+    tap.ok(r["status"] == "blocked" and r.rules() == ["encoding"] and "line 1" in r["reason"], f"{who}: a text that is not UTF-8 is refused with its line", r.story())
+    r = run(answer, "--intake", "source")
+    tap.ok(r["status"] == "blocked" and r.rules() == ["syntax"], f"{who}: with --intake source the text is the program", r.story())
+    r = run(answer, "--intake", "both")
+    tap.ok("text, source" in r.err, f"{who}: --intake names its values", r.story())
+    r = tapsys.cordon(programs, ["check", "-"], who, text=answer)
+    tap.ok(r.code == 0, f"{who}: check finds the same program as run", r.story())
+    folder = folder_of(who)
+    (folder / "answer.md").write_text(answer)
+    (folder / "program.py").write_text('"""\n```python\nraise SystemExit(1)\n```\n"""\nprint("whole")\n')
+    r = tapsys.cordon(programs, ["run", str(folder / "answer.md")], who)
+    tap.ok(r.code == 0 and r.out == "42\n", f"{who}: a file of markdown is a text", r.story())
+    r = tapsys.cordon(programs, ["run", str(folder / "program.py")], who)
+    tap.ok(r.code == 0 and r.out == "whole\n", f"{who}: a file of Python is the program itself", r.story())
 
 
 def words(who):
@@ -150,6 +184,7 @@ def other_languages(who):
 
 for who in users():
     words(who)
+    texts(who)
     other_languages(who)
     silent_pipes(who)
     silent_input(who)

@@ -14,6 +14,7 @@
 struct check_options {
     const char *file; /* - is standard input */
     const char *profile, *policy;
+    const char *intake;        /* text, source, or NULL: by the ending */
     const char *schema, *expr; /* conditions only */
     bool json;
 };

@@ -64,3 +64,15 @@ int languages_choose(const char *word, const char *file, struct err *err)
         return not_python(file, dot, err);
     return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: %s", word, all);
 }
+
+int languages_intake(const char *how, const char *file, bool *ret_raw, struct err *err)
+{
+    const char *dot = strrchr(file, '.');
+    bool ending = false;
+    for (size_t i = 0; dot && i < sizeof languages / sizeof *languages; i++)
+        ending = ending || strcmp(dot, languages[i].ending) == 0;
+    if (how && strcmp(how, "text") != 0 && strcmp(how, "source") != 0)
+        return err_set(err, ERR_USAGE, "--intake: '%.40s' is none of: text, source", how);
+    *ret_raw = how ? strcmp(how, "text") == 0 : !ending;
+    return 0;
+}

@@ -70,8 +70,32 @@ int result_failed(const char *who, bool json, const struct err *err)
     return err_is_host(err) ? result_refused(who, json, err) : result_usage(who, err);
 }
 
+/* What the program was taken from, where that was more than the program. */
+static void print_intake(const struct intake_source *s)
+{
+    struct buf line;
+    buf_init(&line, 1000);
+    int r = s->blocks == 1  ? buf_printf(&line, "ran the block of code at line %zu", s->line)
+            : s->blocks > 1 ? buf_printf(&line, "ran %zu blocks of code, joined, from line %zu",
+                                         s->blocks, s->line)
+                            : buf_str(&line, "the text holds");
+    for (size_t i = 0; r == 0 && i < s->note_count && i < INTAKE_NOTES; i++) {
+        const struct intake_note *n = &s->notes[i];
+        r = buf_printf(&line, "%s %s%s%s (line %zu)",
+                       i           ? ","
+                       : s->blocks ? "; beside it:"
+                                   : "",
+                       intake_kind_name(n->kind), n->detail[0] ? " " : "", n->detail, n->line);
+    }
+    if (line.data && (s->blocks || s->note_count))
+        result_complain("cordon", line.data);
+    buf_done(&line);
+}
+
 void result_print_text(const struct flow_result *r)
 {
+    if (r->ran)
+        print_intake(&r->intake);
     char line[1024], place[32] = "";
     for (size_t i = 0; i < r->violation_count; i++) {
         const struct flow_violation *v = &r->violations[i];

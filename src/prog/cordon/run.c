@@ -20,7 +20,7 @@
 
 struct run_options {
     struct jail_options jail;
-    const char *lang, *profile, *code;
+    const char *lang, *profile, *code, *intake;
     struct option_list tools;
     bool json, help;
 };
@@ -32,6 +32,9 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o->code, "CODE", "the program itself, instead of a FILE"},
         {"lang", OPTION_STRING, &o->lang, "LANG", "python (by the file's ending, else python)"},
+        {"intake", OPTION_STRING, &o->intake, "HOW",
+         "text: find the program in a model's answer; source: the file is the program (text, but "
+         "for a FILE with a language's ending and -c)"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
          "the rules: strict, standard, open (strict)"},
         JAIL_OPTIONS_ROWS_SEES(p),
@@ -90,6 +93,9 @@ static int choose_source(const struct run_options *o, const struct option_list *
     int r = languages_choose(o->lang, o->code ? NULL : file, err);
     if (r == LANGUAGE_EXPR)
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
+    if (r == LANGUAGE_PYTHON)
+        r = languages_intake(o->intake, o->code ? ".py" : file, &req->raw, err);
+    req->language = o->lang;
     if (r < 0 || !o->code)
         return r < 0 ? r : read_source(file, req, t, err);
     req->source = o->code;
@@ -172,6 +178,8 @@ int check_python(const struct check_options *o)
         r = policy_choose_profile(context.policy, o->profile, &req.profile, &err);
     if (r == 0)
         r = jail_options_fill(&jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
+    if (r == 0)
+        r = languages_intake(o->intake, o->file, &req.raw, &err);
     if (r == 0)
         r = read_source(o->file, &req, &source, &err);
     if (r == 0)

@@ -9,6 +9,7 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "languages.h"
 #include "result.h"
 #include "source.h"
 #include "sys/fd.h"
@@ -117,12 +118,16 @@ static int on_run(struct session_options *o)
     int r = jail_options_open_input(o->context.jail.input, &in, &err);
     if (r == 0)
         r = source_read(file, LIMIT_SOURCE, o->context.spec.limits.wall_ms, &source, &err);
+    bool raw = false;
+    if (r == 0)
+        r = languages_intake(NULL, file, &raw, &err);
     if (r < 0 && r != ERR_LIMIT)
         return result_usage(WHO, &err);
     struct session_call c = {.session = word(o, 1),
                              .name = strcmp(file, "-") == 0 ? "<session>" : base_name(file),
                              .source = source.data ? source.data : "",
                              .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
+                             .raw = raw,
                              .role = o->context.jail.role,
                              .last = true,
                              .input = in};

@@ -55,6 +55,7 @@ struct session_call {
     const char *name; /* of the source */
     const void *source;
     size_t len;
+    bool raw; /* the program is looked for in it */
     const char *role;
     bool first;      /* nobody has spoken to it yet */
     bool line;       /* only ask whether these lines are whole */

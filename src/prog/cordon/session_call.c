@@ -386,6 +386,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .name = c->name,
         .source = c->source,
         .source_len = c->len,
+        .raw = c->raw,
         .tools = h->tools,
         .spec = h->spec,
         .memory_by = h->by,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first step: of a text that a model wrote, only the program goes on. A text without one is no reason to stop here:
+ * the attempt passes the gate and is recorded like any other, and flow_check gives the verdict. */
+#include "flow/steps.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int refuse(struct flow *f, const char *rule, const char *message)
+{
+    f->no_program_rule = rule;
+    snprintf(f->no_program, sizeof f->no_program, "%s", message);
+    f->source = "";
+    f->source_len = 0;
+    return FLOW_GO_ON;
+}
+
+int flow_intake(struct flow *f, struct err *err)
+{
+    const struct flow_request *req = f->req;
+    struct intake_source *s = &f->result->intake;
+    struct err why = ERR_INIT;
+    char message[200];
+    f->source = req->source;
+    f->source_len = req->source_len;
+    if (req->kind == FLOW_EXEC || !req->raw || req->source_too_long ||
+        req->source_len > LIMIT_SOURCE) /* the judge says so */
+        return FLOW_GO_ON;
+    const struct intake_text text = {
+        .data = req->source, .len = req->source_len, .language = req->language};
+    intake_source_init(s, LIMIT_SOURCE + 1); /* a last line end may be added */
+    int r = intake_read(&text, s, &why);
+    if (r == ERR_MEMORY)
+        return err_set(err, r, "%s", why.msg);
+    if (r < 0)
+        return refuse(f,
+                      s->has_nul    ? CHECK_RULE_NUL
+                      : s->not_utf8 ? CHECK_RULE_ENCODING
+                                    : CHECK_RULE_INTAKE,
+                      why.msg);
+    if (s->language[0] && strcmp(s->language, "python") != 0) {
+        snprintf(message, sizeof message,
+                 "the program is %s (line %zu), and only Python runs here%s", s->language, s->line,
+                 strcmp(s->language, "expr") == 0 ? "; `cordon eval` evaluates conditions" : "");
+        return refuse(f, CHECK_RULE_INTAKE, message);
+    }
+    f->source = s->code.data;
+    f->source_len = s->code.len;
+    return FLOW_GO_ON;
+}
