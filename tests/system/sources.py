@@ -121,7 +121,7 @@ def devices(who):
             r = tapsys.cordon(programs, [command, path], who)
             tap.ok(r.code == exits.usage(command) and path in r.err and "a device" in r.err, f"{who}: `{command} {path}` is refused as a device", r.story())
     r = tapsys.cordon(programs, ["run", "-"], who)
-    tap.ok(r.code == 125 and "no program in the text" in r.err, f"{who}: an empty standard input is refused: there is no program in it", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and "no program in the text" in r.err, f"{who}: an empty standard input is refused: there is no program in it", r.story())
 
 
 def texts(who):
