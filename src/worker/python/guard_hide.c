@@ -13,6 +13,7 @@
  *   type.__subclasses__   the true list for abstract base classes, which need it; else empty
  *   function.__code__, __defaults__   to be read (inspect.signature), not to be set */
 #include "guard_inside.h"
+#include "guard_slots.h"
 
 #include <string.h>
 
@@ -430,6 +431,8 @@ int guard_hide(void)
 {
     close_types();
     guard_close_bytearray();
+    if (guard_close_slots() < 0)
+        return -1;
     if (close_proxies() < 0)
         return -1;
     for (size_t i = 0; i < sizeof hide / sizeof *hide; i++)

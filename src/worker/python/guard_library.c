@@ -11,6 +11,7 @@
  *
  * They are changed in the module itself where other paths lead to the same thing. */
 #include "guard_inside.h"
+#include "guard_slots.h"
 
 #include "print.h"
 
@@ -304,7 +305,7 @@ int guard_library(PyObject *module, const char *name)
         {"string", close_string},           {"typing", close_typing},
         {"unittest", guard_close_unittest},
     };
-    if (close_linecache() < 0)
+    if (close_linecache() < 0 || guard_close_slots() < 0)
         return -1;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, name) == 0)

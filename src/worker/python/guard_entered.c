@@ -1,0 +1,299 @@
+/* Types whose operations rest on their own inside while they run code of the guest (__eq__, __hash__, an iterator's __next__).
+ * An operation that is under way is noted, and what would change the same object meanwhile is refused: as CPython does for a
+ * generator that is asked for its next value while it makes one. An operation that only looks may be entered again. */
+#include "guard_slots.h"
+
+/* An operation that is under way: lives on the stack of the operation itself, the newest first. */
+struct under_way {
+    PyObject *object; /* held until the operation is over */
+    struct under_way *outer;
+};
+static _Thread_local struct under_way *newest;
+
+/* False, with an exception, if OBJECT is to be CHANGEd in the middle of one of its operations. */
+static bool enter(struct under_way *op, PyObject *object, bool change)
+{
+    for (struct under_way *x = newest; change && x; x = x->outer)
+        if (x->object == object) {
+            PyErr_Format(PyExc_RuntimeError,
+                         "%.100s is changed while one of its operations is under way",
+                         Py_TYPE(object)->tp_name);
+            return false;
+        }
+    op->object = Py_NewRef(object);
+    op->outer = newest;
+    newest = op;
+    return true;
+}
+
+static void leave(struct under_way *op)
+{
+    newest = op->outer;
+    Py_DECREF(op->object);
+}
+
+static PyObject *left(struct under_way *op, PyObject *result)
+{
+    leave(op);
+    return result;
+}
+
+/* What an iterator goes over: the first object that it refers to which IS one. Borrowed, or NULL. */
+struct wanted {
+    bool (*is)(PyObject *x);
+    PyObject *found;
+};
+
+static int look(PyObject *x, void *arg)
+{
+    struct wanted *wanted = arg;
+    if (!wanted->found && wanted->is(x))
+        wanted->found = x;
+    return 0;
+}
+
+static PyObject *referent(PyObject *self, bool (*is)(PyObject *))
+{
+    struct wanted wanted = {is, NULL};
+    traverseproc traverse = Py_TYPE(self)->tp_traverse;
+    if (traverse)
+        traverse(self, look, &wanted);
+    return wanted.found;
+}
+
+/* ---- methods ---- */
+
+/* Those of OrderedDict, and those of dict when they are called on an OrderedDict (dict.clear(od)). */
+#define METHODS(X)                                                                                 \
+    X(od_pop, PyODict_Type, "pop", true)                                                           \
+    X(od_popitem, PyODict_Type, "popitem", true)                                                   \
+    X(od_setdefault, PyODict_Type, "setdefault", true)                                             \
+    X(od_clear, PyODict_Type, "clear", true)                                                       \
+    X(od_move_to_end, PyODict_Type, "move_to_end", true)                                           \
+    X(od_copy, PyODict_Type, "copy", false)                                                        \
+    X(dict_pop, PyDict_Type, "pop", true)                                                          \
+    X(dict_popitem, PyDict_Type, "popitem", true)                                                  \
+    X(dict_setdefault, PyDict_Type, "setdefault", true)                                            \
+    X(dict_clear, PyDict_Type, "clear", true)                                                      \
+    X(dict_update, PyDict_Type, "update", true)
+
+enum method {
+#define NUMBER(id, type, name, change) METHOD_##id,
+    METHODS(NUMBER)
+#undef NUMBER
+        METHOD_COUNT
+};
+static PyCFunction plain_methods[METHOD_COUNT];
+
+/* A function for each calling convention: the method keeps the one it has, and a plain dict passes by one comparison. */
+#define TRAMPOLINE(id, suffix, change, parameters, type, arguments)                                \
+    static PyObject *id##_##suffix parameters                                                      \
+    {                                                                                              \
+        type plain = (type)(void (*)(void))plain_methods[METHOD_##id];                             \
+        struct under_way op;                                                                       \
+        if (!PyODict_Check(self))                                                                  \
+            return plain arguments;                                                                \
+        return enter(&op, self, change) ? left(&op, plain arguments) : NULL;                       \
+    }
+#define TRAMPOLINES(id, owner, name, change)                                                       \
+    TRAMPOLINE(id, one, change, (PyObject * self, PyObject * x), PyCFunction, (self, x))           \
+    TRAMPOLINE(id, keywords, change, (PyObject * self, PyObject * x, PyObject * names),            \
+               PyCFunctionWithKeywords, (self, x, names))                                          \
+    TRAMPOLINE(id, fast, change, (PyObject * self, PyObject *const *x, Py_ssize_t n),              \
+               _PyCFunctionFast, (self, x, n))                                                     \
+    TRAMPOLINE(id, fast_keywords, change,                                                          \
+               (PyObject * self, PyObject *const *x, Py_ssize_t n, PyObject *names),               \
+               _PyCFunctionFastWithKeywords, (self, x, n, names))
+METHODS(TRAMPOLINES)
+#undef TRAMPOLINES
+
+struct trampolines {
+    PyTypeObject *type;
+    const char *name;
+    PyCFunction one, keywords, fast, fast_keywords;
+};
+
+static int exchange_method(const struct trampolines *t, PyCFunction *ret_before)
+{
+    PyMethodDef *def = guard_method(t->type, t->name);
+    PyCFunction mine = NULL;
+    switch (def ? def->ml_flags & ~METH_COEXIST : 0) {
+    case METH_NOARGS:
+    case METH_O:
+    case METH_VARARGS:
+        mine = t->one;
+        break;
+    case METH_VARARGS | METH_KEYWORDS:
+        mine = t->keywords;
+        break;
+    case METH_FASTCALL:
+        mine = t->fast;
+        break;
+    case METH_FASTCALL | METH_KEYWORDS:
+        mine = t->fast_keywords;
+        break;
+    }
+    if (!mine) {
+        if (def)
+            PyErr_Format(PyExc_SystemError, "%s is called in a way that is not known", t->name);
+        return -1;
+    }
+    *ret_before = def->ml_meth;
+    def->ml_meth = mine;
+    return 0;
+}
+
+static int close_methods(void)
+{
+#define FUNCTION(name) (PyCFunction)(void (*)(void)) name
+#define ROW(id, type, name, change)                                                                \
+    {&type,                                                                                        \
+     name,                                                                                         \
+     id##_one,                                                                                     \
+     FUNCTION(id##_keywords),                                                                      \
+     FUNCTION(id##_fast),                                                                          \
+     FUNCTION(id##_fast_keywords)},
+    static const struct trampolines table[] = {METHODS(ROW)};
+#undef ROW
+    for (int i = 0; i < METHOD_COUNT; i++)
+        if (exchange_method(&table[i], &plain_methods[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- slots of OrderedDict ---- */
+
+static objobjargproc plain_od_set, plain_dict_set;
+static richcmpfunc plain_od_compare;
+static reprfunc plain_od_repr;
+static iternextfunc plain_od_next;
+
+static int od_set(PyObject *self, PyObject *key, PyObject *value)
+{
+    struct under_way op;
+    if (!enter(&op, self, true))
+        return -1;
+    int r = plain_od_set(self, key, value);
+    leave(&op);
+    return r;
+}
+
+/* dict.__setitem__ and dict.__delitem__, called by their names. */
+static int dict_set(PyObject *self, PyObject *key, PyObject *value)
+{
+    struct under_way op;
+    if (!PyODict_Check(self))
+        return plain_dict_set(self, key, value);
+    if (!enter(&op, self, true))
+        return -1;
+    int r = plain_dict_set(self, key, value);
+    leave(&op);
+    return r;
+}
+
+static PyObject *od_compare(PyObject *v, PyObject *w, int how)
+{
+    struct under_way a, b;
+    if (!enter(&a, v, false))
+        return NULL;
+    if (!enter(&b, w, false))
+        return left(&a, NULL);
+    return left(&a, left(&b, plain_od_compare(v, w, how)));
+}
+
+static PyObject *od_repr(PyObject *self)
+{
+    struct under_way op;
+    return enter(&op, self, false) ? left(&op, plain_od_repr(self)) : NULL;
+}
+
+static bool is_od(PyObject *x)
+{
+    return PyODict_Check(x);
+}
+
+static PyObject *od_next(PyObject *self)
+{
+    struct under_way a, b;
+    PyObject *od = referent(self, is_od);
+    if (!enter(&a, self, true))
+        return NULL;
+    if (!od)
+        return left(&a, plain_od_next(self));
+    return enter(&b, od, false) ? left(&a, left(&b, plain_od_next(self))) : left(&a, NULL);
+}
+
+static int close_od(void)
+{
+    static const char *const compare[] = {"__lt__", "__le__", "__eq__", "__ne__",
+                                          "__gt__", "__ge__", NULL};
+    static const char *const set[] = {"__setitem__", "__delitem__", NULL};
+    static const char *const repr[] = {"__repr__", NULL};
+    static const char *const next[] = {"__next__", NULL};
+    plain_dict_set = PyDict_Type.tp_as_mapping->mp_ass_subscript;
+    for (const char *const *name = set; *name; name++) {
+        PyObject *descr = PyDict_GetItemString(PyDict_Type.tp_dict, *name); /* borrowed */
+        if (descr && Py_IS_TYPE(descr, &PyWrapperDescr_Type))
+            ((PyWrapperDescrObject *)descr)->d_wrapped = (void *)dict_set;
+    }
+    if (guard_exchange_slot(&PyODict_Type, guard_slot_set_item, (void *)od_set,
+                            (void **)&plain_od_set, set) < 0 ||
+        guard_exchange_slot(&PyODict_Type, guard_slot_compare, (void *)od_compare,
+                            (void **)&plain_od_compare, compare) < 0 ||
+        guard_exchange_slot(&PyODict_Type, guard_slot_repr, (void *)od_repr,
+                            (void **)&plain_od_repr, repr) < 0 ||
+        guard_exchange_slot(&PyODictIter_Type, guard_slot_next, (void *)od_next,
+                            (void **)&plain_od_next, next) < 0)
+        return -1;
+    return close_methods();
+}
+
+/* ---- iterators ---- */
+
+/* groupby keeps its keys, pairwise its iterator and last value, while it runs code of the guest (gh-143543, gh-146613, gh-149557). */
+static iternextfunc plain_groupby, plain_grouper, plain_pairwise;
+static PyTypeObject *groupby;
+
+#define ITERATOR(name)                                                                             \
+    static PyObject *next_##name(PyObject *self)                                                   \
+    {                                                                                              \
+        struct under_way op;                                                                       \
+        return enter(&op, self, true) ? left(&op, plain_##name(self)) : NULL;                      \
+    }
+ITERATOR(groupby)
+ITERATOR(pairwise)
+
+static bool is_groupby(PyObject *x)
+{
+    return PyObject_TypeCheck(x, groupby);
+}
+
+/* A group is made from the values that its groupby goes over. */
+static PyObject *next_grouper(PyObject *self)
+{
+    struct under_way op;
+    PyObject *parent = referent(self, is_groupby);
+    if (!enter(&op, parent ? parent : self, true))
+        return NULL;
+    return left(&op, plain_grouper(self));
+}
+
+static int close_iterator(const char *name, void *mine, iternextfunc *ret_before)
+{
+    static const char *const next[] = {"__next__", NULL};
+    PyTypeObject *type = guard_type_of("itertools", name);
+    if (!type || *ret_before)
+        return 0;
+    return guard_exchange_slot(type, guard_slot_next, mine, (void **)ret_before, next);
+}
+
+int guard_close_entered(void)
+{
+    if (!plain_od_set && close_od() < 0)
+        return -1;
+    groupby = guard_type_of("itertools", "groupby");
+    if (close_iterator("groupby", (void *)next_groupby, &plain_groupby) < 0 ||
+        close_iterator("_grouper", (void *)next_grouper, &plain_grouper) < 0)
+        return -1;
+    return close_iterator("pairwise", (void *)next_pairwise, &plain_pairwise);
+}

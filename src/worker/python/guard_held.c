@@ -1,0 +1,288 @@
+/* Operations that look at an object, run code of the guest, and go on with what they looked at. Here the guest's code runs first
+ * (arguments are converted to plain ones), or what was looked at is held until the end. */
+#include "guard_slots.h"
+
+/* Puts a method of ours into TYPE; *ret_before: what was there. */
+static int exchange_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
+{
+    PyObject *before = PyDict_GetItemString(type->tp_dict, def->ml_name); /* borrowed */
+    if (!before) {
+        PyErr_Format(PyExc_SystemError, "%s has no method %s", type->tp_name, def->ml_name);
+        return -1;
+    }
+    *ret_before = Py_NewRef(before);
+    PyObject *descr = PyDescr_NewMethod(type, def);
+    int r = descr ? PyDict_SetItemString(type->tp_dict, def->ml_name, descr) : -1;
+    Py_XDECREF(descr);
+    PyType_Modified(type);
+    return r;
+}
+
+/* ---- list ---- */
+
+static richcmpfunc plain_list_compare;
+static objobjargproc plain_list_set;
+
+/* As CPython compares, but both elements are held: an __eq__ may empty the lists (gh-120298). */
+static PyObject *list_compare(PyObject *v, PyObject *w, int op)
+{
+    if (!PyList_Check(v) || !PyList_Check(w) ||
+        (PyList_GET_SIZE(v) != PyList_GET_SIZE(w) && (op == Py_EQ || op == Py_NE)))
+        return plain_list_compare(v, w, op);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(v) && i < PyList_GET_SIZE(w); i++) {
+        PyObject *a = PyList_GET_ITEM(v, i), *b = PyList_GET_ITEM(w, i), *found = NULL;
+        if (a == b)
+            continue;
+        Py_INCREF(a);
+        Py_INCREF(b);
+        int same = PyObject_RichCompareBool(a, b, Py_EQ);
+        if (same == 0)
+            found = op == Py_EQ   ? Py_NewRef(Py_False)
+                    : op == Py_NE ? Py_NewRef(Py_True)
+                                  : PyObject_RichCompare(a, b, op);
+        Py_DECREF(a);
+        Py_DECREF(b);
+        if (same <= 0)
+            return found;
+    }
+    Py_RETURN_RICHCOMPARE(PyList_GET_SIZE(v), PyList_GET_SIZE(w), op);
+}
+
+/* list[::2] = x: the places are counted before x is asked for its elements (gh-120384), so it is asked first. */
+static int list_set(PyObject *self, PyObject *key, PyObject *value)
+{
+    if (!value || !PySlice_Check(key) || PyList_CheckExact(value) || PyTuple_CheckExact(value))
+        return plain_list_set(self, key, value);
+    PyObject *list = PySequence_Fast(value, "can only assign an iterable");
+    if (!list && PyErr_ExceptionMatches(PyExc_TypeError) && !PyIter_Check(value) &&
+        !Py_TYPE(value)->tp_iter && !PySequence_Check(value)) {
+        PyErr_Clear(); /* CPython says it in its own words */
+        return plain_list_set(self, key, value);
+    }
+    int r = list ? plain_list_set(self, key, list) : -1;
+    Py_XDECREF(list);
+    return r;
+}
+
+/* ---- bytearray ---- */
+
+static objobjproc plain_bytes_contains;
+
+/* A number, a text or bytes without code of the guest's; others as they are. */
+static PyObject *plain_argument(PyObject *x)
+{
+    if (PyLong_CheckExact(x) || PyUnicode_CheckExact(x) || PyBytes_CheckExact(x))
+        return Py_NewRef(x);
+    if (PyUnicode_Check(x))
+        return PyUnicode_FromObject(x);
+    if (PyBytes_Check(x))
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(x), PyBytes_GET_SIZE(x));
+    return PyIndex_Check(x) ? PyNumber_Index(x) : Py_NewRef(x);
+}
+
+/* (SELF, ARGS...), the arguments converted. */
+static PyObject *plain_arguments(PyObject *self, PyObject *args)
+{
+    PyObject *made = PyTuple_New(PyTuple_GET_SIZE(args) + 1);
+    if (made)
+        PyTuple_SET_ITEM(made, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *x = plain_argument(PyTuple_GET_ITEM(args, i));
+        if (x)
+            PyTuple_SET_ITEM(made, i + 1, x);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+static int bytes_contains(PyObject *self, PyObject *x)
+{
+    PyObject *plain = plain_argument(x);
+    int r = plain ? plain_bytes_contains(self, plain) : -1;
+    Py_XDECREF(plain);
+    return r;
+}
+
+/* Searches: the bytes are looked up before the arguments are converted (gh-142558, gh-142559, gh-142560). */
+#define SEARCHES(X) X(find) X(index) X(rfind) X(rindex) X(count) X(startswith) X(endswith)
+enum search {
+#define NUMBER(name) SEARCH_##name,
+    SEARCHES(NUMBER)
+#undef NUMBER
+        SEARCH_COUNT
+};
+static PyObject *searches[SEARCH_COUNT];
+
+static PyObject *search(enum search which, PyObject *self, PyObject *args)
+{
+    PyObject *plain = plain_arguments(self, args);
+    PyObject *found = plain ? PyObject_Call(searches[which], plain, NULL) : NULL;
+    Py_XDECREF(plain);
+    return found;
+}
+#define SEARCH(name)                                                                               \
+    static PyObject *search_##name(PyObject *self, PyObject *args)                                 \
+    {                                                                                              \
+        return search(SEARCH_##name, self, args);                                                  \
+    }
+SEARCHES(SEARCH)
+#undef SEARCH
+
+static PyObject *plain_join, *plain_hex;
+
+/* The separator is looked at, then the iterable is asked for its elements. */
+static PyObject *bytes_join(PyObject *self, PyObject *values)
+{
+    PyObject *list = PySequence_Fast(values, "can only join an iterable");
+    PyObject *made = list ? PyObject_CallFunctionObjArgs(plain_join, self, list, NULL) : NULL;
+    Py_XDECREF(list);
+    return made;
+}
+
+/* hex(sep) asks the separator for its length: __len__ of a subclass of str or bytes. */
+static PyObject *bytes_hex(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    PyObject *plain[3] = {self};
+    Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0), made = 0;
+    if (all > 2) {
+        PyErr_Format(PyExc_TypeError, "hex() takes at most 2 arguments (%zd given)", all);
+        return NULL;
+    }
+    while (made < all && (plain[made + 1] = plain_argument(args[made])))
+        made++;
+    PyObject *text = made == all ? PyObject_Vectorcall(plain_hex, plain, count + 1, names) : NULL;
+    for (; made > 0; made--)
+        Py_DECREF(plain[made]);
+    return text;
+}
+
+static int close_bytearray(void)
+{
+    static const char *const contains[] = {"__contains__", NULL};
+    static PyMethodDef table[] = {
+#define ROW(name) {#name, search_##name, METH_VARARGS, NULL},
+        SEARCHES(ROW)
+#undef ROW
+    };
+    static PyMethodDef join = {"join", bytes_join, METH_O, NULL};
+    static PyMethodDef hex = {"hex", (PyCFunction)(void (*)(void))bytes_hex,
+                              METH_FASTCALL | METH_KEYWORDS, NULL};
+    PyTypeObject *type = &PyByteArray_Type;
+    for (int i = 0; i < SEARCH_COUNT; i++)
+        if (exchange_method(type, &table[i], &searches[i]) < 0)
+            return -1;
+    if (exchange_method(type, &join, &plain_join) < 0 ||
+        exchange_method(type, &hex, &plain_hex) < 0)
+        return -1;
+    return guard_exchange_slot(type, guard_slot_contains, (void *)bytes_contains,
+                               (void **)&plain_bytes_contains, contains);
+}
+
+/* ---- exceptions ---- */
+
+static reprfunc plain_decode_str;
+
+/* Its text names a byte of .object at .start, both of which a guest may set to whatever it likes: any number is an offset,
+ * and any object is taken for bytes. What is not a place in bytes gets the form that names no byte. */
+static PyObject *decode_str(PyObject *self)
+{
+    PyUnicodeErrorObject *e = (PyUnicodeErrorObject *)self;
+    PyObject *object = e->object;
+    if (!object)
+        return plain_decode_str(self);
+    PyObject *reason = e->reason ? PyObject_Str(e->reason) : PyUnicode_FromString("");
+    PyObject *encoding = !reason       ? NULL
+                         : e->encoding ? PyObject_Str(e->encoding)
+                                       : PyUnicode_FromString("");
+    PyObject *text = NULL;
+    object = e->object; /* what it is after that code has run */
+    if (encoding && object && PyBytes_Check(object) && e->start >= 0 &&
+        e->start < PyBytes_GET_SIZE(object) && e->end == e->start + 1)
+        text = PyUnicode_FromFormat("'%U' codec can't decode byte 0x%02x in position %zd: %U",
+                                    encoding, PyBytes_AS_STRING(object)[e->start] & 0xff, e->start,
+                                    reason);
+    else if (encoding)
+        text = PyUnicode_FromFormat("'%U' codec can't decode bytes in position %zd-%zd: %U",
+                                    encoding, e->start, e->end - 1, reason);
+    Py_XDECREF(reason);
+    Py_XDECREF(encoding);
+    return text;
+}
+
+/* ---- deque, array, tzinfo ---- */
+
+static PyObject *plain_deque_index, *plain_fromutc, *plain_tofile;
+
+/* The element that is compared is held by nothing but the deque (gh-115243). */
+static PyObject *deque_index(PyObject *self, PyObject *args)
+{
+    PyObject *held = PySequence_Tuple(self);
+    PyObject *plain = held ? plain_arguments(self, args) : NULL;
+    PyObject *found = plain ? PyObject_Call(plain_deque_index, plain, NULL) : NULL;
+    Py_XDECREF(plain);
+    Py_XDECREF(held);
+    return found;
+}
+
+static PyTypeObject *datetime;
+
+/* It adds twice, and takes what the first sum gave for a datetime: a __new__ may have made it anything (gh-145166). */
+static PyObject *fromutc(PyObject *self, PyObject *when)
+{
+    if (PyObject_TypeCheck(when, datetime) && Py_TYPE(when)->tp_new != datetime->tp_new) {
+        PyErr_SetString(PyExc_TypeError,
+                        "fromutc: a subclass of datetime with a __new__ of its own");
+        return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(plain_fromutc, self, when, NULL);
+}
+
+/* The file is asked to write a block at a time, and may shrink the array meanwhile: a copy is written. */
+static PyObject *tofile(PyObject *self, PyObject *file)
+{
+    PyObject *copy = PySequence_GetSlice(self, 0, PY_SSIZE_T_MAX);
+    PyObject *done = copy ? PyObject_CallFunctionObjArgs(plain_tofile, copy, file, NULL) : NULL;
+    Py_XDECREF(copy);
+    return done;
+}
+
+static int close_builtins(void)
+{
+    static const char *const compare[] = {"__lt__", "__le__", "__eq__", "__ne__",
+                                          "__gt__", "__ge__", NULL};
+    static const char *const set[] = {"__setitem__", "__delitem__", NULL};
+    static const char *const str[] = {"__str__", NULL};
+    if (guard_exchange_slot(&PyList_Type, guard_slot_compare, (void *)list_compare,
+                            (void **)&plain_list_compare, compare) < 0 ||
+        guard_exchange_slot(&PyList_Type, guard_slot_set_item, (void *)list_set,
+                            (void **)&plain_list_set, set) < 0 ||
+        guard_exchange_slot((PyTypeObject *)PyExc_UnicodeDecodeError, guard_slot_str,
+                            (void *)decode_str, (void **)&plain_decode_str, str) < 0)
+        return -1;
+    return close_bytearray();
+}
+
+int guard_close_held(void)
+{
+    static PyMethodDef index = {"index", deque_index, METH_VARARGS, NULL};
+    static PyMethodDef utc = {"fromutc", fromutc, METH_O, NULL};
+    static PyMethodDef file = {"tofile", tofile, METH_O, NULL};
+    const struct {
+        PyTypeObject *type;
+        PyMethodDef *def;
+        PyObject **before;
+    } methods[] = {
+        {guard_type_of("_collections", "deque"), &index, &plain_deque_index},
+        {guard_type_of("_datetime", "tzinfo"), &utc, &plain_fromutc},
+        {guard_type_of("array", "array"), &file, &plain_tofile},
+    };
+    if (!plain_list_compare && close_builtins() < 0)
+        return -1;
+    datetime = guard_type_of("_datetime", "datetime");
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (methods[i].type && !*methods[i].before &&
+            exchange_method(methods[i].type, methods[i].def, methods[i].before) < 0)
+            return -1;
+    return 0;
+}
