@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants install uninstall clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants messages install uninstall clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -37,6 +37,9 @@ lint: build build-cross	## house rules, clang-format, clang-tidy for both archit
 
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
 	@bench/run build $(BENCH)
+
+messages:		## every message of the program, to be read in one go
+	@scripts/messages
 
 soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
 	@/usr/bin/python3 tests/system/soak.py build $(SOAK)

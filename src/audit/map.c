@@ -23,7 +23,7 @@ static int fill(int fd, size_t size, const char *name, struct err *err)
     if ((size_t)st.st_size >= size || fallocate(fd, 0, 0, (off_t)size) == 0)
         return 0;
     if (errno != EOPNOTSUPP && errno != ENOSYS)
-        return err_sys(err, "no room for seal/%s", name);
+        return err_sys(err, "no room in the state folder for seal/%s", name);
     int r = 0;
     for (off_t at = st.st_size; r == 0 && at < (off_t)size; at += (off_t)sizeof zeros)
         r = audit_pwrite(fd, zeros, sizeof zeros, at, name, err);

@@ -3,6 +3,8 @@
  * reports (prog/, flow/) only prints. vsnprintf with integers and strings allocates nothing. */
 #include "base/err.h"
 
+#include "base/fit.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     err->code = code;
     err->sys_errno = 0;
     err->layer[0] = 0;
-    vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    fit_words(err->msg, sizeof err->msg, vsnprintf(err->msg, sizeof err->msg, fmt, ap));
     va_end(ap);
     return code;
 }
@@ -35,9 +37,16 @@ int err_sys(struct err *err, const char *fmt, ...)
     err->layer[0] = 0;
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->msg)
-        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s%s", strerror(saved),
-                 saved == EFBIG ? " (raise `ulimit -f`)" : "");
+    const char *why = strerror(saved), *hint = saved == EFBIG ? " (raise `ulimit -f`)" : "";
+    size_t tail = strlen(why) + strlen(hint) + 2, room = sizeof err->msg - 1;
+    if (tail > room / 2)
+        tail = room / 2;
+    if (n > (int)(room - tail)) { /* why it failed is worth more than the end of a path */
+        fit_words(err->msg, room - tail + 1, n);
+        n = (int)strlen(err->msg);
+    }
+    if (n >= 0)
+        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s%s", why, hint);
     return ERR_SYS;
 }
 

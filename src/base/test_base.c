@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fit.h"
 #include "base/jsonw.h"
 #include "base/near.h"
 #include "base/tap.h"
@@ -63,6 +64,40 @@ static void arenas(void)
     tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused");
     tap_eq_str(arena_strdup(&a, "abc"), "abc", "strdup");
     arena_done(&a);
+}
+
+static void fill(char *out, size_t size, const char *text)
+{
+    fit_words(out, size, snprintf(out, size, "%s", text));
+}
+
+static void sizes(void)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {{0, "0 bytes"},           {17, "17 bytes"},         {1023, "1023 bytes"},
+                {1024, "1 KB"},           {1536, "1.5 KB"},         {64ULL << 20, "64 MB"},
+                {512ULL << 20, "512 MB"}, {80000004096, "74.5 GB"}, {UINT64_MAX, "15.9 EB"}};
+    char text[UNITS_TEXT], words[24];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        units_bytes_text(rows[i].bytes, text);
+        tap_eq_str(text, rows[i].text, "%llu bytes as people read them",
+                   (unsigned long long)rows[i].bytes);
+    }
+    fill(words, sizeof words, "one two three four five six");
+    tap_eq_str(words, "one two three four...", "a text that is too long ends behind a whole word");
+    fill(words, sizeof words, "00000000000000000000000001");
+    tap_eq_str(words, "00000000000000000000...", "a word that is too long is cut");
+    fill(words, sizeof words, "one two");
+    tap_eq_str(words, "one two", "a text that fits stays as it is");
+    struct err err = ERR_INIT;
+    char long_path[600];
+    memset(long_path, 'p', sizeof long_path - 1);
+    long_path[sizeof long_path - 1] = 0;
+    errno = EACCES;
+    (void)!err_sys(&err, "open %s", long_path);
+    tap_ok(strstr(err.msg, "...: Permission denied"), "a long path leaves room for the reason");
 }
 
 static void units(void)
@@ -204,6 +239,7 @@ int main(void)
     buffers();
     arenas();
     units();
+    sizes();
     utf8();
     return tap_done();
 }

@@ -4,6 +4,7 @@
 #include "base/units.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -68,4 +69,18 @@ int units_millis(const char *s, uint64_t *ret_n)
                                           {"h", 3600000000ULL},
                                           {0}};
     return read_units(s, table, ret_n);
+}
+
+void units_bytes_text(uint64_t bytes, char out[UNITS_TEXT])
+{
+    static const char *const units[] = {"bytes", "KB", "MB", "GB", "TB", "PB", "EB"};
+    size_t i = 0;
+    uint64_t whole = bytes, rest = 0; /* rest: in 1024ths */
+    for (; whole >= 1024; whole /= 1024, i++)
+        rest = whole % 1024;
+    const unsigned tenths = (unsigned)(rest * 10 / 1024);
+    if (tenths && whole < 100)
+        snprintf(out, UNITS_TEXT, "%llu.%u %s", (unsigned long long)whole, tenths, units[i]);
+    else
+        snprintf(out, UNITS_TEXT, "%llu %s", (unsigned long long)whole, units[i]);
 }

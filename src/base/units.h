@@ -2,7 +2,7 @@
 /* Sizes and durations as people write them: 512m, 1.5s, 200ms.
  *
  * Takes:   a word of the command line or of a policy.
- * Gives:   bytes or milliseconds.
+ * Gives:   bytes or milliseconds; sizes as people read them.
  * Never:   guesses: trailing text, overflow and negative numbers are ERR_FORMAT.
  * Runs in: every process.
  */
@@ -18,5 +18,9 @@ ERR_MUST_USE int units_bytes(const char *s,
                              uint64_t *ret_n); /* 100, 64k, 512m, 1g (powers of 1024) */
 ERR_MUST_USE int units_millis(const char *s,
                               uint64_t *ret_n); /* 30 (seconds), 1.5s, 200ms, 2m, 1h */
+
+/* The other way round, for messages: 74.5 GB, 512 MB, 17 bytes. */
+#define UNITS_TEXT 24
+void units_bytes_text(uint64_t bytes, char out[UNITS_TEXT]);
 
 #endif

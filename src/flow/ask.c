@@ -89,6 +89,7 @@ int flow_admit(struct flow *f, struct err *err)
                                    .writes = f->writes,
                                    .nwrites = f->nwrites,
                                    .wait_ms = req->wait_ms,
+                                   .stop = &req->stop,
                                    .approval_wait_ms = req->approval_wait_ms};
     if (req->kind == FLOW_EXEC) { /* the command line is the code */
         f->ask.code = f->arguments.data;

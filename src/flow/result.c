@@ -2,7 +2,9 @@
 /* One table from how it ended to what is said about it. */
 #include "flow/steps.h"
 
+#include "base/fit.h"
 #include "base/limits.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
 #include <signal.h>
@@ -74,8 +76,8 @@ void flow_result_say(struct flow_result *r, enum flow_status status, const char 
     r->layer = layer;
     r->category = category;
     snprintf(r->type, sizeof r->type, "%s", type);
-    snprintf(r->reason, sizeof r->reason, "%s", reason);
-    snprintf(r->message, sizeof r->message, "%s", reason);
+    fit_words(r->reason, sizeof r->reason, snprintf(r->reason, sizeof r->reason, "%s", reason));
+    fit_words(r->message, sizeof r->message, snprintf(r->message, sizeof r->message, "%s", reason));
 }
 
 static void seconds(uint64_t ms, char *out, size_t size)
@@ -116,7 +118,7 @@ static void take_figures(struct flow_result *r, const struct jail_outcome *o)
 void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
                          const struct jail_limits *l)
 {
-    char time[32], text[256];
+    char time[32], size[UNITS_TEXT], text[256];
     take_figures(r, o);
     switch (o->end) {
     case JAIL_END_EXIT:
@@ -139,12 +141,13 @@ void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
         snprintf(r->message, sizeof r->message, "Execution timeout exceeded (%s)", time);
         return;
     case JAIL_END_MEMORY:
-        snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
-                 (unsigned long long)(l->memory / MIB), o->memory_enforced_by);
+        units_bytes_text(l->memory, size);
+        snprintf(text, sizeof text, "memory limit of %s (%s)", size, o->memory_enforced_by);
         flow_result_say(r, FLOW_MEMORY, "resources", "CODE", "MemoryError", text);
         return;
     case JAIL_END_FLOOD:
-        snprintf(text, sizeof text, "more than %llu bytes of output", (unsigned long long)l->flood);
+        units_bytes_text(l->flood, size);
+        snprintf(text, sizeof text, "more than %s of output", size);
         flow_result_say(r, FLOW_OUTPUT, "output", "CODE", "OutputError", text);
         return;
     case JAIL_END_STOPPED:

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "sys/lock.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,17 +69,18 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
         return gate_refuse(
             r, GATE_RULE_BREAKER, (word.wait_ns + 999999) / CLOCK_NS_PER_MS,
             "the same again will fail again: change the code, or wait",
-            "failed %llu times with: %s; next try in %llu s",
+            "failed %llu times with: %s; try again in %llu s",
             (unsigned long long)g->config->breaker.failures, word.text,
             (unsigned long long)((word.wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S));
     uint64_t wait =
         slots ? gate_window_wait(g, t->client, gate_queue_waiting(g, t->client), now) : 0;
     if (wait)
         return gate_refuse(r, GATE_RULE_RATE, (wait + 999999) / CLOCK_NS_PER_MS,
-                           "wait; or do more in one execution",
-                           "more than %llu executions in %llu s",
+                           "or do more in one run",
+                           "rate limit: %llu runs per %llu s; try again in %llu s",
                            (unsigned long long)g->config->rates.executions,
-                           (unsigned long long)(g->config->rates.window_ms / 1000));
+                           (unsigned long long)(g->config->rates.window_ms / 1000),
+                           (unsigned long long)((wait + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S));
     if (gate_row_take(&g->map, &t->row, &err) < 0)
         return refuse_by_err(r, GATE_RULE_BUSY, &err);
     struct gate_row *row = &g->map.at->rows[t->row];
@@ -156,13 +158,23 @@ void gate_lose(struct gate_ticket *t)
 static void refuse_busy(const struct gate *g, const struct gate_ticket *t, struct gate_refusal *r)
 {
     const unsigned long long most = g->config->rates.concurrent, ms = t->request.wait_ms;
-    if (ms == 0)
-        gate_refuse(r, GATE_RULE_BUSY, 1000, "try again, or let it wait for a slot",
-                    "%llu executions run already, which is as many as may", most);
+    if (gate_unwanted(&t->request))
+        gate_refuse(r, GATE_RULE_BUSY, 1000, "",
+                    "queue: all %llu slots are taken; the wait was given up", most);
+    else if (ms == 0)
+        gate_refuse(r, GATE_RULE_BUSY, 1000, "without --no-wait it waits for one",
+                    "queue: all %llu slots are taken; try again in a moment", most);
     else
-        gate_refuse(r, GATE_RULE_BUSY, 1000, "wait a moment and try again",
-                    "%llu executions run already, and none ended within %llu%s", most,
-                    ms % 1000 ? ms : ms / 1000, ms % 1000 ? " ms" : " s");
+        gate_refuse(
+            r, GATE_RULE_BUSY, 1000, "or end one of those that run",
+            "queue: all %llu slots are taken, and none came free in %llu%s; try again later", most,
+            ms % 1000 ? ms : ms / 1000, ms % 1000 ? " ms" : " s");
+}
+
+bool gate_unwanted(const struct gate_request *q)
+{
+    struct pollfd p = {.fd = q->stop ? *q->stop : -1, .events = POLLIN};
+    return p.fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
 /* The wait is over: out of the queue, unless the slot came in this very moment. */
@@ -203,7 +215,7 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
         if (gate_load(&row->state) == GATE_ROW_RUNNING)
             return 1;
         uint64_t now = clock_now_ns();
-        if (now >= end)
+        if (now >= end || gate_unwanted(&t->request))
             return 2;
         uint64_t left = (end - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
         uint64_t look = gate_queue_look_ms(g, t->row);

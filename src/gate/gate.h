@@ -87,6 +87,7 @@ struct gate_request {
     pid_t asker;               /* who stands behind it; 0: this process */
     uint64_t wait_ms;          /* for a slot; 0: refuse at once */
     uint64_t approval_wait_ms; /* for a person; 0: refuse at once, the question stays */
+    const int *stop; /* a descriptor that becomes readable when nobody waits any more; NULL: none */
 };
 
 /* What happened, for the audit and for a person who waits. Strings live for the call. */

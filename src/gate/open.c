@@ -3,6 +3,7 @@
  * clients. Events are noted under the lock and told after it: whoever listens writes files. */
 #include "gate/inside.h"
 
+#include "base/fit.h"
 #include "gate/lineage.h"
 #include "sys/fd.h"
 #include "sys/state.h"
@@ -35,7 +36,7 @@ int gate_refuse(struct gate_refusal *r, enum gate_rule rule, uint64_t retry_afte
     *r = (struct gate_refusal){
         .rule = rule, .word = rule_words[rule], .retry_after_ms = retry_after_ms};
     va_start(ap, fmt);
-    vsnprintf(r->reason, sizeof r->reason, fmt, ap);
+    fit_words(r->reason, sizeof r->reason, vsnprintf(r->reason, sizeof r->reason, fmt, ap));
     va_end(ap);
     snprintf(r->hint, sizeof r->hint, "%s", hint);
     return 0;

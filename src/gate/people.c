@@ -3,7 +3,7 @@
  * question a start (gate/store.c says why). Waiting is a futex in the mapped file that every answer
  * changes: nobody polls the database.
  *
- * Waits: gate_bell_sleep in gate_people_ask; a person; the request's approval_wait_ms and the question's
+ * Waits: gate_bell_sleep in wait_for_answer; a person; the request's approval_wait_ms and the question's
  *          expiry; refused: gate.approval */
 #include "gate/approval.h"
 
@@ -207,6 +207,21 @@ static int expired(struct gate_ticket *t, struct gate_refusal *r, struct err *er
     return e;
 }
 
+#define LOOK_MS 100 /* whether whoever asked still waits */
+
+static void wait_for_answer(const struct gate_ticket *t, uint32_t bell, uint64_t ms)
+{
+    uint32_t *answers = &t->g->map.at->answers;
+    const uint64_t end = clock_now_ns() + ms * CLOCK_NS_PER_MS;
+    for (uint64_t now = clock_now_ns(); now < end && gate_load(answers) == bell;
+         now = clock_now_ns()) {
+        const uint64_t left = (end - now) / CLOCK_NS_PER_MS + 1;
+        if (gate_unwanted(&t->request))
+            return;
+        gate_bell_sleep(answers, bell, left < LOOK_MS ? left : LOOK_MS);
+    }
+}
+
 int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[65],
                     char used_id[24], struct gate_refusal *r, struct err *err)
 {
@@ -237,7 +252,9 @@ int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[
         if (expires <= wall)
             return expired(t, r, err);
         uint64_t ms = (end - now) / CLOCK_NS_PER_MS + 1;
-        gate_bell_sleep(&g->map.at->answers, bell, expires - wall < ms ? expires - wall : ms);
+        wait_for_answer(t, bell, expires - wall < ms ? expires - wall : ms);
+        if (gate_unwanted(&t->request))
+            return 0;
         if (expires <= wall_ms())
             return expired(t, r, err);
     }

@@ -154,7 +154,6 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid);
 bool jail_locks_may_take(struct jail_watch *w, pid_t pid);
 /* How much address space a process that fails had. */
 void jail_notify_look_at_memory(struct jail_watch *w, pid_t pid);
-#define JAIL_RULE_MEMORY "limit.memory"
 /* violations.c: what the kernel or the supervisor saw, and what the worker told. */
 void jail_violation_add(struct jail_outcome *out, const char *layer, const char *rule,
                         const char *detail, const char *hint);

@@ -80,6 +80,7 @@ struct jail_violation {
 /* The mode of what was shared with --rw was changed, and put back; or could not be. */
 #define JAIL_RULE_SHARED_MODE      "shared.mode"
 #define JAIL_RULE_SHARED_MODE_KEPT "shared.mode_kept"
+#define JAIL_RULE_MEMORY           "limit.memory" /* more than all of it at once was asked for */
 
 struct jail_outcome {
     enum jail_end end;

@@ -103,7 +103,7 @@ for who in tapsys.users():
             if name in TEXTS and profile == "strict":
                 tap.ok(any(v["detail"] == TEXTS[name] and v["line"] for v in r["violations"]), f"{what}: the violation says {TEXTS[name]!r} and the line", r.story())
             if name == "16 markup":
-                tap.ok("<script>" in (r["stdout"] or "") and r.rules() == ["output.markup"], f"{what}: markup is data, and listed as what a browser runs", r.story())
+                tap.ok("<script>" in (r["stdout"] or "") and r.rules() == ["output.markup"], f"{what}: markup is data in the result, and is listed as what a browser runs", r.story())
             if name == "17 binary" and profile != "strict":
                 tap.ok("Binary output detected" in (r["stdout"] or ""), f"{what}: said, not shown", r.story())
             if name == "12 contents" and profile != "strict":

@@ -11,6 +11,7 @@
  *        F_SETLKW in takes_lock; nobody: it is compared, not called; at once; goes on */
 #include "jail/outside.h"
 
+#include "base/units.h"
 #include "jail/decode.h"
 #include "jail/filter.h"
 #include "jail/supervisor/family.h"
@@ -31,7 +32,7 @@ static const struct {
     const char *layer, *hint;
 } hints[] = {
     {"network", "there is no network in the jail; pass data in with --ro or --stdin"},
-    {"process", "one program per run; ask for --processes N if it must start others"},
+    {"process", "a program may not start others; `cordon exec` has --processes N for that"},
     {"resources", "the limit is 0 here; ask for --processes N if it must start others"},
     {"filesystem",
      "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},
@@ -232,15 +233,16 @@ static uint64_t memory_asked(const struct seccomp_notif *n)
 
 static void record_memory(struct jail_watch *w, uint64_t bytes)
 {
-    char detail[112];
+    char detail[112], asked[UNITS_TEXT], most[UNITS_TEXT];
     for (size_t i = 0; i < w->out->violation_count; i++)
         if (strcmp(w->out->violations[i].rule, JAIL_RULE_MEMORY) == 0) { /* libraries try again */
             w->out->violations[i].times++;
             w->out->violations_total++;
             return;
         }
-    snprintf(detail, sizeof detail, "%llu bytes at once, of %llu in all (ENOMEM)",
-             (unsigned long long)bytes, (unsigned long long)w->limits->memory);
+    units_bytes_text(bytes, asked);
+    units_bytes_text(w->limits->memory, most);
+    snprintf(detail, sizeof detail, "asked for %s at once; the limit is %s", asked, most);
     jail_violation_add(w->out, "resources", JAIL_RULE_MEMORY, detail,
                        "work on smaller pieces, or ask for --memory N");
 }

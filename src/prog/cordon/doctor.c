@@ -149,7 +149,7 @@ int cmd_doctor(int argc, char **argv)
     struct err err = ERR_INIT;
     int next = 0, r = options_parse(argc, argv, rows, sizeof rows / sizeof *rows, &next, &err);
     if (r == 0 && next < argc)
-        r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
+        r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", argv[next]);
     if (r == 0 && strcmp(mode, "full") != 0 && strcmp(mode, "landlock") != 0)
         r = err_set(&err, ERR_USAGE, "--mode: '%.40s' is none of: full, landlock", mode);
     if (r < 0) {

@@ -110,5 +110,8 @@ bool exits_say_signal(struct flow_result *r, int signal)
     }
     snprintf(r->message, sizeof r->message, "%s", text);
     snprintf(r->reason, sizeof r->reason, "%s", text);
+    r->layer = NULL; /* no layer ended the wait */
+    r->violation_count = 0;
+    r->violations_total = 0;
     return true;
 }

@@ -364,7 +364,7 @@ int cmd_pool(int argc, char **argv)
     if (r == 0 && which < count && words.count == 1)
         r = verbs[which].run(&o, &err);
     else if (r == 0)
-        r = err_set(&err, ERR_USAGE, "start, status or stop? see --help");
+        r = err_set(&err, ERR_USAGE, "say what to do: start, status or stop; see --help");
     if (r >= 0)
         return r;
     result_complain(WHO, err.msg);

@@ -35,12 +35,19 @@ int result_print_json(const struct flow_result *r)
     return e;
 }
 
+bool result_colour(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+}
+
 void result_complain(const char *who, const char *text)
 {
     struct output_visible v = {.one_line = true};
     struct buf line;
+    const bool colour = result_colour(STDERR_FILENO);
     buf_init(&line, 8192);
-    if (buf_printf(&line, "%s: ", who) == 0 &&
+    if (buf_printf(&line, colour ? "\033[1;31m%s:\033[0m " : "%s: ", who) == 0 &&
         output_visible_add(&v, text, strlen(text), &line) == 0 &&
         output_visible_end(&v, &line) == 0 && buf_str(&line, "\n") == 0)
         writer_take(JAIL_STDERR, &line);
@@ -92,25 +99,46 @@ static void print_intake(const struct intake_source *s)
     buf_done(&line);
 }
 
+/* Whether this violation is why the run ended, or did not begin. */
+static bool is_the_reason(const struct flow_result *r, const struct flow_violation *v)
+{
+    switch (r->status) {
+    case FLOW_BLOCKED:
+    case FLOW_DENIED:
+    case FLOW_REFUSED:
+        return r->layer && strcmp(r->layer, v->layer) == 0;
+    case FLOW_MEMORY:
+        return strcmp(v->rule, JAIL_RULE_MEMORY) == 0;
+    default:
+        return false;
+    }
+}
+
+/* One line for each thing that was denied; what ended the run is one of them, or has a line of its own. */
 void result_print_text(const struct flow_result *r)
 {
+    char line[1400], place[32];
+    bool said = false;
     if (r->ran)
         print_intake(&r->intake);
-    char line[1024], place[32] = "";
     for (size_t i = 0; i < r->violation_count; i++) {
         const struct flow_violation *v = &r->violations[i];
         if (v->end == FLOW_WAS_HARMLESS)
             continue;
-        if (v->line)
-            snprintf(place, sizeof place, "line %u: ", v->line);
-        snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s", flow_violation_end_name(v->end),
-                 v->layer, v->line ? place : "", v->detail, v->times > 1 ? " and again" : "",
-                 v->hint[0] ? "; " : "", v->hint);
+        const bool reason = is_the_reason(r, v);
+        snprintf(place, sizeof place, v->line ? "line %u: " : "", v->line);
+        char times[40] = "";
+        if (v->times > 1)
+            snprintf(times, sizeof times, " (%llu times)", (unsigned long long)v->times);
+        snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s",
+                 reason ? flow_status_name(r->status) : flow_violation_end_name(v->end), v->layer,
+                 place, v->detail, times, v->hint[0] ? "; " : "", v->hint);
         result_complain("cordon", line);
+        said = said || reason;
     }
     bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
-    if (r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
-        snprintf(line, sizeof line, "%s: %.900s", flow_status_name(r->status), r->message);
+    if (!said && r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
+        snprintf(line, sizeof line, "%s: %s", flow_status_name(r->status), r->message);
         result_complain("cordon", line);
     }
 }
@@ -216,7 +244,8 @@ static void tell_waiting(const struct gate_event *e)
 {
     char line[400];
     if (e->kind == GATE_EVENT_WAITING)
-        snprintf(line, sizeof line, "waiting for a slot (%s)", e->detail ? e->detail : "all taken");
+        snprintf(line, sizeof line, "waiting for a slot: %s",
+                 e->detail ? e->detail : "all are taken");
     else if (e->kind == GATE_EVENT_APPROVAL_ASKED)
         snprintf(line, sizeof line, "waiting for approval %s: cordon approve show %s", e->subject,
                  e->subject);
@@ -237,7 +266,7 @@ int result_open_gate(struct flow_context *context, bool json, struct err *err)
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
-    if (!json)
+    if (!json && !context->brief) /* who does not wait is told by the refusal */
         context->notice = tell_waiting;
     context->announce = tell_alert;
     return flow_context_open_gate(context, found ? approvals : NULL, err);

@@ -31,7 +31,10 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
 ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
 void result_print_text(const struct flow_result *r);             /* to stderr */
 
-/* One line on stderr, in which nothing acts on a terminal. */
+/* Whether what goes there may have colour: a terminal, and nobody said NO_COLOR. */
+bool result_colour(int fd);
+
+/* One line on stderr, in which nothing of TEXT acts on a terminal. */
 void result_complain(const char *who, const char *text);
 
 /* Complains and gives the exit status of a wrong command line, where it would have run a program. */

@@ -136,6 +136,18 @@ static int stop(struct admin *admin, const struct stop_options *o, struct err *e
     return r < 0 ? r : left ? EXIT_FAILED : said;
 }
 
+static int resume_runs(const struct admin *admin, const struct stop_options *o, struct err *err)
+{
+    struct gate_stop_info before = {0};
+    gate_stop_read(admin->gate, &before);
+    int r = gate_resume(admin->gate, admin->who, o->why, err);
+    if (r == 0 && o->json)
+        return print_json(admin->gate, NULL, 0, 0);
+    if (r == 0)
+        puts(before.stopped ? "resumed: runs may begin again" : "nothing was stopped");
+    return r;
+}
+
 static int run(const char *who, bool resume, int argc, char **argv)
 {
     struct stop_options o = {.why = "", .patience_ms = 5000};
@@ -152,7 +164,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
     struct admin admin = {0};
     int next = 0, r = options_parse(argc, argv, all, count, &next, &err);
     if (r == 0 && next < argc)
-        r = err_set(&err, ERR_USAGE, "'%.40s' is too much; see --help", argv[next]);
+        r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", argv[next]);
     if (r < 0) {
         result_complain(who, err.msg);
         return EXIT_USAGE;
@@ -168,9 +180,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
     }
     r = resume ? admin_open(&admin, &err) : admin_open_bare(&admin, &err);
     if (r == 0 && resume) {
-        r = gate_resume(admin.gate, admin.who, o.why, &err);
-        if (r == 0)
-            r = o.json ? print_json(admin.gate, NULL, 0, 0) : (puts("resumed"), EXIT_DONE);
+        r = resume_runs(&admin, &o, &err);
     } else if (r == 0) {
         r = o.list ? list(&admin, &o) : stop(&admin, &o, &err);
     }

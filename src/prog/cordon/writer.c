@@ -230,5 +230,7 @@ int writer_finish(int status)
         deliver();
     }
     bool lost = flushed != 0 || why || writers[JAIL_STDERR].error;
+    if (why == EPIPE && (status == EXIT_DONE || status == EXIT_FAILED))
+        return EXIT_SIGNAL + SIGPIPE; /* what failed, if anything did, is that */
     return lost && status == EXIT_DONE ? EXIT_FAILED : status;
 }

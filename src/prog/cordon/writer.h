@@ -36,7 +36,7 @@ bool writer_gone(enum jail_stream stream); /* nobody reads it any more (EPIPE) *
 bool writer_wait(int stop);
 
 /* The last thing that a command does: waits, names on stderr what could not be written, and gives the exit status:
- * STATUS, or EXIT_FAILED where that is 0 and something was lost. A signal ends the wait, and us. */
+ * STATUS; where that is 0 and something was lost, EXIT_FAILED, or that of SIGPIPE where the reader left. A signal ends the wait, and us. */
 int writer_finish(int status);
 
 #endif

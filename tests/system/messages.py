@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a person reads: one line for each refusal, with what and when; sizes in units; colour on a terminal only; and a wait
+or a run that Ctrl-C ends says so. Usage: messages.py BUILD"""
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import exits
+import tapsys
+from gatetest import State
+from tapsys import Tap, clean_env, users
+
+BUILD = sys.argv[1]
+tap = Tap()
+programs = tapsys.Programs(BUILD)
+FOREVER = ["--", "/bin/sleep", "100000"]
+
+
+def one_line(r, pattern, name):
+    tap.ok(r.err.count("\n") == 1 and re.search(pattern, r.err), name, r.story())
+
+
+def refusals(who):
+    s = State(programs, who)
+    r = s.run("run", "-c", "import os")
+    one_line(r, r"^cordon: blocked \(input\): line 1: Blocked import: os; ", f"{who}: a program that is blocked for one reason has one line")
+    r = s.run("run", "-c", "import os\neval('1')")
+    tap.eq([line.split(":")[1] for line in r.err.splitlines()], [" blocked (input)"] * 2, f"{who}: a program that is blocked for two reasons has two lines", r.story())
+    r = s.run("exec", "--role", "explore", "--", "/bin/true")
+    one_line(r, r"^cordon: denied \(gate\): role explore does not have the tool exec; ", f"{who}: a run that a role denies has one line")
+    r = s.run("exec", "--timeout", "200ms", *FOREVER)
+    one_line(r, r"^cordon: timeout: Execution timeout exceeded \(0\.200s\)\n", f"{who}: a run that the time limit ends has one line")
+    r = s.run("run", "--memory", "64m", "--memory-by", "rlimit", "--profile", "standard", "-c", "x = bytearray(80 * 10**9)")
+    said = [line for line in r.err.splitlines() if line.startswith("cordon: ")]
+    tap.ok(len(said) == 1 and "asked for 74.5 GB at once; the limit is 64 MB" in said[0] and r.code == exits.LIMIT,
+           f"{who}: memory that was asked for and its limit are in units, in one line", r.story())
+    r = s.run("exec", "--output", "1k", "--", "/usr/bin/yes")
+    tap.ok("output: more than 10 KB of output" in r.err, f"{who}: a flood of output is told in units", r.story())
+    s.close()
+
+
+def rates(who):
+    s = State(programs, who)
+    policy = s.policy("rates: {executions: 2, window: 1000s}\n")
+    for _ in range(2):
+        s.run("exec", "--policy", policy, "--", "/bin/true")
+    r = s.run("exec", "--policy", policy, "--", "/bin/true")
+    m = re.fullmatch(r"cordon: denied \(gate\): rate limit: 2 runs per 1000 s; try again in (\d+) s; or do more in one run\n", r.err)
+    j = s.run("exec", "--policy", policy, "--json", "--", "/bin/true")
+    after = (j["error"] or {}).get("retry_after_s", 0)
+    tap.ok(m and 0 < after <= int(m.group(1)) <= 1000, f"{who}: a rate limit says what, and when to try again", r.story(), j["error"])
+    s.close()
+
+
+def ended_by(p, number):
+    p.send_signal(number)
+    out, err = p.communicate(timeout=60 * tapsys.SLOW)
+    return p.returncode, err.decode()
+
+
+def queue(who):
+    s = State(programs, who)
+    policy = s.policy("rates: {concurrent: 1}\n")
+    first = s.start("exec", "--policy", policy, *FOREVER)
+    s.wait_for(1)
+    r = s.run("exec", "--policy", policy, "--no-wait", "--", "/bin/true")
+    one_line(r, r"^cordon: denied \(gate\): queue: all 1 slots are taken; try again in a moment; ", f"{who}: without a wait a full queue has one line")
+    second = s.start("exec", "--policy", policy, "--", "/bin/true")
+    line = second.stderr.readline().decode()
+    tap.eq(line, "cordon: waiting for a slot: every slot is taken\n", f"{who}: who waits for a slot is told")
+    code, err = ended_by(second, signal.SIGINT)
+    tap.ok(code == exits.INTERRUPTED and err == "cordon: denied: interrupted (Ctrl-C) before it ran\n", f"{who}: Ctrl-C ends the wait for a slot and says so", code, err)
+    code, err = ended_by(first, signal.SIGINT)
+    tap.ok(code == exits.INTERRUPTED and err == "cordon: interrupted (Ctrl-C)\n", f"{who}: Ctrl-C ends a run and says so", code, err)
+    ask = s.policy("approval: {mode: HITL}\n")
+    r = s.run("exec", "--policy", ask, "--no-wait", "--", "/bin/true")
+    one_line(r, r"^cordon: denied \(gate\): waits for a person: approval ap-", f"{who}: with --no-wait nobody is told that it waits for approval")
+    asked = s.start("exec", "--policy", ask, "--", "/bin/echo", "other")
+    line = asked.stderr.readline().decode()
+    code, err = ended_by(asked, signal.SIGTERM)
+    tap.ok("waiting for approval" in line and code == exits.by_signal(signal.SIGTERM) and err == "cordon: denied: ended by SIGTERM before it ran\n",
+           f"{who}: a signal ends the wait for a person and says so", code, line, err)
+    s.close()
+
+
+def readers(who):
+    for args in (["policy", "show"], ["--help"], ["run", "--help"]):
+        p = subprocess.Popen(programs.command(args, who), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=clean_env(who=who))
+        p.stdout.close()  # before it writes, or after: it is never told more than by the signal's status
+        err = p.stderr.read()
+        p.stderr.close()
+        tap.ok(p.wait(60) in (exits.DONE, exits.READER_LEFT) and err == b"", f"{who}: `{' '.join(args)}` whose reader leaves says nothing", p.returncode, err)
+
+
+def on_terminal(who, args, **env):
+    """What a command writes to a terminal that is its stdout and stderr."""
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen(programs.command(args, who), stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=clean_env({"TERM": "xterm", **env}, who))
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:  # nobody has it open any more
+            break
+        seen += data
+    os.close(ours)
+    p.wait(60)
+    return seen
+
+
+def colours(who):
+    args = ["exec", "--no-such", "--", "x"]
+    tap.eq(on_terminal(who, args), b"\x1b[1;31mcordon exec:\x1b[0m unknown option --no-such; see --help\r\n", f"{who}: a message on a terminal has colour")
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        tap.ok(b"\x1b" not in on_terminal(who, args, **env), f"{who}: a message on a terminal has no colour with {env}")
+    tap.ok(b"\x1b" in on_terminal(who, args, NO_COLOR=""), f"{who}: an empty NO_COLOR says nothing about colour")
+    r = tapsys.cordon(programs, args, who, env={"TERM": "xterm"})
+    tap.ok("\x1b" not in r.err, f"{who}: a message into a pipe has no colour", r.err)
+
+
+def resumes(who):
+    s = State(programs, who)
+    tap.eq(s.run("resume", "--why", "x").out, "nothing was stopped\n", f"{who}: resume where nothing was stopped says so")
+    s.run("stop", "--why", "a test")
+    tap.eq(s.run("resume", "--why", "x").out, "resumed: runs may begin again\n", f"{who}: resume after a stop says so")
+    s.close()
+
+
+def cut(who):
+    long = "/" + "very-long-name-of-a-folder/" * 12
+    r = tapsys.cordon(programs, ["exec", "--ro", long, "--", "/bin/true"], who)
+    tap.ok(r.err.rstrip().endswith(": No such file or directory"), f"{who}: a message with a long path still ends in the reason", r.err)
+
+
+for who in users():
+    refusals(who)
+    rates(who)
+    queue(who)
+    readers(who)
+    colours(who)
+    resumes(who)
+    cut(who)
+tap.done()
