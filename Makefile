@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants messages install uninstall clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -77,8 +77,17 @@ install: programs	## to PREFIX=/usr/local below DESTDIR
 uninstall:		## what `make install` put in place, folders that it made included
 	@scripts/install --remove build
 
+abi: programs		## write down what the interface of libcordon gained; refused where its soname must move
+	@/usr/bin/python3 tests/abi/abi.py build/src/expr/libcordon.so.0 include --write
+
+deb:			## the Debian packages, into build-deb/; lintian must find no error
+	@scripts/deb
+
+deb-test: deb		## installed, used and removed in a clean Debian root (root)
+	@/usr/bin/python3 tests/deb/try.py build-deb
+
 clean:			## every build folder
-	rm -rf build build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
+	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

@@ -57,11 +57,35 @@ sources = run("ninja", "-C", build, "-t", "inputs", "programs")[1].split("\n")
 theirs = [i for i in sources if re.match(r"(\.\./)*(tests|bench)/|.*/test_", i)]
 tap.ok(len(sources) > 100 and not theirs, "the target `programs` builds nothing of tests and benches", len(sources), *theirs)
 
+# --- debian/ ----------------------------------------------------------------------------------------------
+debian = source / "debian"
+tap.ok(re.match(rf"cordon \({re.escape(version)}-\d+\) ", (debian / "changelog").read_text()), "debian/changelog begins with the project's version",
+       (debian / "changelog").read_text().splitlines()[0])
+control = (debian / "control").read_text()
+packages = re.findall(r"^Package: (\S+)$", control, re.M)
+major = re.search(r"SONAME +libcordon\.so\.(\d+)", run("objdump", "-p", library[0])[1]).group(1)
+tap.eq(sorted(packages), ["cordon", "libcordon-dev", f"libcordon{major}", "python3-cordon"], "the package of the library is named by its soname")
+needs = set(re.findall(r"[a-z][a-z0-9.+-]+", re.search(r"^Build-Depends:(.*?)^\S", control, re.M | re.S).group(1)))
+programs = re.sub(r"#.*", "", re.split(r"^# ---- beyond.*", (source / "scripts/packages").read_text(), flags=re.M)[0]).split()
+unnamed = set(programs) - needs - {"build-essential", "ninja-build"}  # every builder has the one, meson brings the other
+tap.ok(len(programs) > 8 and not unnamed, "debian/control asks for every package that building the programs needs", sorted(unnamed))
+exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", library[0])[1].splitlines()}
+listed = set(re.findall(r"^ (\w+)@Base ", (debian / f"libcordon{major}.symbols").read_text(), re.M))
+tap.eq(sorted(exported ^ listed), [], "the symbols file has the functions that the library exports")
+prefix = next(o["value"] for o in introspect("--buildoptions") if o["name"] == "prefix")
+below = {os.path.relpath(p, prefix) for p in installed.values()}
+taken = [line.split()[0].removeprefix("debian/tmp/").removeprefix("usr/") for p in packages for kind in ("install", "manpages")
+         if (debian / f"{p}.{kind}").exists() for line in (debian / f"{p}.{kind}").read_text().splitlines() if line.strip()]
+taken = [t.replace("lib/python3/", "lib/python3*/") for t in taken]  # Debian's own packages are for one Python, what is below /usr/local for several
+fits = lambda path, pattern: any(pathlib.PurePath(part).match(pattern) for part in [path, *map(str, pathlib.PurePath(path).parents)] if part != ".")
+nowhere = sorted(b for b in below if not any(fits(b, t) for t in taken))
+tap.ok(len(below) > 30 and not nowhere, "every file that is installed is in a package", *nowhere)
+empty = [t for t in taken if not any(fits(b, t) for b in below) and t != "lib/*/libcordon.so"]  # the link is made at the installation
+tap.ok(not empty, "no package asks for a file that is not installed", *empty)
+
 # --- install, uninstall ---------------------------------------------------------------------------------
 ours = [build / "meson-logs/install-log.txt", build / "installed", build / "prefix"]  # the user's own installation
 before = {p: p.read_bytes() if p.exists() else None for p in ours}
-options = introspect("--buildoptions")
-prefix = next(o["value"] for o in options if o["name"] == "prefix")
 work = pathlib.Path(tempfile.mkdtemp(prefix="cordon-uninstall-", dir="/tmp"))
 install = source / "scripts/install"
 

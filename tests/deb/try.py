@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian packages of build-deb/ in a clean Debian root: installed, used, removed, nothing left.
+
+Usage: try.py DEBS [SUITE]. As root: the root is made by mmdebstrap below /var/tmp and removed afterwards. bubblewrap makes it
+the root of a mount namespace: in a mere chroot the kernel gives nobody a user namespace, and so no jail. TAP."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+sys.dont_write_bytecode = True
+import tapsys  # noqa: E402
+
+debs = sorted(p for p in pathlib.Path(sys.argv[1]).resolve().glob("*.deb") if "-dbgsym_" not in p.name)
+suite = sys.argv[2] if len(sys.argv) > 2 else "bookworm"
+tap = tapsys.Tap()
+NAMES = ["cordon", "libcordon-dev", "libcordon0", "python3-cordon"]
+# What the package manager itself writes: its database, caches, logs, and what a program compiled of Python leaves beside it
+NOISE = ("var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "etc/ld.so.cache", "debs", "proc", "sys", "dev", "tmp", "run", "root")
+
+
+def tree(top):
+    found = set()
+    for folder, folders, files in os.walk(top):
+        rel = os.path.relpath(folder, top)
+        folders[:] = [f for f in folders if os.path.normpath(os.path.join(rel, f)) not in NOISE and f != "__pycache__"]
+        found |= {os.path.normpath(os.path.join(rel, f)) for f in folders + files}
+    return {f for f in found if f not in NOISE}
+
+
+def inside(script, user=False, timeout=300):
+    """A shell script in the root, with no network; as an ordinary user where asked."""
+    cmd = ["bwrap", "--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", "--perms", "1777", "--tmpfs", "/tmp",
+           "--tmpfs", "/run", "--unshare-net", "--cap-add", "ALL", "--clearenv", "--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin", "--setenv", "HOME", "/tmp",
+           "--setenv", "LC_ALL", "C.UTF-8", "--setenv", "DEBIAN_FRONTEND", "noninteractive"]
+    if user:
+        cmd += ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"]
+    done = subprocess.run([*cmd, "sh", "-ec", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", timeout=timeout * tapsys.SLOW)
+    return done.returncode, done.stdout
+
+
+if not tap.eq([p.name.split("_")[0] for p in debs], NAMES, "there are four packages", sys.argv[1]):
+    tap.done()
+if os.geteuid() != 0:
+    sys.exit("deb-test: a clean Debian root is made by root only; try: sudo make deb-test")
+work = pathlib.Path(tempfile.mkdtemp(prefix="cordon-deb-", dir="/var/tmp"))
+os.chmod(work, 0o755)
+root = work / "root"
+try:
+    # what the packages depend on is in the root before: they are then installed, and removed, without a network
+    made = subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "--include=python3,libsqlite3-0,libexpat1,zlib1g", suite, str(root)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if not tap.eq(made.returncode, 0, f"mmdebstrap makes a clean {suite}", made.stdout[-2000:]):
+        tap.done()
+    before = tree(root)
+    (root / "debs").mkdir()
+    for p in debs:
+        shutil.copy(p, root / "debs")
+    code, text = inside("apt-get install -y --no-install-recommends /debs/*.deb")
+    tap.eq(code, 0, "the packages are installed with what they depend on", text)
+    tap.ok(tree(root) > before, "the packages put files in place")
+    code, text = inside("dpkg --audit; dpkg --verify cordon libcordon0 libcordon-dev python3-cordon")
+    tap.eq((code, text), (0, ""), "dpkg finds nothing half installed and no file changed")
+    for user in (False, True):
+        who = "an ordinary user" if user else "root"
+        tap.eq(inside("cordon doctor >/tmp/out 2>&1 || { cat /tmp/out; exit 1; }", user), (0, ""), f"{who}: cordon doctor sees every layer")
+        tap.eq(inside("echo 'print(6 * 7)' | cordon run", user), (0, "42\n"), f"{who}: cordon run judges and runs Python")
+        tap.eq(inside("cordon exec -- /bin/echo hello", user), (0, "hello\n"), f"{who}: cordon exec runs a program")
+        code, text = inside("cordon exec -- /usr/bin/python3 -c 'import socket; socket.socket()'", user)
+        tap.ok(code != 0 and "denied (network)" in text, f"{who}: what the jail denies is denied and named", code, text)
+    tap.eq(inside("python3 -c 'import cordon; print(cordon.__name__)'"), (0, "cordon\n"), "Python finds the module")
+    code, text = inside("ls /usr/lib/*/libcordon.so.0 /usr/lib/*/libcordon.so /usr/lib/*/pkgconfig/cordon.pc /usr/include/cordon.h")
+    tap.eq(code, 0, "a program finds library, link, header and pkg-config's file", text)
+    code, text = inside(f"dpkg --remove {' '.join(NAMES)}")
+    tap.eq(code, 0, "the packages are removed", text)
+    rest = tree(root) - before
+    tap.ok("var/lib/cordon/audit" in rest and all(r.startswith("var/lib/cordon") for r in rest), "the audit of root's runs stays when the packages are removed", sorted(rest))
+    code, text = inside(f"dpkg --purge {' '.join(NAMES)}")
+    tap.eq(code, 0, "the packages are purged", text)
+    left = tree(root)
+    tap.ok(left == before, "nothing of the packages is left, nothing else is gone", f"left: {sorted(left - before)}", f"gone: {sorted(before - left)}")
+finally:
+    shutil.rmtree(work, ignore_errors=True)
+tap.done()
