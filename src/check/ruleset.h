@@ -46,6 +46,7 @@ const struct policy_rule *check_ruleset_match(const struct check_ruleset *set,
 const struct policy_rule *check_ruleset_attribute(const struct check_ruleset *set, const char *name,
                                                   size_t len);
 /* The refusal that holds for an import of this dotted module, or NULL when it may be imported.
+ * A line lists what is below its module, too, but for parts that begin with an underscore.
  * *ret_allowed: the import-allow rule that let it through, or NULL. */
 const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, const char *module,
                                                size_t len, const struct policy_rule **ret_allowed);

@@ -41,6 +41,11 @@ PyObject *guard_refuse_own(const char *id, const char *detail, const char *hint)
     return NULL;
 }
 
+bool py_guard_refused(void)
+{
+    return PyErr_ExceptionMatches(guard.security_error);
+}
+
 /* ---- names ---- */
 
 /* What leads from any value to the interpreter; refused whatever a profile with guards forgets. */
@@ -122,6 +127,11 @@ int guard_name_for(PyObject *object, PyObject *name, PyObject **ret_name)
         return -1;
     }
     PyUnicode_InternInPlace(&exact);
+    if (!object && guard_is_init(exact)) { /* on whatever object: nobody looks at it */
+        guard_refuse_own("py.guard.write", "__init__ by its name as text", "call the class");
+        Py_DECREF(exact);
+        return -1;
+    }
     enum guard_name kind = guard_name(text, (size_t)len, &rule);
     if (kind == GUARD_NAME_FREE ||
         (kind == GUARD_NAME_PRIVATE && object && guard_owns(object, exact))) {

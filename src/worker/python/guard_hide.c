@@ -430,7 +430,7 @@ int guard_hide(void)
 {
     close_types();
     guard_close_bytearray();
-    if (close_proxies() < 0)
+    if (close_proxies() < 0 || guard_close_hooks() < 0)
         return -1;
     for (size_t i = 0; i < sizeof hide / sizeof *hide; i++)
         if (hide_one(&hide[i]) < 0)

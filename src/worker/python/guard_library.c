@@ -205,7 +205,7 @@ static PyObject *update_wrapper(PyObject *self, PyObject *args, PyObject *kwargs
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:update_wrapper", words, &wrapper,
                                      &wrapped, &assigned, &updated))
         return NULL;
-    if (is_library_object(wrapper) ||
+    if (is_library_object(wrapper) || guard_is_library_function(wrapper) ||
         (PyType_Check(wrapper) && !guard_is_own_type((PyTypeObject *)wrapper)))
         return guard_refuse_own("py.guard.write",
                                 "update_wrapper of an object that is not the program's own",

@@ -45,6 +45,8 @@ PyObject *guard_get(PyObject *x, PyObject *name)
     if (value && guard_is_closed(value)) {
         guard_closed(value);
         Py_CLEAR(value);
+    } else if (value && guard_is_init(name)) {
+        value = guard_init_of(value);
     } else if (!value && facade_check(x) && PyUnicode_READ_CHAR(name, 0) == '_' &&
                PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
@@ -74,6 +76,9 @@ static PyObject *refuse_private(PyObject *name)
 int guard_may_set(PyObject *x, PyObject *name)
 {
     const char *what = NULL;
+    x = guard_set_target(x);
+    if (!x)
+        return -1;
     if (guard_is_closed(x)) {
         guard_closed(x);
         return -1;
