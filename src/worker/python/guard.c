@@ -71,10 +71,23 @@ bool guard_is_dunder(const char *name, size_t len)
            name[len - 2] == '_';
 }
 
+/* Members of C types that show a pointer as a number: functools.partial has the first. */
+static bool is_pointer(const char *name, size_t len)
+{
+    static const char *const pointers[] = {"__vectorcalloffset__", "__weaklistoffset__",
+                                           "__dictoffset__"};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        if (strlen(pointers[i]) == len && memcmp(pointers[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 static bool is_always(const char *name, size_t len)
 {
     if (name[0] != '_' && !memchr(name, '_', len < 5 ? len : 5))
         return false;
+    if (is_pointer(name, len))
+        return true;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (strlen(always[i]) == len && memcmp(always[i], name, len) == 0)
             return true;

@@ -112,6 +112,26 @@ PyObject *guard_set_target(PyObject *x)
     return refuse("an attribute of an object that hands it on", x);
 }
 
+/* ---- functions: closed in the type, since libraries set attributes of what they are handed ---- */
+
+static int function_set(PyObject *f, PyObject *name, PyObject *value)
+{
+    /* functools.total_ordering names its functions each time anew */
+    bool named = value && PyUnicode_CheckExact(value) &&
+                 PyUnicode_CompareWithASCIIString(name, "__name__") == 0;
+    if (named || !guard_is_library_function(f) || guard_is_namedtuple(f) ||
+        guard_asker() == GUARD_LOADING)
+        return PyObject_GenericSetAttr(f, name, value);
+    refuse("an attribute of a library's function", f);
+    return -1;
+}
+
+void guard_close_functions(void)
+{
+    PyFunction_Type.tp_setattro = function_set;
+    PyType_Modified(&PyFunction_Type);
+}
+
 bool guard_is_library_function(PyObject *x)
 {
     /* one that was made inside a function is a decorator's, and may be new */

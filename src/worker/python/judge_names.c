@@ -125,7 +125,7 @@ void py_judge_key(struct judge *j, PyObject *key, PyObject *node)
     PyObject *string = key ? constant_string(key) : NULL;
     struct text_piece word = py_judge_text(string);
     const struct policy_rule *rule =
-        word.at ? check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, word.at, word.len) : NULL;
+        word.at ? check_ruleset_key(j->rules, word.at, word.len) : NULL;
     if (rule)
         py_judge_find(j, rule, CHECK_SAY_KEY, word, node);
 }
@@ -140,9 +140,8 @@ static void format_fields(struct judge *j, const struct policy_rule *rule, struc
     enum text_field kind;
     while ((kind = py_text_next_field(&fields, &name, &field)) != TEXT_FIELD_NONE) {
         const struct policy_rule *refused =
-            kind == TEXT_FIELD_ATTRIBUTE
-                ? check_ruleset_attribute(j->rules, name.at, name.len)
-                : check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, name.at, name.len);
+            kind == TEXT_FIELD_ATTRIBUTE ? check_ruleset_attribute(j->rules, name.at, name.len)
+                                         : check_ruleset_key(j->rules, name.at, name.len);
         if (refused)
             py_judge_find(j, rule, CHECK_SAY_FORMAT_FIELD, field, node);
     }
