@@ -229,9 +229,37 @@ const struct policy_rule *check_ruleset_attribute(const struct check_ruleset *se
     return check_ruleset_attribute_row(set, check_ruleset_row(set, name, len), name, len);
 }
 
+static bool is_name(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x80 && c != '_' && !(c >= '0' && c <= '9') &&
+            !((c | 0x20) >= 'a' && (c | 0x20) <= 'z'))
+            return false;
+    }
+    return len > 1;
+}
+
+const struct policy_rule *check_ruleset_key(const struct check_ruleset *set, const char *text,
+                                            size_t len)
+{
+    const struct policy_rule *rule = check_ruleset_match(set, POLICY_SUBSCRIPT_DENY, text, len);
+    return rule && strchr(rule->name, '*') && !is_name(text, len) ? NULL : rule;
+}
+
+/* A line for `re` lists what re offers, not re._compiler: AFTER is what follows the listed name. */
+static bool is_private_below(const char *after, size_t len)
+{
+    for (size_t i = 0; i + 1 < len; i++)
+        if (after[i] == '.' && after[i + 1] == '_')
+            return true;
+    return false;
+}
+
 const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, const char *module,
                                                size_t len, const struct policy_rule **ret_allowed)
 {
+    const size_t whole = len;
     if (ret_allowed)
         *ret_allowed = NULL;
     for (;;) { /* a.b.c, a.b, a: the longest that is ruled has the say */
@@ -240,6 +268,9 @@ const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, 
         const struct policy_rule *listed = check_at(set, row, POLICY_IMPORT_ALLOW);
         if (denied)
             return denied;
+        if (listed && set->profile.imports == POLICY_IMPORTS_LISTED &&
+            is_private_below(module + len, whole - len))
+            break;
         if (listed) {
             if (ret_allowed)
                 *ret_allowed = listed;

@@ -45,7 +45,11 @@ const struct policy_rule *check_ruleset_match(const struct check_ruleset *set,
 /* The refusal that holds for an attribute of this name, with attribute-allow weighed in. */
 const struct policy_rule *check_ruleset_attribute(const struct check_ruleset *set, const char *name,
                                                   size_t len);
+/* The refusal that holds for a key of this text. Patterns speak of names: `_` alone, `_-` and `_ x` are data. */
+const struct policy_rule *check_ruleset_key(const struct check_ruleset *set, const char *text,
+                                            size_t len);
 /* The refusal that holds for an import of this dotted module, or NULL when it may be imported.
+ * A line lists what is below its module, too, but for parts that begin with an underscore.
  * *ret_allowed: the import-allow rule that let it through, or NULL. */
 const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, const char *module,
                                                size_t len, const struct policy_rule **ret_allowed);

@@ -5,15 +5,23 @@ Run by `guard_tool crawl PROFILE crawl.py`, itself unguarded, with the guarded o
 walked by its attributes, items and elements, by its class, by calling it with a few plain arguments, and by the
 exceptions that all this raises. With RAW it reads every attribute as Python itself does, private ones too: what is
 then still out of reach is so by the interpreter's own doing, not by a guard's. It is a fault to reach a module, a frame, code, a namespace, or a function that opens,
-executes or imports. Prints the way to each fault; the last line is `reached N objects, M faults`."""
+executes or imports. Without RAW it also acts on what it reaches: it makes every live object again by __init__, sets an attribute on it and looks where that has gone,
+asks isinstance about it with a __subclasshook__ that listens, and imports the private parts of packages. It is a fault to change an object of a library, to be handed
+`type` or a closed class, and to be told an address. Prints the way to each fault; the last line is `reached N objects, M faults`."""
+import abc
 import builtins
 import collections
+import gc
 import io
+import json
 import os
+import pkgutil
+import re
 import sys
 import types
 
 RAW = False
+STOP = False  # at the first fault
 LIMIT = 1200000 if RAW else 400000
 NEVER_CALLED = {"sleep", "input", "exit", "quit", "main", "breakpoint", "print", "interact", "cmdloop", "pause", "getpass",
                 "print_usage", "print_help", "help", "set_trace", "post_mortem", "pm", "fork", "abort", "_exit", "kill",
@@ -21,6 +29,10 @@ NEVER_CALLED = {"sleep", "input", "exit", "quit", "main", "breakpoint", "print",
                 "wait", "join", "get", "put", "stop", "exc_info", "setlocale", "register", "unregister"}
 ARGUMENTS = [(), ("x",), (1,), ([],), ("x", 1), (int,), ({},), (lambda *a: 0,), ("os",), ("os.path", "x"), ("posix", "system"),
              ("x", "os"), (int, "__subclasses__"), ("__globals__",), (b"x", b"y")]
+VICTIM = json.dumps  # a function of a library, which no act may change
+if not RAW:
+    ARGUMENTS += [(VICTIM, lambda *a: 0), (VICTIM,)]
+KEYS = [int, (VICTIM, 1), VICTIM]
 # frames, tracebacks and code give nothing away once the interpreter is closed, so RAW goes through them
 CLOSED = (types.ModuleType,) if RAW else (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 read = getattr if RAW else guard_attribute
@@ -57,6 +69,121 @@ def fault(v):
     return None
 
 
+# --- acts ---
+
+def innards(v):
+    """All that is stored in an object: what __init__ of its class could change."""
+    def one(x):  # some are made anew by each look
+        return x if isinstance(x, (str, int, type(None))) else id(x)
+
+    found = {("dict", k): one(x) for k, x in dict(getattr(v, "__dict__", None) or {}).items()}
+    for base in type(v).__mro__:
+        for k, d in base.__dict__.items():
+            if isinstance(d, types.MemberDescriptorType):
+                try:
+                    found[base, k] = one(d.__get__(v))
+                except AttributeError:
+                    pass
+    return found
+
+
+def victim_state():
+    return VICTIM.__name__, VICTIM.__doc__, VICTIM.__defaults__, tuple(VICTIM.__dict__)
+
+
+def spared():
+    """Did the last act leave the victim as it was? Puts it right again."""
+    if victim_state() == UNTOUCHED:
+        return True
+    VICTIM.__dict__.clear()
+    VICTIM.__name__, VICTIM.__doc__ = UNTOUCHED[:2]
+    return False
+
+
+def make_again(v, way):
+    before, kept = innards(v), dict(getattr(v, "__dict__", None) or {})
+    for of in ((v,), (type(v), v)):
+        for args in MAKERS:
+            try:
+                guard_attribute(of[0], "__init__")(*of[1:], *args)
+            except BaseException:
+                pass
+            if innards(v) != before:
+                faults.append(f"{way}.__init__: makes an object of a library again ({type(v).__name__})")
+                if kept:
+                    v.__dict__.clear()
+                    v.__dict__.update(kept)
+                return
+
+
+def set_through(v, way):
+    try:
+        setattr(guard_SET(v, "crawled"), "crawled", 1)
+    except BaseException:
+        return
+    if not spared():
+        faults.append(f"{way}.crawled = 1: sets an attribute of {VICTIM.__name__}")
+    elif isinstance(v, type) and id(v) in library:
+        faults.append(f"{way}.crawled = 1: sets an attribute of a library's class")
+
+
+def listen(v, way):
+    heard.clear()
+    try:
+        guest_builtins["isinstance"](v, Listener)
+    except BaseException:
+        return
+    for other in heard:
+        if other is type or issubclass(other, (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)):
+            faults.append(f"isinstance({way}): hands {other} to a __subclasshook__")
+
+
+def told(v, way, text):
+    """Numbers in a text, or a number, that lie where objects do."""
+    for number in text if isinstance(text, list) else re.findall(r"0x[0-9a-f]{7,}", text):
+        number = number if isinstance(number, int) else int(number, 16)
+        if number >> 28 in regions:
+            faults.append(f"{way}: tells the address {number:#x}")
+            return
+
+
+def look_at_numbers(v, way):
+    try:
+        told(v, f"repr({way})", repr(v))
+        told(v, f"id({way})", [guest_builtins["id"](v)])
+        number = hash(v) & (1 << 64) - 1
+        told(v, f"hash({way})", [(number << 4 | number >> 60) & (1 << 64) - 1])
+    except (SystemExit, KeyboardInterrupt):
+        return
+    except BaseException:
+        return
+
+
+def act(v, way):
+    if id(v) in library and not isinstance(v, (list, dict, set, type)):
+        make_again(v, way)
+    set_through(v, way)
+    listen(v, way)
+    look_at_numbers(v, way)
+    if hasattr(type(v), "__getitem__") and not isinstance(v, (list, tuple, dict, str, bytes, range)) or isinstance(v, type):
+        for key in KEYS:
+            attempt(f"{way}[{key!r:.20}]", guard_ITEM, v, key)
+
+
+def private_parts():
+    for name in allowed:
+        for part in pkgutil.iter_modules(getattr(sys.modules.get(name), "__path__", [])):
+            if part.name.startswith("_") and part.name != "__main__":
+                try:
+                    guest_builtins["__import__"](f"{name}.{part.name}", None, None, ("x",))
+                except BaseException:
+                    continue
+                faults.append(f"import {name}.{part.name}: a private part of a package")
+
+
+heard, UNTOUCHED, MAKERS = [], victim_state(), [(), (lambda *a: 0,), ("x",), ("x", 1), (int, 1)]
+regions = set()
+
 seen, queue, faults, keep, kinds = set(), collections.deque(), [], [], collections.Counter()
 
 
@@ -86,7 +213,11 @@ def attempt(way, f, *args):
     except BaseException as e:
         if type(e).__name__ != "SecurityError":
             reach(e, way + "!")
-        return
+        v = None
+    if not RAW and not spared():
+        faults.append(f"{way}: changes {VICTIM.__name__}")
+    if not RAW and type(v) is tuple and v and type(v[0]) is int or type(v) is int:
+        told(v, way, [v[0] if type(v) is tuple else v])
     reach(v, way)
 
 
@@ -96,6 +227,23 @@ for name, v in guest_builtins.items():
 for name in allowed:
     attempt(f"import {name}", guest_builtins["__import__"], name, None, None, ("x",))
 facades = sum(type(v).__name__ == "module" for v in keep)
+
+if not RAW:
+    gc.collect()
+    library = {id(v): v for v in gc.get_objects()}
+    regions = {true_address(v) >> 28 for v in library.values()} - {0}
+
+    def body():
+        pass
+
+    def hook(cls, other):
+        heard.append(other)
+        return NotImplemented
+
+    Listener = guest_builtins["__build_class__"](body, "Listener", abc.ABC)
+    type.__setattr__(Listener, "__subclasshook__", classmethod(hook))
+    private_parts()
+    listen(int, "int")  # before a cache knows its class
 
 
 class Guest:
@@ -120,7 +268,7 @@ for v, way in ((Guest, "class"), (Guest(), "object"), (lambda x: x, "lambda"), (
 plant = lambda *a: os  # to see that the walk sees
 queue.append((plant, "plant"))
 calls = members = 0
-while queue and len(seen) < LIMIT:
+while queue and len(seen) < LIMIT and not (STOP and any(not f.startswith("plant") for f in faults)):
     v, way = queue.popleft()
     names = set()
     if type(v).__name__ == "module":  # a facade
@@ -134,6 +282,8 @@ while queue and len(seen) < LIMIT:
     for name in sorted(n for n in names if isinstance(n, str)):
         attempt(f"{way}.{name}", read, v, name)
     reach(type(v), f"type({way})")
+    if not RAW:
+        act(v, way)
     if isinstance(v, (list, tuple, set, frozenset, dict, collections.deque)) or type(v).__name__ in ("mappingproxy", "dict_values"):
         for i, x in enumerate(list(v)[:50]):
             attempt(f"{way}[{i}]", guard_UNPACK, x)

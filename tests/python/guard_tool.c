@@ -11,10 +11,13 @@
  *   guard_tool rewrite PROFILE FILE... rewrites and compiles each and runs none; says which cannot be
  *   guard_tool crawl PROFILE SCRIPT    closes the interpreter, then runs SCRIPT unguarded with the
  *                                      guarded operations in its hands: it plays the guest
+ *   guard_tool crawl-without-WHAT ...  the same with one guard taken out (init, set, hook, import, address):
+ *                                      SCRIPT must find that
  *
  * PROFILE may be plain (no guards, no hook) or bare (guards and not one rule more). Attacks are run inside cordon exec only. */
 #include "worker/python/guard_inside.h"
 #include "worker/python/hook.h"
+#include "worker/python/opaque.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +38,8 @@ static int start(struct err *err)
 {
     PyConfig config;
     PyPreConfig pre;
+    if (py_opaque_start(err) < 0)
+        return -1;
     PyPreConfig_InitIsolatedConfig(&pre);
     pre.utf8_mode = 1;
     if (getenv("GUARD_TOOL_MALLOC")) /* a sanitizer sees each object */
@@ -266,7 +271,85 @@ static PyObject *attribute(PyObject *self, PyObject *args)
     return value;
 }
 
-static int crawl(const char *profile, const char *script)
+/* Where an object truly is; id() does not say so here. */
+static PyObject *address(PyObject *self, PyObject *x)
+{
+    (void)self;
+    return PyLong_FromVoidPtr(x);
+}
+
+static PyObject *plain_attribute(PyObject *self, PyObject *args)
+{
+    PyObject *x, *name;
+    (void)self;
+    return PyArg_ParseTuple(args, "OO", &x, &name) ? PyObject_GetAttr(x, name) : NULL;
+}
+
+static PyObject *plain_set(PyObject *self, PyObject *args)
+{
+    PyObject *x, *name;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO", &x, &name))
+        return NULL;
+    Py_INCREF(x);
+    return x;
+}
+
+static PyObject *guarded_import;
+
+/* As guards had it that knew nothing of private parts. */
+static PyObject *import_private(PyObject *self, PyObject *args)
+{
+    PyObject *name = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+    const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
+    (void)self;
+    if (!text)
+        return NULL;
+    return strstr(text, "._") ? PyImport_ImportModule(text)
+                              : PyObject_CallObject(guarded_import, args);
+}
+
+/* The function that stands in the place of the guard WHAT, and where. */
+static struct {
+    const char *what;
+    PyMethodDef def;
+} taken_out[] = {
+    {"init", {"guard_attribute", plain_attribute, METH_VARARGS, NULL}},
+    {"set", {"guard_SET", plain_set, METH_VARARGS, NULL}},
+    {"import", {"__import__", import_private, METH_VARARGS, NULL}},
+    {"address", {"id", address, METH_O, NULL}},
+};
+
+/* Takes one guard out, so that a test sees whether its absence is found. */
+static int take_out(const char *what, PyObject *own)
+{
+    for (size_t i = 0; i < sizeof taken_out / sizeof *taken_out; i++) {
+        PyMethodDef *def = &taken_out[i].def;
+        if (strcmp(taken_out[i].what, what) != 0)
+            continue;
+        guarded_import =
+            PyDict_GetItemString(guard.builtins, "__import__"); /* borrowed; kept below */
+        Py_XINCREF(guarded_import);
+        if (strcmp(what, "set") == 0)
+            PyFunction_Type.tp_setattro = PyObject_GenericSetAttr;
+        PyObject *f = PyCFunction_New(def, NULL);
+        PyObject *dict = PyDict_GetItemString(guard.builtins, def->ml_name) ? guard.builtins : own;
+        int r = f ? PyDict_SetItemString(dict, def->ml_name, f) : -1;
+        Py_XDECREF(f);
+        return r;
+    }
+    PyObject *from = PyImport_ImportModule("_abc"), *to = PyImport_ImportModule("abc");
+    PyObject *check = from ? PyObject_GetAttrString(from, "_abc_subclasscheck") : NULL;
+    int r = strcmp(what, "hook") == 0 && check && to
+                ? PyObject_SetAttrString(to, "_abc_subclasscheck", check)
+                : -1;
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    Py_XDECREF(check);
+    return r;
+}
+
+static int crawl(const char *profile, const char *script, const char *without)
 {
     struct check_ruleset *rules = NULL;
     PyObject *globals = namespace_for(profile, &rules);
@@ -282,10 +365,14 @@ static int crawl(const char *profile, const char *script)
         PyDict_SetItemString(own, "guest_builtins", guard.builtins) < 0 ||
         PyDict_SetItemString(own, "guest_globals", globals) < 0)
         return exit_status() | 1;
-    static PyMethodDef def = {"guard_attribute", attribute, METH_VARARGS, NULL};
-    PyObject *f = PyCFunction_New(&def, NULL);
-    if (!f || PyDict_SetItemString(own, def.ml_name, f) < 0)
-        return exit_status() | 1;
+    static PyMethodDef defs[] = {{"guard_attribute", attribute, METH_VARARGS, NULL},
+                                 {"true_address", address, METH_O, NULL}};
+    for (size_t i = 0; i < sizeof defs / sizeof *defs; i++) {
+        PyObject *f = PyCFunction_New(&defs[i], NULL);
+        if (!f || PyDict_SetItemString(own, defs[i].ml_name, f) < 0)
+            return exit_status() | 1;
+        Py_DECREF(f);
+    }
     PyObject *modules = PyList_New(0);
     const struct policy_profile *p = check_ruleset_profile(rules);
     for (size_t i = 0; modules && i < p->rule_count; i++) {
@@ -300,6 +387,8 @@ static int crawl(const char *profile, const char *script)
     for (int i = 0; i < GUARD_OP_COUNT; i++)
         if (PyDict_SetItemString(own, names[i], guard.ops[i]) < 0)
             return exit_status() | 1;
+    if (without && take_out(without, own) < 0)
+        return exit_status() | 1;
     PyObject *done = PyRun_String(script, Py_file_input, own, own);
     Py_XDECREF(done);
     return exit_status();
@@ -354,5 +443,8 @@ int main(int argc, char **argv)
     if (!text)
         return 70;
     leaks = strcmp(argv[1], "leaked") == 0;
-    return strcmp(argv[1], "crawl") == 0 ? crawl(argv[2], text) : run(argv[2], text);
+    if (strncmp(argv[1], "crawl", 5) == 0)
+        return crawl(argv[2], text,
+                     strncmp(argv[1], "crawl-without-", 14) == 0 ? argv[1] + 14 : NULL);
+    return run(argv[2], text);
 }

@@ -192,6 +192,11 @@ def benign():
 
 # --- crawl ----------------------------------------------------------------------------------------
 
+# a guard that is taken out -> the fault that the walk must then find
+WITHOUT = {"init": "makes an object of a library again", "set": "sets an attribute of dumps", "hook": "hands <class 'type'>",
+           "import": "a private part of a package", "address": "tells the address"}
+
+
 def crawl():
     jail = Jailed()
     script = (HERE / "crawl.py").read_text()
@@ -206,8 +211,17 @@ def crawl():
             continue
         tap.ok("plant() was found" in out, f"{profile}: the walk finds what was planted", out[-300:])
         tap.ok(int(last[3]) > 500 and int(last[4]) > 50000, f"{profile}: the walk sees more than 500 members and reaches more than 50,000 objects", last[0])
+        if profile.startswith("strict"):  # the four of code_api are the host's
+            tap.eq(int(last[1]), int(last[2]) - 4, f"{profile}: every module that the profile lists can be imported")
         tap.eq(faults, [], f"{profile}: nothing is reached that should not be")
         tap.figure(f"guards, crawl {profile}: {last[0]}")
+
+
+    for without, finds in WITHOUT.items():
+        r = jail.run("strict", script.replace("STOP = False", "STOP = True"), f"crawl-without-{without}",
+                     ["--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--output", "100m"])
+        faults = re.findall(r"^fault: (.*)$", r["stdout"] or "", re.M)
+        tap.ok(r["status"] == "ok" and any(re.search(finds, f) for f in faults), f"strict without the guard for {without}: the walk finds that", faults[:5], r.story())
 
 
 # --- the hook -------------------------------------------------------------------------------------

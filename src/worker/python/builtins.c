@@ -4,6 +4,7 @@
 #include "builtins.h"
 
 #include "guard_inside.h"
+#include "opaque.h"
 #include "print.h"
 
 #include <string.h>
@@ -209,6 +210,7 @@ static PyMethodDef guarded[] = {
     {"setattr", (PyCFunction)(void (*)(void))guarded_setattr, METH_FASTCALL, NULL},
     {"delattr", (PyCFunction)(void (*)(void))guarded_delattr, METH_FASTCALL, NULL},
     {"dir", guarded_dir, METH_O, NULL},
+    {"id", opaque_id, METH_O, NULL},
     {"print", (PyCFunction)(void (*)(void))print_guarded, METH_FASTCALL | METH_KEYWORDS, NULL},
     /* the import and class statements look for these two; the rules' builtin-remove means the raw ones */
     {"__import__", (PyCFunction)(void (*)(void))facade_import, METH_VARARGS | METH_KEYWORDS, NULL},

@@ -168,9 +168,30 @@ static int judge(void)
     return r; /* without a verdict our death is the refusal */
 }
 
+/* The program has done its work; that its last value cannot be shown (2**20000, a __repr__ that raises) is
+ * no failure of it. Said in words of ours: str() of the exception would be the guest's once more. What must
+ * be seen stays pending: the end that a program asks for, no memory, a refusal. */
+static PyObject *say_unshown(PyObject *value)
+{
+    PyObject *type, *error, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError) ||
+        py_guard_refused())
+        return NULL;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyObject *text = PyUnicode_FromFormat(
+        "<%.100s object; its repr raised %.100s>", Py_TYPE(value)->tp_name,
+        type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "an exception");
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return text;
+}
+
 static void send_value(PyObject *value)
 {
     PyObject *text = value == Py_None ? NULL : PyObject_Repr(value);
+    if (!text && value != Py_None)
+        text = say_unshown(value);
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
     if (bytes)
         py_channel_pieces(WIRE_VALUE, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));

@@ -277,6 +277,12 @@ static PyObject *facade_of(PyObject *module, PyObject *name, bool bare)
     return (PyObject *)f;
 }
 
+PyObject *facade_has_shown(PyObject *module, PyObject *name)
+{
+    struct facade *f = (struct facade *)PyDict_GetItemWithError(facades, module);
+    return f ? PyDict_GetItemWithError(f->members, name) : NULL;
+}
+
 /* ---- importing ---- */
 
 /* Every step of a.b.c is a member of the one before. */

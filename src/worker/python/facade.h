@@ -23,6 +23,9 @@ bool facade_check(PyObject *x);
  * statement would look the name up in sys.modules. New reference, or NULL with an exception. */
 PyObject *facade_word(PyObject *facade, PyObject *name);
 
+/* What the module of that name has shown under that name before; borrowed, or NULL. */
+PyObject *facade_has_shown(PyObject *module, PyObject *name);
+
 /* The guarded __import__: METH_VARARGS | METH_KEYWORDS. */
 PyObject *facade_import(PyObject *self, PyObject *args, PyObject *kwargs);
 

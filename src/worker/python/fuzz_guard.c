@@ -2,6 +2,7 @@
 /* Any bytes as a source: what Python compiles, it also compiles with guards in it, unless it is refused by
  * name or is too deep; nothing is run. The first byte chooses whether annotations are text. */
 #include "guard_inside.h"
+#include "opaque.h"
 #include "test_start.h"
 
 #include <stdint.h>
@@ -15,7 +16,7 @@ static struct check_ruleset *rules;
 static void start(void)
 {
     struct err err = ERR_INIT;
-    base_assert(test_python(&err) == 0 && py_guard_init(&err) == 0);
+    base_assert(py_opaque_start(&err) == 0 && test_python(&err) == 0 && py_guard_init(&err) == 0);
     base_assert(check_ruleset_new(policy_profile_find("strict"), &rules, &err) == 0);
     base_assert(py_guard_globals(rules));
     PyRun_SimpleString("import warnings; warnings.simplefilter('ignore')");

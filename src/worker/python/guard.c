@@ -41,6 +41,11 @@ PyObject *guard_refuse_own(const char *id, const char *detail, const char *hint)
     return NULL;
 }
 
+bool py_guard_refused(void)
+{
+    return PyErr_ExceptionMatches(guard.security_error);
+}
+
 /* ---- names ---- */
 
 /* What leads from any value to the interpreter; refused whatever a profile with guards forgets. */
@@ -66,10 +71,23 @@ bool guard_is_dunder(const char *name, size_t len)
            name[len - 2] == '_';
 }
 
+/* Members of C types that show a pointer as a number: functools.partial has the first. */
+static bool is_pointer(const char *name, size_t len)
+{
+    static const char *const pointers[] = {"__vectorcalloffset__", "__weaklistoffset__",
+                                           "__dictoffset__"};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        if (strlen(pointers[i]) == len && memcmp(pointers[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 static bool is_always(const char *name, size_t len)
 {
     if (name[0] != '_' && !memchr(name, '_', len < 5 ? len : 5))
         return false;
+    if (is_pointer(name, len))
+        return true;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         if (strlen(always[i]) == len && memcmp(always[i], name, len) == 0)
             return true;
@@ -122,6 +140,11 @@ int guard_name_for(PyObject *object, PyObject *name, PyObject **ret_name)
         return -1;
     }
     PyUnicode_InternInPlace(&exact);
+    if (!object && guard_is_init(exact)) { /* on whatever object: nobody looks at it */
+        guard_refuse_own("py.guard.write", "__init__ by its name as text", "call the class");
+        Py_DECREF(exact);
+        return -1;
+    }
     enum guard_name kind = guard_name(text, (size_t)len, &rule);
     if (kind == GUARD_NAME_FREE ||
         (kind == GUARD_NAME_PRIVATE && object && guard_owns(object, exact))) {

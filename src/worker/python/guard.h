@@ -33,6 +33,9 @@ ERR_MUST_USE int py_guard_close(const struct check_ruleset *rules, struct err *e
  * an earlier cell may run code at any time. */
 void py_guard_rules(const struct check_ruleset *rules);
 
+/* The pending Python exception is a refusal of ours. */
+bool py_guard_refused(void);
+
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
  * on, the first call also closes the interpreter itself (guard_hide.c), for as long as it lives: an

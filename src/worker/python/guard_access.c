@@ -179,8 +179,7 @@ static bool plain_text(PyObject *key, bool *ret_refused)
         PyErr_Clear();
         return false;
     }
-    *ret_refused = guard_is_dunder(text, (size_t)len) &&
-                   check_ruleset_match(guard.rules, POLICY_SUBSCRIPT_DENY, text, (size_t)len);
+    *ret_refused = check_ruleset_key(guard.rules, text, (size_t)len) != NULL;
     return true;
 }
 
@@ -207,17 +206,10 @@ void walk_subscript(struct walk *w, const struct waiting *item)
     }
     if (!reads) {
         walk_push_field(w, node, word.value, item->class_name);
-        if (!refused) {
-            walk_guard_field(w, node, word.slice, GUARD_KEY, node, item->class_name);
-            return;
-        }
-        PyObject *call = node_guard(GUARD_REFUSE, key, key, node, NULL);
-        if (!call || node_set(node, word.slice, call) < 0)
-            w->error = -1;
-        Py_XDECREF(call);
+        walk_guard_field(w, node, word.slice, GUARD_KEY, node, item->class_name);
         return;
     }
-    PyObject *call = node_guard(refused ? GUARD_REFUSE : GUARD_ITEM, value, key, node, &args);
+    PyObject *call = node_guard(GUARD_ITEM, value, key, node, &args);
     if (walk_replace(w, item, call) == 0) {
         walk_push(w, (struct waiting){value, args, NULL, 0, item->class_name, false, NULL});
         walk_push(w, (struct waiting){key, args, NULL, 1, item->class_name, false, NULL});

@@ -4,6 +4,8 @@
  * namespaces of what it has copied in the memo, which every __deepcopy__ is handed. */
 #include "guard_inside.h"
 
+#include "opaque.h"
+
 /* ---- rebuilding: what comes of a guest's object is a guest's object ---- */
 
 static PyObject *plain_reconstruct;
@@ -85,7 +87,7 @@ static PyObject *keep_alive(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "OO:_keep_alive", &x, &memo))
         return NULL;
-    PyObject *key = PyLong_FromVoidPtr(memo);
+    PyObject *key = opaque_id(NULL, memo);
     PyObject *kept = key ? PyObject_GetItem(memo, key) : NULL;
     if (key && !kept) {
         if (!PyErr_ExceptionMatches(PyExc_KeyError)) {

@@ -15,6 +15,8 @@
 #include "guard_inside.h"
 #include "guard_slots.h"
 
+#include "opaque.h"
+
 #include <string.h>
 
 /* What becomes of an attribute. */
@@ -133,7 +135,7 @@ static PyObject *get(PyObject *x, void *closure)
 }
 
 /* namedtuple gives its function a namespace of this name. */
-static bool is_namedtuple(PyObject *function)
+bool guard_is_namedtuple(PyObject *function)
 {
     PyObject *name = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
@@ -147,7 +149,8 @@ static int set(PyObject *x, PyObject *value, void *closure)
     const struct hidden *v = closure;
     /* the interpreter itself writes AttributeError.obj in this way */
     if (v->fate == NO_CLOSED ||
-        (v->fate == DEFAULTS && (guard_is_own_function(x) || is_namedtuple(x))) || is_loading())
+        (v->fate == DEFAULTS && (guard_is_own_function(x) || guard_is_namedtuple(x))) ||
+        is_loading())
         return Py_TYPE(v->before)->tp_descr_set(v->before, x, value);
     PyErr_Format(PyExc_AttributeError, "attribute '%s' of '%.100s' objects is not writable",
                  v->name, Py_TYPE(x)->tp_name);
@@ -190,11 +193,10 @@ static int check_part(PyObject *format, Py_ssize_t from, Py_ssize_t to, bool key
     Py_ssize_t len;
     const char *text = part ? PyUnicode_AsUTF8AndSize(part, &len) : NULL;
     int r = text ? 0 : -1;
-    if (text && key && guard_is_dunder(text, (size_t)len)) {
-        const struct policy_rule *rule =
-            check_ruleset_match(guard.rules, POLICY_SUBSCRIPT_DENY, text, (size_t)len);
+    if (text && key) {
+        const struct policy_rule *rule = check_ruleset_key(guard.rules, text, (size_t)len);
         r = rule ? (guard_refuse(rule, text), -1) : 0;
-    } else if (text && !key) {
+    } else if (text) {
         r = guard_name_for(NULL, part, &name);
     }
     Py_XDECREF(name);
@@ -431,9 +433,10 @@ int guard_hide(void)
 {
     close_types();
     guard_close_bytearray();
+    guard_close_functions();
     if (guard_close_slots() < 0)
         return -1;
-    if (close_proxies() < 0)
+    if (close_proxies() < 0 || guard_close_hooks() < 0 || opaque_close() < 0)
         return -1;
     for (size_t i = 0; i < sizeof hide / sizeof *hide; i++)
         if (hide_one(&hide[i]) < 0)

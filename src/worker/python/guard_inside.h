@@ -133,6 +133,15 @@ int guard_library(PyObject *module, const char *name);
 /* guard_buffers.c: values are converted before a buffer is looked at */
 void guard_close_bytearray(void);
 int guard_close_array(PyObject *module);
+/* guard_change.c: what a library made stays as it is */
+bool guard_is_init(PyObject *name); /* `__init__` */
+PyObject *
+guard_init_of(PyObject *init); /* one that makes only the guest's objects again; steals INIT */
+PyObject *guard_set_target(PyObject *x);      /* X, or what it hands attributes on to; borrowed */
+bool guard_is_library_function(PyObject *x);  /* one that stands in a library's module or class */
+bool guard_is_namedtuple(PyObject *function); /* guard_hide.c: the one that a namedtuple makes */
+void guard_close_functions(void);
+int guard_close_hooks(void); /* guard_hooks.c: which classes a __subclasshook__ is asked about */
 int guard_close_copy(PyObject *module);
 int guard_close_dataclasses(PyObject *module);
 int guard_close_unittest(PyObject *module);

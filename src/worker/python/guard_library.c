@@ -13,6 +13,7 @@
 #include "guard_inside.h"
 #include "guard_slots.h"
 
+#include "opaque.h"
 #include "print.h"
 
 #include <string.h>
@@ -207,6 +208,7 @@ static PyObject *update_wrapper(PyObject *self, PyObject *args, PyObject *kwargs
                                      &wrapped, &assigned, &updated))
         return NULL;
     if (is_library_object(wrapper) ||
+        (guard_is_library_function(wrapper) && guard_asker() != GUARD_LOADING) ||
         (PyType_Check(wrapper) && !guard_is_own_type((PyTypeObject *)wrapper)))
         return guard_refuse_own("py.guard.write",
                                 "update_wrapper of an object that is not the program's own",
@@ -305,7 +307,7 @@ int guard_library(PyObject *module, const char *name)
         {"string", close_string},           {"typing", close_typing},
         {"unittest", guard_close_unittest},
     };
-    if (close_linecache() < 0 || guard_close_slots() < 0)
+    if (close_linecache() < 0 || guard_close_slots() < 0 || opaque_library(module, name) < 0)
         return -1;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, name) == 0)

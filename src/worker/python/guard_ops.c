@@ -45,6 +45,8 @@ PyObject *guard_get(PyObject *x, PyObject *name)
     if (value && guard_is_closed(value)) {
         guard_closed(value);
         Py_CLEAR(value);
+    } else if (value && guard_is_init(name)) {
+        value = guard_init_of(value);
     } else if (!value && facade_check(x) && PyUnicode_READ_CHAR(name, 0) == '_' &&
                PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
@@ -74,6 +76,9 @@ static PyObject *refuse_private(PyObject *name)
 int guard_may_set(PyObject *x, PyObject *name)
 {
     const char *what = NULL;
+    x = guard_set_target(x);
+    if (!x)
+        return -1;
     if (guard_is_closed(x)) {
         guard_closed(x);
         return -1;
@@ -153,12 +158,11 @@ static PyObject *op_own_aug(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return op_own_set(self, args, n);
 }
 
-/* The rule that refuses KEY, or NULL. Only keys that look like __x__ are decided here: a dict of words
- * may well hold `_` or `_id`. */
+/* The rule that refuses KEY, or NULL: as the judge decides on a key that is written down. */
 static const struct policy_rule *bad_key(PyObject *key)
 {
     Py_ssize_t len;
-    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) < 5 ||
+    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) == 0 ||
         PyUnicode_READ_CHAR(key, 0) != '_')
         return NULL;
     const char *text = PyUnicode_AsUTF8AndSize(key, &len);
@@ -166,9 +170,7 @@ static const struct policy_rule *bad_key(PyObject *key)
         PyErr_Clear(); /* a lone surrogate: no name of anything */
         return NULL;
     }
-    return guard_is_dunder(text, (size_t)len)
-               ? check_ruleset_match(guard.rules, POLICY_SUBSCRIPT_DENY, text, (size_t)len)
-               : NULL;
+    return check_ruleset_key(guard.rules, text, (size_t)len);
 }
 
 static PyObject *op_key(PyObject *self, PyObject *key)
@@ -235,7 +237,7 @@ static PyObject *op_refuse(PyObject *self, PyObject *const *args, Py_ssize_t n)
         return NULL;
     const char *text = text_of(args[1]);
     size_t len = strlen(text);
-    rule = check_ruleset_match(guard.rules, POLICY_SUBSCRIPT_DENY, text, len);
+    rule = check_ruleset_key(guard.rules, text, len);
     const struct policy_rule *attribute;
     if (guard_name(text, len, &attribute) != GUARD_NAME_FREE)
         rule = attribute;

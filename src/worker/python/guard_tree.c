@@ -287,6 +287,12 @@ static void visit_annotated(struct walk *w, const struct waiting *item)
 
 /* ---- match ---- */
 
+/* A pattern reads in plain bytecode. Who reads __init__ so could make a library's object again. */
+static bool may_stand_in_pattern(PyObject *name)
+{
+    return walk_class_of(name) == GUARD_NAME_FREE && !guard_is_init(name);
+}
+
 /* The first name in a pattern that may not be used, borrowed; NULL when there is none. */
 static PyObject *refused_in_pattern(struct walk *w, PyObject *pattern)
 {
@@ -298,10 +304,10 @@ static PyObject *refused_in_pattern(struct walk *w, PyObject *pattern)
         PyObject *names =
             node_kind(node) == NODE_MatchClass ? node_get(node, word.kwd_attrs) : NULL;
         for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names) && !bad; i++)
-            if (walk_class_of(PyList_GET_ITEM(names, i)) != GUARD_NAME_FREE)
+            if (!may_stand_in_pattern(PyList_GET_ITEM(names, i)))
                 bad = PyList_GET_ITEM(names, i);
         PyObject *attribute = node_kind(node) == NODE_Attribute ? node_get(node, word.attr) : NULL;
-        if (attribute && !bad && walk_class_of(attribute) != GUARD_NAME_FREE)
+        if (attribute && !bad && !may_stand_in_pattern(attribute))
             bad = attribute;
         walk_push_all(w, node, NULL);
     }

@@ -6,6 +6,8 @@
  * Output is not buffered, as with `python -u`: what was printed before a kill has left the process. */
 #include "interp.h"
 
+#include "opaque.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +256,9 @@ int py_interp_start(const struct py_start *start, struct err *err)
     if (strncmp(Py_GetVersion(), PY_VERSION, strcspn(PY_VERSION, ".") + 3) != 0)
         return err_set(err, ERR_MISSING, "built for Python %s, but libpython is %.20s; rebuild",
                        PY_VERSION, Py_GetVersion());
+    int r = py_opaque_start(err);
+    if (r < 0)
+        return r;
     if (start->alone)
         use_large_page();
     PyStatus s = Py_PreInitialize(&pre);

@@ -125,7 +125,7 @@ void py_judge_key(struct judge *j, PyObject *key, PyObject *node)
     PyObject *string = key ? constant_string(key) : NULL;
     struct text_piece word = py_judge_text(string);
     const struct policy_rule *rule =
-        word.at ? check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, word.at, word.len) : NULL;
+        word.at ? check_ruleset_key(j->rules, word.at, word.len) : NULL;
     if (rule)
         py_judge_find(j, rule, CHECK_SAY_KEY, word, node);
 }
@@ -140,9 +140,8 @@ static void format_fields(struct judge *j, const struct policy_rule *rule, struc
     enum text_field kind;
     while ((kind = py_text_next_field(&fields, &name, &field)) != TEXT_FIELD_NONE) {
         const struct policy_rule *refused =
-            kind == TEXT_FIELD_ATTRIBUTE
-                ? check_ruleset_attribute(j->rules, name.at, name.len)
-                : check_ruleset_match(j->rules, POLICY_SUBSCRIPT_DENY, name.at, name.len);
+            kind == TEXT_FIELD_ATTRIBUTE ? check_ruleset_attribute(j->rules, name.at, name.len)
+                                         : check_ruleset_key(j->rules, name.at, name.len);
         if (refused)
             py_judge_find(j, rule, CHECK_SAY_FORMAT_FIELD, field, node);
     }
@@ -286,6 +285,27 @@ static PyObject *alias_node(PyObject *alias, PyObject *stmt)
     return py_judge_start(alias) ? alias : stmt;
 }
 
+/* Every part of a.b.c is a member of the part before it. Says which one is refused; true: it did. */
+static bool refused_part(struct judge *j, struct text_piece module, PyObject *node)
+{
+    const char *dot = memchr(module.at, '.', module.len);
+    for (size_t from = dot ? (size_t)(dot - module.at) : module.len; from < module.len;) {
+        const char *start = module.at + from + 1;
+        const char *stop = memchr(start, '.', module.len - from - 1);
+        size_t to = stop ? (size_t)(stop - module.at) : module.len;
+        struct text_piece part = {start, to - from - 1};
+        const struct policy_rule *refused = check_ruleset_attribute(j->rules, part.at, part.len);
+        if (hidden_member(j, (struct text_piece){module.at, from}, part, node, false))
+            return true;
+        if (refused) {
+            py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, part, node);
+            return true;
+        }
+        from = to;
+    }
+    return false;
+}
+
 /* import a.b.c: every part of it, and what the statement binds. */
 static void import_module(struct judge *j, const struct judge_entry *e, PyObject *alias)
 {
@@ -304,18 +324,8 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
     }
     if (rule)
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, node);
-    for (size_t from = first.len; !rule && from < module.len;) {
-        const char *start = module.at + from + 1;
-        const char *stop = memchr(start, '.', module.len - from - 1);
-        size_t to = stop ? (size_t)(stop - module.at) : module.len;
-        struct text_piece part = {start, to - from - 1};
-        const struct policy_rule *refused = check_ruleset_attribute(j->rules, part.at, part.len);
-        if (hidden_member(j, (struct text_piece){module.at, from}, part, node, false))
-            break;
-        if (refused)
-            py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, part, node);
-        from = to;
-    }
+    else
+        (void)refused_part(j, module, node);
     PyObject *bound =
         renamed ? Py_NewRef(asname) : PyUnicode_FromStringAndSize(first.at, (Py_ssize_t)first.len);
     if (!bound) {
@@ -376,6 +386,8 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
         *said = true;
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, e->node);
     }
+    if (!rule && !*said)
+        *said = refused_part(j, module, e->node);
     const struct policy_rule *form =
         star ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_STAR_IMPORT) : NULL;
     if (form)

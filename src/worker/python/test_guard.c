@@ -2,6 +2,7 @@
 /* The guards' parts one by one, from C. What programs can do under them is in tests/python/guards.py. */
 #include "base/tap.h"
 #include "hook_inside.h"
+#include "opaque.h"
 #include "test_start.h"
 
 #include <string.h>
@@ -54,14 +55,13 @@ static int format_passes(const char *text)
 static void formats(void)
 {
     static const char *const good[] = {"",         "{}",          "{0:>{1}}", "{{0.__class__}}",
-                                       "{a.b.c}",  "{0[_x]}",     "{:._}",    "{0!r:._f}",
+                                       "{a.b.c}",  "{0[x_]}",     "{:._}",    "{0!r:._f}",
                                        "{a[}]}",   "{",           "}",        "{a[b.__class__]}",
                                        "{:{a.b}}", "{0.real:.2f}"};
     static const char *const bad[] = {
-        "{0.__class__}",     "{:{0.__class__}}", "{a.b.__globals__}",
-        "{0[a].__class__}",  "{0._x}",           "{{{0.__class__}}}",
-        "{0[__builtins__]}", "{0.gi_frame}",     "{a:{b:{c.__dict__}}}",
-        "x{a[0].f_back.b}"};
+        "{0.__class__}", "{:{0.__class__}}",     "{a.b.__globals__}", "{0[a].__class__}",
+        "{0._x}",        "{{{0.__class__}}}",    "{0[__builtins__]}", "{0[_x]}",
+        "{0.gi_frame}",  "{a:{b:{c.__dict__}}}", "x{a[0].f_back.b}"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         tap_ok(format_passes(good[i]), "format %s passes", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -230,7 +230,8 @@ static void nothing_is_left_behind(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    if (test_python(&err) < 0 || py_guard_init(&err) < 0 || py_hook_install(&err) < 0 ||
+    if (py_opaque_start(&err) < 0 || test_python(&err) < 0 || py_guard_init(&err) < 0 ||
+        py_hook_install(&err) < 0 ||
         check_ruleset_new(policy_profile_find("strict"), &strict, &err) < 0) {
         printf("Bail out! %s\n", err.msg[0] ? err.msg : "Python does not start");
         return 1;
