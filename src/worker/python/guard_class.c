@@ -343,9 +343,8 @@ static PyObject *guarded_type_new(PyTypeObject *meta, PyObject *args, PyObject *
     if (namespace && PyDict_Check(namespace) && PyTuple_Check(bases) &&
         guard_asker() == GUARD_GUEST) {
         const struct policy_rule *rule =
-            makes_classes(bases)
-                ? check_ruleset_construct(guard.rules, POLICY_CONSTRUCT_METACLASS)
-                : NULL;
+            makes_classes(bases) ? check_ruleset_construct(guard.rules, POLICY_CONSTRUCT_METACLASS)
+                                 : NULL;
         if (rule)
             return guard_refuse(rule, "a class that makes classes");
         copy = PyDict_Copy(namespace);

@@ -366,6 +366,17 @@ static const struct policy_rule *import_rule(struct judge *j, struct text_piece 
     return check_ruleset_import(j->rules, module.at, module.len, &allowed);
 }
 
+/* What is wrong with the module of `from m import ...`: said once for the statement, not for each name. */
+static void refused_module(struct judge *j, const struct policy_rule *rule,
+                           struct text_piece module, PyObject *stmt, bool *said)
+{
+    if (*said)
+        return;
+    *said = rule ? true : refused_part(j, module, stmt);
+    if (rule)
+        py_judge_find(j, rule, CHECK_SAY_IMPORT, module, stmt);
+}
+
 static void import_name(struct judge *j, const struct judge_entry *e, struct text_piece module,
                         PyObject *alias, bool *said)
 {
@@ -382,12 +393,9 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
     if (rule && own) {
         if (join(module, word, text, sizeof text, &whole))
             py_judge_find(j, rule, CHECK_SAY_IMPORT, whole, node);
-    } else if (rule && !*said) { /* once for the statement, not for each name */
-        *said = true;
-        py_judge_find(j, rule, CHECK_SAY_IMPORT, module, e->node);
+    } else {
+        refused_module(j, rule, module, e->node, said);
     }
-    if (!rule && !*said)
-        *said = refused_part(j, module, e->node);
     const struct policy_rule *form =
         star ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_STAR_IMPORT) : NULL;
     if (form)
