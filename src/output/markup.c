@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tags are taken apart as the HTML standard's tokenizer does, since a pattern over the text misses what a browser
  * accepts (`<img/src='x'/onerror=...>`, `&#106;avascript:`). Where the two could differ, this one reports: text that
  * stands in a comment, and a tag that is not closed, which the page around it may close. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a text holds markup that a browser would run, so that whoever renders it knows.
  *
  * Takes:   text that is cleaned and not escaped.

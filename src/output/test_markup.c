@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a browser would run is found, however it is written; what it only shows is not. */
 #include "base/clock.h"
 #include "base/tap.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exit statuses of `cordon` by name (src/prog/cordon/exits.h): a test says what it expects, not a number."""
 import signal
 

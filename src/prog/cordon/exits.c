@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a caller's `$?` means. A program's own status passes through, so that `cordon exec -- make` can stand where
  * `make` stood; the statuses that mean Cordon itself are those of timeout(1), which a program may use, too: who must
  * tell the two apart reads `status` of --json.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exit statuses: one table for every command, printed by --help and repeated in docs/exec.md.
  *
  * Takes:   a result, and the signal that reached us meanwhile.
