@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changing what a library made, without naming a class or a function of it: making an object again
  * (property.__init__ on a property of fractions.Fraction), and setting an attribute through an object that
  * hands it on (typing.Annotated[json.dumps, 1].x = 2). A library has its objects for itself and for every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types whose operations rest on their own inside while they run code of the guest (__eq__, __hash__, an iterator's __next__).
  * An operation that is under way is noted, and what would change the same object meanwhile is refused: as CPython does for a
  * generator that is asked for its next value while it makes one. An operation that only looks may be entered again. */

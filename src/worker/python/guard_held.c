@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that look at an object, run code of the guest, and go on with what they looked at. Here the guest's code runs first
  * (arguments are converted to plain ones), or what was looked at is held until the end. */
 #include "guard_slots.h"

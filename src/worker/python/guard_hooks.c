@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isinstance asks a class's __subclasshook__ about the class of any object at hand, also on behalf of library
  * code and of classes above: the guest would be handed `type`, the classes of frames and generators, a
  * library's insides. A hook of the guest's is asked only about classes that the guest could name; about

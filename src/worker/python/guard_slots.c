@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanging slots and methods of C types. A slot is copied into each class that inherits it, so those that are there already are
  * visited, too; the wrapper of a slot (list.__eq__) keeps a copy of its own. */
 #include "guard_slots.h"

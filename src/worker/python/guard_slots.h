@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C types that call the guest's code in the middle of an operation: how their slots and methods are exchanged.
  *
  * Takes:   types of CPython and of its C modules.

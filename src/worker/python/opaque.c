@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An address tells a guest that has found a bug in CPython where to write: id(), `<object at 0x...>`, and the
  * hash of whatever is compared by identity, None among them. All of them are the address in cipher, under keys
  * of this process that no Python object holds.

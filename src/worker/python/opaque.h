@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses are not for guests: what an interpreter tells of an object's address is told in cipher.
  *
  * Takes:   the process before Python is started in it; later, that it serves a profile with guards.
