@@ -75,6 +75,8 @@ try:
     tap.eq(inside("python3 -c 'import cordon; print(cordon.__name__)'"), (0, "cordon\n"), "Python finds the module")
     code, text = inside("ls /usr/lib/*/libcordon.so.0 /usr/lib/*/libcordon.so /usr/lib/*/pkgconfig/cordon.pc /usr/include/cordon.h")
     tap.eq(code, 0, "a program finds library, link, header and pkg-config's file", text)
+    code, text = inside("cat /usr/share/cordon/apparmor")
+    tap.ok(code == 0 and "\nprofile cordon /usr/bin/cordon " in text, "the AppArmor profile is for the packaged program", text)
     code, text = inside(f"dpkg --remove {' '.join(NAMES)}")
     tap.eq(code, 0, "the packages are removed", text)
     rest = tree(root) - before

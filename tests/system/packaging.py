@@ -83,6 +83,10 @@ tap.ok(len(below) > 30 and not nowhere, "every file that is installed is in a pa
 empty = [t for t in taken if not any(fits(b, t) for b in below) and t != "lib/*/libcordon.so"]  # the link is made at the installation
 tap.ok(not empty, "no package asks for a file that is not installed", *empty)
 
+profile = (build / "packaging/apparmor").read_text()
+tap.ok(f"\nprofile cordon {prefix}/bin/cordon flags=(unconfined) {{\n  userns,\n" in profile and "@" not in profile,
+       "the AppArmor profile is for the program where it is installed", profile)
+
 # --- install, uninstall ---------------------------------------------------------------------------------
 ours = [build / "meson-logs/install-log.txt", build / "installed", build / "prefix"]  # the user's own installation
 before = {p: p.read_bytes() if p.exists() else None for p in ours}
