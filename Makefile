@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -57,6 +57,10 @@ fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz
 KILLS        = 1000
 audit-kill: build	## writers of the audit killed KILLS=1000 times at random instants: nothing acknowledged is lost
 	@build/tests/audit/audit_kill $(KILLS) 3
+
+WORKSPACE_KILLS = 500
+workspace-kill: build	## commits of a workspace killed WORKSPACE_KILLS=500 times at random instants: the head is the old state or the new one
+	@/usr/bin/python3 tests/system/workspace.py build $(WORKSPACE_KILLS)
 
 # COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
 expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)

@@ -3,7 +3,7 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run session repl pool exec eval check policy approve stop resume escalate audit doctor'
+    local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
@@ -15,6 +15,7 @@ _cordon()
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
+    local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
     local check='--lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --json --help'
@@ -54,6 +55,17 @@ _cordon()
     session--stdin | session--policy | repl--stdin | repl--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
+        ;;
+    workspaceworkspace)
+        COMPREPLY=($(compgen -W 'create import log diff snapshot restore export delete list' -- "$cur"))
+        ;;
+    workspaceimport | workspacelog | workspacediff | workspacesnapshot | workspacerestore | workspaceexport | workspacedelete)
+        COMPREPLY=($(compgen -W "$(cordon workspace list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
+        ;;
+    workspace--message | workspace--name | workspace--lines) ;;
+    workspace*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$workspace" -- "$cur") $(compgen -f -- "$cur"))
         ;;
     policypolicy) COMPREPLY=($(compgen -W 'show check' -- "$cur")) ;;
     policy--policy)

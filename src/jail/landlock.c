@@ -106,6 +106,40 @@ static int allow_bind(const struct jail_spec *spec, size_t i, const int *bind_fd
     return allow(ruleset, jail_off(spec, mount) ? b->source : b->dest, access, false, err);
 }
 
+/* A ruleset that handles all that the kernel can; -1 with errno. */
+static int create(int abi, struct sys_landlock_attr *ret_handled)
+{
+    struct sys_landlock_attr handled = {0};
+    for (size_t i = 0; i < sizeof abis / sizeof *abis; i++)
+        if (abis[i].abi <= abi) {
+            handled.fs |= abis[i].adds.fs;
+            handled.net |= abis[i].adds.net;
+            handled.scoped |= abis[i].adds.scoped;
+        }
+    size_t size = handled.scoped ? sizeof handled
+                  : handled.net  ? offsetof(struct sys_landlock_attr, scoped)
+                                 : offsetof(struct sys_landlock_attr, net);
+    *ret_handled = handled;
+    return sys_landlock_create(&handled, size);
+}
+
+int jail_landlock_folders(int writable, int readable, int *ret_ruleset, struct err *err)
+{
+    struct sys_landlock_attr handled = {0};
+    int abi = sys_landlock_abi();
+    if (abi < 1)
+        return err_set(err, ERR_MISSING, "this kernel has no Landlock");
+    FD_AUTO ruleset = create(abi, &handled);
+    if (ruleset < 0)
+        return err_sys(err, "create the ruleset");
+    int r = allow_fd(ruleset, writable, "the writable folder", WRITE & handled.fs, err);
+    if (r == 0 && readable >= 0)
+        r = allow_fd(ruleset, readable, "the readable folder", READ & handled.fs, err);
+    if (r == 0)
+        *ret_ruleset = fd_take(&ruleset);
+    return r;
+}
+
 int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds, int *ret_ruleset,
                        struct err *err)
 {
@@ -118,16 +152,7 @@ int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds, int *r
                        "nothing keeps signals from the user's other processes",
                        abi);
     struct sys_landlock_attr handled = {0};
-    for (size_t i = 0; i < sizeof abis / sizeof *abis; i++)
-        if (abis[i].abi <= abi) {
-            handled.fs |= abis[i].adds.fs;
-            handled.net |= abis[i].adds.net;
-            handled.scoped |= abis[i].adds.scoped;
-        }
-    size_t size = handled.scoped ? sizeof handled
-                  : handled.net  ? offsetof(struct sys_landlock_attr, scoped)
-                                 : offsetof(struct sys_landlock_attr, net);
-    FD_AUTO ruleset = sys_landlock_create(&handled, size);
+    FD_AUTO ruleset = create(abi, &handled);
     if (ruleset < 0)
         return err_sys(err, "create the ruleset");
 

@@ -28,7 +28,7 @@ try:
     if not tap.eq(len(prefixes), 1, "meson install puts one bin/cordon below DESTDIR", prefixes):
         tap.done()
     prefix = prefixes[0]
-    for name in ("bin/cordon", *(f"libexec/cordon/cordon-{x}" for x in ("nest", "python", "holder", "approvals"))):
+    for name in ("bin/cordon", *(f"libexec/cordon/cordon-{x}" for x in ("nest", "python", "holder", "approvals", "workspace"))):
         p = prefix / name
         tap.ok(p.is_file() and p.stat().st_mode & 0o7777 == 0o755, f"{name} is there, 0755, not set-id")
         tap.ok(p.is_file() and b"CORDON_TEST_OFF" not in p.read_bytes(), f"{name} has no switch for the layers")

@@ -499,6 +499,8 @@ def printing(state):
             (["session", "run", "--json", "s"], "1"), (["session", "run", "--json", "none"], "1"),
             (["session", "fork", "s"], None), (["session", "fork", "--json", "s"], None), (["session", "export", "s"], None),
             (["repl"], "print(1)\n"), (["repl", "--json"], "1\n"), (["pool", "status"], None), (["pool", "status", "--json"], None),
+            (["workspace", "create", "w"], None), (["workspace", "list"], None), (["workspace", "list", "--json"], None),
+            (["workspace", "log", "w"], None), (["workspace", "snapshot", "w", "--json"], None), (["workspace", "export", "w", "--tar", "-"], None),
             (["policy", "show"], None), (["policy", "show", "--json"], None), (["policy", "show", "--yaml"], None),
             (["policy", "check", str(state.home / "bad.yaml")], None),
             (["policy", "check", "--json", str(state.home / "bad.yaml")], None),

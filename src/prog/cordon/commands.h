@@ -25,5 +25,6 @@ int cmd_escalate(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_repl(int argc, char **argv);
 int cmd_session(int argc, char **argv);
+int cmd_workspace(int argc, char **argv);
 
 #endif

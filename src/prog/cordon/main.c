@@ -23,6 +23,8 @@ static const struct {
     {"session", cmd_session, "interpreters that stay: new, list, run, fork, export, close"},
     {"repl", cmd_repl, "a session, line by line"},
     {"pool", cmd_pool, "keep locked interpreters ready: start, status, stop"},
+    {"workspace", cmd_workspace,
+     "files that outlive runs, every state a commit: create, log, restore"},
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cordon workspace`: reads the command line, opens what the command needs, takes the lock, and becomes cordon-workspace,
+ * which gives up everything but these descriptors. So names that a person wrote are looked up with the person's rights
+ * and before anything of a guest's is read, and libgit2 costs no other command a microsecond.
+ *
+ * Waits: lock_within in take_locks; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
+ *        sys_child_wait in export_file; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
+#include "admin.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "options.h"
+#include "programs.h"
+#include "result.h"
+#include "sys/child.h"
+#include "sys/fd.h"
+#include "sys/lock.h"
+#include "sys/state.h"
+#include "workspace/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WHO "cordon workspace"
+
+struct workspace_options {
+    const char *message, *name, *lines, *tar, *bundle;
+    bool patch, stat, json, help;
+};
+
+enum hold { HOLD_NONE, HOLD_READ, HOLD_CHANGE, HOLD_ALONE };
+
+/* What becomes the program: three descriptors and its words. */
+struct order {
+    int home, other, lock;
+    const char *form, *verb, *name, *words[3];
+};
+
+static const struct verb {
+    const char *name;
+    size_t least, most; /* words behind it, the workspace's name included */
+    enum hold hold;
+} verbs[] = {
+    {"create", 1, 1, HOLD_CHANGE}, {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
+    {"diff", 1, 3, HOLD_READ},     {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
+    {"export", 1, 2, HOLD_READ},   {"delete", 1, 1, HOLD_ALONE},    {"list", 0, 0, HOLD_NONE},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void help(const struct option_row *rows, size_t count)
+{
+    puts("usage: cordon workspace create W | import W FOLDER | log W | diff W [FROM [TO]] |\n"
+         "       snapshot W | restore W SNAPSHOT | export W [SNAPSHOT] | delete W | list\n\n"
+         "Files that outlive runs. Every state is a commit of a bare git store in the state "
+         "folder:\n"
+         "any git client can read it. A SNAPSHOT is head, head~2, genesis, a name, or the "
+         "beginning\n"
+         "of an id. diff compares head~1 with head unless told otherwise.\n");
+    options_print(rows, count);
+    exits_print(EXITS_OTHER);
+    puts("\n  cordon workspace create demo\n"
+         "  cordon workspace import demo ./project\n"
+         "  cordon workspace diff demo genesis head");
+}
+
+/* ---- what it needs ---- */
+
+static int take_locks(const char *name, enum hold kind, int lock, struct err *err)
+{
+    int r = 0;
+    if (kind == HOLD_CHANGE || kind == HOLD_ALONE)
+        r = lock_within(lock, F_WRLCK, workspace_lock_change(name), LIMIT_LOCK_MS,
+                        "the workspace's lock", err);
+    if (r == 0 && (kind == HOLD_READ || kind == HOLD_ALONE))
+        r = lock_within(lock, kind == HOLD_READ ? F_RDLCK : F_WRLCK, workspace_lock_read(name),
+                        LIMIT_LOCK_MS, "the workspace's lock for readers", err);
+    return r;
+}
+
+static int prepare(const struct verb *verb, const char *name, struct order *ret, struct err *err)
+{
+    char path[STATE_PATH_MAX];
+    FD_AUTO state = -1;
+    if (*name && !workspace_name_good(name))
+        return err_set(
+            err, ERR_USAGE,
+            "'%.70s' cannot name a workspace: 1 to 64 of a-z 0-9 . _ -, beginning with a "
+            "letter or digit",
+            name);
+    admin_pin_state();
+    int r = state_path(path, sizeof path, err);
+    if (r == 0)
+        r = state_open(path, true, &state, err);
+    if (r == 0)
+        r = state_folder(state, "workspaces", true, &ret->home, err);
+    if (r == 0)
+        r = state_file(ret->home, ".lock", O_RDWR | O_CREAT, &ret->lock, err);
+    if (r == 0)
+        r = take_locks(name, verb->hold, ret->lock, err);
+    ret->verb = verb->name;
+    ret->name = name;
+    return r;
+}
+
+/* ---- becoming it ---- */
+
+/* Onto 3, 4 and 5, which an exec leaves open; the others close by themselves. */
+static int place(struct order *o)
+{
+    const int from[] = {o->home, o->other, o->lock};
+    int high[3];
+    for (size_t i = 0; i < 3; i++) {
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+        if (from[i] >= 0 && high[i] < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        close(3 + (int)i);
+        if (high[i] >= 0 && dup2(high[i], 3 + (int)i) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int become(struct order *o, struct err *err)
+{
+    char program[4096];
+    int r = programs_find("cordon-workspace", program, sizeof program, err);
+    if (r < 0)
+        return r;
+    const char *const argv[] = {"cordon-workspace", "--from-cordon", o->form,     o->verb, o->name,
+                                o->words[0],        o->words[1],     o->words[2], NULL};
+    const char *const env[] = {NULL};
+    if (place(o) < 0)
+        return err_sys(err, "descriptors for cordon-workspace");
+    execve(program, (char *const *)argv, (char *const *)env);
+    return err_sys(err, "start cordon-workspace");
+}
+
+/* ---- export: to a file that is whole or not there ---- */
+
+static int export_file(struct order *o, const char *file, struct err *err)
+{
+    int status = 0;
+    o->other = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (o->other < 0)
+        return errno == EEXIST ? err_set(err, ERR_USAGE, "%.150s is there already", file)
+                               : err_sys(err, "make %.150s", file);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        struct err why = ERR_INIT;
+        (void)!become(o, &why);
+        result_complain(WHO, why.msg);
+        _exit(EXIT_FAILED);
+    }
+    int r = pid < 0 ? err_sys(err, "fork") : 0;
+    if (r == 0 && sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
+        r = err_sys(err, "the export took too long");
+    else if (r == 0 && WIFEXITED(status))
+        r = WEXITSTATUS(status);
+    else if (r == 0)
+        r = err_set(err, ERR_STATE, "the export was killed");
+    if (r != 0 && unlink(file) < 0)
+        return err_sys(err, "remove the unfinished %.150s", file);
+    return r;
+}
+
+static int export_to(struct order *o, const struct workspace_options *p, struct err *err)
+{
+    const char *file = p->tar ? p->tar : p->bundle;
+    if (!p->tar == !p->bundle)
+        return err_set(err, ERR_USAGE, "export needs --tar FILE or --bundle FILE");
+    if (p->bundle && strcmp(o->words[1], "head") != 0)
+        return err_set(err, ERR_USAGE, "a bundle holds the whole history: give no snapshot");
+    o->words[0] = p->tar ? "tar" : "bundle";
+    return strcmp(file, "-") == 0 ? become(o, err) : export_file(o, file, err);
+}
+
+/* ---- the verbs' words ---- */
+
+static int act(const struct verb *verb, const struct option_list *words,
+               const struct workspace_options *p, struct err *err)
+{
+    struct order o = {.home = -1, .other = -1, .lock = -1, .words = {"", "", ""}};
+    char form[4] = "";
+    const char *const *given = words->items + 1;
+    const char *message = p->message ? p->message : "";
+    const char *name = words->count > 1 ? given[0] : "";
+    snprintf(form, sizeof form, "%s%s",
+             p->json    ? "j"
+             : p->stat  ? "s"
+             : p->patch ? "p"
+                        : "",
+             isatty(STDOUT_FILENO) ? "t" : "");
+    o.form = form;
+    int r = prepare(verb, name, &o, err);
+    if (r < 0)
+        return r;
+    if (strcmp(verb->name, "log") == 0) {
+        o.words[0] = p->lines ? p->lines : "";
+    } else if (strcmp(verb->name, "diff") == 0) {
+        o.words[0] = words->count > 2 ? given[1] : "head~1";
+        o.words[1] = words->count > 3 ? given[2] : "head";
+    } else if (strcmp(verb->name, "export") == 0) {
+        o.words[1] = words->count > 2 ? given[1] : "head";
+        return export_to(&o, p, err);
+    } else {
+        o.words[0] = message;
+        o.words[1] = strcmp(verb->name, "restore") == 0 ? given[1] : p->name ? p->name : "";
+    }
+    if (strcmp(verb->name, "import") == 0) {
+        o.other = open(given[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (o.other < 0)
+            return err_set(err, ERR_USAGE, "%.150s: %s", given[1], strerror(errno));
+    }
+    return become(&o, err);
+}
+
+static const struct verb *find_verb(const struct option_list *words, struct err *err)
+{
+    const char *word = words->count ? words->items[0] : "";
+    for (size_t i = 0; i < VERBS; i++)
+        if (strcmp(word, verbs[i].name) == 0) {
+            if (words->count - 1 >= verbs[i].least && words->count - 1 <= verbs[i].most)
+                return &verbs[i];
+            err_set(err, ERR_USAGE, "%s: too %s words; see --help", word,
+                    words->count - 1 < verbs[i].least ? "few" : "many");
+            return NULL;
+        }
+    err_set(
+        err, ERR_USAGE,
+        "'%.40s' is none of: create, import, log, diff, snapshot, restore, export, delete, list",
+        word);
+    return NULL;
+}
+
+int cmd_workspace(int argc, char **argv)
+{
+    struct workspace_options p = {0};
+    struct option_list words = {0};
+    struct err err = ERR_INIT;
+    const struct option_row rows[] = {
+        {"message", OPTION_STRING, &p.message, "TEXT",
+         "import, snapshot, restore: kept in the log"},
+        {"name", OPTION_STRING, &p.name, "NAME", "snapshot: a name to restore it by"},
+        {"lines", OPTION_STRING, &p.lines, "N", "log: at most so many commits"},
+        {"patch", OPTION_FLAG, &p.patch, NULL, "log: with what each commit changed"},
+        {"stat", OPTION_FLAG, &p.stat, NULL, "diff: lines added and deleted, a line a file"},
+        {"tar", OPTION_STRING, &p.tar, "FILE", "export: the files of a snapshot; - is stdout"},
+        {"bundle", OPTION_STRING, &p.bundle, "FILE", "export: the history, for git clone"},
+        {"json", OPTION_FLAG, &p.json, NULL, "all but export and delete: JSON"},
+        {"help", OPTION_FLAG, &p.help, NULL, "this text"},
+    };
+    int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err);
+    if (r == 0 && p.help) {
+        help(rows, sizeof rows / sizeof *rows);
+        return EXIT_DONE;
+    }
+    const struct verb *verb = r == 0 ? find_verb(&words, &err) : NULL;
+    if (verb)
+        r = act(verb, &words, &p, &err);
+    if (verb && r >= 0)
+        return r;
+    result_complain(WHO, err.msg);
+    return err.code == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon-workspace: keeps the workspaces of one user. Started by `cordon` for one command, with the folder of the
+ * workspaces as descriptor 3, the folder to read or the file to write as 4 and the lock as 5; it reads what guests
+ * wrote, so before it looks at anything it gives up everything else (src/jail/confine.c). It prints what was asked for on standard
+ * output, and one line on standard error where it fails.
+ *
+ * Waits: write in put_all; the caller's reader; none (the caller's own pace); nothing but its own workspace is held */
+#include "base/buf.h"
+#include "base/jsonw.h"
+#include "base/units.h"
+#include "jail/confine.h"
+#include "output/visible.h"
+#include "workspace/workspace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HOME_FD = 3, OTHER_FD = 4 };
+enum { DONE, FAILED, USAGE };
+
+struct order {
+    const char *name;
+    const char *words[3]; /* what else the verb takes; empty where it was not given */
+    enum workspace_form form;
+    bool json;
+    bool tty; /* what is printed is for a terminal */
+};
+
+/* ---- output ---- */
+
+struct output {
+    int fd;
+    bool visible;
+    struct output_visible state;
+    struct buf held;
+    int failed; /* errno of the write that failed; 0: none */
+};
+
+static int put_all(int fd, const char *p, size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return ERR_SYS;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int flush(struct output *o)
+{
+    int r = put_all(o->fd, o->held.data, o->held.len);
+    if (r < 0)
+        o->failed = errno;
+    buf_reset(&o->held);
+    return r;
+}
+
+static int put(void *output, const void *data, size_t len)
+{
+    struct output *o = output;
+    int r = o->held.len + 8 * (len < 64 * KIB ? len : 0) > 512 * KIB ? flush(o) : 0;
+    for (const char *p = data; r == 0 && len;) { /* a byte may become several */
+        const size_t n = len < 32 * KIB ? len : 32 * KIB;
+        r = o->visible ? output_visible_add(&o->state, p, n, &o->held) : buf_add(&o->held, p, n);
+        if (r == 0 && o->held.len > 256 * KIB)
+            r = flush(o);
+        p += n;
+        len -= n;
+    }
+    return r;
+}
+
+static void output_init(struct output *o, int fd, bool visible)
+{
+    *o = (struct output){.fd = fd, .visible = visible};
+    buf_init(&o->held, 1 * MIB);
+}
+
+static int output_end(struct output *o, int r, struct err *err)
+{
+    if (r == 0 && o->visible)
+        r = output_visible_end(&o->state, &o->held);
+    if (r == 0)
+        r = flush(o);
+    buf_done(&o->held);
+    errno = o->failed;
+    return o->failed ? err_sys(err, o->fd == OTHER_FD ? "write the export" : "standard output") : r;
+}
+
+/* ---- verbs ---- */
+
+static void put_left(struct jsonw *j, const struct workspace_left *left)
+{
+    jsonw_open(j, "left_out", '[');
+    for (size_t i = 0; i < left->count; i++) {
+        jsonw_open(j, NULL, '{');
+        jsonw_string(j, "path", left->items[i].path);
+        jsonw_string(j, "reason", left->items[i].why);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+    jsonw_int(j, "left_out_more", (int64_t)left->more);
+}
+
+/* What a change came to: the head, whether it moved, what is not in it. */
+static int tell(const struct order *o, const char *id, bool new, const struct workspace_left *left,
+                struct err *err)
+{
+    struct output out;
+    struct buf text;
+    int r = 0;
+    output_init(&out, STDOUT_FILENO, o->tty);
+    buf_init(&text, 16 * MIB);
+    if (o->json) {
+        struct jsonw j = {.out = &text};
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "workspace", o->name);
+        jsonw_string(&j, "id", id);
+        jsonw_bool(&j, "changed", new);
+        if (left)
+            put_left(&j, left);
+        jsonw_close(&j, '}');
+        r = j.bad ? j.bad : buf_str(&text, "\n");
+    } else {
+        r = buf_printf(&text, "%s%s\n", id, new ? "" : " (nothing changed)");
+        for (size_t i = 0; left && i < left->count && r == 0; i++)
+            r = buf_printf(&text, "left out: %s: %s\n", left->items[i].path, left->items[i].why);
+        if (left && left->more && r == 0)
+            r = buf_printf(&text, "left out: %zu more\n", left->more);
+    }
+    if (r == 0)
+        r = put(&out, text.data, text.len);
+    buf_done(&text);
+    return output_end(&out, r, err);
+}
+
+static int head_of(struct workspace *w, char id[WORKSPACE_ID], struct err *err)
+{
+    struct workspace_facts facts;
+    int r = workspace_describe(w, &facts, err);
+    if (r == 0)
+        memcpy(id, facts.head, WORKSPACE_ID);
+    return r;
+}
+
+static int do_create(const struct order *o, struct err *err)
+{
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    int r = workspace_create(o->name, err);
+    if (r == 0)
+        r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = head_of(w, id, err);
+    workspace_close(w);
+    return r < 0 ? r : tell(o, id, true, NULL, err);
+}
+
+static int do_import(const struct order *o, struct err *err)
+{
+    const struct workspace_author by = {.message = *o->words[0] ? o->words[0] : "import"};
+    struct workspace_left *left = calloc(1, sizeof *left);
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    bool new = false;
+    int r = left ? workspace_open(o->name, true, &w, err) : err_set(err, ERR_MEMORY, "no memory");
+    if (r == 0)
+        r = workspace_import(w, OTHER_FD, &by, left, id, &new, err);
+    if (r == 0)
+        r = tell(o, id, new, left, err);
+    workspace_close(w);
+    if (left)
+        workspace_left_done(left);
+    free(left);
+    return r;
+}
+
+static int do_snapshot(const struct order *o, struct err *err)
+{
+    const struct workspace_author by = {.message = *o->words[0] ? o->words[0] : "snapshot"};
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    if (*o->words[1] && !workspace_snapshot_name_good(o->words[1]))
+        return err_set(err, ERR_USAGE,
+                       "'%.70s' cannot name a snapshot: 1 to 64 of a-z 0-9 . _ -, not head or "
+                       "genesis, and not of hexadecimal digits alone",
+                       o->words[1]);
+    int r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = workspace_snapshot(w, o->words[1], &by, id, err);
+    workspace_close(w);
+    return r < 0 ? r : tell(o, id, true, NULL, err);
+}
+
+static int do_restore(const struct order *o, struct err *err)
+{
+    const struct workspace_author by = {.message = *o->words[0] ? o->words[0] : NULL};
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    bool new = false;
+    int r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = workspace_restore(w, o->words[1], &by, id, &new, err);
+    workspace_close(w);
+    return r < 0 ? r : tell(o, id, new, NULL, err);
+}
+
+static int do_log(const struct order *o, struct err *err)
+{
+    struct workspace *w = NULL;
+    struct output out;
+    uint64_t most = UINT64_MAX;
+    if (*o->words[0] && units_count(o->words[0], &most) < 0)
+        return err_set(err, ERR_USAGE, "--lines needs a number");
+    output_init(&out, STDOUT_FILENO, o->tty);
+    int r = workspace_open(o->name, false, &w, err);
+    if (r == 0)
+        r = workspace_log(w, most, o->form, &(struct workspace_sink){put, &out}, err);
+    workspace_close(w);
+    return output_end(&out, r, err);
+}
+
+static int do_diff(const struct order *o, struct err *err)
+{
+    struct workspace *w = NULL;
+    struct output out;
+    output_init(&out, STDOUT_FILENO, o->tty);
+    int r = workspace_open(o->name, false, &w, err);
+    if (r == 0)
+        r = workspace_diff(w, o->words[0], o->words[1], o->form,
+                           &(struct workspace_sink){put, &out}, err);
+    workspace_close(w);
+    return output_end(&out, r, err);
+}
+
+static int do_export(const struct order *o, struct err *err)
+{
+    struct workspace *w = NULL;
+    struct output out;
+    output_init(&out, fcntl(OTHER_FD, F_GETFD) < 0 ? STDOUT_FILENO : OTHER_FD, false);
+    const struct workspace_sink sink = {put, &out};
+    int r = workspace_open(o->name, false, &w, err);
+    if (r == 0)
+        r = strcmp(o->words[0], "tar") == 0 ? workspace_export_tar(w, o->words[1], &sink, err)
+                                            : workspace_export_bundle(w, &sink, err);
+    workspace_close(w);
+    return output_end(&out, r, err);
+}
+
+static int do_delete(const struct order *o, struct err *err)
+{
+    return workspace_delete(o->name, err);
+}
+
+/* ---- list ---- */
+
+static int put_facts(const struct order *o, const char *name, bool first, struct output *out,
+                     struct err *err)
+{
+    struct workspace *w = NULL;
+    struct workspace_facts f = {0};
+    struct buf text;
+    buf_init(&text, 64 * KIB);
+    int r = workspace_open(name, false, &w, err);
+    if (r == 0)
+        r = workspace_describe(w, &f, err);
+    workspace_close(w);
+    if (r == 0 && o->json) {
+        struct jsonw j = {.out = &text};
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "workspace", name);
+        jsonw_string(&j, "head", f.head);
+        jsonw_int(&j, "time", f.time);
+        jsonw_int(&j, "commits", (int64_t)f.commits);
+        jsonw_int(&j, "files", (int64_t)f.files);
+        jsonw_int(&j, "bytes", (int64_t)f.bytes);
+        jsonw_int(&j, "store_bytes", (int64_t)f.store);
+        jsonw_close(&j, '}');
+        r = j.bad;
+        if (r == 0 && !first)
+            r = put(out, ", ", 2);
+    } else if (r == 0) {
+        r = buf_printf(&text, "%-20s %.12s %6llu commits %8llu files %12llu bytes\n", name, f.head,
+                       (unsigned long long)f.commits, (unsigned long long)f.files,
+                       (unsigned long long)f.bytes);
+    }
+    if (r == 0)
+        r = put(out, text.data, text.len);
+    buf_done(&text);
+    return r;
+}
+
+static int wanted(const struct dirent *e)
+{
+    return workspace_name_good(e->d_name);
+}
+
+static int do_list(const struct order *o, struct err *err)
+{
+    struct dirent **names = NULL;
+    struct output out;
+    const int count = scandir(".", &names, wanted, alphasort);
+    if (count < 0)
+        return err_sys(err, "look into the folder of the workspaces");
+    output_init(&out, STDOUT_FILENO, o->tty);
+    int r = o->json ? put(&out, "[", 1) : 0;
+    for (int i = 0, shown = 0; i < count; i++) {
+        struct stat st;
+        if (r == 0 && stat(names[i]->d_name, &st) == 0 && S_ISDIR(st.st_mode))
+            r = put_facts(o, names[i]->d_name, shown++ == 0, &out, err);
+        free(names[i]);
+    }
+    free(names);
+    if (r == 0 && o->json)
+        r = put(&out, "]\n", 2);
+    return output_end(&out, r, err);
+}
+
+/* ---- the order ---- */
+
+static const struct verb {
+    const char *name;
+    int (*run)(const struct order *o, struct err *err);
+} verbs[] = {
+    {"create", do_create}, {"delete", do_delete},   {"diff", do_diff},
+    {"export", do_export}, {"import", do_import},   {"list", do_list},
+    {"log", do_log},       {"restore", do_restore}, {"snapshot", do_snapshot},
+};
+
+static bool read_order(char **argv, struct order *ret, const struct verb **ret_verb)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(argv[3], verbs[i].name) == 0)
+            *ret_verb = &verbs[i];
+    ret->json = strchr(argv[2], 'j');
+    ret->tty = strchr(argv[2], 't');
+    ret->form = ret->json              ? WORKSPACE_JSON
+                : strchr(argv[2], 's') ? WORKSPACE_STAT
+                : strchr(argv[2], 'p') ? WORKSPACE_PATCH
+                                       : WORKSPACE_TEXT;
+    ret->name = argv[4];
+    for (size_t i = 0; i < 3; i++)
+        ret->words[i] = argv[5 + i];
+    return *ret_verb && (strcmp(argv[3], "list") == 0 || workspace_name_good(ret->name));
+}
+
+int main(int argc, char **argv)
+{
+    static const char usage[] =
+        "cordon-workspace: started by cordon only; see cordon-workspace(1)\n";
+    struct order order = {0};
+    const struct verb *verb = NULL;
+    struct err err = ERR_INIT;
+    struct stat home;
+    if (argc != 8 || strcmp(argv[1], "--from-cordon") != 0 || fstat(HOME_FD, &home) < 0 ||
+        !S_ISDIR(home.st_mode) || !read_order(argv, &order, &verb))
+        return put_all(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? FAILED : USAGE;
+    umask(077);
+    int r = fchdir(HOME_FD) < 0 ? err_sys(&err, "enter the folder of the workspaces") : 0;
+    if (r == 0)
+        r = workspace_init(&err);
+    if (r == 0)
+        r = jail_confine(HOME_FD, strcmp(verb->name, "import") == 0 ? OTHER_FD : -1, "workspace",
+                         &err);
+    if (r == 0)
+        r = verb->run(&order, &err);
+    if (r == 0)
+        return DONE;
+    struct output_visible v = {.one_line = true};
+    struct buf line;
+    buf_init(&line, 8192);
+    if (buf_str(&line, "cordon workspace: ") < 0 ||
+        output_visible_add(&v, err.msg, strlen(err.msg), &line) < 0 ||
+        output_visible_end(&v, &line) < 0 || buf_str(&line, "\n") < 0 ||
+        put_all(STDERR_FILENO, line.data, line.len) < 0)
+        return FAILED;
+    buf_done(&line);
+    return r == ERR_USAGE ? USAGE : FAILED;
+}

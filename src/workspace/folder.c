@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder becomes a tree. The folder may be a guest's: its bytes and names are hostile, and what it holds may be
+ * anything that a file system can hold. Each name is looked at before it is opened and again afterwards, by descriptor:
+ * of a caller's own folder the two may differ. Nothing but a regular file is ever opened for reading.
+ *
+ * Waits: read in read_whole; the disk; none (the kernel's own); O_NONBLOCK, should it be a FIFO by now */
+#include "workspace/inside.h"
+
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CHUNK     (1 * MIB) /* a larger file goes to the store in pieces */
+#define LINK_MAX_ 4096
+
+struct walk {
+    git_repository *repo;
+    git_odb *odb;
+    struct workspace_left *left;
+    char *chunk;
+    char path[4096]; /* of what is looked at, from the top */
+    size_t depth;
+};
+
+/* ---- what is left out ---- */
+
+static int leave(struct walk *k, const char *why, struct err *err)
+{
+    struct workspace_left *left = k->left;
+    if (left->count == LIMIT_WORKSPACE_LEFT) {
+        left->more++;
+        return 0;
+    }
+    char *path = strdup(k->path);
+    if (!path)
+        return err_set(err, ERR_MEMORY, "no memory");
+    left->items[left->count].path = path;
+    left->items[left->count++].why = why;
+    return 0;
+}
+
+void workspace_left_done(struct workspace_left *left)
+{
+    for (size_t i = 0; i < left->count; i++)
+        free(left->items[i].path);
+    left->count = 0;
+}
+
+/* Why a name that could not be opened is left out; NULL: that is an error. */
+static const char *unopened(int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        return "it may not be read";
+    case EXDEV:
+        return "it is on another file system";
+    case ELOOP:
+    case ENOENT:
+    case ENXIO:
+        return "it changed while it was looked at";
+    default:
+        return NULL;
+    }
+}
+
+static const char *special(mode_t mode)
+{
+    return S_ISFIFO(mode)                   ? "a FIFO"
+           : S_ISSOCK(mode)                 ? "a socket"
+           : S_ISBLK(mode) || S_ISCHR(mode) ? "a device"
+           : S_ISREG(mode)                  ? NULL
+                                            : "no file, folder or link";
+}
+
+static int open_in(int dir, const char *name, int flags)
+{
+    struct open_how how = {
+        .flags = (uint64_t)(flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+    return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+}
+
+/* ---- one entry ---- */
+
+/* Entries that were put into the tree in the making. */
+struct entry {
+    git_oid id;
+    git_filemode_t mode;
+    bool kept;
+};
+
+static int count(struct walk *k, uint64_t bytes, struct err *err)
+{
+    k->left->files++;
+    k->left->bytes += bytes;
+    if (k->left->files > LIMIT_WORKSPACE_FILES)
+        return err_set(err, ERR_LIMIT, "more than %d files and folders: a commit holds no more",
+                       LIMIT_WORKSPACE_FILES);
+    if (k->left->bytes > LIMIT_WORKSPACE_BYTES)
+        return err_set(err, ERR_LIMIT, "more than %llu MB of files: a commit holds no more",
+                       (unsigned long long)(LIMIT_WORKSPACE_BYTES / MIB));
+    return 0;
+}
+
+/* Up to LEN bytes; fewer only at the end of the file. */
+static ssize_t read_whole(int fd, char *out, size_t len)
+{
+    size_t at = 0;
+    while (at < len) {
+        ssize_t n = read(fd, out + at, len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        at += (size_t)n;
+    }
+    return (ssize_t)at;
+}
+
+static int changed(const struct walk *k, struct err *err)
+{
+    return err_set(err, ERR_STATE, "%.120s changed while it was read; try again", k->path);
+}
+
+static int add_large(struct walk *k, int fd, uint64_t size, git_oid *ret, struct err *err)
+{
+    git_odb_stream *stream = NULL;
+    int r = 0;
+    if (git_odb_open_wstream(&stream, k->odb, (git_object_size_t)size, GIT_OBJECT_BLOB) < 0)
+        return workspace_git_err(err, "a file cannot be stored");
+    for (uint64_t left = size; left && r == 0;) {
+        const size_t want = left < CHUNK ? (size_t)left : CHUNK;
+        const ssize_t n = read_whole(fd, k->chunk, want);
+        if (n < 0)
+            r = err_sys(err, "read %.120s", k->path);
+        else if ((size_t)n != want)
+            r = changed(k, err);
+        else if (git_odb_stream_write(stream, k->chunk, want) < 0)
+            r = workspace_git_err(err, "a file cannot be stored");
+        left -= want;
+    }
+    if (r == 0 && git_odb_stream_finalize_write(ret, stream) < 0)
+        r = workspace_git_err(err, "a file cannot be stored");
+    git_odb_stream_free(stream);
+    return r;
+}
+
+static int add_file(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+{
+    struct stat st;
+    FD_AUTO fd = open_in(dir, name, O_NONBLOCK);
+    if (fd < 0) {
+        const char *why = unopened(errno);
+        return why ? leave(k, why, err) : err_sys(err, "open %.120s", k->path);
+    }
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "look at %.120s", k->path);
+    if (!S_ISREG(st.st_mode))
+        return leave(k, "it changed while it was looked at", err);
+    if ((uint64_t)st.st_size > LIMIT_WORKSPACE_FILE)
+        return leave(k, "larger than 256 MB", err);
+    int r = count(k, (uint64_t)st.st_size, err);
+    if (r < 0)
+        return r;
+    ret->mode = st.st_mode & S_IXUSR ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+    ret->kept = true;
+    if ((uint64_t)st.st_size > CHUNK)
+        return add_large(k, fd, (uint64_t)st.st_size, &ret->id, err);
+    const ssize_t n = read_whole(fd, k->chunk, (size_t)st.st_size);
+    if (n < 0)
+        return err_sys(err, "read %.120s", k->path);
+    if (n != st.st_size)
+        return changed(k, err);
+    if (git_odb_write(&ret->id, k->odb, k->chunk, (size_t)n, GIT_OBJECT_BLOB) < 0)
+        return workspace_git_err(err, "a file cannot be stored");
+    return 0;
+}
+
+static int add_link(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+{
+    char target[LINK_MAX_];
+    const ssize_t n = readlinkat(dir, name, target, sizeof target);
+    if (n < 0)
+        return errno == EINVAL || errno == ENOENT
+                   ? leave(k, "it changed while it was looked at", err)
+                   : err_sys(err, "read the link %.120s", k->path);
+    const char *fault = n == sizeof target ? "a link with an endless target"
+                                           : workspace_link_fault(target, (size_t)n, k->depth);
+    if (fault)
+        return leave(k, fault, err);
+    int r = count(k, (uint64_t)n, err);
+    if (r < 0)
+        return r;
+    ret->mode = GIT_FILEMODE_LINK;
+    ret->kept = true;
+    if (git_odb_write(&ret->id, k->odb, target, (size_t)n, GIT_OBJECT_BLOB) < 0)
+        return workspace_git_err(err, "a link cannot be stored");
+    return 0;
+}
+
+/* ---- folders ---- */
+
+static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries, struct err *err);
+
+static int add_below(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+{
+    if (k->depth == LIMIT_WORKSPACE_DEPTH)
+        return leave(k, "too deep: more than 64 folders below each other", err);
+    const int fd = open_in(dir, name, O_DIRECTORY);
+    if (fd < 0) {
+        const char *why = errno == ENOTDIR ? unopened(ENOENT) : unopened(errno);
+        return why ? leave(k, why, err) : err_sys(err, "open %.120s", k->path);
+    }
+    size_t entries = 0;
+    int r = count(k, 0, err);
+    k->depth++;
+    if (r == 0)
+        r = add_folder(k, fd, &ret->id, &entries, err); /* closes it */
+    else
+        fd_close(fd);
+    k->depth--;
+    ret->mode = GIT_FILEMODE_TREE;
+    ret->kept = entries > 0;
+    return r;
+}
+
+static int add_entry(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+{
+    struct stat st;
+    const char *fault = workspace_name_fault(name);
+    if (fault)
+        return leave(k, fault, err);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        const char *why = unopened(errno);
+        return why ? leave(k, why, err) : err_sys(err, "look at %.120s", k->path);
+    }
+    if (S_ISDIR(st.st_mode))
+        return add_below(k, dir, name, ret, err);
+    if (S_ISLNK(st.st_mode))
+        return add_link(k, dir, name, ret, err);
+    fault = special(st.st_mode);
+    return fault ? leave(k, fault, err) : add_file(k, dir, name, ret, err);
+}
+
+/* Puts NAME behind the path of its folder for as long as it is looked at. */
+static int add_named(struct walk *k, int dir, const char *name, git_treebuilder *into,
+                     struct err *err)
+{
+    const size_t before = strlen(k->path);
+    struct entry entry = {.kept = false};
+    const int n =
+        snprintf(k->path + before, sizeof k->path - before, "%s%s", before ? "/" : "", name);
+    if (n < 0 || (size_t)n >= sizeof k->path - before) {
+        k->path[before] = 0;
+        return leave(k, "a name in it makes a path of more than 4095 bytes", err);
+    }
+    int r = add_entry(k, dir, name, &entry, err);
+    if (r == 0 && entry.kept && git_treebuilder_insert(NULL, into, name, &entry.id, entry.mode) < 0)
+        r = leave(k, "a name that git refuses", err);
+    k->path[before] = 0;
+    return r;
+}
+
+/* Takes FD. */
+static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries, struct err *err)
+{
+    git_treebuilder *builder = NULL;
+    DIR *d = fdopendir(fd);
+    int r = 0;
+    if (!d) {
+        fd_close(fd);
+        return err_sys(err, "look into %.120s", k->path);
+    }
+    if (git_treebuilder_new(&builder, k->repo, NULL) < 0)
+        r = workspace_git_err(err, "a folder cannot be stored");
+    while (r == 0) {
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e && errno)
+            r = err_sys(err, "look into %.120s", k->path);
+        if (!e)
+            break;
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            r = add_named(k, dirfd(d), e->d_name, builder, err);
+    }
+    if (r == 0)
+        *ret_entries = git_treebuilder_entrycount(builder);
+    if (r == 0 && (*ret_entries || k->depth == 0) && git_treebuilder_write(ret, builder) < 0)
+        r = workspace_git_err(err, "a folder cannot be stored");
+    git_treebuilder_free(builder);
+    closedir(d);
+    return r;
+}
+
+int workspace_tree(git_repository *repo, int folder, struct workspace_left *left, git_oid *ret,
+                   struct err *err)
+{
+    struct walk k = {.repo = repo, .left = left, .chunk = malloc(CHUNK)};
+    size_t entries = 0;
+    int r = k.chunk ? 0 : err_set(err, ERR_MEMORY, "no memory");
+    if (r == 0 && git_repository_odb(&k.odb, repo) < 0)
+        r = workspace_git_err(err, "the store cannot be opened");
+    const int fd = r == 0 ? open_in(folder, ".", O_DIRECTORY) : -1;
+    if (r == 0 && fd < 0)
+        r = err_sys(err, "open the folder");
+    if (r == 0)
+        r = add_folder(&k, fd, ret, &entries, err);
+    git_odb_free(k.odb);
+    free(k.chunk);
+    return r;
+}

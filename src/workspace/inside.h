@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share: the open store, and errors of libgit2 in the house's form.
+ *
+ * Takes:   objects of libgit2.
+ * Gives:   the same, or an error that carries libgit2's sentence.
+ * Never:   is included outside src/workspace.
+ * Runs in: cordon-workspace.
+ */
+#ifndef WORKSPACE_INSIDE_H
+#define WORKSPACE_INSIDE_H
+
+#include "workspace/workspace.h"
+
+#include <git2.h>
+
+struct workspace {
+    git_repository *repo;
+    char name[WORKSPACE_NAME_MAX + 1];
+};
+
+#define WORKSPACE_HEAD "refs/heads/main"
+
+/* ERR_STATE, or ERR_MEMORY; libgit2's own words behind WHAT. */
+int workspace_git_err(struct err *err, const char *what);
+
+/* What a word names: head, head~N, genesis, a snapshot's name, the beginning of an id (four digits and more). */
+ERR_MUST_USE int workspace_find(struct workspace *w, const char *word, git_commit **ret,
+                                struct err *err);
+
+/* The object is on the disk before the head names it. PARENT NULL: genesis. */
+ERR_MUST_USE int workspace_commit(git_repository *repo, const git_oid *tree,
+                                  const git_commit *parent, const struct workspace_author *author,
+                                  git_oid *ret, struct err *err);
+
+/* One more formatted piece; at most 4096 bytes of it. */
+ERR_MUST_USE int workspace_printf(const struct workspace_sink *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* folder.c: the tree of what is in FOLDER, its objects written. */
+ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, struct workspace_left *left,
+                                git_oid *ret, struct err *err);
+
+/* patch.c: what `git diff` prints between two trees; OLD NULL: the empty one. */
+ERR_MUST_USE int workspace_patch(git_repository *repo, git_tree *old, git_tree *new,
+                                 enum workspace_form form, const struct workspace_sink *out,
+                                 struct err *err);
+
+/* remove.c: a folder with all that is in it, through no link and no mount. One that is not there is fine. */
+ERR_MUST_USE int workspace_remove(int dir, const char *name, struct err *err);
+
+#endif

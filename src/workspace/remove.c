@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removes what a workspace left, depth first. Folders are opened beneath the one that they were found in, through no
+ * link and no mount; a link is removed, never followed. */
+#include "workspace/inside.h"
+
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEPTH_MAX (LIMIT_WORKSPACE_DEPTH + 8)
+
+static int open_folder(int dir, const char *name)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+    return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+}
+
+static int remove_in(int dir, const char *name, unsigned depth, struct err *err)
+{
+    const int fd = open_folder(dir, name);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    DIR *d = fd < 0 || depth == 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        fd_close(fd);
+        return err_sys(err, "remove %.80s", name);
+    }
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(d), e->d_name, 0) == 0 || errno == ENOENT)
+            continue;
+        r = errno == EISDIR ? remove_in(dirfd(d), e->d_name, depth - 1, err)
+                            : err_sys(err, "remove %.80s", e->d_name);
+    }
+    closedir(d);
+    if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        r = err_sys(err, "remove %.80s", name);
+    return r;
+}
+
+int workspace_remove(int dir, const char *name, struct err *err)
+{
+    return remove_in(dir, name, DEPTH_MAX, err);
+}

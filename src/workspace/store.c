@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One folder a workspace, with a bare repository in it; and one rule for everything that takes more than one step:
+ * it is made or unmade under a name that no workspace can have (.new-NAME, .old-NAME), and a rename is the instant at
+ * which it counts. Whoever holds the lock of NAME knows that what lies under those names, and every lock file of git's
+ * in the store, was left by a process that is dead.
+ *
+ * libgit2 syncs each object and the head itself.
+ *
+ * Waits: fsync in sync_here; the disk; none (the kernel's own); the lock of one workspace is held */
+#include "workspace/inside.h"
+
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STORE "store.git"
+
+int workspace_git_err(struct err *err, const char *what)
+{
+    const git_error *e = git_error_last();
+    const bool memory = e && e->klass == GIT_ERROR_NOMEMORY;
+    return err_set(err, memory ? ERR_MEMORY : ERR_STATE, "%s: %.180s", what,
+                   e ? e->message : "libgit2 gave no reason");
+}
+
+int workspace_printf(const struct workspace_sink *out, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return ERR_FORMAT;
+    return out->put(out->ctx, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+/* Nothing but the store's own configuration: a user's or the machine's could name filters, hooks or another order. The
+ * state folder was checked by whoever opened it, so libgit2 need not look at owners. */
+int workspace_init(struct err *err)
+{
+    static const int levels[] = {GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_GLOBAL,
+                                 GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
+    int r = git_libgit2_init();
+    for (size_t i = 0; i < sizeof levels / sizeof *levels && r >= 0; i++)
+        r = git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, levels[i], "");
+    if (r >= 0)
+        r = git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+    if (r >= 0)
+        r = git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
+    if (r >= 0) /* each object of a tree was written by us a moment ago */
+        r = git_libgit2_opts(GIT_OPT_ENABLE_STRICT_OBJECT_CREATION, 0);
+    return r < 0 ? workspace_git_err(err, "libgit2 does not start") : 0;
+}
+
+/* ---- folders ---- */
+
+static void hidden(const char *kind, const char *name, char out[WORKSPACE_NAME_MAX + 16])
+{
+    snprintf(out, WORKSPACE_NAME_MAX + 16, ".%s-%s", kind, name);
+}
+
+static int sync_here(struct err *err)
+{
+    FD_AUTO here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return here < 0 || fsync(here) < 0 ? err_sys(err, "sync the folder of the workspaces") : 0;
+}
+
+/* Left by who was killed while NAME was made or deleted. */
+static int remove_rest(const char *name, struct err *err)
+{
+    static const char *const kinds[] = {"new", "old"};
+    int r = 0;
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        char rest[WORKSPACE_NAME_MAX + 16];
+        hidden(kinds[i], name, rest);
+        r = workspace_remove(AT_FDCWD, rest, err);
+    }
+    return r;
+}
+
+static bool exists(const char *name)
+{
+    struct stat st;
+    return fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int none(const char *name, struct err *err)
+{
+    return err_set(err, ERR_USAGE, "there is no workspace '%s'; see cordon workspace list", name);
+}
+
+/* ---- making ---- */
+
+/* What makes git print what we print, and read the names that we refuse in the same way. */
+static int configure(git_repository *repo)
+{
+    git_config *config = NULL;
+    int r = git_repository_config(&config, repo);
+    if (r == 0)
+        r = git_config_set_int32(config, "core.abbrev", 12);
+    if (r == 0)
+        r = git_config_set_bool(config, "diff.renames", 0);
+    if (r == 0)
+        r = git_config_set_bool(config, "core.protectHFS", 1);
+    if (r == 0)
+        r = git_config_set_bool(config, "core.protectNTFS", 1);
+    if (r == 0) /* objects that no ref names may be another process's commit in the making */
+        r = git_config_set_int32(config, "gc.auto", 0);
+    git_config_free(config);
+    return r;
+}
+
+static int fill(const char *path, struct err *err)
+{
+    static const struct workspace_author genesis = {.message = "genesis"};
+    git_repository_init_options options = GIT_REPOSITORY_INIT_OPTIONS_INIT;
+    git_repository *repo = NULL;
+    git_treebuilder *builder = NULL;
+    git_oid tree, commit;
+    options.flags =
+        GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKDIR | GIT_REPOSITORY_INIT_NO_REINIT;
+    options.initial_head = "main";
+    options.description = "a workspace of cordon: read it with git, change it with cordon\n";
+    int r = 0;
+    if (git_repository_init_ext(&repo, path, &options) < 0 || configure(repo) < 0 ||
+        git_treebuilder_new(&builder, repo, NULL) < 0 || git_treebuilder_write(&tree, builder) < 0)
+        r = workspace_git_err(err, "the store cannot be made");
+    if (r == 0)
+        r = workspace_commit(repo, &tree, NULL, &genesis, &commit, err);
+    git_treebuilder_free(builder);
+    git_repository_free(repo);
+    return r;
+}
+
+int workspace_create(const char *name, struct err *err)
+{
+    char new[WORKSPACE_NAME_MAX + 16], store[WORKSPACE_NAME_MAX + 32];
+    hidden("new", name, new);
+    snprintf(store, sizeof store, "%s/" STORE, new);
+    int r = remove_rest(name, err);
+    if (r < 0)
+        return r;
+    if (exists(name))
+        return err_set(err, ERR_USAGE, "there is a workspace '%s' already", name);
+    if (mkdir(new, 0700) < 0)
+        return err_sys(err, "make a folder for the workspace");
+    r = fill(store, err);
+    if (r == 0)
+        r = sync_here(err);
+    if (r == 0 && renameat2(AT_FDCWD, new, AT_FDCWD, name, RENAME_NOREPLACE) < 0)
+        r = err_sys(err, "name the workspace '%s'", name);
+    if (r < 0) { /* the disk may be full: what is half made goes at once */
+        struct err ignored = ERR_INIT;
+        (void)!remove_rest(name, &ignored);
+        return r;
+    }
+    return sync_here(err);
+}
+
+int workspace_delete(const char *name, struct err *err)
+{
+    char old[WORKSPACE_NAME_MAX + 16];
+    hidden("old", name, old);
+    int r = remove_rest(name, err);
+    if (r < 0)
+        return r;
+    if (renameat2(AT_FDCWD, name, AT_FDCWD, old, RENAME_NOREPLACE) < 0)
+        return errno == ENOENT ? none(name, err) : err_sys(err, "delete the workspace '%s'", name);
+    r = sync_here(err);
+    return r < 0 ? r : remove_rest(name, err);
+}
+
+/* ---- opening ---- */
+
+/* Only who holds the lock may call this: then nobody is alive who could have made one of these. */
+static int remove_stale(const char *store, struct err *err)
+{
+    static const char *const locks[] = {WORKSPACE_HEAD ".lock", "HEAD.lock", "config.lock",
+                                        "packed-refs.lock"};
+    FD_AUTO dir = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        return err_sys(err, "open the store");
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
+        if (unlinkat(dir, locks[i], 0) < 0 && errno != ENOENT)
+            return err_sys(err, "remove %s, which a dead process left", locks[i]);
+    static const char *const folders[] = {"objects", "objects/pack", "refs/tags"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const int fd = openat(dir, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        if (!d) {
+            fd_close(fd);
+            return err_sys(err, "look into %s", folders[i]);
+        }
+        for (struct dirent *e; (e = readdir(d));) {
+            const size_t len = strlen(e->d_name);
+            const bool lock = i == 2 && len > 5 && strcmp(e->d_name + len - 5, ".lock") == 0;
+            const bool half = i < 2 && (strncmp(e->d_name, "tmp_", 4) == 0 ||
+                                        strncmp(e->d_name, "pack_git2_", 10) == 0);
+            if (lock || half)
+                (void)unlinkat(dirfd(d), e->d_name, 0); /* it is in nobody's way */
+        }
+        closedir(d);
+    }
+    return 0;
+}
+
+int workspace_open(const char *name, bool change, struct workspace **ret, struct err *err)
+{
+    char store[WORKSPACE_NAME_MAX + 32];
+    snprintf(store, sizeof store, "%s/" STORE, name);
+    if (!exists(name))
+        return none(name, err);
+    int r = change ? remove_stale(store, err) : 0;
+    if (r < 0)
+        return r;
+    struct workspace *w = calloc(1, sizeof *w);
+    if (!w)
+        return err_set(err, ERR_MEMORY, "no memory");
+    snprintf(w->name, sizeof w->name, "%s", name);
+    if (git_repository_open_bare(&w->repo, store) < 0) {
+        free(w);
+        return workspace_git_err(err, "the store cannot be opened");
+    }
+    *ret = w;
+    return 0;
+}
+
+void workspace_close(struct workspace *w)
+{
+    if (!w)
+        return;
+    git_repository_free(w->repo);
+    free(w);
+}
+
+/* ---- the head ---- */
+
+int workspace_commit(git_repository *repo, const git_oid *tree, const git_commit *parent,
+                     const struct workspace_author *author, git_oid *ret, struct err *err)
+{
+    git_signature *by = NULL, *us = NULL;
+    git_tree *files = NULL;
+    git_buf message = {0};
+    char mail[128];
+    const git_commit *parents[] = {parent};
+    const char *name = author->name ? author->name : "cordon";
+    const git_time_t now = (git_time_t)time(NULL);
+    snprintf(mail, sizeof mail, "%.100s@cordon", name);
+    int r = git_signature_new(&by, name, mail, now, 0);
+    if (r == 0)
+        r = git_signature_new(&us, "cordon", "cordon@cordon", now, 0);
+    if (r == 0)
+        r = git_tree_lookup(&files, repo, tree);
+    if (r == 0)
+        r = git_message_prettify(&message, author->message, 0, 0);
+    if (r == 0)
+        r = git_commit_create(ret, repo, WORKSPACE_HEAD, by, us, NULL, message.ptr, files,
+                              parent ? 1 : 0, parents);
+    git_buf_dispose(&message);
+    git_tree_free(files);
+    git_signature_free(us);
+    git_signature_free(by);
+    return r < 0 ? workspace_git_err(err, "the commit failed, and the head is where it was") : 0;
+}

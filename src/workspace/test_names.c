@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules for names, by tables: each row a trick and its honest neighbour. */
+#include "base/tap.h"
+#include "workspace/names.h"
+
+#include <stdint.h>
+
+static void test_workspace_names(void)
+{
+    static const struct {
+        const char *name;
+        bool good;
+    } rows[] = {
+        {"demo", true},         {"a", true},    {"0-1._x", true},  {"", false},
+        {".new-a", false},      {"-a", false},  {"A", false},      {"a/b", false},
+        {"a..b", false},        {"a.", false},  {"a.lock", false}, {"a b", false},
+        {"caf\303\251", false}, {"a\n", false}, {"lock", true},
+    };
+    char longest[WORKSPACE_NAME_MAX + 2];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(workspace_name_good(rows[i].name) == rows[i].good, "'%s' %s name a workspace",
+               rows[i].name[0] == 'a' && rows[i].name[1] == '\n' ? "a\\n" : rows[i].name,
+               rows[i].good ? "may" : "may not");
+    memset(longest, 'a', sizeof longest);
+    longest[WORKSPACE_NAME_MAX] = 0;
+    tap_ok(workspace_name_good(longest), "a name of 64 letters may name a workspace");
+    longest[WORKSPACE_NAME_MAX] = 'a';
+    longest[WORKSPACE_NAME_MAX + 1] = 0;
+    tap_ok(!workspace_name_good(longest), "a name of 65 letters may not name a workspace");
+    tap_ok(workspace_snapshot_name_good("before-fix"), "before-fix may name a snapshot");
+    tap_ok(!workspace_snapshot_name_good("head"), "head may not name a snapshot");
+    tap_ok(!workspace_snapshot_name_good("genesis"), "genesis may not name a snapshot");
+    tap_ok(!workspace_snapshot_name_good("beef"), "what could be an id may not name a snapshot");
+}
+
+static void test_git_names(void)
+{
+    static const struct {
+        const char *name, *shown;
+        bool bad;
+    } rows[] = {
+        {".git", ".git", true},
+        {".GIT", ".GIT", true},
+        {".git.", ".git with a dot behind it", true},
+        {".git ", ".git with a blank behind it", true},
+        {".git . .", ".git with blanks and dots behind it", true},
+        {".git::$INDEX_ALLOCATION", ".git as an NTFS stream", true},
+        {".git\\config", ".git with a backslash", true},
+        {"git~1", "git~1", true},
+        {"GIT~2", "GIT~2", true},
+        {".g\342\200\214it", ".git with a zero-width joiner (HFS+)", true},
+        {"\357\273\277.GiT", ".git behind a byte order mark (HFS+)", true},
+        {".gitmodules", ".gitmodules", true},
+        {".GitModules ", ".GitModules with a blank", true},
+        {"gi7eba~9", "gi7eba~9", true},
+        {"gitmod~1", "gitmod~1", true},
+        {".gitattributes", ".gitattributes", true},
+        {".mailmap", ".mailmap", true},
+        {".gitignore", ".gitignore", false},
+        {".github", ".github", false},
+        {"git", "git", false},
+        {".gitx", ".gitx", false},
+        {"a.git", "a.git", false},
+        {"git~", "git~", false},
+        {"\342\200\214", "a lone zero-width joiner", false},
+        {"\377\376", "bytes that are not UTF-8", false},
+        {".git\342\200", ".git and half a character", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok((workspace_name_fault(rows[i].name) != NULL) == rows[i].bad, "a file named %s is %s",
+               rows[i].shown, rows[i].bad ? "left out" : "kept");
+}
+
+static void test_links(void)
+{
+    static const struct {
+        const char *target;
+        size_t depth;
+        bool bad;
+    } rows[] = {
+        {"a", 0, false},
+        {"a/b/c", 0, false},
+        {"./a", 0, false},
+        {"../a", 1, false},
+        {"../../a", 2, false},
+        {"..", 1, false},
+        {"a//b/", 0, false},
+        {".", 0, false},
+        {"/etc/passwd", 0, true},
+        {"/", 0, true},
+        {"", 0, true},
+        {"../a", 0, true},
+        {"../../a", 1, true},
+        {"a/../b", 0, true},
+        {"a/../../b", 5, true},
+        {"./../a", 0, true},
+        {"..//../a", 1, true},
+        {".git/hooks", 0, true},
+        {"a/.GIT/config", 0, true},
+        {"...", 0, false},
+        {"../...", 1, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok((workspace_link_fault(rows[i].target, strlen(rows[i].target), rows[i].depth) !=
+                NULL) == rows[i].bad,
+               "a link to '%s', %zu folders down, is %s", rows[i].target, rows[i].depth,
+               rows[i].bad ? "left out" : "kept");
+    tap_ok(workspace_link_fault("a\0b", 3, 0), "a link with a NUL in its target is left out");
+}
+
+int main(void)
+{
+    test_workspace_names();
+    test_git_names();
+    test_links();
+    tap_ok(workspace_lock_change("a") != workspace_lock_change("b") &&
+               workspace_lock_change("a") != workspace_lock_read("a"),
+           "each workspace has a lock for who changes it and one for who reads it");
+    return tap_done();
+}

@@ -1,0 +1,446 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cordon workspace`: what it prints is what git prints; every odd kind of file has its answer; killed at any instant, the
+head is the old state or the new one.
+
+Usage: workspace.py BUILD [KILLS [SEED]]. With KILLS only that part, so many times."""
+import io
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import tapsys
+from tapsys import House, Programs, Tap, cordon, users
+
+tap, programs = Tap(), Programs(sys.argv[1])
+TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/tmp"))
+os.chmod(TOP, 0o755)
+tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
+GIT_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C.UTF-8"}
+if os.path.ismount("/dev/shm") and os.access("/dev/shm", os.W_OK):  # each object is synced: on a busy disk that takes longer than the test has
+    for person in users():
+        shm = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/dev/shm"))
+        tapsys.atexit.register(shutil.rmtree, shm, ignore_errors=True)
+        if person == "user" and os.geteuid() == 0:
+            os.chown(shm, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        House.of(person)["CORDON_STATE"] = str(shm)
+
+
+def workspace(*words, who="root", **more):
+    return cordon(programs, ["workspace", *words], who, **more)
+
+
+def store(name, who="root"):
+    return pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces", name, "store.git")
+
+
+def git(*words, cwd="/", binary=False, who="root"):
+    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
+    r = subprocess.run([*drop, "git", *map(str, words)], cwd=cwd, env=GIT_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
+    return r.returncode, r.stdout if binary else r.stdout.decode("utf-8", "surrogateescape")
+
+
+def in_store(name, *words, who="root"):
+    return git("--git-dir", store(name, who), *words, who=who)
+
+
+def fsck(name, who="root"):
+    code, text = in_store(name, "fsck", "--strict", "--no-dangling", "--no-progress", who=who)
+    return code == 0 and not text, text
+
+
+def raw(*words, who="root"):
+    """Exit status and the very bytes."""
+    r = subprocess.run(programs.command(["workspace", *words], who), env=tapsys.clean_env(None, who), cwd="/",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return r.returncode, r.stdout.decode("utf-8", "surrogateescape")
+
+
+def fresh(name, who="root"):
+    workspace("delete", name, who=who)
+    r = workspace("create", name, who=who)
+    return r.out.strip() if r.code == 0 else None
+
+
+def folder(name, files):
+    """A folder with these files: text, bytes, or a link's target as a tuple of one."""
+    top = TOP / name
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir(mode=0o755)
+    for path, content in files.items():
+        at = os.path.join(os.fsencode(top), os.fsencode(path))
+        os.makedirs(os.path.dirname(at), exist_ok=True)
+        if isinstance(content, tuple):
+            os.symlink(content[0], at)
+        else:
+            with open(at, "wb") as f:
+                f.write(content.encode() if isinstance(content, str) else content)
+    return top
+
+
+def left_out(run):
+    return {e["path"]: e["reason"] for e in (run.json or {}).get("left_out", ())}
+
+
+# --- the ordinary way, as both users ----------------------------------------------------------------
+FIRST = {"main.py": "def f(a):\n    return a\n\n\ndef g(b):\n    return b\n", "data/x.bin": bytes(range(256)), "data/a b.txt": "blank\n",
+         "caf\u00e9\"\\\n\t.txt": "odd\n", "no-newline": "end", "sub/deep/er": "x\n", "link": ("data/a b.txt",), "sub/up": ("../main.py",)}
+SECOND = {**FIRST, "main.py": "def f(a):\n    return a + 1\n\n\ndef g(b):\n    return b\n\n\ndef h(c):\n    return c\n", "new.txt": "n\n",
+          "no-newline": "end\n", "data/x.bin": bytes(255), "link": "now a file\n"}
+del SECOND["sub/deep/er"]
+
+
+def ordinary(who):
+    name = f"plain-{who}"
+    genesis = fresh(name, who)
+    tap.ok(genesis and len(genesis) == 40, f"{who}: create makes a genesis commit and prints its id", genesis)
+    tap.eq(in_store(name, "log", "--format=%an %s", who=who)[1], "cordon genesis\n", f"{who}: git log shows the genesis commit")
+    one = workspace("import", name, folder("first", FIRST), "--message", "first\n\nwith a body", who=who)
+    second = folder("second", SECOND)
+    os.chmod(second / "new.txt", 0o755)
+    two = workspace("import", name, second, "--json", who=who)
+    tap.ok(one.code == 0 and two.code == 0 and two["changed"], f"{who}: two folders are imported", one.story(), two.story())
+    again = workspace("import", name, second, "--json", who=who)
+    tap.ok(again.code == 0 and again["changed"] is False and again["id"] == two["id"],
+           f"{who}: importing the same files again makes no commit", again.story())
+    for words, theirs in ((["log"], ["log"]), (["log", "--patch"], ["log", "-p"]), (["log", "--lines", "1"], ["log", "-1"]),
+                          (["diff"], ["diff", "main~1", "main"]), (["diff", "--stat"], ["diff", "--numstat", "main~1", "main"]),
+                          (["diff", "genesis", "head~1"], ["diff", genesis, "main~1"]),
+                          (["diff", "head", "head~1"], ["diff", "main", "main~1"])):
+        code, mine = raw(words[0], name, *words[1:], who=who)
+        want = in_store(name, *theirs, who=who)[1]
+        tap.ok(code == 0 and mine == want and mine, f"{who}: `workspace {' '.join(words)}` prints what `git {' '.join(theirs[:2])}` prints",
+               mine, "-- git:", want)
+    j = workspace("diff", name, "--json", who=who).json
+    tap.eq(sorted((f["status"], f["path"]) for f in j["files"]),
+           [("A", "new.txt"), ("D", "sub/deep/er"), ("M", "data/x.bin"), ("M", "main.py"), ("M", "no-newline"), ("T", "link")],
+           f"{who}: diff --json names each file that changed")
+    clone = store(name, who).parent.parent.parent / "clone"
+    code, text = git("clone", "-q", store(name, who), clone, who=who)
+    same = code == 0 and all(os.path.lexists(os.path.join(os.fsencode(clone), os.fsencode(p))) for p in SECOND)
+    tap.ok(same and (clone / "main.py").read_text() == SECOND["main.py"] and os.access(clone / "new.txt", os.X_OK)
+           and not os.access(clone / "main.py", os.X_OK), f"{who}: git clone gives the files, and which of them are executable", text)
+    tap.ok(*fsck(name, who)[:1], f"{who}: git fsck --strict has nothing to say", fsck(name, who)[1])
+    return name, genesis, two["id"]
+
+
+def states(who, name, genesis, two):
+    s = workspace("snapshot", name, "--name", "good", "--message", "keep", "--json", who=who)
+    back = workspace("restore", name, genesis[:12], "--json", who=who)
+    empty = in_store(name, "ls-tree", "-r", "main", who=who)[1]
+    tap.ok(s.code == 0 and back.code == 0 and back["changed"] and empty == "", f"{who}: restore to genesis leaves no file",
+           s.story(), back.story(), empty)
+    forth = workspace("restore", name, "good", "--json", who=who)
+    trees = in_store(name, "rev-parse", f"{two}^{{tree}}", "main^{tree}", who=who)[1].split()
+    tap.ok(forth.code == 0 and trees[0] == trees[1], f"{who}: restore to a named snapshot brings every file back", forth.story(), trees)
+    log = workspace("log", name, "--json", who=who).json
+    tap.eq([c["message"].splitlines()[0][:9] for c in log], ["restore " + s["id"][0], "restore " + genesis[0], "keep", "import", "first", "genesis"],
+           f"{who}: what a restore undid stays in the log")
+    tap.ok(workspace("snapshot", name, "--name", "good", who=who).code == 2, f"{who}: a snapshot's name is given once")
+    for word in ("nosuch", "head~99", "ffffff", "head~x", "../x", "-", ""):
+        r = workspace("restore", name, word, who=who)
+        tap.ok(r.code == 2 and r.err.count("\n") == 1, f"{who}: restore to '{word}' is refused in one line", r.story())
+    tar = TOP / f"{who}.tar"
+    bundle = TOP / f"{who}.bundle"
+    out = subprocess.run(programs.command(["workspace", "export", name, "good", "--tar", "-"], who), env=tapsys.clean_env(None, who),
+                         stdout=subprocess.PIPE, cwd="/").stdout
+    mine = {m.name: (m.type, m.mode & 0o100, m.linkname) for m in tarfile.open(fileobj=io.BytesIO(out), errors="surrogateescape") if not m.isdir()}
+    theirs = git("--git-dir", store(name, who), "archive", "main", binary=True, who=who)[1]
+    want = {m.name: (m.type, m.mode & 0o100, m.linkname) for m in tarfile.open(fileobj=io.BytesIO(theirs), errors="surrogateescape") if not m.isdir()}
+    tap.eq(mine, want, f"{who}: the tar archive has the files, links and modes that git archive has")
+    tap.eq(subprocess.run(["tar", "xOf", "-", "main.py"], input=out, stdout=subprocess.PIPE).stdout.decode(), SECOND["main.py"],
+           f"{who}: tar unpacks a file of the archive unchanged")
+    if who == users()[0]:
+        first = workspace("export", name, "--bundle", bundle, who=who)
+        twice = workspace("export", name, "--bundle", bundle, who=who)
+        code, text = git("clone", "-q", bundle, TOP / "from-bundle")
+        tap.ok(first.code == 0 and code == 0 and git("rev-parse", "HEAD", cwd=TOP / "from-bundle")[1] == in_store(name, "rev-parse", "main", who=who)[1],
+               "git clone of a bundle has the same head", first.story(), text)
+        tap.ok(twice.code == 2 and "already" in twice.err, "an export does not overwrite a file", twice.story())
+        bad = workspace("export", name, "nosuch", "--tar", tar, who=who)
+        tap.ok(bad.code == 2 and not tar.exists(), "an export that fails leaves no file", bad.story())
+    listed = {w["workspace"]: w for w in workspace("list", "--json", who=who).json}
+    real = in_store(name, "rev-list", "--count", "main", who=who)[1].strip()
+    sizes = [int(l.split()[3]) for l in in_store(name, "ls-tree", "-r", "-l", "main", who=who)[1].splitlines()]
+    got = listed.get(name, {})
+    tap.eq((str(got.get("commits")), got.get("files"), got.get("bytes")), (real, len(sizes), sum(sizes)),
+           f"{who}: list counts commits, files and bytes as git does")
+    tap.ok(workspace("delete", name, who=who).code == 0 and not store(name, who).exists() and workspace("log", name, who=who).code == 2,
+           f"{who}: a deleted workspace is gone")
+
+
+def usage():
+    for words in ((), ("nosuch",), ("create",), ("create", "a", "b"), ("create", "../x"), ("create", "A"), ("log", ".lock"), ("import", "a"),
+                  ("export", "none"), ("list", "a"), ("import", "none", "/nonexistent"), ("diff", "none")):
+        r = workspace(*words)
+        tap.ok(r.code == 2 and r.err.count("\n") == 1 and not r.out, f"`workspace {' '.join(words)}` is a usage error in one line", r.story())
+    fresh("twice")
+    r = workspace("create", "twice")
+    tap.ok(r.code == 2 and "already" in r.err, "a second workspace of the same name is refused", r.story())
+
+
+# --- every odd kind of file -------------------------------------------------------------------------
+def odd_files():
+    fresh("odd")
+    top = folder("odd", {"plain": "p\n", "in": ("plain",), "sub/up": ("../plain",), "abs": ("/etc/passwd",), "out": ("../secret",),
+                         "sub/out": ("../../secret",), "through": ("sub/../../secret",), "dangling": ("nowhere",), "hook": (".git/hooks/x",),
+                         "loop": ("loop",), ".git/config": "[core]\n", "sub/.GIT/config": "x", "git~1": "x", ".gitmodules": "x", ".gitattributes": "* -diff\n",
+                         "sub/.mailmap": "Root <cordon@cordon>\n", ".gitignore": "plain\n", "A": "1", "a": "2", "x\\y": "b", b"\xff\xfe": "bytes", "-rf": "m",
+                         "n" * 255: "long", "\u202egpj.exe": "bidi", "esc\x1b[2J": "e", "%s%n": "f", "d/" * 63 + "deep": "63", "e/" * 66 + "deeper": "66"})
+    (TOP / "secret").write_text("the secret\n")
+    os.link(top / "plain", top / "hard")
+    os.mkfifo(top / "fifo")
+    s = socket.socket(socket.AF_UNIX)
+    os.chdir(top)
+    s.bind("sock")
+    os.chdir("/")
+    (top / "empty/in").mkdir(parents=True)
+    with open(top / "sparse", "wb") as f:
+        f.truncate(8 << 20)
+    with open(top / "huge", "wb") as f:
+        f.truncate((256 << 20) + 1)
+    with open(top / "terabyte", "wb") as f:
+        f.truncate(1 << 40)
+    os.chmod(top / "plain", 0o4755)
+    if os.geteuid() == 0:
+        os.mknod(top / "dev", 0o600 | 0o020000, os.makedev(1, 8))
+    r = workspace("import", "odd", top, "--json")
+    left = left_out(r)
+    kept = {l.split("\t", 1)[1]: l.split()[0] for l in in_store("odd", "ls-tree", "-r", "-z", "main")[1].split("\0") if l}
+    want = {".git": "git takes", "sub/.GIT": "git takes", "git~1": "git takes", ".gitmodules": "submodules", ".gitattributes": "attributes",
+            "sub/.mailmap": "authors", "abs": "absolute", "out": "out of", "sub/out": "out of", "through": ".. behind", "hook": "git obeys",
+            "fifo": "FIFO", "sock": "socket", "huge": "256 MB", "terabyte": "256 MB"}
+    if os.geteuid() == 0:
+        want["dev"] = "device"
+    for path, reason in want.items():
+        tap.ok(reason in left.get(path, "") and path not in kept, f"import: {path} is left out by name", left.get(path), r.story())
+    tap.ok(any("too deep" in v for v in left.values()) and len(left) == len(want) + 1, "import: a folder 65 deep is left out, and nothing else is",
+           {k: v for k, v in left.items() if k not in want})
+    for path, mode in {"plain": "100755", "hard": "100755", "in": "120000", "sub/up": "120000", "dangling": "120000", "loop": "120000",
+                       ".gitignore": "100644", "A": "100644", "a": "100644", "x\\y": "100644", "\udcff\udcfe": "100644", "-rf": "100644", "n" * 255: "100644",
+                       "\u202egpj.exe": "100644", "esc\x1b[2J": "100644", "%s%n": "100644", "sparse": "100644", "d/" * 63 + "deep": "100644"}.items():
+        tap.eq(kept.get(path), mode, f"import: {path[:20]!r} is kept with the mode that git has for it")
+    tap.ok(not any(p.startswith("empty") for p in kept), "import: an empty folder is dropped")
+    tap.eq(in_store("odd", "cat-file", "-s", "main:sparse")[1].strip(), str(8 << 20), "import: a sparse file is kept with its holes as zeros")
+    tap.ok(b"the secret" not in subprocess.run(["grep", "-rlz", "the secret", str(store("odd"))], stdout=subprocess.PIPE).stdout
+           and "the secret" not in in_store("odd", "log", "-p", "--text")[1], "import: nothing outside the folder was read through a link")
+    tap.ok(*fsck("odd")[:1], "import: git fsck --strict accepts a store with every odd name", fsck("odd")[1])
+    code, text = git("clone", "-q", store("odd"), TOP / "odd-clone")
+    tap.ok(code == 0 and (TOP / "odd-clone" / "x\\y").exists() and not (TOP / "odd-clone/.git/hooks/x").exists(), "git clone takes every odd name", text)
+    tap.eq(raw("log", "odd", "--patch")[1], in_store("odd", "log", "-p")[1], "log --patch prints odd names as git does")
+    tap.eq(raw("diff", "odd", "--stat")[1], in_store("odd", "diff", "--numstat", "main~1", "main")[1], "diff --stat prints odd names as git does")
+    s.close()
+
+
+def terminal():
+    """On a terminal nothing in a name or a file acts on it."""
+    fresh("tty")
+    workspace("import", "tty", folder("tty", {"esc": "\x1b]0;owned\x07\u202e\n"}))
+    master, slave = os.openpty()
+    p = subprocess.Popen(programs.command(["workspace", "log", "tty", "--patch"]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, stdout=slave,
+                         stderr=slave, cwd="/")
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        text += chunk
+    p.wait()
+    os.close(master)
+    tap.ok(b"owned" in text and b"\x1b" not in text and "\u202e".encode() not in text, "on a terminal a file's escape sequences are shown, not sent", text)
+
+
+def unreadable():
+    """As an ordinary user: what may not be read is named, the rest is committed."""
+    who = "user"
+    fresh("modes", who)
+    top = folder("modes", {"yes": "1\n", "no": "2\n", "shut/in": "3\n"})
+    os.chmod(top / "no", 0)
+    os.chmod(top / "shut", 0)
+    r = workspace("import", "modes", top, "--json", who=who)
+    tap.eq(left_out(r), {"no": "it may not be read", "shut": "it may not be read"}, "user: files and folders that may not be read are left out by name", r.story())
+    os.chmod(top / "shut", 0o700)
+
+
+def swapped():
+    """A folder whose names change kind while it is read: a link is never followed, and no FIFO stops the reader."""
+    top = folder("race", {f"f{i}": "honest\n" for i in range(40)})
+    (TOP / "secret").write_text("the secret\n")
+    script = ("import os,sys\n"
+              "top,secret=sys.argv[1:]\n"
+              "kinds=[lambda p: os.symlink(secret,p), lambda p: os.mkfifo(p), lambda p: os.mkdir(p), lambda p: open(p,'w').write('honest\\n')]\n"
+              "print('ready',flush=True)\n"
+              "while True:\n"
+              "  for k in kinds:\n"
+              "    for i in range(0,40,3):\n"
+              "      p=f'{top}/f{i}'; t=p+'.t'\n"
+              "      k(t)\n"
+              "      try: os.rename(t,p)\n"
+              "      except OSError:\n"
+              "        (os.rmdir if os.path.isdir(p) and not os.path.islink(p) else os.unlink)(p); os.rename(t,p)\n")
+    fresh("race")
+    p = subprocess.Popen([sys.executable, "-c", script, str(top), str(TOP / "secret")], stdout=subprocess.PIPE)
+    p.stdout.readline()
+    ends = {}
+    for _ in range(40):
+        r = workspace("import", "race", top, "--json", timeout=20)
+        ends[r.code] = ends.get(r.code, 0) + 1
+    alive = p.poll() is None
+    p.kill()
+    p.wait()
+    tap.ok(alive and set(ends) <= {0, 1} and ends.get(0), "a folder that is changed while it is imported: each import ends", ends)
+    tap.ok("the secret" not in in_store("race", "log", "-p", "--all")[1], "a link that is put in a file's place is never followed")
+    tap.ok(*fsck("race")[:1], "a folder that is changed while it is imported leaves a clean store", fsck("race")[1])
+
+
+# --- containment, locks, disk -----------------------------------------------------------------------
+def contained():
+    """What the process that reads guests' files has given up, as the kernel tells it while it waits for its reader."""
+    fresh("held")
+    workspace("import", "held", folder("held", {"big": os.urandom(3 << 20)}))
+    r, w = os.pipe()
+    p = subprocess.Popen(programs.command(["workspace", "export", "held", "--tar", "-"]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, stdout=w, cwd="/")
+    os.close(w)
+    os.read(r, 1)  # it writes now, and waits
+    status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
+    exe = os.readlink(f"/proc/{p.pid}/exe")
+    tap.ok(exe.endswith("cordon-workspace") and "\nSeccomp:\t2" in status and "\nNoNewPrivs:\t1" in status, "cordon-workspace runs behind seccomp, with no new privileges",
+           exe, status)
+    busy = workspace("delete", "held")
+    tap.ok(busy.code == 1 and str(p.pid) in busy.err, "a workspace is not deleted while somebody reads it, who is named", busy.story())
+    also = workspace("snapshot", "held")
+    tap.ok(also.code == 0, "a reader does not keep others from committing", also.story())
+    while os.read(r, 1 << 20):
+        pass
+    os.close(r)
+    p.wait()
+    tap.ok(workspace("delete", "held").code == 0, "a workspace that nobody reads any more can be deleted")
+    for words in ([], ["--from-cordon", "", "list", "", "", "", ""], ["log", "x"]):
+        r = subprocess.run([str(programs.bin / "cordon-workspace"), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        tap.eq(r.returncode, 2, f"cordon-workspace by hand ({len(words)} words) is a usage error")
+
+
+def full_disk():
+    """A state folder on a file system that is too small: refused, and the head is where it was."""
+    home = TOP / "small"
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip("a full disk leaves the head where it was", "no tmpfs can be mounted here")
+        return
+    env = {"CORDON_STATE": str(home / "state")}
+    repo = home / "state/workspaces/full/store.git"
+    made = workspace("create", "full", env=env)
+    one = workspace("import", "full", folder("one", {"a": "1\n"}), "--json", env=env)
+    big = folder("big", {f"f{i}": os.urandom(300_000) for i in range(12)})
+    bad = workspace("import", "full", big, "--json", env=env)
+    head = git("--git-dir", repo, "rev-parse", "main")[1].strip()
+    tap.ok(made.code == 0 and one.code == 0 and bad.code == 1 and bad.err.count("\n") == 1 and head == one["id"],
+           "a full disk: the import is refused in one line, and the head is where it was", made.story(), one.story(), bad.story(), head)
+    code, text = git("--git-dir", repo, "fsck", "--strict", "--no-dangling", "--no-progress")
+    tap.ok(code == 0 and not text, "a full disk: git fsck is clean", text)
+    with open(home / "filler", "wb", buffering=0) as f:
+        try:
+            while f.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    again = workspace("create", "second", env=env)
+    (home / "filler").unlink()
+    tap.ok(again.code == 1 and sorted(p.name for p in (home / "state/workspaces").iterdir()) == [".lock", "full"],
+           "a full disk: a workspace that cannot be made leaves nothing", again.story(), os.listdir(home / "state/workspaces"))
+    gone = workspace("delete", "full", env=env)
+    tap.ok(gone.code == 0 and workspace("create", "second", env=env).code == 0, "a full disk: delete makes room", gone.story())
+    subprocess.run(["umount", str(home)])
+
+
+# --- kill -9 at random instants ---------------------------------------------------------------------
+def kills(count, rng):
+    name = "killed"
+    fresh(name)
+    sides = [folder(f"side{i}", {**{f"d{k % 5}/f{k}": f"{i} {k}\n" for k in range(12)}, "side": str(i)}) for i in range(2)]
+    acknowledged = 1
+    start = time.monotonic()
+    workspace("import", name, sides[0])
+    whole = time.monotonic() - start
+    heads = 2  # commits so far, as git counts them
+    bad, killed, committed = [], 0, 0
+    latest = {k: whole for k in range(3)}  # of each command: the latest instant to kill it at, so that about half are still at work
+    for i in range(count):
+        words = (["import", name, str(sides[(i + 1) % 2])], ["snapshot", name, "--name", f"s{i}"], ["restore", name, "head~1"])[i % 3]
+        p = subprocess.Popen(programs.command(["workspace", *words]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, cwd="/")
+        time.sleep(rng.uniform(0, latest[i % 3]))
+        p.send_signal(signal.SIGKILL)
+        out = p.communicate()[0].decode()
+        latest[i % 3] *= 1.25 if p.returncode else 0.8
+        told = re.match(r"[0-9a-f]{40}$", out.strip()) is not None
+        code, text = in_store(name, "rev-list", "--count", "main")
+        now = int(text) if code == 0 else -1
+        killed += p.returncode == -signal.SIGKILL
+        committed += now > heads
+        if now not in (heads, heads + 1) or told and now != heads + 1:
+            bad.append((i, words, heads, text, told))
+        heads = max(now, heads)
+        if i % 10 == 9 or i == count - 1:
+            good, text = fsck(name)
+            if not good:
+                bad.append((i, text))
+    r = workspace("snapshot", name, "--name", "after")
+    tap.ok(not bad and r.code == 0, f"killed at {count} instants: the head is the old state or the new one, nothing acknowledged is lost, git fsck is clean, the next command works", bad[:3], r.story())
+    tap.ok(killed >= count // 6 and committed, "some were killed before their end, and some committed", (killed, committed))
+    rest = [p for p in store(name).rglob("*") if p.name.endswith(".lock") or p.name.startswith("tmp_")]
+    tap.ok(not rest, "what the killed left half done is gone after the next command", rest[:3])
+    bad = []
+    for i in range(max(count // 3, 6)):
+        verb = ("create", "delete")[i % 2]
+        workspace("create" if i % 2 else "delete", "unsteady")
+        p = subprocess.Popen(programs.command(["workspace", verb, "unsteady"]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/")
+        time.sleep(rng.uniform(0, whole))
+        p.kill()
+        p.wait()
+        listed = {w["workspace"] for w in workspace("list", "--json").json}
+        if "unsteady" in listed and not fsck("unsteady")[0]:
+            bad.append((i, verb, fsck("unsteady")[1]))
+    workspace("delete", "unsteady")
+    r = workspace("create", "unsteady")
+    tap.ok(not bad and r.code == 0, "create and delete killed at random instants: a workspace is there whole or not at all", bad[:3], r.story())
+    workspace("delete", "unsteady")
+    rest = [p for p in os.listdir(store(name).parent.parent) if p.startswith((".new-", ".old-"))]
+    tap.ok(not rest, "nothing of the killed creates and deletes is left after the next command", rest)
+
+
+tapsys.enter_empty_network()
+if len(sys.argv) > 2:
+    number = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
+    tap.figure(f"{sys.argv[2]} kills, --seed {number}")
+    kills(int(sys.argv[2]), random.Random(number))
+    tap.done()
+for person in users():
+    made = ordinary(person)
+    states(person, *made)
+usage()
+odd_files()
+terminal()
+if os.geteuid() == 0:
+    unreadable()
+swapped()
+contained()
+full_disk()
+kills(24, random.Random())
+tap.done()
