@@ -84,9 +84,10 @@ struct flow_result {
     bool ran;                       /* the program was started */
     bool judged, cleaned, recorded; /* layers input, output, audit */
     bool truncated, has_value, is_final;
-    bool files_cut; /* there were more */
-    bool alive;     /* the session goes on */
-    bool warm;      /* a child of the pool ran it */
+    bool files_cut;   /* there were more */
+    bool alive;       /* the session goes on */
+    bool left_itself; /* the program ended with SystemExit */
+    bool warm;        /* a child of the pool ran it */
 
     struct flow_left
         *left; /* descriptors of a child that is dead: closed when the result has been read */
