@@ -68,6 +68,7 @@ struct flow_result {
     uint64_t mapped; /* as in jail_outcome */
     const char *memory_by;
     int exit_code, signal;
+    int stopped_by; /* as in jail_outcome */
     struct jail_layers layers;
     struct buf streams[2]; /* capped and cleaned */
     uint64_t bytes[2];     /* by stream, all that was written */

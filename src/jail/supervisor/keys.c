@@ -34,6 +34,7 @@ void jail_run_on_keys(struct jail_run *run)
         return;
     if (info.ssi_signo != SIGINT || is_second(run, now) ||
         syscall(SYS_pidfd_send_signal, run->leased, SIGINT, NULL, 0) < 0) {
+        run->out.stopped_by = (int)info.ssi_signo;
         jail_run_stop(run);
         return;
     }

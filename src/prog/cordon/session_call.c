@@ -443,7 +443,10 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
-    const int signal = gone ? SIGPIPE : c->over ? exits_signal(h->stop) : 0;
+    const int signal = gone                ? SIGPIPE
+                       : result.stopped_by ? result.stopped_by
+                       : c->over           ? exits_signal(h->stop)
+                                           : 0;
     if (!gone)
         (void)exits_say_signal(&result, signal);
     /* that a session is no more is told, whatever was asked of it */
