@@ -13,7 +13,7 @@ _cordon()
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
-        --policy --no-wait --escape --json --help'
+        --policy --no-wait --no-history --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
     local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
     local check='--lang --intake --profile --policy --schema --expr --json --help'
@@ -46,8 +46,8 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
-    sessionsession) COMPREPLY=($(compgen -W 'new list run fork export close' -- "$cur")) ;;
-    sessionrun | sessionfork | sessionexport | sessionclose | repl--session)
+    sessionsession) COMPREPLY=($(compgen -W 'new list run fork export interrupt close' -- "$cur")) ;;
+    sessionrun | sessionfork | sessionexport | sessioninterrupt | sessionclose | repl--session)
         COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;

@@ -51,11 +51,15 @@ static struct jail_sink sink_of(struct flow *f)
                               .onward = {live->onward[0], live->onward[1]}};
 }
 
-/* `cordon stop`, and whoever started us: both end it from outside. */
+/* `cordon stop`, and whoever started us: both end it from outside. An interrupt is for the call of a session that
+ * runs; while lines are only looked at it waits for whoever asked. */
 static int heed(struct flow *f, struct err *err)
 {
     const struct gate *gate = f->req->context->gate;
-    int r = f->req->stop >= 0 ? jail_run_heed(f->run, f->req->stop, err) : 0;
+    const int stop = f->req->kind == FLOW_LINE ? -1 : f->req->stop;
+    int r = stop < 0                    ? 0
+            : f->req->kind == FLOW_CALL ? jail_run_heed_keys(f->run, stop, err)
+                                        : jail_run_heed(f->run, stop, err);
     return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
 }
 
@@ -219,7 +223,10 @@ static int died_early(struct flow *f)
 
 static int take_over(struct flow *f, struct jail_child *child, bool fresh, struct err *err)
 {
-    struct jail_adopt a = {.limits = f->spec.limits, .input = flow_input(f), .sink = sink_of(f)};
+    struct jail_adopt a = {.limits = f->spec.limits,
+                           .input = flow_input(f),
+                           .by_line = f->req->asks,
+                           .sink = sink_of(f)};
     int channel = child->channel;
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
@@ -362,7 +369,7 @@ static int enter_session(struct flow *f, struct err *err)
     if (r == 0 && s->envc)
         r = flow_worker_environ(&f->worker, s->env, s->envc, err);
     if (r == 0 && theirs >= 0)
-        r = flow_worker_input(&f->worker, theirs, err);
+        r = flow_worker_input(&f->worker, theirs, req->asks, err);
     return r;
 }
 
@@ -507,8 +514,8 @@ int flow_check(struct flow *f, struct err *err)
                              "taken as it is with --intake source");
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
-                : f->req->kind == FLOW_CALL ? FLOW_JOB_CALL
-                : f->req->kind == FLOW_LINE ? FLOW_JOB_LINE
+                : f->req->kind == FLOW_CALL ? f->req->typed ? FLOW_JOB_BLOCK : FLOW_JOB_CALL
+                : f->req->kind == FLOW_LINE ? f->req->offer ? FLOW_JOB_NAMES : FLOW_JOB_LINE
                                             : FLOW_JOB_RUN,
         .profile = f->req->profile,
         .name = f->req->name,
@@ -518,6 +525,8 @@ int flow_check(struct flow *f, struct err *err)
         .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
         .guard = f->req->context->gate ? flow_call : NULL,
         .guard_ctx = f,
+        .offer = f->req->offer,
+        .offer_ctx = f->req->offer_ctx,
     };
     if (f->req->calls_used > f->req->context->policy->sessions.tool_calls)
         f->job.calls_max = 0;
@@ -555,6 +564,7 @@ int flow_execute(struct flow *f, struct err *err)
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
     name_worker(f);
     f->result->host_calls = f->worker.calls;
+    f->result->left_itself = f->worker.left;
     f->result->alive = f->req->kind == FLOW_CALL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
     flow_result_ends(f->result, f->req->profile);

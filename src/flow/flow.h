@@ -41,13 +41,15 @@ struct flow_request {
     struct jail_spec
         spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */
     enum jail_memory_by memory_by;
-    int input;          /* the guest's stdin, stays the caller's; -1: none */
+    int input; /* the guest's stdin, stays the caller's; -1: none */
+    bool asks; /* of a session: a person types the input, a line at a time, when the program asks */
+    bool typed;         /* of a session: a block of a prompt */
     bool same_input;    /* of a session: it goes on with what the call before left of its own */
     const char *nest;   /* path of cordon-nest */
     const char *python; /* path of cordon-python */
-    int stop;           /* readable: stop the run (a signalfd); -1: none */
-    bool pool;          /* FLOW_RUN: take a warm child where the holder has one */
-    bool once;          /* the process does nothing after it: as root it becomes nobody before the
+    int stop;  /* readable: stop the run (a signalfd); -1: none. FLOW_CALL: jail_run_heed_keys */
+    bool pool; /* FLOW_RUN: take a warm child where the holder has one */
+    bool once; /* the process does nothing after it: as root it becomes nobody before the
                            first guest byte */
 
     /* FLOW_CALL, FLOW_LINE: the session's process. Its descriptors but the channel are taken; `alive` in
@@ -62,6 +64,10 @@ struct flow_request {
     /* Called once with the judge's report, refused or not; NULL: nobody asks. */
     void (*report)(void *ctx, const struct check_report *report);
     void *report_ctx;
+
+    /* FLOW_LINE: the source is a word, and these are the names that it may become; NULL: lines of a program. */
+    void (*offer)(void *ctx, const char *name, size_t len);
+    void *offer_ctx;
 
     /* A reader that takes the bytes as they come, raw; then streams in the result stay empty.
      * bytes() NULL: they are cleaned into the result. */

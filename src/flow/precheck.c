@@ -42,7 +42,7 @@ int flow_precheck(struct flow *f, struct err *err)
                                  .input = -1,
                                  .nest = req->nest,
                                  .python = req->python,
-                                 .stop = req->stop,
+                                 .stop = -1, /* an interrupt waits for the call */
                                  .pool = true,
                                  .rules = req->rules,
                                  .escape = req->escape,

@@ -94,6 +94,7 @@ static void take_figures(struct flow_result *r, const struct jail_outcome *o)
     r->ran = true;
     r->exit_code = o->exit_code;
     r->signal = o->signal;
+    r->stopped_by = o->stopped_by;
     r->wall_us = o->wall_us;
     r->cpu_us = o->cpu_us;
     r->memory = o->memory;

@@ -68,6 +68,7 @@ struct flow_result {
     uint64_t mapped; /* as in jail_outcome */
     const char *memory_by;
     int exit_code, signal;
+    int stopped_by; /* as in jail_outcome */
     struct jail_layers layers;
     struct buf streams[2]; /* capped and cleaned */
     uint64_t bytes[2];     /* by stream, all that was written */
@@ -84,9 +85,10 @@ struct flow_result {
     bool ran;                       /* the program was started */
     bool judged, cleaned, recorded; /* layers input, output, audit */
     bool truncated, has_value, is_final;
-    bool files_cut; /* there were more */
-    bool alive;     /* the session goes on */
-    bool warm;      /* a child of the pool ran it */
+    bool files_cut;   /* there were more */
+    bool alive;       /* the session goes on */
+    bool left_itself; /* the program ended with SystemExit */
+    bool warm;        /* a child of the pool ran it */
 
     struct flow_left
         *left; /* descriptors of a child that is dead: closed when the result has been read */

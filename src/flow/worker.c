@@ -124,12 +124,13 @@ int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t co
     return send_frame(w, &m, 0, err);
 }
 
-int flow_worker_input(struct flow_worker *w, int fd, struct err *err)
+int flow_worker_input(struct flow_worker *w, int fd, bool asks, struct err *err)
 {
     char frame[16];
     struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
     struct wire_writer m;
     wire_begin(&m, &b, WIRE_INPUT);
+    wire_put_uint(&m, asks);
     int r = wire_end(&m);
     struct fd_packet p = {.data = frame, .len = b.len, .fds = &fd, .nfds = 1};
     return r < 0 || fd_send(w->fd, &p) < 0 ? err_sys(err, "send to the worker") : 0;
@@ -305,8 +306,32 @@ static bool take_fault(struct flow_worker *w, struct wire_reader *r)
 
 static bool take_done(struct flow_worker *w, struct wire_reader *r)
 {
-    w->exit_code = (int)(wire_get_int(r) & 0xff);
+    const int64_t status = wire_get_int(r);
+    w->exit_code = (int)(status & 0xff);
+    w->left = status & WIRE_DONE_LEFT;
     w->state = FLOW_WORKER_DONE;
+    return true;
+}
+
+/* A guest may say so at any time; then whoever sits there may type a line, or not. */
+static bool take_ask(struct flow_worker *w, struct wire_reader *r)
+{
+    (void)r;
+    if (w->run)
+        jail_run_feed_line(w->run);
+    return true;
+}
+
+static bool take_names(struct flow_worker *w, struct wire_reader *r)
+{
+    if (!w->job || w->job->kind != FLOW_JOB_NAMES)
+        return false;
+    for (size_t left = wire_get_list(r); left; left--) {
+        size_t len;
+        const char *name = wire_next(r, &len);
+        if (w->job->offer)
+            w->job->offer(w->job->offer_ctx, name, len);
+    }
     return true;
 }
 
@@ -379,6 +404,8 @@ static const struct {
     {WIRE_FINDING, FLOW_WORKER_JUDGING, take_finding},
     {WIRE_REPORT, FLOW_WORKER_JUDGING, take_report},
     {WIRE_EVENT, FLOW_WORKER_RUNNING, take_event},
+    {WIRE_ASK, FLOW_WORKER_RUNNING, take_ask},
+    {WIRE_NAMES, FLOW_WORKER_JUDGING, take_names},
     {WIRE_CALL, FLOW_WORKER_RUNNING, take_call},
     {WIRE_VALUE, FLOW_WORKER_RUNNING, take_value},
     {WIRE_FINAL, FLOW_WORKER_RUNNING, take_final},
@@ -433,7 +460,7 @@ bool flow_worker_read(struct flow_worker *w)
             !take(w, &r))
             return broken(w);
         if (w->state == FLOW_WORKER_DONE && w->run) {
-            if (w->job->kind == FLOW_JOB_CALL)
+            if (w->job->kind == FLOW_JOB_CALL || w->job->kind == FLOW_JOB_BLOCK)
                 jail_run_release(w->run, w->exit_code);
             else
                 jail_run_end_now(w->run, w->exit_code);

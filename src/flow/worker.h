@@ -33,7 +33,14 @@ struct flow_tool {
 };
 
 struct flow_job {
-    enum { FLOW_JOB_CHECK, FLOW_JOB_RUN, FLOW_JOB_CALL, FLOW_JOB_LINE } kind;
+    enum {
+        FLOW_JOB_CHECK,
+        FLOW_JOB_RUN,
+        FLOW_JOB_CALL,
+        FLOW_JOB_LINE,
+        FLOW_JOB_BLOCK, /* a call that somebody typed: `_` is the value of the last one */
+        FLOW_JOB_NAMES, /* no program: a word, and what it may become */
+    } kind;
     const struct policy_profile *profile;
     const char *name; /* of the source, in tracebacks */
     const void *source;
@@ -45,6 +52,8 @@ struct flow_job {
     bool (*guard)(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                   struct buf *answer);
     void *guard_ctx;
+    void (*offer)(void *ctx, const char *name, size_t len); /* of FLOW_JOB_NAMES, each */
+    void *offer_ctx;
 };
 
 struct flow_worker {
@@ -60,6 +69,7 @@ struct flow_worker {
     struct jail_run *run;
     uint64_t calls;
     int exit_code;
+    bool left; /* set: the program ended with SystemExit */
 };
 
 void flow_worker_init(struct flow_worker *w, int fd, struct flow_result *result);
@@ -69,7 +79,8 @@ void flow_worker_done(struct flow_worker *w);
  * input. FD stays the caller's. */
 ERR_MUST_USE int flow_worker_environ(struct flow_worker *w, const char *const *env, size_t count,
                                      struct err *err);
-ERR_MUST_USE int flow_worker_input(struct flow_worker *w, int fd, struct err *err);
+/* ASKS: a person types it, a line at a time, when the worker asks. */
+ERR_MUST_USE int flow_worker_input(struct flow_worker *w, int fd, bool asks, struct err *err);
 
 /* Gives it the job; it must be READY, or may have it early. Sleeps at most a few seconds if it does not read. */
 ERR_MUST_USE int flow_worker_give(struct flow_worker *w, const struct flow_job *job,

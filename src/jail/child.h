@@ -112,6 +112,7 @@ enum jail_template_event jail_template_step(struct jail_template *t, int timeout
 struct jail_adopt {
     struct jail_limits limits; /* 0 in a field: as the child is locked. Never more than that */
     int input;                 /* pumped to stdin, stays the caller's; -1: stdin is at its end */
+    bool by_line;              /* ... a line for each jail_run_feed_line */
     struct jail_sink sink;     /* `channel` tells of child->channel, which stays the caller's */
 };
 /* Takes over CHILD (its descriptors but the channel are the run's when it returns 0) and watches it with the same

@@ -124,6 +124,8 @@ struct jail_feed {
     int from, to, epoll; /* to: -1 when there is nothing (more) to feed */
     uint32_t tag;
     bool always_ready;
+    bool by_line;   /* nothing is read unless a line is wanted */
+    unsigned lines; /* that are wanted */
     size_t at, len;
     char *data;
 };
@@ -132,6 +134,9 @@ ERR_MUST_USE int jail_feed_start(struct jail_feed *f, int from, int epoll, uint3
 /* The same into a pipe that is there, whose end TO is the feed's then. */
 ERR_MUST_USE int jail_feed_join(struct jail_feed *f, int from, int to, int epoll, uint32_t tag,
                                 struct err *err);
+/* From now on nothing is read from the caller's descriptor but what jail_feed_line asks for. */
+void jail_feed_by_line(struct jail_feed *f);
+void jail_feed_line(struct jail_feed *f);
 void jail_feed_step(struct jail_feed *f);
 void jail_feed_stop(struct jail_feed *f);
 

@@ -85,6 +85,7 @@ struct jail_violation {
 struct jail_outcome {
     enum jail_end end;
     int exit_code, signal;
+    int stopped_by; /* the signal that jail_run_heed_keys was told to stop it by; 0: none */
     uint64_t wall_us, cpu_us, memory;
     uint64_t mapped; /* the most address space that a process which failed had; 0: not looked at */
     uint64_t bytes[2]; /* by stream, all that was written */
@@ -115,10 +116,17 @@ bool jail_run_step(struct jail_run *run, int timeout_ms);
 void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome says so */
 /* Whenever FD, which stays the caller's, becomes readable, the step that sees it stops the run. */
 ERR_MUST_USE int jail_run_heed(struct jail_run *run, int fd, struct err *err);
+/* The same for a session's call, of a signalfd: the first SIGINT goes on to the guest, whose call ends with
+ * KeyboardInterrupt and which lives on. A second one within JAIL_AGAIN_MS, and every other signal, stops the run. */
+#define JAIL_AGAIN_MS 2000
+ERR_MUST_USE int jail_run_heed_keys(struct jail_run *run, int fd, struct err *err);
 
 /* The worker said that it is done with this exit code: that is how the run ends. What was written is
  * taken, everything is killed; the next step returns true. jail_run_free returns when all of it is gone. */
 void jail_run_end_now(struct jail_run *run, int exit_code);
+
+/* The guest wants one more line of an input that is given by lines; nothing where it is not. */
+void jail_run_feed_line(struct jail_run *run);
 
 /* Adds what the worker itself saw and refused. LINE 0: not known. */
 void jail_run_violation(struct jail_run *run, const char *layer, const char *rule,

@@ -9,12 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const enum wire_type types[] = {WIRE_LEASE,          WIRE_SESSION_NEW,   WIRE_SESSION_CALL,
-                                       WIRE_SESSION_BRANCH, WIRE_BACK,          WIRE_SESSION_NEXT,
-                                       WIRE_SESSION_EXPORT, WIRE_SESSION_CLOSE, WIRE_POOL_SET,
-                                       WIRE_POOL_NEXT,      WIRE_POOL_STOP,     WIRE_LENT,
-                                       WIRE_DECLINED,       WIRE_AGREED,        WIRE_SESSION_IS,
-                                       WIRE_SESSION_LOG,    WIRE_POOL_IS,       WIRE_POOL_END};
+static const enum wire_type types[] = {
+    WIRE_LEASE,          WIRE_SESSION_NEW,   WIRE_SESSION_CALL,
+    WIRE_SESSION_BRANCH, WIRE_BACK,          WIRE_SESSION_NEXT,
+    WIRE_SESSION_EXPORT, WIRE_SESSION_CLOSE, WIRE_SESSION_INTERRUPT,
+    WIRE_POOL_SET,       WIRE_POOL_NEXT,     WIRE_POOL_STOP,
+    WIRE_LENT,           WIRE_DECLINED,      WIRE_AGREED,
+    WIRE_SESSION_IS,     WIRE_SESSION_LOG,   WIRE_POOL_IS,
+    WIRE_POOL_END};
 
 static void same(const struct buf *b, const struct buf *frame)
 {

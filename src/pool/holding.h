@@ -197,6 +197,7 @@ void pool_session_end(struct pool_holder *h, struct pool_session *s, const char 
 /* The same by the holder itself: the next client records it. */
 void pool_session_end_to_record(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void pool_session_interrupt(const struct pool_session *s); /* KeyboardInterrupt in its call */
 void pool_session_rest(struct pool_session *s); /* nothing of it runs between two calls */
 /* Ends an idle session whose CPU time moved although it was stopped. */
 void pool_session_check_rest(struct pool_holder *h, struct pool_session *s);

@@ -27,6 +27,11 @@ static void signal_guest(const struct pool_session *s, int sig)
     (void)syscall(SYS_pidfd_send_signal, held->child.guest, sig, NULL, 0);
 }
 
+void pool_session_interrupt(const struct pool_session *s)
+{
+    signal_guest(s, SIGINT);
+}
+
 /* Whoever undoes the stop, by whatever way we do not know of, is found by the clock. */
 void pool_session_rest(struct pool_session *s)
 {

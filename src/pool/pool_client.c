@@ -368,6 +368,14 @@ int pool_client_end(struct pool_client *c, const char *name, struct pool_answer 
     return r < 0 ? r : ask_for(c, &q, WIRE_AGREED, ret, err);
 }
 
+int pool_client_interrupt(struct pool_client *c, const char *name, struct pool_answer *ret,
+                          struct err *err)
+{
+    struct pool_request q = {.type = WIRE_SESSION_INTERRUPT};
+    int r = set_name(&q, name, err);
+    return r < 0 ? r : ask_for(c, &q, WIRE_AGREED, ret, err);
+}
+
 int pool_client_export(struct pool_client *c, const char *name, int *ret_fd,
                        struct pool_answer *ret, struct err *err)
 {

@@ -101,6 +101,9 @@ ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char 
 
 ERR_MUST_USE int pool_client_end(struct pool_client *c, const char *name, struct pool_answer *ret,
                                  struct err *err);
+/* KeyboardInterrupt in the call that runs in it; declined where none does. */
+ERR_MUST_USE int pool_client_interrupt(struct pool_client *c, const char *name,
+                                       struct pool_answer *ret, struct err *err);
 /* *ret_fd: a file with the records, oldest first, at its beginning. */
 ERR_MUST_USE int pool_client_export(struct pool_client *c, const char *name, int *ret_fd,
                                     struct pool_answer *ret, struct err *err);

@@ -119,6 +119,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
     case WIRE_SESSION_BRANCH:
     case WIRE_SESSION_EXPORT:
     case WIRE_SESSION_CLOSE:
+    case WIRE_SESSION_INTERRUPT:
         text(w, q->name, sizeof q->name);
         return true;
     case WIRE_POOL_SET:
@@ -154,7 +155,7 @@ static int request_sense(const struct pool_request *q, struct err *err)
     struct jail_spec spec;
     bool makes = q->type == WIRE_SESSION_NEW || q->type == WIRE_SESSION_BRANCH;
     bool named = makes || q->type == WIRE_SESSION_CALL || q->type == WIRE_SESSION_EXPORT ||
-                 q->type == WIRE_SESSION_CLOSE;
+                 q->type == WIRE_SESSION_CLOSE || q->type == WIRE_SESSION_INTERRUPT;
     if (named && !(makes && !q->name[0]) && !pool_name_good(q->name))
         return malformed(err, q->type, "not a name for a session");
     if (q->type == WIRE_LEASE || q->type == WIRE_SESSION_NEW) {

@@ -238,6 +238,24 @@ static void on_close(struct pool_holder *h, struct pool_conn *conn, const struct
     }
 }
 
+/* Between two calls there is nothing to interrupt: a signal would wait in the stopped process for the next one. */
+static void on_interrupt(struct pool_holder *h, struct pool_conn *conn,
+                         const struct pool_request *q)
+{
+    struct pool_session *s = pool_registry_find(&h->sessions, q->name);
+    if (!s) {
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+    } else if (s->state == POOL_SESSION_OVER) {
+        pool_conn_decline(h, conn, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
+                          s->reason);
+    } else if (s->state != POOL_SESSION_BUSY) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "nothing runs in session '%s'", q->name);
+    } else {
+        pool_session_interrupt(s);
+        pool_conn_agree(h, conn, q->name);
+    }
+}
+
 static void on_export(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
@@ -444,6 +462,9 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         return;
     case WIRE_SESSION_CLOSE:
         on_close(h, conn, q);
+        return;
+    case WIRE_SESSION_INTERRUPT:
+        on_interrupt(h, conn, q);
         return;
     case WIRE_SESSION_EXPORT:
         on_export(h, conn, q);

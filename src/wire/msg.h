@@ -24,11 +24,15 @@
     X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \
     X(FORK, "", "-> worker: branch this session")                                                  \
     X(ENVIRON, "B", "-> worker: K=V, each set before the next program")                            \
-    X(INPUT, "", "-> worker: the read end of its standard input from now on rides along")          \
+    X(INPUT, "u",                                                                                  \
+      "-> worker: the read end of its standard input from now on rides along; 1: ASK before each " \
+      "line")                                                                                      \
     X(READY, "", "worker -> it is locked, warm and waits")                                         \
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
     X(EVENT, "ttttu", "worker -> layer, rule, detail, hint, line: refused while it ran")           \
+    X(ASK, "", "worker -> input() waits for a line of whoever sits at the prompt")                 \
+    X(NAMES, "T", "worker -> names that may stand where somebody pressed Tab")                     \
     X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
     X(VALUE, "ub", "worker -> whether it is the first piece, repr of the last expression")         \
     X(FINAL, "ub", "worker -> the same of what FINAL was given")                                   \
@@ -48,6 +52,7 @@
     X(SESSION_NEXT, "u", "-> holder: the first session after this number")                         \
     X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
     X(SESSION_CLOSE, "t", "-> holder: name: end it")                                               \
+    X(SESSION_INTERRUPT, "t", "-> holder: name: SIGINT to the call that runs in it")               \
     X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
     X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
@@ -81,6 +86,9 @@
     WIRE_HOLDER_MESSAGES(X)                                                                        \
     X(DEADLINE, "u",                                                                               \
       "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
+
+/* In the status of DONE: the program ended itself (SystemExit). */
+#define WIRE_DONE_LEFT 0x100
 
 /* The type of a FAULT that is no exception: the C stack is used up, and a signal ends the worker. */
 #define WIRE_FAULT_STACK "StackOverflow"

@@ -40,6 +40,8 @@ static int take_over(struct jail_run *run, struct jail_child *c, const struct ja
         r = jail_family_join(&run->family, c, err);
     if (r == 0 && a->input >= 0 && c->in >= 0)
         r = jail_feed_join(&run->feed, a->input, c->in, run->epoll, FEED, err);
+    if (r == 0 && a->by_line && run->feed.to >= 0)
+        jail_feed_by_line(&run->feed);
     if (r < 0)
         run->feed.to = -1;
     return r;
@@ -86,6 +88,11 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->state = JAIL_RUN_LEASED; /* it begins there */
     *ret_run = run;
     return 0;
+}
+
+void jail_run_feed_line(struct jail_run *run)
+{
+    jail_feed_line(&run->feed);
 }
 
 void jail_run_release(struct jail_run *run, int exit_code)

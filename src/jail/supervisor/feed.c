@@ -52,9 +52,24 @@ static void wait_for(struct jail_feed *f, bool reader)
 {
     struct epoll_event e = {.events = reader ? EPOLLOUT : 0, .data.u32 = f->tag};
     epoll_ctl(f->epoll, EPOLL_CTL_MOD, f->to, &e);
-    e.events = reader ? 0 : EPOLLIN;
+    e.events = reader || (f->by_line && !f->lines) ? 0 : EPOLLIN;
     if (!f->always_ready)
         epoll_ctl(f->epoll, EPOLL_CTL_MOD, f->from, &e);
+}
+
+/* A terminal gives a line a read. */
+void jail_feed_by_line(struct jail_feed *f)
+{
+    f->by_line = true;
+    wait_for(f, false);
+}
+
+void jail_feed_line(struct jail_feed *f)
+{
+    if (f->to < 0 || !f->by_line)
+        return;
+    f->lines = f->lines < 1000 ? f->lines + 1 : f->lines;
+    wait_for(f, f->at < f->len);
 }
 
 void jail_feed_step(struct jail_feed *f)
@@ -71,6 +86,7 @@ void jail_feed_step(struct jail_feed *f)
         }
         f->at = 0;
         f->len = (size_t)n;
+        f->lines -= f->lines && f->data[n - 1] == '\n';
     }
     ssize_t n = write(f->to, f->data + f->at, f->len - f->at);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {

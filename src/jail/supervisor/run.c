@@ -47,6 +47,7 @@ void jail_run_empty(struct jail_run *run)
                           .body = -1,
                           .leased = -1,
                           .channel = -1,
+                          .keys = -1,
                           .lease_guest = -1,
                           .lease_rest = -1,
                           .status = -1,
@@ -516,6 +517,9 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 break;
             case WORD:
                 jail_run_stop(run);
+                break;
+            case KEYS:
+                jail_run_on_keys(run);
                 break;
             case ONWARD_OUT:
                 jail_run_pass_on(run, JAIL_STDOUT);

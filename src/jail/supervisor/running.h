@@ -24,6 +24,7 @@ enum source {
     FEED = SOURCES,
     CHANNEL,
     WORD,
+    KEYS,
     ONWARD_OUT,
     ONWARD_ERR
 };
@@ -61,7 +62,9 @@ struct jail_run {
     int files; /* the file system that the guest may write, if the specification keeps it; -1 */
     int body;  /* pidfd of a guest of our own; -1 */
     int leased; /* pidfd of what is to be killed at the end of another process's child; -1: none, or not any more */
-    int channel; /* the caller's; -1: none */
+    int keys;                /* the caller's signalfd; -1: none */
+    uint64_t interrupted_ns; /* when SIGINT was last sent to the guest; 0: never */
+    int channel;             /* the caller's; -1: none */
     int lease_guest,
         lease_rest; /* of a leased child: the guest's pidfd and what nobody needs, until it is RUNNING */
     int status; /* /proc/PID/status of a leased guest, opened while there was time; -1 */
@@ -119,6 +122,9 @@ void jail_run_clean_up(struct jail_run *run);
 /* child.c: the next packet of a template or holder; an error is negative. */
 enum jail_got { JAIL_GOT_CHILD = 1, JAIL_GOT_REFUSAL = 2, JAIL_GOT_NOTHING = 3, JAIL_GOT_END = 4 };
 ERR_MUST_USE int jail_child_next(int sock, struct jail_child *ret, struct err *err);
+
+/* keys.c: the caller's signalfd is readable. */
+void jail_run_on_keys(struct jail_run *run);
 
 /* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);

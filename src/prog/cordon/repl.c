@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cordon repl`: a session of its own, or one that is there, line by line. Whether a block is whole is for the
- * session's own parser to say; a block that is, is a call like any other. Lines are read, not edited:
- * rlwrap does that better.
+/* `cordon repl`: a session of its own, or one that is there, block by block. Whether a block is whole is for the
+ * session's own parser to say; a block that is, is a call like any other. At a terminal a line editor reads it
+ * (prompt.c); from a pipe, and on terminals that cannot be edited on, it is lines.
  *
  * Waits: poll in more; a person to type; none (a person sits there: a signal ends it); the session's idle
  *          time ends it
@@ -10,8 +10,10 @@
 
 #include "base/limits.h"
 #include "commands.h"
+#include "prompt.h"
 #include "result.h"
 #include "sys/fd.h"
+#include "sys/state.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -30,7 +32,7 @@ struct repl_options {
     struct session_new make;
     struct option_list tools, words;
     const char *session, *lang;
-    bool help;
+    bool help, no_history;
 };
 
 static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
@@ -59,6 +61,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
          "refuse at once instead of waiting for a slot or a person"},
         {"escape", OPTION_STRING, &p->escape, "HOW",
          "text in --json: none, or html for who puts it into a page (none)"},
+        {"no-history", OPTION_FLAG, &o->no_history, NULL, "keep nothing of what is typed"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object a block"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
@@ -68,7 +71,9 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         puts("usage: cordon repl [OPTIONS]\n\n"
              "Reads Python line by line and runs each block in one session. A block goes on until\n"
              "the parser says that it is whole; an empty line ends an indented one. It ends with\n"
-             "the input, with FINAL(x), or when a limit ends the session.");
+             "exit(), Ctrl-D or the end of the input, with FINAL(x), or when a limit ends the "
+             "session.\n"
+             "Ctrl-C interrupts a block, and a second one within 2 s ends the session.");
         options_print(rows, count);
         exits_print(EXITS_SESSION);
         puts("\n  cordon repl --profile standard\n"
@@ -143,60 +148,245 @@ static bool blank(const struct buf *text)
     return !text->len || strspn(text->data, " \t\r\n\f") == text->len;
 }
 
-/* The lines in TEXT, if they are whole, or if there will be no more. True: they are done with. */
-static bool run_block(struct repl_options *o, struct session_call *c, const struct buf *text,
-                      bool last, int *input, int *ret_status)
+/* ---- blocks ---- */
+
+struct repl {
+    struct repl_options *o;
+    struct session_call call;
+    int input; /* what --stdin named; -1: none, or the first block has it */
+    bool terminal;
+    int status;
+};
+
+static void look(struct repl *r, const char *text, size_t len)
 {
+    r->call.source = text;
+    r->call.len = len;
+    r->call.line = r->call.quiet = true;
+    r->call.asks = false;
+    r->call.input = -1;
+    (void)session_call(&r->o->context, &r->call);
+    r->call.line = r->call.quiet = false;
+}
+
+static enum prompt_block whole(void *ctx, const char *text, size_t len)
+{
+    struct repl *r = ctx;
+    look(r, text, len);
+    return r->call.over ? PROMPT_OVER : r->call.incomplete ? PROMPT_PART : PROMPT_WHOLE;
+}
+
+static void offer(void *ctx, const char *name, size_t len)
+{
+    struct prompt_names *n = ctx;
+    if (n->count == PROMPT_NAMES || len >= PROMPT_NAME)
+        return;
+    memcpy(n->name[n->count], name, len);
+    n->name[n->count++][len] = 0;
+}
+
+static void names(void *ctx, const char *word, size_t len, struct prompt_names *ret)
+{
+    struct repl *r = ctx;
+    r->call.offer = offer;
+    r->call.offer_ctx = ret;
+    look(r, word, len);
+    r->call.offer = NULL;
+}
+
+static bool is_word(const struct buf *text, const char *const *words, size_t count)
+{
+    const char *at = text->data + strspn(text->data, " \t");
+    size_t len = strlen(at);
+    while (len && strchr(" \t\r\n", at[len - 1]))
+        len--;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == len && strncmp(at, words[i], len) == 0)
+            return true;
+    return false;
+}
+
+/* As at python3's prompt, where `exit` is a word, too. */
+static bool says_goodbye(const struct buf *text)
+{
+    static const char *const words[] = {"exit", "exit()", "quit", "quit()"};
+    return is_word(text, words, sizeof words / sizeof *words);
+}
+
+static bool asks_for_help(const struct repl *r, const struct buf *text)
+{
+    static const char *const words[] = {"help", "help()"};
+    static const char said[] =
+        "Each block runs in the session's jail, by the rules of its profile; variables and the "
+        "files\n"
+        "in /workspace stay until you leave. The value of the last one is _.\n\n"
+        "  exit(), Ctrl-D   leave            Tab       names, attributes\n"
+        "  Ctrl-C           interrupt        Up, Down  earlier blocks, Ctrl-R searches them\n"
+        "  Ctrl-C twice     end the session  help(x)   about x (profiles standard and open)\n";
+    if (!r->terminal || !is_word(text, words, sizeof words / sizeof *words))
+        return false;
+    writer_put(JAIL_STDOUT, said, sizeof said - 1);
+    return true;
+}
+
+static void run_block(struct repl *r, const struct buf *text)
+{
+    struct err err = ERR_INIT;
+    struct session_call *c = &r->call;
+    if (session_context_refresh(&r->o->context, &err) < 0) {
+        r->status = result_usage(WHO, &err);
+        return;
+    }
     c->source = text->data;
     c->len = text->len;
-    c->line = c->quiet = true;
-    c->input = -1;
-    (void)session_call(&o->context, c);
-    if (c->over || (c->incomplete && !last))
-        return c->over;
-    struct err err = ERR_INIT;
-    if (session_context_refresh(&o->context, &err) < 0) {
-        *ret_status = result_usage(WHO, &err);
+    c->input = r->input;
+    c->asks = false;
+    if (r->input < 0 && r->terminal) {
+        c->input = STDIN_FILENO;
+        c->asks = true;
+    }
+    r->status = session_call(&r->o->context, c);
+    r->input = -1; /* the first block has it, and the others go on with what that one leaves */
+    c->same_input = !c->asks;
+}
+
+/* True: nothing is read any more. */
+static bool take_block(struct repl *r, const struct buf *text)
+{
+    if (says_goodbye(text)) {
+        r->status = EXIT_DONE;
         return true;
     }
-    c->line = c->quiet = false;
-    c->input = *input;
-    *ret_status = session_call(&o->context, c);
-    *input = -1; /* the first block has it, and the others go on with what that one leaves */
-    c->same_input = true;
-    return true;
+    if (!asks_for_help(r, text))
+        run_block(r, text);
+    return r->call.over || r->call.is_final || r->call.left;
+}
+
+/* ---- a terminal with a line editor ---- */
+
+static void edit(struct repl *r, struct prompt *p)
+{
+    struct buf text;
+    bool over = false;
+    buf_init(&text, LIMIT_SOURCE);
+    while (!over && writer_wait(r->o->context.stop)) {
+        enum prompt_got got = prompt_read(p, &text);
+        over = got == PROMPT_END || got == PROMPT_STOP || r->call.over ||
+               (got == PROMPT_BLOCK && !blank(&text) && take_block(r, &text));
+    }
+    buf_done(&text);
+}
+
+/* -1: nothing is kept. */
+static int history_folder(const struct repl_options *o)
+{
+    char path[STATE_PATH_MAX];
+    struct err err = ERR_INIT;
+    int fd = -1;
+    if (o->no_history)
+        return -1;
+    if (state_path(path, sizeof path, &err) < 0 || state_open(path, true, &fd, &err) < 0)
+        result_complain(WHO, err.msg);
+    return fd;
+}
+
+/* False: there is no editor for this terminal. */
+static bool served_by_editor(struct repl *r)
+{
+    struct prompt *p = NULL;
+    struct err err = ERR_INIT;
+    FD_AUTO history = history_folder(r->o);
+    const char *no_colour = getenv("NO_COLOR");
+    const struct prompt_start start = {.ctx = r,
+                                       .whole = whole,
+                                       .names = names,
+                                       .stop = r->o->context.stop,
+                                       .history = history,
+                                       .colour = !no_colour || !*no_colour};
+    int e = prompt_new(&start, &p, &err);
+    if (e < 0 && e != ERR_MISSING)
+        result_complain(WHO, err.msg);
+    if (e == 0)
+        edit(r, p);
+    prompt_free(p);
+    return e == 0;
+}
+
+/* ---- lines ---- */
+
+static void read_lines(struct repl *r)
+{
+    struct buf text;
+    struct lines lines = {0};
+    enum line got = LINE_READ;
+    bool over = false;
+    buf_init(&text, LIMIT_SOURCE);
+    buf_init(&lines.held, LIMIT_SOURCE);
+    while (got != LINE_END && !over) {
+        if (r->terminal)
+            writer_put(JAIL_STDOUT, text.len ? "... " : ">>> ", 4);
+        if (!writer_wait(r->o->context.stop)) /* who does not read is not read either */
+            break;
+        got = read_line(&lines, &text, r->o->context.stop);
+        if (got == LINE_TOO_LONG)
+            result_complain(WHO, "the block is too long, and forgotten");
+        if (got == LINE_INTERRUPT && r->terminal)
+            writer_put(JAIL_STDOUT, "\n", 1);
+        bool done = got == LINE_TOO_LONG || got == LINE_INTERRUPT || blank(&text);
+        if (!done) {
+            enum prompt_block is = whole(r, text.data, text.len);
+            done = is != PROMPT_PART || got == LINE_END;
+            over = is == PROMPT_OVER || (done && take_block(r, &text));
+        }
+        if (done)
+            buf_reset(&text);
+    }
+    if (r->terminal && got == LINE_END)
+        writer_put(JAIL_STDOUT, "\n", 1);
+    buf_done(&text);
+    buf_done(&lines.held);
+}
+
+static void greet(const struct repl *r)
+{
+    char text[400];
+    const struct jail_limits *l = &r->o->context.spec.limits;
+    int n = snprintf(
+        text, sizeof text,
+        "Cordon " CORDON_VERSION ", Python in profile %s; a block may take %llu s and %llu MB; "
+        "no network\n"
+        "exit() or Ctrl-D leaves, Ctrl-C interrupts, Tab completes, help() says more\n",
+        r->o->context.profile, (unsigned long long)(l->wall_ms / 1000),
+        (unsigned long long)(l->memory / MIB));
+    writer_put(JAIL_STDOUT, text, (size_t)n);
 }
 
 static int serve(struct repl_options *o, const char *session, int input)
 {
-    struct buf text;
-    struct lines lines = {0};
-    const bool prompts = isatty(STDIN_FILENO) && !o->context.json;
-    struct session_call c = {.session = session, .name = "<repl>", .role = o->context.jail.role};
-    int status = EXIT_DONE;
-    enum line got = LINE_READ;
-    buf_init(&text, LIMIT_SOURCE);
-    buf_init(&lines.held, LIMIT_SOURCE);
+    struct repl r = {
+        .o = o,
+        .call = {.session = session, .name = "<repl>", .role = o->context.jail.role, .typed = true},
+        .input = input,
+        .terminal = isatty(STDIN_FILENO) && !o->context.json,
+        .status = EXIT_DONE};
     o->context.stop = jail_options_stop_fd();
-    while (got != LINE_END && !c.over && !c.is_final) {
-        if (prompts)
-            writer_put(JAIL_STDOUT, text.len ? "... " : ">>> ", 4);
-        if (!writer_wait(o->context.stop)) /* who does not read is not read either */
-            break;
-        got = read_line(&lines, &text, o->context.stop);
-        if (got == LINE_TOO_LONG)
-            result_complain(WHO, "the block is too long, and forgotten");
-        if (got == LINE_INTERRUPT && prompts)
-            writer_put(JAIL_STDOUT, "\n", 1);
-        if (got == LINE_TOO_LONG || got == LINE_INTERRUPT || blank(&text) ||
-            run_block(o, &c, &text, got == LINE_END, &input, &status))
-            buf_reset(&text);
-    }
-    if (prompts && got == LINE_END)
-        writer_put(JAIL_STDOUT, "\n", 1);
-    buf_done(&text);
-    buf_done(&lines.held);
-    return c.over && status == EXIT_DONE ? EXIT_NEVER_RAN : status;
+    if (r.terminal)
+        greet(&r);
+    if (!r.terminal || !served_by_editor(&r))
+        read_lines(&r);
+    return r.call.over && r.status == EXIT_DONE ? EXIT_NEVER_RAN : r.status;
+}
+
+/* Whether there is such a session, before anything is typed for it. */
+static int find_session(struct repl_options *o)
+{
+    struct session_call c = {.session = o->session,
+                             .name = "<repl>",
+                             .source = "",
+                             .line = true,
+                             .quiet = true,
+                             .input = -1};
+    return session_call(&o->context, &c);
 }
 
 static int run(struct repl_options *o)
@@ -209,7 +399,7 @@ static int run(struct repl_options *o)
     if (r < 0)
         return result_usage(WHO, &err);
     o->make.role = o->context.jail.role;
-    r = o->session ? EXIT_DONE : session_make(&o->context, &o->make, name);
+    r = o->session ? find_session(o) : session_make(&o->context, &o->make, name);
     if (r != EXIT_DONE)
         return r;
     r = serve(o, o->session ? o->session : name, in);

@@ -69,11 +69,12 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon session new [NAME] | list | run NAME [FILE | -] | fork NAME [NEW] |\n"
-         "                      export NAME | close NAME   [OPTIONS]\n\n"
+         "                      export NAME | interrupt NAME | close NAME   [OPTIONS]\n\n"
          "An interpreter that stays: variables and files live on between calls. new prints its\n"
          "name; run runs a program in it, and the value of its last expression is its `value`; "
          "fork\n"
-         "makes a second one of it that goes on by itself; export prints what it saw and did.");
+         "makes a second one of it that goes on by itself; export prints what it saw and did;\n"
+         "interrupt raises KeyboardInterrupt in its call, as Ctrl-C does, and it lives on.");
     options_print(rows, count);
     exits_print(EXITS_SESSION);
     puts("\n  s=$(cordon session new --profile standard)\n"
@@ -151,6 +152,16 @@ static int on_close(struct session_options *o)
         return EXIT_DONE;
     result_complain(WHO, err.msg);
     return EXIT_FAILED;
+}
+
+static int on_interrupt(struct session_options *o)
+{
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    int r = pool_client_interrupt(&o->context.holder, word(o, 1), &a, &err);
+    if (r < 0)
+        return result_usage(WHO, &err);
+    return a.declined ? session_declined(&o->context, word(o, 1), &a) : EXIT_DONE;
 }
 
 static int on_fork(struct session_options *o)
@@ -273,7 +284,8 @@ static const struct {
 } verbs[] = {
     {"new", on_new, 1, 2, true},        {"list", on_list, 1, 1, false},
     {"run", on_run, 2, 3, false},       {"fork", on_fork, 2, 3, false},
-    {"export", on_export, 2, 2, false}, {"close", on_close, 2, 2, false},
+    {"export", on_export, 2, 2, false}, {"interrupt", on_interrupt, 2, 2, false},
+    {"close", on_close, 2, 2, false},
 };
 
 int cmd_session(int argc, char **argv)
@@ -289,7 +301,8 @@ int cmd_session(int argc, char **argv)
     while (verb < count && (!o->words.count || strcmp(o->words.items[0], verbs[verb].name) != 0))
         verb++;
     if (r == 0 && !o->help && verb == count)
-        r = err_set(&err, ERR_USAGE, "new, list, run, fork, export or close? see --help");
+        r = err_set(&err, ERR_USAGE,
+                    "new, list, run, fork, export, interrupt or close? see --help");
     if (r == 0 && !o->help &&
         (o->words.count < verbs[verb].least || o->words.count > verbs[verb].most))
         r = err_set(&err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,

@@ -26,7 +26,8 @@ struct session_context {
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
     int stop; /* readable: somebody wants us to stop */
     bool json, gate_is_open;
-    char nest[4096], python[4096]; /* our programs, for a judge that no holder has ready */
+    char profile[POOL_PROFILE + 1]; /* of the session that was last lent */
+    char nest[4096], python[4096];  /* our programs, for a judge that no holder has ready */
 };
 
 void session_context_init(struct session_context *h, const char *who);
@@ -65,6 +66,11 @@ struct session_call {
     bool over;       /* set: the session is no more */
     bool is_final;   /* set: FINAL was called */
     int input;       /* -1: none */
+    bool asks;       /* INPUT is a terminal: a line is read when the program asks for one */
+    bool typed;      /* at a prompt */
+    bool left;       /* set: the program ended with SystemExit */
+    void (*offer)(void *ctx, const char *name, size_t len); /* with LINE: names for a word */
+    void *offer_ctx;
     bool same_input; /* what the call before left unread is this one's */
 };
 /* Returns the exit status; everything has been printed. */

@@ -378,6 +378,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     struct flow_result result;
     struct streams streams;
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
+    snprintf(h->profile, sizeof h->profile, "%s", lent->profile);
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
     struct flow_request req = {
         .kind = c->line ? FLOW_LINE : FLOW_CALL,
@@ -392,6 +393,10 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .memory_by = h->by,
         .input = c->input,
         .same_input = c->same_input,
+        .asks = c->asks,
+        .typed = c->typed,
+        .offer = c->offer,
+        .offer_ctx = c->offer_ctx,
         .once = c->last,
         .child = child,
         .child_fresh = c->first,
@@ -431,13 +436,17 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     streams_done(&streams);
     c->over = !result.alive;
     c->is_final = result.is_final;
+    c->left = result.left_itself;
     give_back(h, c, lent->lent.call + 1, &began, &result);
     struct err unsaid = ERR_INIT;
     if (c->over && session_note(h, "ended", lent->name,
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
                                 req.role, &unsaid) < 0)
         result_complain(h->who, unsaid.msg);
-    const int signal = gone ? SIGPIPE : c->over ? exits_signal(h->stop) : 0;
+    const int signal = gone                ? SIGPIPE
+                       : result.stopped_by ? result.stopped_by
+                       : c->over           ? exits_signal(h->stop)
+                                           : 0;
     if (!gone)
         (void)exits_say_signal(&result, signal);
     /* that a session is no more is told, whatever was asked of it */
@@ -452,7 +461,7 @@ int session_call(struct session_context *h, struct session_call *c)
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
     struct err err = ERR_INIT;
-    c->incomplete = c->over = c->is_final = false;
+    c->incomplete = c->over = c->is_final = c->left = false;
     int r = pool_client_call(&h->holder, c->session, c->line, &child, &a, &err);
     if (r < 0)
         return failed(h, c->session, r, &err);

@@ -4,6 +4,8 @@
 #include "call.h"
 
 #include "base/limits.h"
+#include "channel.h"
+#include "hook.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -131,7 +133,8 @@ static struct {
     PyObject *text, *bytes; /* Python's own readers of descriptor 0 */
     bool used;              /* a program has run since: they may hold what it left unread */
     bool changed;           /* descriptor 0 is another one since */
-} input;
+    int person;             /* the read end of what a person types; -1: nobody does */
+} input = {.person = -1};
 
 /* Before a program has run they are what the interpreter made. */
 static void find_readers(void)
@@ -144,16 +147,43 @@ static void find_readers(void)
     PyErr_Clear();
 }
 
-int py_call_input(int fd)
+/* input() is about to print its question and to read: whoever sits there is asked. */
+static void ask_person(void)
 {
-    if (fd < 0)
-        return -1;
-    find_readers();
+    if (input.person >= 0 && dup2(input.person, STDIN_FILENO) >= 0)
+        py_channel_say(WIRE_ASK);
+}
+
+static int become_input(int fd)
+{
     int r = dup2(fd, STDIN_FILENO) < 0 ? -1 : 0;
     if (fd != STDIN_FILENO) /* which a guest may have closed: then it came to be that */
         close(fd);
-    input.changed = true;
     return r;
+}
+
+static int wait_for_question(int fd)
+{
+    int at_end[2];
+    if (fd == STDIN_FILENO || pipe2(at_end, O_CLOEXEC) < 0)
+        return -1;
+    close(at_end[1]);
+    input.person = fd;
+    py_hook_input(ask_person);
+    return become_input(at_end[0]);
+}
+
+int py_call_input(struct wire_reader *r, int fd)
+{
+    const bool asks = wire_get_uint(r) == 1;
+    if (fd < 0)
+        return -1;
+    find_readers();
+    if (input.person >= 0)
+        close(input.person);
+    input.person = -1;
+    input.changed = true;
+    return asks ? wait_for_question(fd) : become_input(fd);
 }
 
 /* Twice: a decoder that stumbles keeps the text before that for the next read. */

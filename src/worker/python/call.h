@@ -27,8 +27,9 @@ bool py_call_incomplete(const char *source);
 /* ENVIRON: 0, or -1: the supervisor lost its way. */
 int py_call_environ(struct wire_reader *r);
 
-/* INPUT: the descriptor that rode along becomes 0; -1: none did. */
-int py_call_input(int fd);
+/* INPUT: the descriptor that rode along becomes 0; -1: none did. Where a person types it, 0 is at its end until
+ * input() asks: who reads without asking is not made to wait. */
+int py_call_input(struct wire_reader *r, int fd);
 /* What the program before left unread is forgotten, if an INPUT came since. Runs Python's code, so only after GO. */
 void py_call_forget_input(void);
 

@@ -21,8 +21,10 @@
 #include "hook.h"
 #include "host.h"
 #include "interp.h"
+#include "interrupt.h"
 #include "jail/template.h"
 #include "judge.h"
+#include "names.h"
 #include "stack.h"
 
 #include <stdio.h>
@@ -31,7 +33,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum job_kind { JOB_CHECK, JOB_RUN, JOB_CALL, JOB_LINE };
+enum job_kind { JOB_CHECK, JOB_RUN, JOB_CALL, JOB_LINE, JOB_BLOCK, JOB_NAMES };
 enum state { WAITING, COLLECTING, JUDGED };
 
 static struct {
@@ -47,6 +49,8 @@ static struct {
     PyObject *error[3]; /* why there is no code */
     bool made;          /* code and last, or the error, are the tree's */
     PyObject *globals;  /* the program's namespace; a session keeps it */
+    bool typed;         /* a call that somebody typed at a prompt */
+    PyObject *shown;    /* the value that `_` was bound to; NULL: none */
     bool spare;         /* the namespace is fresh: made ahead, for the first program */
 } job;
 
@@ -147,6 +151,8 @@ static int judge(void)
     struct err err = ERR_INIT;
     forget_program();
     job.source[job.have] = 0;
+    if (job.kind == JOB_NAMES)
+        return py_names_send(job.globals, job.source) < 0 ? -1 : send_report(true, 0);
     if (job.kind == JOB_LINE && !memchr(job.source, 0, job.have) && py_call_incomplete(job.source))
         return ask_for_more();
     check_report_init(&report);
@@ -199,6 +205,20 @@ static void send_value(PyObject *value)
     Py_XDECREF(bytes);
 }
 
+/* `_` at a prompt, unless the program has one of its own. */
+static void keep_value(PyObject *value)
+{
+    PyObject *bound = PyDict_GetItemString(job.globals, "_"); /* borrowed */
+    if (!job.typed || value == Py_None || (bound && bound != job.shown))
+        return;
+    if (PyDict_SetItemString(job.globals, "_", value) < 0) {
+        PyErr_Clear();
+        return;
+    }
+    Py_XDECREF(job.shown);
+    job.shown = Py_NewRef(value);
+}
+
 static PyObject *evaluate(PyObject *code)
 {
     return PyEval_EvalCode(code, job.globals, job.globals);
@@ -217,8 +237,11 @@ static void execute(void)
         return;
     PyObject *done = job.code ? evaluate(job.code) : Py_NewRef(Py_None);
     PyObject *value = done && job.last ? evaluate(job.last) : NULL;
-    if (value)
+    if (value) {
         send_value(value);
+        if (!PyErr_Occurred())
+            keep_value(value);
+    }
     Py_XDECREF(done);
     Py_XDECREF(value);
 }
@@ -252,8 +275,13 @@ static int run(void)
     py_stack_guest(true);
     if (job.kind == JOB_CALL)
         py_call_forget_input();
+    if (job.kind == JOB_CALL)
+        py_interrupt_let(true);
     execute();
+    if (job.kind == JOB_CALL)
+        py_interrupt_let(false);
     bool guarded = check_ruleset_profile(job.rules)->guards;
+    const bool left = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_SystemExit);
     int status =
         PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
     if (job.kind == JOB_RUN)
@@ -261,7 +289,7 @@ static int run(void)
     else
         py_interp_flush();
     py_stack_guest(false);
-    say_done(status);
+    say_done(status | (left ? WIRE_DONE_LEFT : 0));
     forget_program();
     return status;
 }
@@ -341,8 +369,15 @@ static int take_job(struct wire_reader *r)
     uint64_t want = wire_get_uint(r);
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (kind > JOB_LINE || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
+    if (kind > JOB_NAMES || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
         return -1;
+    if (kind >= JOB_CALL && py_interrupt_expect() < 0)
+        return -1;
+    if (kind == JOB_LINE || kind == JOB_NAMES)
+        py_interrupt_drop();
+    job.typed = kind == JOB_BLOCK;
+    if (kind == JOB_BLOCK)
+        kind = JOB_CALL;
     free(job.source);
     job.source = malloc((size_t)want + 1);
     job.kind = (enum job_kind)kind;
@@ -382,7 +417,8 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_ENVIRON:
         return job.state != COLLECTING && py_call_environ(r) == 0 ? 1 : -1;
     case WIRE_INPUT:
-        return job.state != COLLECTING && py_call_input(py_channel_descriptor()) == 0 ? 1 : -1;
+        py_interrupt_drop();
+        return job.state != COLLECTING && py_call_input(r, py_channel_descriptor()) == 0 ? 1 : -1;
     case WIRE_JOB:
         return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:
@@ -390,7 +426,8 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_FORK:
         return branch() == 0 ? 1 : -1;
     case WIRE_GO:
-        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK || job.kind == JOB_LINE)
+        if (job.state != JUDGED || !job.tree || job.kind == JOB_CHECK || job.kind == JOB_LINE ||
+            job.kind == JOB_NAMES)
             return -1;
         *ret_status = run();
         return *ret_status < 0 ? -1 : job.kind == JOB_CALL;

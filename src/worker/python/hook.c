@@ -102,6 +102,7 @@ static int on_import(const char *event, PyObject *args, const struct verdict *v)
 static int on_code(const char *event, PyObject *args, const struct verdict *v);
 static int on_loading(const char *event, PyObject *args, const struct verdict *v);
 static int on_hook(const char *event, PyObject *args, const struct verdict *v);
+static int on_input(const char *event, PyObject *args, const struct verdict *v);
 
 /* os.remove is what the module os does. Some events are named after no module, or after one that libraries
  * use on everybody's behalf. */
@@ -134,6 +135,7 @@ static struct verdict judge(const char *event)
         {"code.__new__", on_loading},
         {"os.listdir", on_loading},
         {"sys.addaudithook", on_hook},
+        {"builtins.input", on_input},
     };
     size_t len = strlen(event);
     struct verdict v = {check_ruleset_match(hook.rules, POLICY_EVENT_DENY, event, len),
@@ -278,6 +280,21 @@ static int on_hook(const char *event, PyObject *args, const struct verdict *v)
     (void)args;
     return refuse(event, v->deny ? v->deny->id : "py.event.sys.addaudithook", "sys.addaudithook",
                   v->deny ? v->deny->hint : "leave it out");
+}
+
+static void (*ask)(void);
+
+void py_hook_input(void (*asks)(void))
+{
+    ask = asks;
+}
+
+static int on_input(const char *event, PyObject *args, const struct verdict *v)
+{
+    int r = by_rule(event, args, v);
+    if (r == 0 && ask)
+        ask();
+    return r;
 }
 
 /* ---- the hook ---- */

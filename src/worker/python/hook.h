@@ -32,6 +32,9 @@ ERR_MUST_USE int py_hook_install(struct err *err);
  * The rule set must live until the next call. REPORT is called with the interpreter's lock held. */
 void py_hook_arm(const struct check_ruleset *rules, const char *file, py_report *report, void *ctx);
 
+/* ASK is called whenever input() is about to read. */
+void py_hook_input(void (*ask)(void));
+
 /* Reports, unless the same was reported before or there is no room; for the guards. */
 void py_hook_report(const char *layer, const char *rule, const char *detail, const char *hint);
 

@@ -153,7 +153,9 @@ int py_interp_started(struct err *err)
     return r;
 }
 
-/* `exit` and `quit` come from site, which is not loaded; programs use them. */
+/* `exit`, `quit` and `help` come from site, which is not loaded; programs and people use them. The first two would close
+ * standard input, as a hint to shells that catch their exception: a session would never read again. They find it by
+ * their module's `sys`, and do without. */
 static int add_quitters(void)
 {
     PyObject *site = PyImport_ImportModule("_sitebuiltins");
@@ -165,6 +167,12 @@ static int add_quitters(void)
         r = q ? PyObject_SetAttrString(builtins, names[i], q) : -1;
         Py_XDECREF(q);
     }
+    PyObject *help = r == 0 ? PyObject_CallMethod(site, "_Helper", NULL) : NULL;
+    if (r == 0)
+        r = help && PyObject_SetAttrString(site, "sys", Py_None) == 0
+                ? PyObject_SetAttrString(builtins, "help", help)
+                : -1;
+    Py_XDECREF(help);
     Py_XDECREF(site);
     Py_XDECREF(builtins);
     return r;

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cordon repl` at a terminal, key by key, and what interrupts a session: as root and as an ordinary user.
+
+Usage: prompt.py BUILD. The terminal is a pty. Each step waits for what it expects to see, never for a time."""
+import atexit
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import tapsys
+from pooltest import User, until
+
+BUILD = sys.argv[1]
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+MARK = b">>> "
+
+
+class Screen:
+    """What a person would see: the part of a terminal's language that the line editor speaks."""
+
+    def __init__(self):
+        self.lines, self.y, self.x = [[]], 0, 0
+
+    def put(self, c):
+        line = self.lines[self.y]
+        line.extend(" " * (self.x - len(line)))
+        line[self.x:self.x + 1] = [c]
+        self.x += 1
+
+    def obey(self, number, letter):
+        line, n = self.lines[self.y], int(number or 1) if number.isdigit() or not number else 1
+        if letter == "K":
+            del line[self.x:]
+        elif letter == "J":
+            del line[self.x:], self.lines[self.y + 1:]
+        elif letter == "P":
+            del line[self.x:self.x + n]
+        elif letter == "@":
+            line[self.x:self.x] = [" "] * n
+        elif letter == "G":
+            self.x = n - 1
+        elif letter in "CD":
+            self.x = max(0, self.x + (n if letter == "C" else -n))
+        elif letter in "AB":
+            self.y = max(0, self.y + (n if letter == "B" else -n))
+            self.lines.extend([] for _ in range(self.y + 1 - len(self.lines)))
+
+    def show(self, text):
+        self.__init__()
+        for number, letter, c in re.findall(r"\x1b\[\??([\d;]*)([A-Za-z@~])|([^\x1b])", text):
+            if letter:
+                self.obey(number, letter)
+            elif c == "\r":
+                self.x = 0
+            elif c == "\n":
+                self.obey("1", "B")
+            elif c == "\b":
+                self.x = max(0, self.x - 1)
+            elif c >= " ":
+                self.put(c)
+        return "\n".join("".join(line).rstrip() for line in self.lines)
+
+
+class Terminal:
+    """A pty of 40 lines and 100 columns with `cordon repl` on it."""
+
+    def __init__(self, u, *options, term="xterm"):
+        self.main, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        self.theirs = theirs
+        self.seen = b""
+        self.at = 0
+        env = tapsys.clean_env({"TERM": term, "NO_COLOR": "1"}, u.who)
+        # a session of its own with this terminal: Ctrl-C reaches who is in front of it
+        self.p = subprocess.Popen(["/usr/bin/setsid", "--ctty", "--wait", *programs.command(["repl", *options], u.who)],
+                                  stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd="/")
+        self.expect(MARK)
+
+    def more(self):
+        if select.select([self.main], [], [], 0.1)[0]:
+            try:
+                self.seen += os.read(self.main, 65536)
+            except OSError:
+                return False
+        return True
+
+    def expect(self, what, seconds=20):
+        """What came since the last one, up to WHAT; None: it did not come."""
+        end = time.monotonic() + seconds * tapsys.SLOW
+        while what not in self.seen[self.at:]:
+            if time.monotonic() > end or not self.more():
+                return None
+        start, self.at = self.at, self.seen.index(what, self.at) + len(what)
+        return self.seen[start:self.at]
+
+    def screen(self):
+        self.more()
+        self.view = Screen()
+        return self.view.show(self.seen.decode("utf-8", "replace"))
+
+    def shows(self, end, column=None):
+        """Whether the screen ends with END, and the cursor is in COLUMN, some time soon."""
+        return until(lambda: self.screen().rstrip().endswith(end) and column in (None, self.view.x))
+
+    def tail(self):
+        return "\n".join(self.screen().splitlines()[-25:])
+
+    def type(self, keys):
+        os.write(self.main, keys)
+
+    def forget(self):
+        """What is typed is given up."""
+        self.type(b"\x03")
+        self.expect(b"\x1b[?2004l")
+        self.expect(MARK)
+
+    def run(self, line):
+        """Types a block and gives what is printed until the next prompt."""
+        self.type(line + b"\r")
+        got = self.expect(b"\x1b[?2004l")
+        return (self.expect(MARK) or b"?") if got is not None else b"?"
+
+    def wait(self):
+        end = time.monotonic() + 30 * tapsys.SLOW
+        while self.p.poll() is None and time.monotonic() < end:
+            self.more()
+        return self.p.poll()
+
+    def close(self):
+        if self.p.poll() is None:
+            self.p.kill()
+            self.p.wait()
+        os.close(self.theirs)
+        os.close(self.main)
+
+
+def edit(u):
+    t = Terminal(u, "--profile", "standard")
+    head = t.seen
+    u.ok(b"profile standard" in head and b"120 s" in head and b"512 MB" in head and b"exit() or Ctrl-D leaves" in head,
+         "the banner names the profile, the limits and how to leave", head)
+    u.ok(b"42\r\n" in t.run(b"6 * 7") and b"43\r\n" in t.run(b"_ + 1"), "_ at the prompt is the value of the last block", t.seen)
+    t.type(b"def twice(n):\r")
+    indented = t.shows(">>> def twice(n):", 4)
+    t.type(b"return n * 2\r")
+    t.shows(">>> def twice(n):\n    return n * 2", 4)
+    t.run(b"")
+    u.ok(indented and t.run(b"twice(4)").startswith(b"8\r\n"), "a function that is typed over several lines is one block, indented for the typist", indented, t.tail())
+    t.type(b"\x1b[200~def pasted():\r    a = 1\r\r    b = 2\r\r    return a + b\r\x1b[201~")
+    pasted = ">>> def pasted():\n    a = 1\n\n    b = 2\n\n    return a + b"
+    t.shows(pasted)
+    t.type(b"\r")
+    t.run(b"")
+    u.ok(t.run(b"pasted()").startswith(b"3\r\n"), "a function with empty lines is pasted as one block", t.seen)
+    t.type(b"\x1b[200~x\x1b]0;evil\x07 = 5\x1b[201~")
+    t.shows(" = 5")
+    t.forget()
+    u.ok(b"\x1b]0;" not in t.seen, "a control sequence in a paste does not reach the terminal", t.seen)
+    t.type(b"\x1b[A")
+    t.shows(">>> pasted()")
+    t.type(b"\x1b[A")
+    u.ok(t.shows(pasted), "Up shows an earlier block with all of its lines", t.tail())
+    t.forget()
+    u.ok(t.run(b"4\x012 * 1\x05") == t.run(b"2 * 14"), "a line is edited in its middle", t.tail())
+    t.run(b"kept = [1, 2]")
+    t.type(b"kept.app\t")
+    u.ok(t.shows(">>> kept.append"), "Tab completes an attribute of a variable", t.tail())
+    t.forget()
+    t.type(b"kept.in\t")
+    u.ok(t.shows("index   insert\n>>> kept.in"), "Tab lists the names where there are several", t.tail())
+    t.forget()
+    hostile(u, t)
+    u.ok(b"Help on built-in function len" in t.run(b"help(len)") and b"Ctrl-C" in t.run(b"help()"), "help() tells of the prompt, help(x) of x", t.tail())
+    t.type(b"\x04")
+    u.ok(t.wait() == 0, "Ctrl-D leaves the prompt with exit status 0", t.tail())
+    modes = termios.tcgetattr(t.theirs)[3] & (termios.ECHO | termios.ICANON)
+    u.ok(modes == termios.ECHO | termios.ICANON and t.seen.rindex(b"\x1b[?2004l") > t.seen.rindex(b"\x1b[?2004h"), "the prompt leaves the terminal as it was", modes)
+    t.close()
+
+
+def hostile(u, t):
+    """Names and attributes that a guest chose, to act on the terminal or to be run by a key."""
+    t.run(b"A = type('A', (), {})")
+    t.run(b"a = A(); vars(a).update({'ev\\x1b]0;owned\\x07il': 1, 'ev\\x1b[31mil': 1, 'evening': 2, 'e\\nv': 3})")
+    t.type(b"a.ev\t")
+    u.ok(t.shows(">>> a.evening") and b"\x1b]0;" not in t.seen and b"\x1b[31m" not in t.seen, "no name that a guest made up acts on the terminal", t.seen)
+    t.forget()
+    t.type(b"\x1b[200~class B:\r    def __dir__(self): print('RA' 'N'); return []\r    def __getattr__(self, n): print('RA' 'N')\r"
+           b"    p = property(lambda s: print('RA' 'N'))\r    plain = 1\x1b[201~")
+    t.shows("plain = 1")
+    t.type(b"\r")
+    t.run(b"")
+    t.run(b"b = B()")
+    t.type(b"b.pl\t")
+    completed = t.shows(">>> b.plain")
+    t.forget()
+    t.type(b"b.p.\tq")  # nothing to offer: the letter shows that the key was answered
+    t.shows(">>> b.p.q")
+    t.forget()
+    t.run(b"1")
+    u.ok(completed and b"RAN" not in t.seen, "Tab runs no code of the guest", t.tail())
+
+
+def history(u):
+    file = pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"]) / "history"
+    file.unlink(missing_ok=True)
+    t = Terminal(u, "--no-history")
+    t.run(b"secret = 1")
+    t.type(b"exit()\r")
+    t.wait()
+    t.close()
+    u.ok(not file.exists(), "--no-history keeps nothing of what was typed")
+    t = Terminal(u)
+    t.run(b"first = 'a\\\\b'")
+    t.type(b"for i in range(2):\r")
+    t.shows("for i in range(2):", 4)
+    t.type(b"i\r")
+    t.shows("for i in range(2):\n    i", 4)
+    t.run(b"")
+    t.type(b"quit\r")
+    u.ok(t.wait() == 0, "quit without brackets leaves the prompt", t.tail())
+    t.close()
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+    u.ok(mode == 0o600, "the history is a file that its owner alone reads", mode)
+    t = Terminal(u)
+    t.type(b"\x1b[A")
+    t.shows(">>> quit")
+    t.type(b"\x1b[A")
+    u.ok(t.shows(">>> for i in range(2):\n    i"), "a prompt remembers the blocks of an earlier one", t.tail())
+    t.forget()
+    t.type(b"\x12first")
+    u.ok(until(lambda: "first = 'a\\\\b'" in t.tail()), "Ctrl-R finds an earlier block", t.tail())
+    t.forget()
+    t.type(b"raise SystemExit(0)\r")
+    u.ok(t.wait() == 0, "SystemExit leaves the prompt", t.tail())
+    t.close()
+
+
+def interrupt(u):
+    t = Terminal(u, "--profile", "standard")
+    t.run(b"import time; kept = 'kept'")
+    for what, block in (("at once", b"time.sleep(600)"), ("while it sleeps", b"print('sl' 'eeps', flush=True); time.sleep(600)")):
+        t.type(block + b"\r")
+        t.expect(b"\x1b[?2004l" if what == "at once" else b"sleeps")
+        t.type(b"\x03")
+        said = t.expect(MARK) or b""
+        u.ok(b"KeyboardInterrupt" in said and b"'kept'" in t.run(b"kept"), f"Ctrl-C ({what}) raises KeyboardInterrupt in the block, and variables stay", t.tail())
+    t.type(b"name = input('wh' 'o? ')\r")
+    t.expect(b"who? ")
+    t.type(b"somebody\r")
+    t.expect(MARK)
+    u.ok(b"'somebody'" in t.run(b"name"), "input() asks at the terminal", t.tail())
+    t.type(b"input('wh' 'o? ')\r")
+    t.expect(b"who? ")
+    t.type(b"\x04")
+    u.ok(b"EOFError" in (t.expect(MARK) or b""), "Ctrl-D at a question is EOFError", t.tail())
+    u.ok(b"''" in t.run(b"import sys; sys.stdin.read()"), "who reads standard input at a prompt without asking finds its end", t.tail())
+    t.type(b"input('wh' 'o? ')\r")
+    t.expect(b"who? ")
+    t.type(b"\x03")
+    u.ok(b"KeyboardInterrupt" in (t.expect(MARK) or b""), "Ctrl-C interrupts a question", t.tail())
+    t.type(b"\x1b[200~while True:\r    try:\r        print('be' 'gun', flush=True)\r        while True: pass\r    except BaseException: print('de' 'af', flush=True)\x1b[201~")
+    t.shows("'af', flush=True)")
+    t.type(b"\r")
+    t.type(b"\r")
+    t.expect(b"begun")
+    t.type(b"\x03")
+    deaf = t.expect(b"deaf\r\n")
+    t.type(b"\x03")
+    code = t.wait()
+    u.ok(deaf and code == 130 and b"is over: interrupted (Ctrl-C)" in t.seen[t.at:], "a second Ctrl-C within two seconds ends a session that ignores the first", code, t.tail())
+    t.close()
+    u.ok(not u.sessions(), "a prompt that was left, and one that was ended, leave no session", u.sessions())
+
+
+def others(u):
+    """The same without a terminal."""
+    s = u.new("--profile", "standard")
+    u.cell(s, "kept = 'kept'\n")
+    run = programs.command(["session", "run", s, "-"], u.who)
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": tapsys.clean_env({}, u.who), "cwd": "/"}
+
+    def started(source):
+        p = subprocess.Popen(run, stdin=subprocess.PIPE, **quiet)
+        p.stdin.write(source)
+        p.stdin.close()
+        p.stdin = None
+        fcntl.fcntl(p.stdout, fcntl.F_SETFL, os.O_NONBLOCK)
+        return p if until(lambda: p.stdout.read()) else p
+
+    loop = b"print('begun', flush=True)\nwhile True: pass\n"
+    p = started(loop)
+    r = u("session", "interrupt", s)
+    err = p.communicate(timeout=60 * tapsys.SLOW)[1]
+    u.ok(r.code == 0 and p.returncode == 1 and b"KeyboardInterrupt" in err, "session interrupt raises KeyboardInterrupt in the call", r, err)
+    u.ok(u.cell(s, "kept\n")["value"] == "'kept'", "a session that was interrupted has its variables")
+    r = u("session", "interrupt", s)
+    u.ok(r.code == 125 and "nothing runs" in r.err, "session interrupt where nothing runs is refused", r)
+    u.ok(u.cell(s, "1 + 1\n")["value"] == "2", "an interrupt does not reach the call after the one that it was for")
+    p = started(loop)
+    p.send_signal(signal.SIGINT)
+    err = p.communicate(timeout=60 * tapsys.SLOW)[1]
+    u.ok(b"KeyboardInterrupt" in err and u.cell(s, "kept\n")["value"] == "'kept'", "SIGINT to session run interrupts the call and keeps the session", err)
+    u.cell(s, "exit()\n")
+    r = u.cell(s, "input()\n", "--stdin", "/etc/hostname")
+    u.ok(r["status"] == "ok" and r["value"], "after exit() a session still reads its input", r)
+    r = u.cell(s, "input()\n")
+    u.ok(r["error"]["type"] == "EOFError", "input() where nobody is there is EOFError", r)
+    p = started(loop)
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=60 * tapsys.SLOW)
+    u.ok(p.returncode == 143 and s not in u.sessions(), "SIGTERM during a call ends the session, exit status 143", p.returncode, u.sessions())
+    r = u("repl", "--session", "nope", text="")
+    u.ok(r.code == 125 and "no session 'nope'" in r.err, "repl --session with a name that there is not fails before anything is read", r)
+    r = u("repl", text="x = 1\nexit()\nprint('not here')\n")
+    u.ok(r.code == 0 and "not here" not in r.out, "exit() ends a repl that reads a pipe", r)
+
+
+for who in tapsys.users():
+    user = User(tap, programs, who)
+    atexit.register(user, "pool", "stop", "--force")
+    edit(user)
+    history(user)
+    interrupt(user)
+    others(user)
+tap.done()
