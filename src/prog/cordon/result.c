@@ -126,8 +126,10 @@ void result_print_text(const struct flow_result *r)
         if (v->end == FLOW_WAS_HARMLESS)
             continue;
         const bool reason = is_the_reason(r, v);
-        snprintf(place, sizeof place, v->line ? "line %u: " : "", v->line);
         char times[40] = "";
+        place[0] = 0;
+        if (v->line)
+            snprintf(place, sizeof place, "line %u: ", v->line);
         if (v->times > 1)
             snprintf(times, sizeof times, " (%llu times)", (unsigned long long)v->times);
         snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s",
