@@ -138,24 +138,24 @@ def listen(v, way):
             faults.append(f"isinstance({way}): hands {other} to a __subclasshook__")
 
 
-def told(v, way, text):
-    """Numbers in a text, or a number, that lie where objects do."""
-    for number in text if isinstance(text, list) else re.findall(r"0x[0-9a-f]{7,}", text):
+def told(way, numbers):
+    """Numbers that lie where objects do, as they are or as text."""
+    for number in numbers:
         number = number if isinstance(number, int) else int(number, 16)
-        if number >> 28 in regions:
+        if number >> 24 in regions:
             faults.append(f"{way}: tells the address {number:#x}")
             return
 
 
 def look_at_numbers(v, way):
     try:
-        told(v, f"repr({way})", repr(v))
-        told(v, f"id({way})", [guest_builtins["id"](v)])
-        number = hash(v) & (1 << 64) - 1
-        told(v, f"hash({way})", [(number << 4 | number >> 60) & (1 << 64) - 1])
-    except (SystemExit, KeyboardInterrupt):
-        return
-    except BaseException:
+        told(f"repr({way})", re.findall(r"0x[0-9a-f]{7,}", repr(v)))
+        if guest_builtins["id"](v) == true_address(v):
+            faults.append(f"id({way}): tells the address")
+        number = hash(v) & (1 << 64) - 1  # CPython turns an address by four bits
+        if (number << 4 | number >> 60) & (1 << 64) - 1 == true_address(v):
+            faults.append(f"hash({way}): tells the address")
+    except BaseException:  # a repr or hash that fails tells nothing
         return
 
 
@@ -217,7 +217,7 @@ def attempt(way, f, *args):
     if not RAW and not spared():
         faults.append(f"{way}: changes {VICTIM.__name__}")
     if not RAW and type(v) is tuple and v and type(v[0]) is int or type(v) is int:
-        told(v, way, [v[0] if type(v) is tuple else v])
+        told(way, [v[0] if type(v) is tuple else v])
     reach(v, way)
 
 
@@ -231,7 +231,7 @@ facades = sum(type(v).__name__ == "module" for v in keep)
 if not RAW:
     gc.collect()
     library = {id(v): v for v in gc.get_objects()}
-    regions = {true_address(v) >> 28 for v in library.values()} - {0}
+    regions = {true_address(v) >> 24 for v in library.values()} - {0}
 
     def body():
         pass

@@ -10,6 +10,16 @@
 
 static PyObject *plain_check;
 
+/* The one that typing puts into every Protocol: it looks at names and keeps nothing. */
+static bool is_of_protocol(PyObject *hook)
+{
+    PyObject *typing = PyDict_GetItemString(PyImport_GetModuleDict(), "typing"); /* borrowed */
+    return PyFunction_Check(hook) && typing && PyModule_Check(typing) &&
+           PyFunction_GET_GLOBALS(hook) == PyModule_GetDict(typing) &&
+           PyUnicode_CompareWithASCIIString(((PyCodeObject *)PyFunction_GET_CODE(hook))->co_name,
+                                            "_proto_hook") == 0;
+}
+
 static bool has_own_hook(PyObject *type)
 {
     static PyObject *name;
@@ -18,8 +28,9 @@ static bool has_own_hook(PyObject *type)
     PyObject *mro = PyType_Check(type) ? ((PyTypeObject *)type)->tp_mro : NULL;
     for (Py_ssize_t i = 0; name && mro && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
-        if (base->tp_dict && PyDict_GetItemWithError(base->tp_dict, name))
-            return guard_is_own_type(base);
+        PyObject *hook = base->tp_dict ? PyDict_GetItemWithError(base->tp_dict, name) : NULL;
+        if (hook)
+            return guard_is_own_type(base) && !is_of_protocol(hook);
         PyErr_Clear();
     }
     return false;
