@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -54,6 +54,11 @@ faults: build		## FAULTS=2000 faults at random instants: Cordon stays alive and 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
 
+# The first time it fetches Debian's source of python3.11 and builds it: docs/stale-memory.md.
+SLOTS_ROUNDS = 200
+slots-asan: build-asan	## C types whose methods call back into code that changes them, under AddressSanitizer (SLOTS_ROUNDS=)
+	@scripts/slots-asan build-asan build-slots $(SLOTS_ROUNDS)
+
 KILLS        = 1000
 audit-kill: build	## writers of the audit killed KILLS=1000 times at random instants: nothing acknowledged is lost
 	@build/tests/audit/audit_kill $(KILLS) 3
@@ -91,7 +96,7 @@ deb-test: deb		## installed, used and removed in a clean Debian root (root)
 	@/usr/bin/python3 tests/deb/try.py build-deb
 
 clean:			## every build folder
-	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-switches-* build-vm-*
+	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-switches-* build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

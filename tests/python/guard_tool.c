@@ -56,6 +56,12 @@ static int start(struct err *err)
         return err_set(err, ERR_MISSING, "Python does not start");
     /* where Debian's packages are */
     PyRun_SimpleString("import sys; sys.path.append('/usr/lib/python3/dist-packages')");
+    PyObject *path = PySys_GetObject("path"); /* borrowed */
+    PyObject *more =
+        getenv("GUARD_TOOL_PATH") ? PyUnicode_DecodeFSDefault(getenv("GUARD_TOOL_PATH")) : NULL;
+    if (more && (!path || PyList_Insert(path, 0, more) < 0)) /* C modules of another interpreter */
+        return err_set(err, ERR_MISSING, "Python has no path");
+    Py_XDECREF(more);
     return py_guard_init(err) < 0 || py_hook_install(err) < 0 ? -1 : 0;
 }
 

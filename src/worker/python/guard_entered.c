@@ -64,22 +64,26 @@ static PyObject *referent(PyObject *self, bool (*is)(PyObject *))
 
 /* ---- methods ---- */
 
-/* Those of OrderedDict, and those of dict when they are called on an OrderedDict (dict.clear(od)). */
+/* Those of OrderedDict, those of dict when they are called on an OrderedDict (dict.clear(od)), and those of memoryview, which
+ * release() makes a view of nothing while it hashes its object (gh-142664) or asks a separator for its length. */
 #define METHODS(X)                                                                                 \
-    X(od_pop, PyODict_Type, "pop", true)                                                           \
-    X(od_popitem, PyODict_Type, "popitem", true)                                                   \
-    X(od_setdefault, PyODict_Type, "setdefault", true)                                             \
-    X(od_clear, PyODict_Type, "clear", true)                                                       \
-    X(od_move_to_end, PyODict_Type, "move_to_end", true)                                           \
-    X(od_copy, PyODict_Type, "copy", false)                                                        \
-    X(dict_pop, PyDict_Type, "pop", true)                                                          \
-    X(dict_popitem, PyDict_Type, "popitem", true)                                                  \
-    X(dict_setdefault, PyDict_Type, "setdefault", true)                                            \
-    X(dict_clear, PyDict_Type, "clear", true)                                                      \
-    X(dict_update, PyDict_Type, "update", true)
+    X(od_pop, PyODict_Type, "pop", true, true)                                                     \
+    X(od_popitem, PyODict_Type, "popitem", true, true)                                             \
+    X(od_setdefault, PyODict_Type, "setdefault", true, true)                                       \
+    X(od_clear, PyODict_Type, "clear", true, true)                                                 \
+    X(od_move_to_end, PyODict_Type, "move_to_end", true, true)                                     \
+    X(od_copy, PyODict_Type, "copy", false, true)                                                  \
+    X(dict_pop, PyDict_Type, "pop", true, PyODict_Check(self))                                     \
+    X(dict_popitem, PyDict_Type, "popitem", true, PyODict_Check(self))                             \
+    X(dict_setdefault, PyDict_Type, "setdefault", true, PyODict_Check(self))                       \
+    X(dict_clear, PyDict_Type, "clear", true, PyODict_Check(self))                                 \
+    X(dict_update, PyDict_Type, "update", true, PyODict_Check(self))                               \
+    X(view_release, PyMemoryView_Type, "release", true, true)                                      \
+    X(view_exit, PyMemoryView_Type, "__exit__", true, true)                                        \
+    X(view_hex, PyMemoryView_Type, "hex", false, true)
 
 enum method {
-#define NUMBER(id, type, name, change) METHOD_##id,
+#define NUMBER(id, type, name, change, only) METHOD_##id,
     METHODS(NUMBER)
 #undef NUMBER
         METHOD_COUNT
@@ -87,22 +91,22 @@ enum method {
 static PyCFunction plain_methods[METHOD_COUNT];
 
 /* A function for each calling convention: the method keeps the one it has, and a plain dict passes by one comparison. */
-#define TRAMPOLINE(id, suffix, change, parameters, type, arguments)                                \
+#define TRAMPOLINE(id, suffix, change, only, parameters, type, arguments)                          \
     static PyObject *id##_##suffix parameters                                                      \
     {                                                                                              \
         type plain = (type)(void (*)(void))plain_methods[METHOD_##id];                             \
         struct under_way op;                                                                       \
-        if (!PyODict_Check(self))                                                                  \
+        if (!(only))                                                                               \
             return plain arguments;                                                                \
         return enter(&op, self, change) ? left(&op, plain arguments) : NULL;                       \
     }
-#define TRAMPOLINES(id, owner, name, change)                                                       \
-    TRAMPOLINE(id, one, change, (PyObject * self, PyObject * x), PyCFunction, (self, x))           \
-    TRAMPOLINE(id, keywords, change, (PyObject * self, PyObject * x, PyObject * names),            \
+#define TRAMPOLINES(id, owner, name, change, only)                                                 \
+    TRAMPOLINE(id, one, change, only, (PyObject * self, PyObject * x), PyCFunction, (self, x))     \
+    TRAMPOLINE(id, keywords, change, only, (PyObject * self, PyObject * x, PyObject * names),      \
                PyCFunctionWithKeywords, (self, x, names))                                          \
-    TRAMPOLINE(id, fast, change, (PyObject * self, PyObject *const *x, Py_ssize_t n),              \
+    TRAMPOLINE(id, fast, change, only, (PyObject * self, PyObject *const *x, Py_ssize_t n),        \
                _PyCFunctionFast, (self, x, n))                                                     \
-    TRAMPOLINE(id, fast_keywords, change,                                                          \
+    TRAMPOLINE(id, fast_keywords, change, only,                                                    \
                (PyObject * self, PyObject *const *x, Py_ssize_t n, PyObject *names),               \
                _PyCFunctionFastWithKeywords, (self, x, n, names))
 METHODS(TRAMPOLINES)
@@ -147,7 +151,7 @@ static int exchange_method(const struct trampolines *t, PyCFunction *ret_before)
 static int close_methods(void)
 {
 #define FUNCTION(name) (PyCFunction)(void (*)(void)) name
-#define ROW(id, type, name, change)                                                                \
+#define ROW(id, type, name, change, only)                                                          \
     {&type,                                                                                        \
      name,                                                                                         \
      id##_one,                                                                                     \
@@ -249,10 +253,57 @@ static int close_od(void)
     return close_methods();
 }
 
+/* ---- slots of memoryview ---- */
+
+static hashfunc plain_view_hash;
+static binaryfunc plain_view_get;
+static objobjargproc plain_view_set;
+
+static Py_hash_t view_hash(PyObject *self)
+{
+    struct under_way op;
+    if (!enter(&op, self, false))
+        return -1;
+    Py_hash_t hash = plain_view_hash(self);
+    leave(&op);
+    return hash;
+}
+
+static PyObject *view_get(PyObject *self, PyObject *key)
+{
+    struct under_way op;
+    return enter(&op, self, false) ? left(&op, plain_view_get(self, key)) : NULL;
+}
+
+static int view_set(PyObject *self, PyObject *key, PyObject *value)
+{
+    struct under_way op;
+    if (!enter(&op, self, false))
+        return -1;
+    int r = plain_view_set(self, key, value);
+    leave(&op);
+    return r;
+}
+
+static int close_view(void)
+{
+    static const char *const hash[] = {"__hash__", NULL};
+    static const char *const get[] = {"__getitem__", NULL};
+    static const char *const set[] = {"__setitem__", "__delitem__", NULL};
+    PyTypeObject *type = &PyMemoryView_Type;
+    if (guard_exchange_slot(type, guard_slot_hash, (void *)view_hash, (void **)&plain_view_hash,
+                            hash) < 0 ||
+        guard_exchange_slot(type, guard_slot_get_item, (void *)view_get, (void **)&plain_view_get,
+                            get) < 0)
+        return -1;
+    return guard_exchange_slot(type, guard_slot_set_item, (void *)view_set,
+                               (void **)&plain_view_set, set);
+}
+
 /* ---- iterators ---- */
 
 /* groupby keeps its keys, pairwise its iterator and last value, while it runs code of the guest (gh-143543, gh-146613, gh-149557). */
-static iternextfunc plain_groupby, plain_grouper, plain_pairwise;
+static iternextfunc plain_groupby, plain_grouper, plain_pairwise, plain_reader;
 static PyTypeObject *groupby;
 
 #define ITERATOR(name)                                                                             \
@@ -263,6 +314,7 @@ static PyTypeObject *groupby;
     }
 ITERATOR(groupby)
 ITERATOR(pairwise)
+ITERATOR(reader) /* of csv: its fields are gone when it is entered again (gh-145105) */
 
 static bool is_groupby(PyObject *x)
 {
@@ -279,10 +331,11 @@ static PyObject *next_grouper(PyObject *self)
     return left(&op, plain_grouper(self));
 }
 
-static int close_iterator(const char *name, void *mine, iternextfunc *ret_before)
+static int close_iterator(const char *module, const char *name, void *mine,
+                          iternextfunc *ret_before)
 {
     static const char *const next[] = {"__next__", NULL};
-    PyTypeObject *type = guard_type_of("itertools", name);
+    PyTypeObject *type = guard_type_of(module, name);
     if (!type || *ret_before)
         return 0;
     return guard_exchange_slot(type, guard_slot_next, mine, (void **)ret_before, next);
@@ -290,11 +343,12 @@ static int close_iterator(const char *name, void *mine, iternextfunc *ret_before
 
 int guard_close_entered(void)
 {
-    if (!plain_od_set && close_od() < 0)
+    if (!plain_od_set && (close_od() < 0 || close_view() < 0))
         return -1;
     groupby = guard_type_of("itertools", "groupby");
-    if (close_iterator("groupby", (void *)next_groupby, &plain_groupby) < 0 ||
-        close_iterator("_grouper", (void *)next_grouper, &plain_grouper) < 0)
+    if (close_iterator("itertools", "groupby", (void *)next_groupby, &plain_groupby) < 0 ||
+        close_iterator("itertools", "_grouper", (void *)next_grouper, &plain_grouper) < 0 ||
+        close_iterator("itertools", "pairwise", (void *)next_pairwise, &plain_pairwise) < 0)
         return -1;
-    return close_iterator("pairwise", (void *)next_pairwise, &plain_pairwise);
+    return close_iterator("_csv", "Reader", (void *)next_reader, &plain_reader);
 }

@@ -19,6 +19,9 @@ static int exchange_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_
     return r;
 }
 
+static const char *const comparisons[] = {"__lt__", "__le__", "__eq__", "__ne__",
+                                          "__gt__", "__ge__", NULL};
+
 /* ---- list ---- */
 
 static richcmpfunc plain_list_compare;
@@ -248,14 +251,42 @@ static PyObject *tofile(PyObject *self, PyObject *file)
     return done;
 }
 
+/* ---- decimal ---- */
+
+static richcmpfunc plain_decimal_compare;
+static PyObject *getcontext;
+
+/* A rational is asked for numerator and denominator while the context, which nothing holds, waits to take the flags; setcontext
+ * lets go of it (gh-148382). */
+static PyObject *decimal_compare(PyObject *v, PyObject *w, int op)
+{
+    if (PyLong_Check(w) || PyFloat_Check(w) || Py_IS_TYPE(w, Py_TYPE(v)))
+        return plain_decimal_compare(v, w, op);
+    PyObject *held = PyObject_CallNoArgs(getcontext);
+    PyObject *found = held ? plain_decimal_compare(v, w, op) : NULL;
+    Py_XDECREF(held);
+    return found;
+}
+
+static int close_decimal(void)
+{
+    PyTypeObject *type = guard_type_of("_decimal", "Decimal");
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_decimal"); /* borrowed */
+    if (!type || plain_decimal_compare)
+        return 0;
+    getcontext = PyObject_GetAttrString(module, "getcontext");
+    if (!getcontext)
+        return -1;
+    return guard_exchange_slot(type, guard_slot_compare, (void *)decimal_compare,
+                               (void **)&plain_decimal_compare, comparisons);
+}
+
 static int close_builtins(void)
 {
-    static const char *const compare[] = {"__lt__", "__le__", "__eq__", "__ne__",
-                                          "__gt__", "__ge__", NULL};
     static const char *const set[] = {"__setitem__", "__delitem__", NULL};
     static const char *const str[] = {"__str__", NULL};
     if (guard_exchange_slot(&PyList_Type, guard_slot_compare, (void *)list_compare,
-                            (void **)&plain_list_compare, compare) < 0 ||
+                            (void **)&plain_list_compare, comparisons) < 0 ||
         guard_exchange_slot(&PyList_Type, guard_slot_set_item, (void *)list_set,
                             (void **)&plain_list_set, set) < 0 ||
         guard_exchange_slot((PyTypeObject *)PyExc_UnicodeDecodeError, guard_slot_str,
@@ -278,7 +309,7 @@ int guard_close_held(void)
         {guard_type_of("_datetime", "tzinfo"), &utc, &plain_fromutc},
         {guard_type_of("array", "array"), &file, &plain_tofile},
     };
-    if (!plain_list_compare && close_builtins() < 0)
+    if ((!plain_list_compare && close_builtins() < 0) || close_decimal() < 0)
         return -1;
     datetime = guard_type_of("_datetime", "datetime");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)

@@ -84,5 +84,5 @@ int guard_close_slots(void)
         }
         subclasses_of = Py_NewRef(descr);
     }
-    return guard_close_held() < 0 || guard_close_entered() < 0 ? -1 : 0;
+    return guard_close_held() < 0 || guard_close_entered() < 0 ? -1 : guard_close_struct();
 }

@@ -27,8 +27,11 @@ PyTypeObject *guard_type_of(const char *module, const char *name);
 
 /* What is loaded by now; whatever was closed already stays as it is. 0, or -1 with a Python exception. */
 int guard_close_slots(void);
-int guard_close_held(void); /* guard_held.c: converts first, or holds on to what is looked at */
-int guard_close_entered(
-    void); /* guard_entered.c: refuses to change what is in the middle of an operation */
+/* guard_held.c: converts first, or holds on to what is looked at */
+int guard_close_held(void);
+/* guard_entered.c: refuses to change what is in the middle of an operation */
+int guard_close_entered(void);
+/* guard_struct.c: a format is set once */
+int guard_close_struct(void);
 
 #endif

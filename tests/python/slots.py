@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for memory that CPython still uses after code of the guest, which it called meanwhile, has given it back.
+
+Run by `guard_tool crawl PROFILE slots.py` (the types are then as a guest finds them) or by a plain python3 (they are as CPython
+made them). It walks to every C type and C function that the listed modules and builtins offer, and calls each method and slot
+with hostile arguments: objects whose every special method shrinks, clears, frees, grows or replaces an object that takes part in
+the call, and then returns what is asked of it. A child does it; a child that a signal or a sanitizer ends
+is a find, and its line says how to repeat it. The last line is `tried N calls on M of M targets of T types and U functions, F finds`.
+
+Environment: SLOTS_ROUNDS calls of each target, SLOTS_ONLY a regular expression of targets, SLOTS_MODULES more modules,
+SLOTS_FIRST the first round (to repeat one), SLOTS_SECONDS ends the search early, SLOTS_LOG a folder for what children say."""
+import collections
+import gc
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import types
+import warnings
+
+env = os.environ.get
+ROUNDS, FIRST = int(env("SLOTS_ROUNDS", "60")), int(env("SLOTS_FIRST", "0"))
+ONLY = re.compile(env("SLOTS_ONLY", ""))
+END = time.monotonic() + float(env("SLOTS_SECONDS", "1e9"))
+LOG, BATCH = env("SLOTS_LOG"), 40
+LISTED = ("abc array binascii bisect calendar cmath collections contextlib copy dataclasses datetime decimal difflib enum fractions functools "
+          "hashlib heapq itertools json math numbers operator random re statistics string textwrap time typing unicodedata").split()
+MODULES = list(globals().get("allowed", LISTED)) + env("SLOTS_MODULES", "").split()
+PLAIN = "guest_builtins" not in globals()
+# what waits, ends the process, or needs more memory than there is
+NEVER = {"sleep", "input", "exit", "quit", "breakpoint", "print", "help", "open", "open_code", "exec", "eval", "compile", "__import__", "abort", "fork",
+         "pause", "wait", "main", "get", "put", "acquire", "join_thread", "setswitchinterval", "setrecursionlimit", "pbkdf2_hmac", "scrypt",
+         "enable_load_extension", "load_extension", "FileIO", "opener", "clock_settime", "clock_settime_ns", "tzset", "pthread_getcpuclockid", "setlocale", "redirect_stdout", "redirect_stderr"}
+
+# --- hostile objects ------------------------------------------------------------------------------
+
+rng = random.Random(0)
+world = []    # what takes part in the call
+fuse = [0]    # callbacks until the act
+refill = []   # new owners of what was given back
+
+
+def quietly(f, *args):
+    try:
+        return f(*args)
+    except Exception:
+        return None
+
+
+def drain(v):
+    for _ in range(3):
+        next(v)
+
+
+ACTS = [lambda v: v.clear(), lambda v: v.__delitem__(slice(None)), lambda v: v.__init__(), lambda v: v.__init__([]), lambda v: v.pop(), lambda v: v.popitem(),
+        lambda v: v.__delitem__(0), lambda v: v.extend(bytes(5000)), lambda v: v.extend([0] * 700), lambda v: v.append(1), lambda v: v.appendleft(1),
+        lambda v: v.update({i: i for i in range(40)}), lambda v: v.update(range(40)), lambda v: v.__setitem__(slice(None), []), lambda v: v.close(),
+        lambda v: v.release(), lambda v: v.detach(), lambda v: v.__setitem__(0, 1), lambda v: v.insert(0, 1), lambda v: v.add(3), lambda v: v.reverse(),
+        drain, next, lambda v: v.truncate(0), lambda v: v.__init__(b"x"), lambda v: v.__init__("x"), lambda v: v.seek(0), lambda v: v.write(b"y" * 3000),
+        lambda v: v.write("y" * 3000), lambda v: v.__init__(lambda *a: 0), lambda v: v.cache_clear(), lambda v: v.setdefault(9, 9), lambda v: v.rotate(1),
+        lambda v: v.move_to_end(1), lambda v: v.__setattr__("args", ()), lambda v: v.__setattr__("object", b""), lambda v: v.__ior__({7: 7}), lambda v: v.send(None),
+        lambda v: v.remove(v[0]), lambda v: v.__imul__(0), lambda v: v.throw(ValueError), lambda v: v.sort()]
+
+
+def fire():
+    if not fuse[0]:
+        return
+    fuse[0] -= 1
+    if fuse[0]:
+        return
+    for v in world if rng.random() < .4 else [rng.choice(world)] if world else []:
+        for act in rng.sample(ACTS, 6) if rng.random() < .7 else ACTS:
+            quietly(act, v)
+    if rng.random() < .5:
+        world.clear()
+    if rng.random() < .2:
+        gc.collect()
+    for n in (16, 24, 32, 40, 48, 56, 64, 96, 128, 256, 512, 1024):
+        refill.extend([b"\x41" * (n - 33 if n > 33 else 1), bytearray(b"\x41" * n)])
+
+
+NUMBERS = (0, 1, 2, 3, 5, -1, 65, 8)
+SELVES = []   # an answer that is itself an object in the call
+
+
+def answer(name):
+    if name in ("__len__", "__length_hint__"):
+        return rng.choice((0, 1, 3, 8))
+    if name in ("__index__", "__int__", "__round__", "__trunc__", "__floor__", "__ceil__"):
+        return rng.choice(NUMBERS)
+    if name == "__hash__":
+        return rng.choice((1, 1, 1, 2))
+    if name == "__float__":
+        return 1.5
+    if name == "__complex__":
+        return 1j
+    if name == "__bool__":
+        return rng.random() < .5
+    if name in ("__str__", "__repr__", "__format__", "__fspath__"):
+        return rng.choice(("s", "s" * 50))
+    if name == "__bytes__":
+        return b"bytes"
+    if name == "__iter__":
+        return iter([Hostile(), 65, Hostile()])
+    if name == "__next__":
+        if rng.random() < .3:
+            raise StopIteration
+        return rng.choice((65, Hostile()))
+    if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+        return rng.choice((True, False, NotImplemented))
+    if name in ("utcoffset", "dst"):
+        return None
+    return rng.choice((0, 65, "x", b"x", None, Hostile(), NotImplemented))
+
+
+def special(name):
+    def method(self, *args, **kwargs):
+        fire()
+        return answer(name)
+    method.__name__ = name
+    return method
+
+
+BINARY = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul divmod".split()
+NAMES = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__len__", "__length_hint__", "__index__", "__int__", "__float__", "__complex__", "__bool__",
+         "__str__", "__repr__", "__format__", "__bytes__", "__iter__", "__next__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__call__", "__enter__", "__exit__",
+         "__round__", "__trunc__", "__floor__", "__ceil__", "__fspath__", "__abs__", "__neg__", "__pos__", "__invert__", "__reversed__", "__copy__", "__missing__", "__divmod__",
+         "keys", "items", "values", "read", "write", "readline", "readinto", "flush", "send", "throw", "close", "utcoffset", "dst", "tzname", "isoformat", "append", "get", "copy",
+         *[f"__{p}{n}__" for n in BINARY for p in ("", "r", "i")]]
+BODY = {n: special(n) for n in NAMES}
+
+
+class Hostile:
+    locals().update(BODY)
+
+    def __del__(self):
+        fire()
+
+
+def subclass(base, *names):
+    try:
+        return types.new_class("Hostile" + base.__name__.capitalize(), (base,), {}, lambda ns: ns.update({n: BODY[n] for n in names if n in BODY}))
+    except TypeError:
+        return None
+
+
+ORDER = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
+HostileInt = subclass(int, "__index__", "__int__", "__bool__", "__add__", "__mul__", *ORDER)
+HostileStr = subclass(str, "__len__", "__str__", "__iter__", "__getitem__", "__contains__", *ORDER)
+HostileBytes = subclass(bytes, "__len__", "__iter__", "__getitem__", *ORDER)
+HostileList = subclass(list, "__len__", "__iter__", "__getitem__", "__contains__", *ORDER)
+HostileTuple = subclass(tuple, "__len__", "__iter__", "__getitem__", *ORDER)
+HostileDict = subclass(dict, "__len__", "__iter__", "__getitem__", "__contains__", "keys", "items", "__missing__", "__eq__")
+HostileFloat = subclass(float, "__float__", "__eq__", "__add__", "__hash__")
+
+
+class Mutable:
+    """Equal hashes: every look-up asks for equality."""
+    __hash__ = BODY["__hash__"]
+    __eq__ = BODY["__eq__"]
+    __lt__ = BODY["__lt__"]
+    __repr__ = BODY["__repr__"]
+
+    def __del__(self):
+        fire()
+
+
+def generator():
+    for i in range(4):
+        fire()
+        yield rng.choice((Mutable(), 65, (1, Mutable()), Hostile()))
+
+
+def function(*args, **kwargs):
+    fire()
+    return rng.choice((0, 1, "x", b"x", None, Mutable(), Hostile(), args[0] if args else 1))
+
+
+def elements(n=3):
+    return [rng.choice((Mutable, Mutable, Hostile, lambda: 65, lambda: [Mutable()], lambda: (1, Mutable()), lambda: HostileInt(1)))() for _ in range(rng.randrange(n + 1))]
+
+
+def value(depth=0):
+    """An argument. What can be changed is put into the world, where the acts find it."""
+    v = rng.choice(MAKERS)() if depth or rng.random() < .75 or not world else rng.choice(world)
+    if rng.random() < .6:
+        world.append(v)
+    return v
+
+
+MAKERS = [Hostile, Hostile, Hostile, Mutable, elements, lambda: elements(6), lambda: bytearray(b"A" * rng.choice((1, 5, 40, 600))), lambda: tuple(elements()), lambda: generator(),
+          lambda: function, lambda: slice(*[rng.choice((None, 0, 2, Hostile())) for _ in range(3)]), lambda: HostileInt(rng.choice(NUMBERS)), lambda: HostileStr("xA"),
+          lambda: HostileBytes(b"A"), lambda: HostileList(elements()), lambda: HostileTuple(elements()), lambda: HostileDict(a=1), lambda: HostileFloat(1.5),
+          lambda: {Mutable(): 1 for _ in range(3)}, lambda: dict(enumerate(elements())), lambda: {i: i for i in range(3)}, lambda: {Mutable(), Mutable(), 1},
+          lambda: collections.deque(elements()), lambda: collections.OrderedDict(enumerate(elements())), lambda: collections.OrderedDict({Mutable(): 1, 1: 2}),
+          lambda: iter(elements()), lambda: rng.choice(NUMBERS), lambda: rng.choice(("x", "abc", "", "%s %r", "(a)b*", "[1, {}]")), lambda: rng.choice((b"A", b"%s", b"")),
+          lambda: None, lambda: 1.5, lambda: True, lambda: int, lambda: (Hostile(), 1), lambda: [Hostile(), Hostile()], lambda: [[Mutable()], [Mutable()]]]
+
+# --- what can be reached --------------------------------------------------------------------------
+
+found, functions, instances = {}, {}, {}
+KINDS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType, types.GetSetDescriptorType,
+         types.MemberDescriptorType, staticmethod, classmethod)
+
+
+def is_c_type(t):
+    return isinstance(t, type) and any(isinstance(v, KINDS[:5]) for v in vars(t).values()) and not t.__module__.startswith(("importlib", "_frozen", "posix"))
+
+
+def name_of(t):
+    return f"{t.__module__}.{t.__qualname__}"
+
+
+def learn(v, way):
+    t = v if isinstance(v, type) else type(v)
+    for base in t.__mro__:
+        if is_c_type(base) and base not in found and base not in (type, types.CodeType, types.FrameType, types.ModuleType):
+            found[base] = way
+    if isinstance(v, (types.BuiltinFunctionType, types.BuiltinMethodType)) and v.__name__ not in NEVER:
+        owner = getattr(v, "__self__", None)
+        if owner is None or isinstance(owner, types.ModuleType):
+            functions.setdefault(f"{v.__module__ or 'builtins'}.{v.__name__}", v)
+
+
+PLAINLY = [(), ([1, 2],), ("ab",), (b"ab",), (1,), (lambda *a: 1, [1, 2]), (lambda *a: 1,), ([1, 2], 1), ("a", "b"), (b"a", b"b"), (1, 2, 3), ({1: 2},), (2020, 1, 1), ("i", [1]),
+           ([1, 2], [3, 4]), (int, "x"), ("utf-8", b"x", 0, 1, "r"), ("utf-8", "x", 0, 1, "r"), ("i",), (iter([1, 2]),)]
+
+
+def make(t, hostile=False):
+    """An instance of T. With plain arguments for a start; the way that succeeded is kept."""
+    ways = instances.get(t)
+    if hostile and rng.random() < .5:
+        for _ in range(6):
+            args = [value(1) for _ in range(rng.randrange(1, 4))]
+            v = quietly(lambda: t(*args))
+            if v is not None:
+                world.extend(args)
+                return v
+    if not ways:
+        return None
+    f, args = rng.choice(ways)
+    return quietly(lambda: f(*[list(a) if type(a) is list else a for a in args]))
+
+
+def walk():
+    if PLAIN:
+        import builtins
+        start = [(n, v) for n, v in vars(builtins).items()]
+    else:
+        start = [(n, v) for n, v in guest_builtins.items()]
+    for m in dict.fromkeys(MODULES):
+        module = quietly(lambda: __import__(m, None, None, ("x",)) if PLAIN else guest_builtins["__import__"](m, None, None, ("x",)))
+        if module is None:
+            continue
+        names = vars(module) if PLAIN else module.__all__
+        start += [(f"{m}.{n}", quietly(getattr, module, n)) for n in names if not n.startswith("__")]
+    todo = collections.deque((v, n, 0) for n, v in start)
+    seen, keep = set(), []
+    while todo:
+        v, way, depth = todo.popleft()
+        last = way.rpartition(".")[2]
+        if id(v) in seen or last in NEVER or isinstance(v, types.ModuleType):
+            continue
+        seen.add(id(v))
+        keep.append(v)
+        learn(v, way)
+        if isinstance(v, type) and is_c_type(v) and v is not type and last not in NEVER:
+            for args in PLAINLY:
+                x = quietly(lambda: v(*args))
+                if x is not None:
+                    instances.setdefault(type(x), []).append((v, args))
+                    todo.append((x, f"{way}()", depth + 1))
+        elif 0 < depth < 3 and type(v) in found:
+            # iterators and views: what its methods give, each called on an object of its own
+            made = instances.get(type(v), [None])[0]
+            for n in dir(type(v)):
+                m = quietly(getattr, type(v), n)
+                if isinstance(m, (types.MethodDescriptorType, types.WrapperDescriptorType)) and n not in ("__init__", "__del__", "__reduce__", "__reduce_ex__") and n not in NEVER:
+                    for args in ((), (b"a",), ("a",), (1,)) if made else ():
+                        again = lambda *a, made=made, m=m, args=args: m(made[0](*made[1]), *args)
+                        x = quietly(again)
+                        if x is not None and type(x) not in found and is_c_type(type(x)):
+                            instances.setdefault(type(x), []).append((again, ()))
+                            todo.append((x, f"{way}.{n}()", depth + 1))
+        elif isinstance(v, types.FunctionType) and depth < 2 and not last.startswith("_"):
+            for args in PLAINLY[:8]:
+                x = quietly(lambda: v(*args))
+                if x is not None and is_c_type(type(x)):
+                    instances.setdefault(type(x), []).append((v, args))
+                    todo.append((x, f"{way}()", depth + 1))
+
+
+def targets():
+    for t in sorted(found, key=name_of):
+        if issubclass(t, BaseException) and t not in (BaseException, StopIteration, OSError, SyntaxError, ImportError, UnicodeEncodeError, UnicodeDecodeError, UnicodeTranslateError,
+                                                     SystemExit, KeyError, AttributeError, NameError):
+            continue
+        for n, m in sorted(vars(t).items()):
+            if isinstance(m, KINDS) and n not in NEVER and n not in ("__getattribute__", "__reduce_ex__", "__reduce__", "__setstate__", "__init_subclass__", "__subclasshook__", "__sizeof__", "__dir__", "__del__"):
+                yield f"{name_of(t)}.{n}", t, n, m
+    for n, f in sorted(functions.items()):
+        yield n, None, n, f
+
+
+# --- one target -----------------------------------------------------------------------------------
+
+OPERATORS = [lambda v, w: v == w, lambda v, w: v < w, lambda v, w: w in v, lambda v, w: v + w, lambda v, w: list(v), lambda v, w: repr(v), lambda v, w: hash(v), lambda v, w: next(v),
+             lambda v, w: v[w], lambda v, w: str(v), lambda v, w: bool(v), lambda v, w: [x for x in v], lambda v, w: tuple(v), lambda v, w: v(w)]
+
+
+def one(t, name, m, number):
+    global rng
+    rng = random.Random(f"{name} {number}")
+    world.clear()
+    refill.clear()
+    SELVES.clear()
+    fuse[0] = 0
+    args = [value() for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3)))]
+    if t is None:
+        fuse[0] = rng.choice((1, 1, 2, 3, 4, 6))
+        x = m(*args)
+        if hasattr(type(x), "__next__"):
+            drain(x)
+        return
+    v = make(t, True)
+    if v is None:
+        return
+    world.append(v)
+    if rng.random() < .4:       # its own kind as an argument
+        args = [make(t, True), *args[1:]]
+        world.append(args[0])
+    for method in ("append", "extend", "update", "add", "__init__"):     # fill it with what calls back
+        if rng.random() < .5 and isinstance(v, t):
+            quietly(lambda: getattr(v, method)(value(1)))
+    fuse[0] = rng.choice((1, 1, 1, 2, 2, 3, 4, 6))
+    if isinstance(m, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        m.__set__(v, args[0]) if args else m.__get__(v)
+        return
+    if rng.random() < .15 and name.startswith("__"):
+        rng.choice(OPERATORS)(v, args[0] if args else 1)
+        return
+    bound = m.__get__(v, type(v)) if hasattr(type(m), "__get__") else m
+    held = rng.random() < .5
+    if not held:
+        v = None
+    x = bound(*args)
+    if hasattr(type(x), "__next__"):
+        drain(x)
+
+
+def child(work, first, report):
+    """Does what is left of WORK from target and round FIRST on, and says where it is."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not LOG:
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    out = os.open(os.path.join(LOG, "said") if LOG else "/dev/null", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.unraisablehook = lambda *a: None
+    for i in range(first[0], len(work)):
+        name, t, n, m = work[i]
+        signal.alarm(int(env("SLOTS_ALARM", "20")))
+        for number in range(first[1] if i == first[0] else FIRST, FIRST + ROUNDS):
+            os.pwrite(report, b"%10d%10d" % (i, number), 0)
+            try:
+                one(t, n, m, number)
+            except BaseException:
+                pass
+            fuse[0] = 0
+            try:
+                world.clear()
+            except BaseException:
+                pass
+    os.pwrite(report, b"%10d%10d" % (len(work), FIRST), 0)
+    os._exit(0)
+
+
+def kind_of(name, code):
+    """What a child's end means. A debug build also ends at a failed assertion, which by itself is no use of stale memory."""
+    if code in (-signal.SIGALRM, 9):
+        return "stopped"
+    if LOG:
+        said = os.path.join(LOG, "said")
+        with open(said, errors="replace") as f:
+            text = f.read()
+        os.replace(said, os.path.join(LOG, re.sub(r"\W", "_", name)))
+        if code == -signal.SIGABRT and "AddressSanitizer" not in text:
+            return "assertion"
+    return "find"
+
+
+def search():
+    said = os.dup(1)
+    quiet = os.open("/dev/null", os.O_WRONLY)
+    os.dup2(quiet, 1)
+    warnings.simplefilter("ignore")
+    walk()
+    sys.stdout.flush()
+    os.dup2(said, 1)
+    place = tempfile.TemporaryFile()     # where the child is, also when it has died
+    report = place.fileno()
+    work = [w for w in targets() if ONLY.search(w[0])]
+    at, ends, tried = (0, FIRST), collections.Counter(), 0
+    while at[0] < len(work) and time.monotonic() < END:
+        os.pwrite(report, b"%10d%10d" % at, 0)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(work[:at[0] + BATCH], at, report)
+            finally:
+                os._exit(9)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        now = int(os.pread(report, 10, 0)), int(os.pread(report, 10, 10))
+        tried += (now[0] - at[0]) * ROUNDS + now[1] - at[1]
+        at = now
+        if code:
+            name = work[now[0]][0]
+            kind = kind_of(name, code)
+            print(f"{kind}: {name} in round {now[1]} ({code})", flush=True)
+            ends[kind, name] += 1
+            # go on behind it: a few more rounds, then the next target
+            again = kind != "stopped" and ends[kind, name] < 5 and now[1] + 1 < FIRST + ROUNDS
+            at = (now[0], now[1] + 1) if again else (now[0] + 1, FIRST)
+    finds = {name for kind, name in ends if kind == "find"}
+    print(f"tried {tried} calls on {at[0]} of {len(work)} targets of {len(found)} types and {len(functions)} functions, {len(finds)} finds", flush=True)
+
+
+gc.freeze()
+search()
