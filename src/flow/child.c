@@ -521,6 +521,8 @@ int flow_check(struct flow *f, struct err *err)
         .name = f->req->name,
         .source = f->source,
         .len = f->source_len,
+        .args = f->req->args,
+        .nargs = f->req->nargs,
         .tools = f->req->tools,
         .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
         .guard = f->req->context->gate ? flow_call : NULL,

@@ -99,6 +99,24 @@ static void print_intake(const struct intake_source *s)
     buf_done(&line);
 }
 
+/* As an interpreter shows it; on a terminal nothing in it acts. */
+void result_print_value(const struct flow_result *r)
+{
+    const struct buf *text = r->is_final ? &r->final : r->has_value ? &r->value : NULL;
+    struct output_visible v = {0};
+    struct buf line;
+    if (!text || !text->len)
+        return;
+    buf_init(&line, 8 * text->len + 64);
+    int e = isatty(STDOUT_FILENO) ? output_visible_add(&v, text->data, text->len, &line)
+                                  : buf_add(&line, text->data, text->len);
+    if (e == 0 && isatty(STDOUT_FILENO))
+        e = output_visible_end(&v, &line);
+    if (e == 0 && line.len && buf_str(&line, "\n") == 0)
+        writer_take(JAIL_STDOUT, &line);
+    buf_done(&line);
+}
+
 /* Whether this violation is why the run ended, or did not begin. */
 static bool is_the_reason(const struct flow_result *r, const struct flow_violation *v)
 {
@@ -303,6 +321,17 @@ enum output_escape result_escape(const struct flow_request *req, const struct ja
     return output_escape_for(req->context->policy, req->profile);
 }
 
+/* What was not shown as it came; into a pipe it goes as the program wrote it, like its output. */
+static void clean_words(const struct flow_request *req, const struct output_rules *rules,
+                        struct flow_result *r)
+{
+    const struct policy *p = req->context->policy;
+    if (rules)
+        flow_result_clean(r, rules, OUTPUT_ESCAPE_NONE,
+                          req->profile && req->profile->guards ? p->output.guarded_cap
+                                                               : p->sessions.output);
+}
+
 int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err)
 {
@@ -338,6 +367,9 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
         r = exits_status(&result, reader.gone ? SIGPIPE : signal);
         if (!json) {
             reader_rest(&reader);
+            clean_words(req, rules, &result);
+            if (!reader.gone)
+                result_print_value(&result);
             result_print_text(&result);
             if (ended && result.status == FLOW_ERROR) /* which is otherwise the program's affair */
                 result_complain("cordon", result.message);

@@ -30,6 +30,7 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
 
 ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
 void result_print_text(const struct flow_result *r);             /* to stderr */
+void result_print_value(const struct flow_result *r); /* to stdout: FINAL, or the last expression */
 
 /* Whether what goes there may have colour: a terminal, and nobody said NO_COLOR. */
 bool result_colour(int fd);
