@@ -23,7 +23,7 @@ struct run_options {
     struct jail_options jail;
     const char *lang, *profile, *code, *intake;
     struct option_list tools;
-    bool json, help;
+    bool json, events, help;
 };
 
 /* An option behind FILE that is none of ours. */
@@ -53,12 +53,17 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         {"", OPTION_GROUP, NULL, NULL, "How:"},
         JAIL_OPTIONS_ROWS_ASKS(p),
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
+        {"events", OPTION_FLAG, &o->events, NULL,
+         "print JSON lines while it runs; the last one is the result"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse_mixed(argc, argv, rows, count, words, err);
     if (r == ERR_USAGE && words->count && strncmp(err->msg, "unknown option ", 15) == 0)
         return for_the_program(err);
+    o->json = o->json || o->events;
+    if (o->events)
+        result_as_events();
     if (r < 0 || !o->help)
         return r;
     puts(
