@@ -5,11 +5,11 @@ _cordon()
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
     local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --help'
+        --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --help'
+        --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role

@@ -64,6 +64,9 @@ int flow_prepare(struct flow *f, struct err *err)
     else
         f->args[f->nargs++] =
             (struct audit_arg){.name = "name", .kind = AUDIT_ARG_TEXT, .text = req->name};
+    if (req->nargs)
+        f->args[f->nargs++] = (struct audit_arg){
+            .name = "args", .kind = AUDIT_ARG_LIST, .list = req->args, .count = req->nargs};
     if (req->task)
         f->args[f->nargs++] =
             (struct audit_arg){.name = "task", .kind = AUDIT_ARG_TEXT, .text = req->task};

@@ -179,7 +179,8 @@ int flow_bind(struct flow *f, struct err *err)
     for (size_t i = 0; req->tools && req->tools[i]; i++)
         jsonw_string(&j, NULL, req->tools[i]->name);
     jsonw_close(&j, ']');
-    bind_words(&j, "argv", s->argv, req->kind == FLOW_EXEC ? s->argc : 0);
+    bind_words(&j, "argv", req->kind == FLOW_EXEC ? s->argv : req->args,
+               req->kind == FLOW_EXEC ? s->argc : req->nargs);
     int r = bind_folders(f, &j, err);
     if (r == 0)
         r = bind_input(f, &j, err);

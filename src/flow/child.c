@@ -63,6 +63,24 @@ static int heed(struct flow *f, struct err *err)
     return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
 }
 
+/* Tells whoever follows the run what was refused since the last time. */
+static void tell_violations(struct flow *f)
+{
+    const struct flow_watch *watch = &f->req->watch;
+    const struct jail_outcome *o = jail_run_outcome(f->run);
+    while (watch->violation && f->executing && f->told < o->violation_count) {
+        struct flow_result one;
+        flow_result_init(&one);
+        flow_result_take(&one, &o->violations[f->told++]);
+        flow_result_ends(&one, f->req->profile);
+        one.ran = true;
+        flow_result_clean(&one, f->req->rules, f->req->escape, LIMIT_VALUE);
+        if (one.violation_count)
+            watch->violation(watch->ctx, one.violations);
+        flow_result_done(&one);
+    }
+}
+
 /* Steps until the worker has left STATE or the run is over; true while the run is alive. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
@@ -78,6 +96,7 @@ static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
         over = jail_run_step(f->run, timeout_ms < 0 ? -1
                                      : now >= until ? FD_PATIENCE_MS
                                                     : (int)((until - now) / CLOCK_NS_PER_MS) + 1);
+        tell_violations(f);
     }
     return false;
 }
@@ -521,6 +540,8 @@ int flow_check(struct flow *f, struct err *err)
         .name = f->req->name,
         .source = f->source,
         .len = f->source_len,
+        .args = f->req->args,
+        .nargs = f->req->nargs,
         .tools = f->req->tools,
         .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
         .guard = f->req->context->gate ? flow_call : NULL,
@@ -560,6 +581,9 @@ int flow_execute(struct flow *f, struct err *err)
     if (r < 0)
         return r;
     name_worker(f);
+    f->executing = true;
+    if (f->req->watch.started)
+        f->req->watch.started(f->req->watch.ctx, f->result->id);
     while (carry(f, FLOW_WORKER_RUNNING, -1))
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
     name_worker(f);

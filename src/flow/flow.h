@@ -23,6 +23,13 @@ enum flow_kind {
     FLOW_LINE,  /* the same, not run: whether the lines so far are whole, and what the judge says */
 };
 
+/* Whoever follows a run while it goes on. A violation comes once, when it is first seen; how often is in the result. */
+struct flow_watch {
+    void *ctx;
+    void (*started)(void *ctx, const char *id); /* the program, and not its jail; NULL: not told */
+    void (*violation)(void *ctx, const struct flow_violation *v);
+};
+
 struct flow_request {
     enum flow_kind kind;
     struct flow_context *context;
@@ -31,7 +38,9 @@ struct flow_request {
     const char *language; /* of the program in a raw source; NULL: whatever the text says */
     const void *source;
     size_t source_len;
-    bool raw;             /* the source is text of a model: the program in it is looked for */
+    bool raw;                /* the source is text of a model: the program in it is looked for */
+    const char *const *args; /* FLOW_RUN: words after its name, for sys.argv */
+    size_t nargs;
     bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */
@@ -72,6 +81,7 @@ struct flow_request {
     /* A reader that takes the bytes as they come, raw; then streams in the result stay empty.
      * bytes() NULL: they are cleaned into the result. */
     struct jail_sink live;
+    struct flow_watch watch;
     const bool *live_gone; /* nobody reads them any more: stop */
     enum output_escape escape;
     const struct output_rules *rules; /* what is scrubbed and redacted; NULL: nothing */

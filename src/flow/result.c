@@ -89,6 +89,16 @@ static void seconds(uint64_t ms, char *out, size_t size)
         snprintf(out, size, "%llus", (unsigned long long)ms / 1000);
 }
 
+void flow_result_take(struct flow_result *r, const struct jail_violation *from)
+{
+    struct flow_violation v = {.times = from->times, .line = (unsigned)from->line};
+    snprintf(v.layer, sizeof v.layer, "%s", from->layer);
+    snprintf(v.rule, sizeof v.rule, "%s", from->rule);
+    snprintf(v.detail, sizeof v.detail, "%s", from->detail);
+    snprintf(v.hint, sizeof v.hint, "%s", from->hint);
+    flow_result_violation(r, &v);
+}
+
 static void take_figures(struct flow_result *r, const struct jail_outcome *o)
 {
     r->ran = true;
@@ -104,14 +114,9 @@ static void take_figures(struct flow_result *r, const struct jail_outcome *o)
     for (int i = 0; i < 2; i++)
         r->bytes[i] = o->bytes[i];
     for (size_t i = 0; i < o->violation_count; i++) {
-        const struct jail_violation *from = &o->violations[i];
-        struct flow_violation v = {.times = from->times, .line = (unsigned)from->line};
-        snprintf(v.layer, sizeof v.layer, "%s", from->layer);
-        snprintf(v.rule, sizeof v.rule, "%s", from->rule);
-        snprintf(v.detail, sizeof v.detail, "%s", from->detail);
-        snprintf(v.hint, sizeof v.hint, "%s", from->hint);
-        r->violations_total -= from->times; /* counted below, with those that were not kept */
-        flow_result_violation(r, &v);
+        r->violations_total -=
+            o->violations[i].times; /* counted below, with those that were not kept */
+        flow_result_take(r, &o->violations[i]);
     }
     r->violations_total += o->violations_total;
 }

@@ -11,6 +11,7 @@
 
 #include "audit/audit.h"
 #include "base/buf.h"
+#include "base/jsonw.h"
 #include "intake/intake.h"
 #include "jail/run.h"
 #include "output/clean.h"
@@ -100,6 +101,8 @@ void flow_result_done(struct flow_result *r);
 /* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
 
+void flow_result_take(struct flow_result *r, const struct jail_violation *from);
+
 const char *flow_violation_end_name(enum flow_violation_end end); /* denied, seen, harmless */
 /* outcomes.c: which violations were only seen, by the rules of PROFILE (NULL: none was), and which are harmless. */
 void flow_result_ends(struct flow_result *r, const struct policy_profile *profile);
@@ -125,6 +128,7 @@ void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
                        enum output_escape escape, uint64_t cap);
 
 /* The object of the contract, one line with its newline. */
+void flow_violation_json(struct jsonw *j, const char *key, const struct flow_violation *v);
 ERR_MUST_USE int flow_result_json(const struct flow_result *r, struct buf *out);
 
 #endif

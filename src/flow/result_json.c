@@ -31,23 +31,26 @@ static void put_line(struct jsonw *j, unsigned line)
         jsonw_null(j, "line");
 }
 
+void flow_violation_json(struct jsonw *j, const char *key, const struct flow_violation *v)
+{
+    jsonw_open(j, key, '{');
+    jsonw_string(j, "layer", v->layer);
+    jsonw_string(j, "rule", v->rule);
+    jsonw_string(j, "detail", v->detail);
+    put_line(j, v->line);
+    if (v->column)
+        jsonw_int(j, "column", v->column);
+    jsonw_string(j, "hint", v->hint);
+    jsonw_int(j, "times", (int64_t)v->times);
+    jsonw_string(j, "outcome", flow_violation_end_name(v->end));
+    jsonw_close(j, '}');
+}
+
 static void put_violations(struct jsonw *j, const struct flow_result *r)
 {
     jsonw_open(j, "violations", '[');
-    for (size_t i = 0; i < r->violation_count; i++) {
-        const struct flow_violation *v = &r->violations[i];
-        jsonw_open(j, NULL, '{');
-        jsonw_string(j, "layer", v->layer);
-        jsonw_string(j, "rule", v->rule);
-        jsonw_string(j, "detail", v->detail);
-        put_line(j, v->line);
-        if (v->column)
-            jsonw_int(j, "column", v->column);
-        jsonw_string(j, "hint", v->hint);
-        jsonw_int(j, "times", (int64_t)v->times);
-        jsonw_string(j, "outcome", flow_violation_end_name(v->end));
-        jsonw_close(j, '}');
-    }
+    for (size_t i = 0; i < r->violation_count; i++)
+        flow_violation_json(j, NULL, &r->violations[i]);
     jsonw_close(j, ']');
 }
 

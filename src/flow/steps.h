@@ -36,7 +36,9 @@ struct flow {
     size_t nowned;
     struct flow_contents *contents; /* by bind: what the approval is bound to; NULL: not to that */
     int seen_input; /* the copy of standard input that somebody is asked about; -1: none */
-    struct audit_arg args[4];
+    bool executing; /* the program was started */
+    size_t told;    /* violations that whoever follows the run knows */
+    struct audit_arg args[5];
     size_t nargs;
     char worker_id[24]; /* pid:N, once its program runs */
     struct gate_request ask;

@@ -136,9 +136,19 @@ int flow_worker_input(struct flow_worker *w, int fd, bool asks, struct err *err)
     return r < 0 || fd_send(w->fd, &p) < 0 ? err_sys(err, "send to the worker") : 0;
 }
 
+static int give_args(const struct flow_worker *w, struct buf *b, struct err *err)
+{
+    struct wire_writer m;
+    buf_reset(b);
+    wire_begin(&m, b, WIRE_ARGV);
+    wire_put_strings(&m, w->job->args, w->job->nargs);
+    return send_frame(w, &m, 0, err);
+}
+
 bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job)
 {
-    return w->state == FLOW_WORKER_STARTING && w->has_rules && !w->job && job->len <= PIECE;
+    return w->state == FLOW_WORKER_STARTING && w->has_rules && !w->job && !job->nargs &&
+           job->len <= PIECE;
 }
 
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
@@ -155,6 +165,8 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     int r = w->has_rules ? 0 : give_rules(w, &b, err);
     if (r == 0)
         r = give_tools(w, &b, err);
+    if (r == 0 && job->nargs)
+        r = give_args(w, &b, err);
     if (r < 0)
         return r;
     w->has_rules = true;

@@ -45,6 +45,8 @@ struct flow_job {
     const char *name; /* of the source, in tracebacks */
     const void *source;
     size_t len;
+    const char *const *args; /* words after its name, for sys.argv */
+    size_t nargs;
     const struct jail_limits *limits;     /* NULL: as it was locked */
     const struct flow_tool *const *tools; /* ended by NULL; NULL: none */
     uint64_t calls_max;

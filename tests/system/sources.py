@@ -4,8 +4,10 @@
 message that names it; a device is refused; a pipe that is written and closed is read to its end. Words of -c are a
 program; a file of another language is not taken for Python. The program in a model's answer is found."""
 import errno
+import json
 import os
 import pathlib
+import pty
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ import time
 
 import exits
 import tapsys
+from gatetest import State
 from tapsys import Tap, clean_env, users
 
 tap = Tap()
@@ -165,8 +168,63 @@ def words(who):
     tap.ok(r.code == 1 and 'File "<string>", line 1' in r.err, f"{who}: a program of -c is called <string> in its traceback", r.story())
     r = tapsys.cordon(programs, ["run", "-c", "import os; os.system('id')"], who)
     tap.ok(r.code == exits.NEVER_RAN and "Blocked import: os" in r.err, f"{who}: a program of -c is judged", r.story())
-    r = tapsys.cordon(programs, ["run", "-c", "1", "/etc/hostname"], who)
-    tap.ok(r.code == exits.NEVER_RAN and "not both" in r.err, f"{who}: run refuses -c together with a file", r.story())
+    arguments(who)
+    values(who)
+    at_terminal(who)
+
+
+def arguments(who):
+    script = folder_of(who) / "script.py"
+    script.write_text("import sys\nprint([*sys.argv, __file__])\n")
+    os.chmod(script, 0o644)
+    run = lambda *args, text=None: tapsys.cordon(programs, ["run", "--profile", "standard", *args], who, text=text)
+    own = "/workspace/script.py"
+    for args, want in ((["{}"], ["script.py", own]), (["{}", "a", "b c", ""], ["script.py", "a", "b c", "", own]),
+                       (["{}", "a", "--", "--json", "-x"], ["script.py", "a", "--json", "-x", own]), (["--", "{}", "--json"], ["script.py", "--json", own]),
+                       (["{}", "\udcff\u00e9"], ["script.py", "\udcff\u00e9", own])):
+        r = run(*[a.format(script) for a in args])
+        tap.eq(r.out, f"{want}\n", f"{who}: run {' '.join(args).format('FILE')!a}: the words behind the file are in sys.argv", r.story())
+    r = run("-c", "import sys\nprint(sys.argv)", "1", "2")
+    tap.eq(r.out, "['-c', '1', '2']\n", f"{who}: the words behind -c CODE are in sys.argv", r.story())
+    r = run("-", "1", text="import sys\nprint(sys.argv, '__file__' in globals())\n")
+    tap.eq(r.out, "['-', '1'] False\n", f"{who}: the words behind - are in sys.argv, and standard input has no __file__", r.story())
+    r = run(str(script), "--verbose")
+    tap.ok(r.code == exits.NEVER_RAN and "--verbose; what is for the program comes after --" in r.err, f"{who}: an option that is not ours says how it reaches the program", r.story())
+    r = tapsys.cordon(programs, ["run", str(script), "word"], who)
+    tap.ok(r.code == exits.NEVER_RAN and "'word': under strict a program has no sys.argv" in r.err, f"{who}: words that a profile hides from the program are refused", r.story())
+    s = State(programs, who)
+    ask = ["run", "--json", "--no-wait", "--profile", "standard", "--policy", s.policy("approval: {mode: HITL}\n"), str(script)]
+    one, two, again = (s.run(*ask, word)["reason"] for word in ("one", "two", "one"))
+    tap.ok(one and one == again and one != two, f"{who}: an approval is bound to the words behind the file", one, two, again)
+    records = [r for r in s.audit() if r["kind"] == "begin"]
+    tap.ok(records and "two" in json.dumps(records), f"{who}: the words behind the file are recorded", records)
+    s.close()
+
+
+def values(who):
+    for code, want in (("6 * 7", "42\n"), ("print(1)\n'x'", "1\n'x'\n"), ("FINAL('the answer')", "the answer\n"), ("x = 1", ""), ("None", "")):
+        r = tapsys.cordon(programs, ["run", "-c", code], who)
+        tap.ok((r.code, r.out, r.err) == (exits.DONE, want, ""), f"{who}: run -c {code!r} prints what a session prints", r.story())
+
+
+def at_terminal(who):
+    """On a terminal somebody types: he is told that he is waited for, and one Ctrl-D is enough."""
+    for command, want in (("run", b"42\r\n"), ("check", b"Code passed validation\r\n")):
+        ours, theirs = pty.openpty()
+        p = subprocess.Popen(programs.command([command], who), stdin=theirs, stdout=theirs, stderr=theirs, env=clean_env({"NO_COLOR": "1"}, who))
+        os.close(theirs)
+        seen, typed = b"", False
+        while True:
+            try:
+                seen += os.read(ours, 4096)
+            except OSError:  # nobody has it open any more
+                break
+            if not typed and b"Ctrl-D ends it\r\n" in seen:
+                typed = True
+                os.write(ours, b"print(6 * 7)\n\x04")
+        os.close(ours)
+        tap.ok(p.wait(60) == exits.DONE and seen.startswith(b"cordon: reading the program from standard input; Ctrl-D ends it\r\n") and seen.endswith(want),
+               f"{who}: {command} on a terminal says that it reads standard input, and one Ctrl-D ends that", seen)
 
 
 def other_languages(who):

@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 
+import schema
+
 SLOW = int(os.environ.get("TAPSYS_SLOW", "1"))  # an emulated machine gets that many times the time
 LATE = 0.25 * SLOW  # seconds that the end of a run may come after its limit; a quiet machine needs 4 ms
 ROOTLESS = 61234  # an ordinary uid that no account has
@@ -66,6 +68,8 @@ class Tap:
         print("#=", text, flush=True)
 
     def done(self):
+        if schema.seen:
+            self.ok(not schema.faults, "every result and report that this test saw follows its schema", *schema.faults[:10])
         print(f"1..{self.count}", flush=True)
         sys.exit(1 if self.failures else 0)
 
@@ -124,6 +128,8 @@ class Run:
             self.json = json.loads(out)
         except ValueError:
             self.json = None
+        if isinstance(self.json, dict):
+            schema.look(self.json)
 
     def __getitem__(self, key):
         return self.json.get(key) if isinstance(self.json, dict) else None

@@ -15,7 +15,7 @@
 
 struct exec_options {
     struct jail_options jail;
-    bool json, help;
+    bool json, events, help;
 };
 
 static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, struct err *err)
@@ -35,10 +35,15 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
          "full, or landlock: weaker, no namespaces, for containers (full)"},
         JAIL_OPTIONS_ROWS_ASKS(p),
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
+        {"events", OPTION_FLAG, &o->events, NULL,
+         "print JSON lines while it runs; the last one is the result"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse(argc, argv, rows, count, ret_next, err);
+    o->json = o->json || o->events;
+    if (o->events)
+        result_as_events();
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon exec [OPTIONS] -- PROGRAM ARGS...\n\n"

@@ -6,6 +6,7 @@
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "events.h"
 #include "jail_options.h"
 #include "output/config.h"
 #include "output/visible.h"
@@ -24,11 +25,24 @@
 
 #define SLOT_WAIT_MS 10000 /* for one of the places on the machine */
 
+static bool as_event; /* --events: the result is the last of them, also where nothing ran */
+
+void result_as_events(void)
+{
+    as_event = true;
+}
+
 int result_print_json(const struct flow_result *r)
 {
     struct buf out;
     buf_init(&out, 16 * LIMIT_OUTPUT_MAX);
-    int e = flow_result_json(r, &out);
+    int e = as_event ? buf_str(&out, "{\"event\": \"result\", \"result\": ") : 0;
+    if (e == 0)
+        e = flow_result_json(r, &out);
+    if (e == 0 && as_event) {
+        out.len--; /* its line feed */
+        e = buf_str(&out, "}\n");
+    }
     if (e == 0)
         writer_take(JAIL_STDOUT, &out);
     buf_done(&out);
@@ -96,6 +110,24 @@ static void print_intake(const struct intake_source *s)
     }
     if (line.data && (s->blocks || s->note_count))
         result_complain("cordon", line.data);
+    buf_done(&line);
+}
+
+/* As an interpreter shows it; on a terminal nothing in it acts. */
+void result_print_value(const struct flow_result *r)
+{
+    const struct buf *text = r->is_final ? &r->final : r->has_value ? &r->value : NULL;
+    struct output_visible v = {0};
+    struct buf line;
+    if (!text || !text->len)
+        return;
+    buf_init(&line, 8 * text->len + 64);
+    int e = isatty(STDOUT_FILENO) ? output_visible_add(&v, text->data, text->len, &line)
+                                  : buf_add(&line, text->data, text->len);
+    if (e == 0 && isatty(STDOUT_FILENO))
+        e = output_visible_end(&v, &line);
+    if (e == 0 && line.len && buf_str(&line, "\n") == 0)
+        writer_take(JAIL_STDOUT, &line);
     buf_done(&line);
 }
 
@@ -268,7 +300,9 @@ int result_open_gate(struct flow_context *context, bool json, struct err *err)
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
-    if (!json && !context->brief) /* who does not wait is told by the refusal */
+    if (as_event)
+        context->notice = events_progress;
+    else if (!json && !context->brief) /* who does not wait is told by the refusal */
         context->notice = tell_waiting;
     context->announce = tell_alert;
     return flow_context_open_gate(context, found ? approvals : NULL, err);
@@ -305,11 +339,50 @@ enum output_escape result_escape(const struct flow_request *req, const struct ja
     return output_escape_for(req->context->policy, req->profile);
 }
 
+/* What was not shown as it came; into a pipe it goes as the program wrote it, like its output. */
+static void clean_words(const struct flow_request *req, enum output_escape escape,
+                        struct flow_result *r)
+{
+    const struct policy *p = req->context->policy;
+    if (req->rules)
+        flow_result_clean(r, req->rules, escape,
+                          req->profile && req->profile->guards ? p->output.guarded_cap
+                                                               : p->sessions.output);
+}
+
+static void print_plain(const struct flow_request *req, struct reader *reader, bool ended,
+                        struct flow_result *r)
+{
+    reader_rest(reader);
+    clean_words(req, OUTPUT_ESCAPE_NONE, r);
+    if (!reader->gone)
+        result_print_value(r);
+    result_print_text(r);
+    if (ended && r->status == FLOW_ERROR) /* which is otherwise the program's affair */
+        result_complain("cordon", r->message);
+}
+
+static int print_object(const char *who, const struct flow_request *req, struct events *events,
+                        struct flow_result *r)
+{
+    if (as_event) {
+        events_rest(events, r);
+        clean_words(req, req->escape, r);
+        if (req->escape == OUTPUT_ESCAPE_NONE)
+            flow_result_markup(r);
+    }
+    if (result_print_json(r) == 0)
+        return 0;
+    result_complain(who, "no memory for the result");
+    return ERR_MEMORY;
+}
+
 int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err)
 {
     char nest[4096], python[4096];
     struct reader reader;
+    struct events events = {0};
     struct flow_result result;
     struct output_rules *rules = NULL;
     FD_AUTO in = -1;
@@ -329,27 +402,25 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     reader_rules(&reader, rules);
     req->rules = rules;
     req->escape = result_escape(req, o);
+    if (as_event)
+        events_init(&events, req);
     if (!json) {
         req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;
     }
     r = run_request(req, r, &result, err);
     if (r == 0) {
-        int signal = exits_signal(req->stop);
+        const int signal = exits_signal(req->stop);
         const bool ended = exits_say_signal(&result, signal);
-        r = exits_status(&result, reader.gone ? SIGPIPE : signal);
-        if (!json) {
-            reader_rest(&reader);
-            result_print_text(&result);
-            if (ended && result.status == FLOW_ERROR) /* which is otherwise the program's affair */
-                result_complain("cordon", result.message);
-        } else if (result_print_json(&result) < 0) {
-            result_complain(who, "no memory for the result");
+        r = exits_status(&result, reader.gone || events.gone ? SIGPIPE : signal);
+        if (!json)
+            print_plain(req, &reader, ended, &result);
+        else if (print_object(who, req, &events, &result) < 0)
             r = EXIT_FAILED;
-        }
     }
     flow_result_done(&result);
     fd_close(req->stop);
+    events_done(&events);
     reader_done(&reader);
     output_rules_free(rules);
     return r;

@@ -28,8 +28,11 @@ enum output_escape result_escape(const struct flow_request *req, const struct ja
 /* The same where nothing is run: prints nothing unless there is no verdict. */
 int result_check(const char *who, struct flow_request *req, bool json, struct err *err);
 
+/* From now on a result is the last event of a stream: --events. */
+void result_as_events(void);
 ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
 void result_print_text(const struct flow_result *r);             /* to stderr */
+void result_print_value(const struct flow_result *r); /* to stdout: FINAL, or the last expression */
 
 /* Whether what goes there may have colour: a terminal, and nobody said NO_COLOR. */
 bool result_colour(int fd);

@@ -17,13 +17,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct run_options {
     struct jail_options jail;
     const char *lang, *profile, *code, *intake;
     struct option_list tools;
-    bool json, help;
+    bool json, events, help;
 };
+
+/* An option behind FILE that is none of ours. */
+static int for_the_program(struct err *err)
+{
+    char what[sizeof err->msg];
+    snprintf(what, sizeof what, "%s", err->msg);
+    what[strcspn(what, ";")] = 0;
+    return err_set(err, ERR_USAGE, "%s; what is for the program comes after --", what);
+}
 
 static int parse(int argc, char **argv, struct run_options *o, struct option_list *words,
                  struct err *err)
@@ -43,14 +53,21 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         {"", OPTION_GROUP, NULL, NULL, "How:"},
         JAIL_OPTIONS_ROWS_ASKS(p),
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
+        {"events", OPTION_FLAG, &o->events, NULL,
+         "print JSON lines while it runs; the last one is the result"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse_mixed(argc, argv, rows, count, words, err);
+    if (r == ERR_USAGE && words->count && strncmp(err->msg, "unknown option ", 15) == 0)
+        return for_the_program(err);
+    o->json = o->json || o->events;
+    if (o->events)
+        result_as_events();
     if (r < 0 || !o->help)
         return r;
     puts(
-        "usage: cordon run [OPTIONS] [FILE | - | -c CODE]\n\n"
+        "usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
         "Judges a program with the language's own parser, then runs it in the jail. It may write "
         "in\n"
         "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
@@ -74,6 +91,8 @@ static const char *display_name(const char *file)
 
 static int read_source(const char *file, struct flow_request *req, struct text *t, struct err *err)
 {
+    if (strcmp(file, "-") == 0 && isatty(STDIN_FILENO))
+        result_complain("cordon", "reading the program from standard input; Ctrl-D ends it");
     int r = source_read(file, LIMIT_SOURCE, req->spec.limits.wall_ms, t, err);
     req->source_too_long = r == ERR_LIMIT; /* more than any profile takes: the flow's verdict */
     req->source = r == 0 ? t->data : "";
@@ -87,9 +106,13 @@ static int choose_source(const struct run_options *o, const struct option_list *
                          struct flow_request *req, struct text *t, struct err *err)
 {
     const char *file = words->count ? words->items[0] : "-";
-    if (words->count > (o->code ? 0 : 1))
-        return err_set(err, ERR_USAGE, "%s; see --help",
-                       o->code ? "-c or a FILE, not both" : "one FILE, not more");
+    req->args = words->items + (o->code ? 0 : 1);
+    req->nargs = words->count > (o->code ? 0 : 1) ? words->count - (o->code ? 0 : 1) : 0;
+    if (req->nargs && req->profile->guards)
+        return err_set(err, ERR_USAGE,
+                       "'%.60s': under %.40s a program has no sys.argv; use --profile standard, or "
+                       "write the value into the program",
+                       req->args[0], req->profile->name);
     int r = languages_choose(o->lang, o->code ? NULL : file, err);
     if (r == LANGUAGE_EXPR)
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");

@@ -289,24 +289,6 @@ static void look_for_more(void *ctx, const struct check_report *report)
             c->incomplete = true;
 }
 
-/* As an interpreter shows it; on a terminal nothing in it acts. */
-static void print_value(const struct flow_result *r)
-{
-    const struct buf *text = r->is_final ? &r->final : r->has_value ? &r->value : NULL;
-    struct output_visible v = {0};
-    struct buf line;
-    if (!text || !text->len)
-        return;
-    buf_init(&line, 8 * text->len + 64);
-    int e = isatty(STDOUT_FILENO) ? output_visible_add(&v, text->data, text->len, &line)
-                                  : buf_add(&line, text->data, text->len);
-    if (e == 0 && isatty(STDOUT_FILENO))
-        e = output_visible_end(&v, &line);
-    if (e == 0 && line.len && buf_str(&line, "\n") == 0)
-        writer_take(JAIL_STDOUT, &line);
-    buf_done(&line);
-}
-
 static int print_result(const struct session_context *h, const struct session_call *c,
                         const struct flow_result *r, int signal)
 {
@@ -317,7 +299,7 @@ static int print_result(const struct session_context *h, const struct session_ca
             return EXIT_FAILED;
         }
     } else {
-        print_value(r);
+        result_print_value(r);
         result_print_text(r);
         if (c->over) {
             snprintf(line, sizeof line, "session '%s' is over: %.300s", c->session,

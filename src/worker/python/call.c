@@ -127,6 +127,47 @@ int py_call_environ(struct wire_reader *r)
     return 0;
 }
 
+/* ---- the program's own name and words ---- */
+
+static PyObject *words; /* what came with ARGV; NULL: none */
+
+int py_call_argv(struct wire_reader *r)
+{
+    size_t count = wire_get_list(r), len;
+    PyObject *list = count <= LIMIT_ARGS ? PyList_New(0) : NULL;
+    for (size_t i = 0; list && i < count; i++) {
+        const char *word = wire_next(r, &len);
+        PyObject *text = PyUnicode_DecodeFSDefaultAndSize(word, (Py_ssize_t)len);
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    Py_XSETREF(words, list);
+    return list ? 0 : -1;
+}
+
+/* As python3 has them: -c and - where there is no file. A file is shown where a program expects its data, in
+ * the folder in which it starts. */
+int py_call_program(PyObject *globals, const char *name)
+{
+    const bool typed = strcmp(name, "<string>") == 0, read = strcmp(name, "<stdin>") == 0;
+    PyObject *own = PyUnicode_DecodeFSDefault(typed ? "-c" : read ? "-" : name);
+    PyObject *argv = own ? PyList_New(1) : NULL, *file = NULL;
+    int r = argv ? PyList_SetItem(argv, 0, Py_NewRef(own)) : -1;
+    if (r == 0 && words)
+        r = PyList_SetSlice(argv, 1, 1, words);
+    if (r == 0)
+        r = PySys_SetObject("argv", argv);
+    if (r == 0 && !typed && !read) {
+        file = PyUnicode_FromFormat("/workspace/%U", own);
+        r = file ? PyDict_SetItemString(globals, "__file__", file) : -1;
+    }
+    Py_XDECREF(own);
+    Py_XDECREF(argv);
+    Py_XDECREF(file);
+    return r;
+}
+
 /* ---- standard input ---- */
 
 static struct {

@@ -26,6 +26,10 @@ bool py_call_incomplete(const char *source);
 
 /* ENVIRON: 0, or -1: the supervisor lost its way. */
 int py_call_environ(struct wire_reader *r);
+/* ARGV: the same. */
+int py_call_argv(struct wire_reader *r);
+/* Of a program that runs by itself: __file__, where it came from a file, and sys.argv. */
+int py_call_program(PyObject *globals, const char *name);
 
 /* INPUT: the descriptor that rode along becomes 0; -1: none did. Where a person types it, 0 is at its end until
  * input() asks: who reads without asking is not made to wait. */

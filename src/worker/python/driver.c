@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a worker, and what it may be told in each:
  *
- *   waiting   RULES, TOOLS, ENVIRON, INPUT, JOB         -> collecting
+ *   waiting   RULES, TOOLS, ENVIRON, INPUT, ARGV, JOB   -> collecting
  *   collecting SOURCE, what JOB itself did not bring      -> judged: FINDING*, REPORT
  *   judged    GO                        -> running, if the report was clean; JOB: another one
  *   running   ANSWER, to the guest's own calls (host.c)
@@ -271,6 +271,8 @@ static int run(void)
     bool fresh = job.kind == JOB_RUN || !job.globals || job.spare;
     if (fresh ? fresh_globals() < 0 : py_host_bind(job.globals) < 0)
         return -1; /* a later cell may have been given other functions of the host */
+    if (job.kind == JOB_RUN && py_call_program(job.globals, job.name) < 0)
+        return -1;
     py_hook_arm(job.rules, job.name, py_event, NULL);
     py_stack_guest(true);
     if (job.kind == JOB_CALL)
@@ -419,6 +421,8 @@ static int handle(struct wire_reader *r, int *ret_status)
     case WIRE_INPUT:
         py_interrupt_drop();
         return job.state != COLLECTING && py_call_input(r, py_channel_descriptor()) == 0 ? 1 : -1;
+    case WIRE_ARGV:
+        return job.state != COLLECTING && py_call_argv(r) == 0 ? 1 : -1;
     case WIRE_JOB:
         return job.state != COLLECTING && job.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:
