@@ -52,7 +52,9 @@ os.chmod(work, 0o755)
 root = work / "root"
 try:
     # what the packages depend on is in the root before: they are then installed, and removed, without a network
-    made = subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "--include=python3,libsqlite3-0,libexpat1,zlib1g", suite, str(root)], stdin=subprocess.DEVNULL,
+    fields = [subprocess.run(["dpkg-deb", "-f", str(p), "Depends"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True).stdout for p in debs]
+    needed = {d.split()[0] for field in fields for d in field.split(", ") if d.strip()} - set(NAMES)
+    made = subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(sorted(needed))}", suite, str(root)], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if not tap.eq(made.returncode, 0, f"mmdebstrap makes a clean {suite}", made.stdout[-2000:]):
         tap.done()
