@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -40,6 +40,9 @@ bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH
 
 messages:		## every message of the program, to be read in one go
 	@scripts/messages
+
+costs: programs		## what a start costs, beside those of the others that are installed here, as a table
+	@bench/costs build
 
 soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
 	@/usr/bin/python3 tests/system/soak.py build $(SOAK)

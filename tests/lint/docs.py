@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 sys.dont_write_bytecode = True
 import docfacts  # noqa: E402
@@ -131,6 +132,32 @@ for p in pages + sorted((root / "man").glob("*.1")) + sorted((root / "completion
         bad += [f"make {t}: the Makefile has no such target" for t in re.findall(r"(?:`|^ {4}(?:sudo )?)make ([a-z-]+)", text, re.M) if t not in targets]
         bad += [f"{b}: the program is {where}" for b in re.findall(r"\bbuild/([\w./-]*\bcordon)\b", text) if b != where]
     case(not bad, f"{p.relative_to(root)}: links, targets, paths", *bad)
+
+# --- pictures ----------------------------------------------------------------------------------------
+def picture_faults(text):
+    """A picture says what it shows, and each colour has its counterpart where the reader's background is dark."""
+    try:
+        names = {e.tag.split("}")[1] for e in ElementTree.fromstring(text).iter()}
+    except ElementTree.ParseError as e:
+        return [f"is no XML: {e}"]
+    light, _, dark = text.partition("@media (prefers-color-scheme: dark) {")
+    colours = lambda part: set(re.findall(r"^([.\w]+) \{[^}]*(?:fill|stroke): #", part, re.M))
+    return [f"has no <{n}>" for n in ("title", "desc") if n not in names] + \
+        [f"{c} has a colour for the light, and none for the dark" for c in sorted(colours(light) - colours(dark))]
+
+
+pictures = sorted((root / "docs").glob("*.svg"))
+case(pictures, "there are pictures to look at")
+for p in pictures:
+    faults = picture_faults(p.read_text())
+    case(not faults, f"{p.relative_to(root)}: readable on light and dark", *faults)
+    head, _, tail = p.read_text().partition("@media")
+    plants = {"without a description": (head + "@media" + tail).replace("desc", "g"), "with a colour for the light alone": head + "</style></svg>"}
+    for what, text in plants.items():
+        case(picture_faults(text), f"{p.relative_to(root)}: a picture {what} is found")
+costs = set(re.findall(r"^\|.*\| (\d+\.\d+) \|$", read("README.md"), re.M))
+known = set(re.findall(r"\b\d+\.\d+\b", re.search(r"^## What a start costs\n(.*?)(?=^## )", read("docs/run.md"), re.M | re.S).group(1)))
+case(costs and costs <= known, "README.md: what a start costs is what docs/run.md says", f"only in README.md: {sorted(costs - known)}")
 
 # --- tables that repeat another file -----------------------------------------------------------------
 rooms = {line.split(":")[0].strip() for line in read("src/ROOMS").splitlines() if ":" in line and not line.startswith("#")}

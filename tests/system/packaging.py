@@ -57,6 +57,19 @@ sources = run("ninja", "-C", build, "-t", "inputs", "programs")[1].split("\n")
 theirs = [i for i in sources if re.match(r"(\.\./)*(tests|bench)/|.*/test_", i)]
 tap.ok(len(sources) > 100 and not theirs, "the target `programs` builds nothing of tests and benches", len(sources), *theirs)
 
+# --- a build says how far it is -----------------------------------------------------------------------------
+with tempfile.TemporaryDirectory(prefix="cordon-progress-") as small:
+    pathlib.Path(small, "meson.build").write_text("project('small', 'c')\nalias_target('programs', executable('a', 'a.c'))\n")
+    pathlib.Path(small, "a.c").write_text("int main(void) { return 0; }\n")
+    code, text = run(source / "scripts/build", "piped", "programs", cwd=small)
+    tap.ok(code == 0 and re.search(r"configuring piped\n(?:.*\n)*building piped: [23] steps\n(?:.*\n)*built in \d+ s\n", text),
+           "a build without a terminal says its steps and its time", code, text)
+    code, text = run("script", "-qec", f"{source}/scripts/build seen programs", "/dev/null", cwd=small)
+    tap.ok(code == 0 and "building seen: 1 of " in text, "a build on a terminal counts its steps", code, text)
+    pathlib.Path(small, "a.c").write_text("int main(void) { return no; }\n")
+    code, text = run(source / "scripts/build", "piped", "programs", cwd=small)
+    tap.ok(code != 0 and "a.c:1:" in text and "built in" not in text, "a build that fails shows the compiler's words and fails", code, text)
+
 # --- debian/ ----------------------------------------------------------------------------------------------
 debian = source / "debian"
 tap.ok(re.match(rf"cordon \({re.escape(version)}-\d+\) ", (debian / "changelog").read_text()), "debian/changelog begins with the project's version",
