@@ -4,11 +4,11 @@ _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
-    local exec='--ro --rw --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
+    local exec='--ro --rw --workspace --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --intake --profile --ro --rw --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --ro --rw --workspace --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
     local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
@@ -55,6 +55,9 @@ _cordon()
     session--stdin | session--policy | repl--stdin | repl--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
+        ;;
+    exec--workspace | run--workspace)
+        COMPREPLY=($(compgen -W "$(cordon workspace list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     workspaceworkspace)
         COMPREPLY=($(compgen -W 'create import log diff snapshot restore export delete list' -- "$cur"))

@@ -9,10 +9,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define DEPTH_MAX 16
 #define PATH_ROOM 1024
@@ -87,6 +90,13 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct flow_file *)a)->path, ((const struct flow_file *)b)->path);
 }
 
+static int open_left(int root, const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
 int flow_collect(struct flow *f, struct err *err)
 {
     char path[PATH_ROOM] = "/workspace";
@@ -94,7 +104,12 @@ int flow_collect(struct flow *f, struct err *err)
     (void)err;
     if (root < 0)
         return FLOW_GO_ON;
-    int fd = openat(root, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (f->req->keep)
+        f->req->keep(f->req->keep_ctx, root, f->result);
+    /* what a run in a workspace changed lies in the upper layer; of a copy it is everything */
+    int fd = f->req->keep ? open_left(root, JAIL_UPPER) : -1;
+    if (fd < 0)
+        fd = open_left(root, "workspace");
     if (fd >= 0)
         walk(f->result, fd, path, strlen(path), 0,
              f->req->kind == FLOW_CALL ? &f->released : &always);

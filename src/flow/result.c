@@ -42,6 +42,7 @@ void flow_result_done(struct flow_result *r)
         buf_done(&r->streams[i]);
     buf_done(&r->value);
     buf_done(&r->final);
+    buf_done(&r->snapshot.left);
     intake_source_done(&r->intake);
     for (size_t i = 0; i < r->file_count; i++)
         free(r->files[i].path);

@@ -50,6 +50,15 @@ struct flow_file {
 
 #define FLOW_STEPS_MAX 15
 
+/* What came of the files of a run in a workspace. */
+struct flow_snapshot {
+    char workspace[65]; /* empty: it was in none */
+    char id[41];        /* of the commit that is the head now; empty: nothing was committed */
+    bool changed;       /* that commit is this run's */
+    char why[240];      /* nothing was committed, because */
+    struct buf left; /* path and reason of each file that is not in it, each with a NUL behind it */
+};
+
 struct flow_result {
     char id[40];
     enum flow_status status;
@@ -80,6 +89,7 @@ struct flow_result {
     struct audit_span steps[FLOW_STEPS_MAX]; /* that it went through, and the time of each */
     size_t nsteps;
     char session[64];
+    struct flow_snapshot snapshot;
     struct intake_source
         intake; /* what was taken from the text; `code` is NULL where it is the program itself */
 

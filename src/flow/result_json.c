@@ -148,6 +148,31 @@ static void put_intake(struct jsonw *j, const struct intake_source *s)
     jsonw_close(j, '}');
 }
 
+static void put_snapshot(struct jsonw *j, const struct flow_snapshot *s)
+{
+    const char *at = s->left.data, *end = s->left.data + s->left.len;
+    if (!s->workspace[0]) {
+        jsonw_null(j, "snapshot");
+        return;
+    }
+    jsonw_open(j, "snapshot", '{');
+    jsonw_string(j, "workspace", s->workspace);
+    jsonw_string(j, "id", s->id[0] ? s->id : NULL);
+    jsonw_bool(j, "changed", s->changed);
+    jsonw_string(j, "reason", s->why[0] ? s->why : NULL);
+    jsonw_open(j, "left_out", '[');
+    while (at && at < end) {
+        const char *why = at + strlen(at) + 1;
+        jsonw_open(j, NULL, '{');
+        jsonw_string(j, "path", at);
+        jsonw_string(j, "reason", why);
+        jsonw_close(j, '}');
+        at = why + strlen(why) + 1;
+    }
+    jsonw_close(j, ']');
+    jsonw_close(j, '}');
+}
+
 int flow_result_json(const struct flow_result *r, struct buf *out)
 {
     struct jsonw j = {.out = out};
@@ -164,7 +189,7 @@ int flow_result_json(const struct flow_result *r, struct buf *out)
     put_end(&j, r);
     put_layers(&j, r);
     put_files(&j, r);
-    jsonw_null(&j, "snapshot");
+    put_snapshot(&j, &r->snapshot);
     jsonw_string(&j, "session", r->session[0] ? r->session : NULL);
     jsonw_close(&j, '}');
     return j.bad ? j.bad : buf_str(out, "\n");

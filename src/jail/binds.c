@@ -143,6 +143,8 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
         return ns;
     struct mount_attr set = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)ns};
     if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0) {
+        if (b->lower) /* everybody may read it, and nobody writes it: it is copied instead */
+            return fd_take(&mount);
         err_sys(err,
                 "%s %s: its file system cannot be mapped to the guest's id; use a folder on "
                 "ext4, xfs or btrfs",
@@ -160,7 +162,7 @@ int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int 
     spec->binds_detached = id->change && id->mapped_mounts && spec->mode == JAIL_FULL;
     for (; i < spec->nbinds; i++) {
         fds[i] = -1;
-        r = check_dest(&spec->binds[i], err);
+        r = spec->binds[i].lower ? 0 : check_dest(&spec->binds[i], err);
         FD_AUTO source = r < 0 ? r : open_source(&spec->binds[i], err);
         if (source < 0) {
             r = source;

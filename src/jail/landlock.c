@@ -167,8 +167,10 @@ int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds, int *r
                   (rules[i].access == WRITE ? written : rules[i].access) & handled.fs,
                   rules[i].optional, err);
     for (size_t i = 0; i < spec->nbinds && r == 0; i++)
-        r = allow_bind(spec, i, bind_fds, ruleset,
-                       (spec->binds[i].writable ? written : RUN) & handled.fs, err);
+        r = spec->binds[i].lower
+                ? 0
+                : allow_bind(spec, i, bind_fds, ruleset,
+                             (spec->binds[i].writable ? written : RUN) & handled.fs, err);
     if (r == 0)
         *ret_ruleset = fd_take(&ruleset);
     return r;

@@ -8,6 +8,7 @@
  * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
  *
  * Waits: write in small_file; a file system in memory; at once; an error */
+#include "jail/copy.h"
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -21,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define STAGE "/tmp" /* where the new root is hung until the pivot; any folder would do */
@@ -66,7 +68,7 @@ static bool rootfs_serves(const struct jail_spec *spec)
     if (spec->proc || spec->kind != JAIL_KIND_PROGRAM)
         return false;
     for (size_t i = 0; i < spec->nbinds; i++)
-        if (strcmp(spec->binds[i].dest, JAIL_PYTHON) != 0 &&
+        if (!spec->binds[i].lower && strcmp(spec->binds[i].dest, JAIL_PYTHON) != 0 &&
             strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
             strncmp(spec->binds[i].dest, "/tmp/", 5) != 0 &&
             strcmp(spec->binds[i].dest, "/workspace") != 0 &&
@@ -194,6 +196,44 @@ static int small_things(int root, struct err *err)
     return r;
 }
 
+/* /workspace as an overlay: LOWER below, and what the guest changes in the file system that counts it. Whiteouts and
+ * opaque folders need attributes there; a kernel without them (before 6.6) gets a copy instead, and so does root where the
+ * file system of the state folder cannot be mapped to the guest's id. The layers themselves
+ * are covered before the guest comes: nobody may change an upper layer but through the overlay. */
+static int layers(const struct jail_spec *spec, int quota, int lower, struct err *err)
+{
+    static const char options[] = "userxattr,lowerdir=" STAGE JAIL_OWN "/" JAIL_LAYERS "/lower"
+                                  ",upperdir=" STAGE JAIL_OWN "/" JAIL_UPPER
+                                  ",workdir=" STAGE JAIL_OWN "/" JAIL_LAYERS "/work";
+    const unsigned long flags = MS_NOSUID | MS_NODEV | (spec->run_written ? 0 : MS_NOEXEC);
+    if (mkdirat(quota, JAIL_LAYERS, 0755) < 0 || mkdirat(quota, JAIL_LAYERS "/lower", 0755) < 0)
+        return err_sys(err, "mkdir for the layers of /workspace");
+    int r = attach(lower, quota, JAIL_LAYERS "/lower", err);
+    if (r < 0)
+        return r;
+    if (mkdirat(quota, JAIL_UPPER, 0755) < 0 || mkdirat(quota, JAIL_LAYERS "/work", 0755) < 0)
+        return err_sys(err, "mkdir for the layers of /workspace");
+    FD_AUTO upper = openat(quota, JAIL_UPPER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat st; /* an owner that has no number in here could not be given to a changed file */
+    const bool ours = fstat(lower, &st) == 0 && st.st_uid == geteuid();
+    const bool attributes = ours && upper >= 0 && fsetxattr(upper, "user.cordon", "", 0, 0) == 0 &&
+                            fremovexattr(upper, "user.cordon") == 0;
+    if (!attributes ||
+        mount("cordon", STAGE JAIL_OWN "/workspace", "overlay", flags, options) < 0) {
+        if (unlinkat(quota, JAIL_UPPER, AT_REMOVEDIR) < 0) /* its absence says: a copy */
+            return err_sys(err, "remove the upper layer of /workspace");
+        FD_AUTO from = openat(quota, JAIL_LAYERS "/lower", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        FD_AUTO to = openat(quota, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = from < 0 || to < 0 ? err_sys(err, "open the layers of /workspace")
+                               : jail_copy_tree(from, to, err);
+    }
+    if (r == 0 &&
+        mount("cordon", STAGE JAIL_OWN "/" JAIL_LAYERS, "tmpfs",
+              MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2,mode=0555") < 0)
+        r = err_sys(err, "cover the layers of /workspace");
+    return r;
+}
+
 /* One tmpfs for /workspace and /tmp, so that bytes and inodes are counted together. Both are
  * folders of it, not mounts of their own: each further mount would cost its removal, too. It lies below /live,
  * not on it: Landlock looks at the folders above a mount, never at the one that it hides. */
@@ -202,8 +242,8 @@ static int writable(const struct jail_spec *spec, int root, int *ret_quota, stru
     char options[96];
     snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
              (unsigned long long)spec->limits.disk,
-             /* the root and the two folders are ours */
-             (unsigned long long)spec->limits.inodes + 3);
+             /* the root and the two folders are ours, and so are the layers' */
+             (unsigned long long)spec->limits.inodes + 3 + (jail_spec_layered(spec) ? 6 : 0));
 #ifdef CORDON_LAYER_SWITCHES
     if (jail_off(spec, quota))
         snprintf(options, sizeof options, "mode=0755");
@@ -308,6 +348,10 @@ static int fill_root(const struct jail_spec *spec, const char *rootfs, const int
                     "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
     for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
         struct stat st;
+        if (spec->binds[i].lower) {
+            r = layers(spec, *ret_quota, own[i], err);
+            continue;
+        }
         FD_AUTO at = fstat(own[i], &st) < 0
                          ? err_sys(err, "stat %s", spec->binds[i].source)
                          : place(root, spec->binds[i].dest, S_ISDIR(st.st_mode), err);

@@ -34,6 +34,7 @@ struct jail_bind {
     bool writable;
     bool moved; /* DEST was named */
     bool ours;  /* a program of ours, which everybody may read: nobody's files are in it */
+    bool lower; /* the lower layer of /workspace: not shown itself, and never changed */
     bool links; /* the operator named SOURCE, not the caller: links on the way are followed */
 };
 
@@ -76,6 +77,9 @@ enum jail_switch {
 };
 
 #define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
+/* Where in that file system the layers of /workspace are while it has some, and what the guest changed. */
+#define JAIL_LAYERS ".layers"
+#define JAIL_UPPER  JAIL_LAYERS "/upper"
 #define JAIL_PYTHON                                                                                \
     "/cordon-python" /* where a guest's worker is mounted; the installed root has the file to mount on */
 #define JAIL_BRANCH_ROOM 32 /* branches of a session that live at the same time */
@@ -111,6 +115,15 @@ struct jail_spec {
 #else
 #define jail_off(spec, name) ((void)(spec), false)
 #endif
+
+/* Whether /workspace has a layer below it. */
+static inline bool jail_spec_layered(const struct jail_spec *spec)
+{
+    for (size_t i = 0; i < spec->nbinds; i++)
+        if (spec->binds[i].lower)
+            return true;
+    return false;
+}
 
 /* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */
 ERR_MUST_USE int jail_switches_from_env(struct jail_spec *spec, struct err *err);

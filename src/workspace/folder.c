@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define CHUNK     (1 * MIB) /* a larger file goes to the store in pieces */
@@ -29,6 +30,8 @@ struct walk {
     char *chunk;
     char path[4096]; /* of what is looked at, from the top */
     size_t depth;
+    bool
+        layer; /* the folder is the upper layer of an overlay: nobody else is at it, and it is ours to open up */
 };
 
 /* ---- what is left out ---- */
@@ -88,6 +91,15 @@ static int open_in(int dir, const char *name, int flags)
         .flags = (uint64_t)(flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY),
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
     return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+}
+
+/* A guest may have taken every right from what it left. It belongs to us, and no guest is alive. */
+static int open_shut(const struct walk *k, int dir, const char *name, int flags)
+{
+    const int fd = open_in(dir, name, flags);
+    if (fd >= 0 || errno != EACCES || !k->layer || fchmodat(dir, name, 0700, 0) < 0)
+        return fd;
+    return open_in(dir, name, flags);
 }
 
 /* ---- one entry ---- */
@@ -157,10 +169,12 @@ static int add_large(struct walk *k, int fd, uint64_t size, git_oid *ret, struct
     return r;
 }
 
-static int add_file(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+/* MODE is as it was found. */
+static int add_file(struct walk *k, int dir, const char *name, mode_t mode, struct entry *ret,
+                    struct err *err)
 {
     struct stat st;
-    FD_AUTO fd = open_in(dir, name, O_NONBLOCK);
+    FD_AUTO fd = open_shut(k, dir, name, O_NONBLOCK);
     if (fd < 0) {
         const char *why = unopened(errno);
         return why ? leave(k, why, err) : err_sys(err, "open %.120s", k->path);
@@ -174,7 +188,7 @@ static int add_file(struct walk *k, int dir, const char *name, struct entry *ret
     int r = count(k, (uint64_t)st.st_size, err);
     if (r < 0)
         return r;
-    ret->mode = st.st_mode & S_IXUSR ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+    ret->mode = mode & S_IXUSR ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
     ret->kept = true;
     if ((uint64_t)st.st_size > CHUNK)
         return add_large(k, fd, (uint64_t)st.st_size, &ret->id, err);
@@ -212,31 +226,67 @@ static int add_link(struct walk *k, int dir, const char *name, struct entry *ret
 
 /* ---- folders ---- */
 
-static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries, struct err *err);
+/* What a folder becomes: BASE, if there is one, with the entries of the folder put over it. */
+struct made {
+    git_oid id;
+    size_t entries;
+};
+static int add_folder(struct walk *k, int fd, const git_tree *base, struct made *ret,
+                      struct err *err);
 
-static int add_below(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+/* The folder NAME of BASE; NULL, if it has none. */
+static int below(struct walk *k, const git_tree *base, const char *name, git_tree **ret,
+                 struct err *err)
 {
+    const git_tree_entry *e = base ? git_tree_entry_byname(base, name) : NULL;
+    if (!e || git_tree_entry_type(e) != GIT_OBJECT_TREE)
+        return 0;
+    return git_tree_lookup(ret, k->repo, git_tree_entry_id(e)) < 0
+               ? workspace_git_err(err, "the store cannot be read")
+               : 0;
+}
+
+/* A folder that hides the one below it altogether. Without attributes there is none. */
+static bool opaque(const struct walk *k, int fd)
+{
+    char mark = 0;
+    return k->layer && fgetxattr(fd, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y';
+}
+
+static int add_below(struct walk *k, int dir, const char *name, const git_tree *base,
+                     struct entry *ret, struct err *err)
+{
+    git_tree *under = NULL;
+    struct made made = {.entries = 0};
     if (k->depth == LIMIT_WORKSPACE_DEPTH)
         return leave(k, "too deep: more than 64 folders below each other", err);
-    const int fd = open_in(dir, name, O_DIRECTORY);
+    FD_AUTO fd = open_shut(k, dir, name, O_DIRECTORY);
     if (fd < 0) {
         const char *why = errno == ENOTDIR ? unopened(ENOENT) : unopened(errno);
         return why ? leave(k, why, err) : err_sys(err, "open %.120s", k->path);
     }
-    size_t entries = 0;
     int r = count(k, 0, err);
+    if (r == 0 && !opaque(k, fd))
+        r = below(k, base, name, &under, err);
     k->depth++;
     if (r == 0)
-        r = add_folder(k, fd, &ret->id, &entries, err); /* closes it */
-    else
-        fd_close(fd);
+        r = add_folder(k, fd_take(&fd), under, &made, err);
     k->depth--;
+    git_tree_free(under);
+    ret->id = made.id;
     ret->mode = GIT_FILEMODE_TREE;
-    ret->kept = entries > 0;
+    ret->kept = made.entries > 0;
     return r;
 }
 
-static int add_entry(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
+/* What says that the file of this name below is deleted. It may have many names; it is never opened. */
+static bool whiteout(const struct walk *k, const struct stat *st)
+{
+    return k->layer && S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+static int add_entry(struct walk *k, int dir, const char *name, const git_tree *base,
+                     struct entry *ret, struct err *err)
 {
     struct stat st;
     const char *fault = workspace_name_fault(name);
@@ -246,17 +296,20 @@ static int add_entry(struct walk *k, int dir, const char *name, struct entry *re
         const char *why = unopened(errno);
         return why ? leave(k, why, err) : err_sys(err, "look at %.120s", k->path);
     }
+    if (whiteout(k, &st))
+        return 0;
     if (S_ISDIR(st.st_mode))
-        return add_below(k, dir, name, ret, err);
+        return add_below(k, dir, name, base, ret, err);
     if (S_ISLNK(st.st_mode))
         return add_link(k, dir, name, ret, err);
     fault = special(st.st_mode);
-    return fault ? leave(k, fault, err) : add_file(k, dir, name, ret, err);
+    return fault ? leave(k, fault, err) : add_file(k, dir, name, st.st_mode, ret, err);
 }
 
-/* Puts NAME behind the path of its folder for as long as it is looked at. */
-static int add_named(struct walk *k, int dir, const char *name, git_treebuilder *into,
-                     struct err *err)
+/* Puts NAME behind the path of its folder for as long as it is looked at. What is not kept is not in the new state,
+ * whatever the one below had by that name. */
+static int add_named(struct walk *k, int dir, const char *name, const git_tree *base,
+                     git_treebuilder *into, struct err *err)
 {
     const size_t before = strlen(k->path);
     struct entry entry = {.kept = false};
@@ -266,15 +319,19 @@ static int add_named(struct walk *k, int dir, const char *name, git_treebuilder 
         k->path[before] = 0;
         return leave(k, "a name in it makes a path of more than 4095 bytes", err);
     }
-    int r = add_entry(k, dir, name, &entry, err);
+    int r = add_entry(k, dir, name, base, &entry, err);
     if (r == 0 && entry.kept && git_treebuilder_insert(NULL, into, name, &entry.id, entry.mode) < 0)
         r = leave(k, "a name that git refuses", err);
+    else if (r == 0 && !entry.kept && git_treebuilder_get(into, name) &&
+             git_treebuilder_remove(into, name) < 0)
+        r = workspace_git_err(err, "a folder cannot be stored");
     k->path[before] = 0;
     return r;
 }
 
 /* Takes FD. */
-static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries, struct err *err)
+static int add_folder(struct walk *k, int fd, const git_tree *base, struct made *ret,
+                      struct err *err)
 {
     git_treebuilder *builder = NULL;
     DIR *d = fdopendir(fd);
@@ -283,7 +340,7 @@ static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries,
         fd_close(fd);
         return err_sys(err, "look into %.120s", k->path);
     }
-    if (git_treebuilder_new(&builder, k->repo, NULL) < 0)
+    if (git_treebuilder_new(&builder, k->repo, base) < 0)
         r = workspace_git_err(err, "a folder cannot be stored");
     while (r == 0) {
         errno = 0;
@@ -293,22 +350,22 @@ static int add_folder(struct walk *k, int fd, git_oid *ret, size_t *ret_entries,
         if (!e)
             break;
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = add_named(k, dirfd(d), e->d_name, builder, err);
+            r = add_named(k, dirfd(d), e->d_name, base, builder, err);
     }
     if (r == 0)
-        *ret_entries = git_treebuilder_entrycount(builder);
-    if (r == 0 && (*ret_entries || k->depth == 0) && git_treebuilder_write(ret, builder) < 0)
+        ret->entries = git_treebuilder_entrycount(builder);
+    if (r == 0 && (ret->entries || k->depth == 0) && git_treebuilder_write(&ret->id, builder) < 0)
         r = workspace_git_err(err, "a folder cannot be stored");
     git_treebuilder_free(builder);
     closedir(d);
     return r;
 }
 
-int workspace_tree(git_repository *repo, int folder, struct workspace_left *left, git_oid *ret,
-                   struct err *err)
+int workspace_tree(git_repository *repo, int folder, const git_tree *base,
+                   struct workspace_left *left, git_oid *ret, struct err *err)
 {
-    struct walk k = {.repo = repo, .left = left, .chunk = malloc(CHUNK)};
-    size_t entries = 0;
+    struct walk k = {.repo = repo, .left = left, .chunk = malloc(CHUNK), .layer = base};
+    struct made made = {.entries = 0};
     int r = k.chunk ? 0 : err_set(err, ERR_MEMORY, "no memory");
     if (r == 0 && git_repository_odb(&k.odb, repo) < 0)
         r = workspace_git_err(err, "the store cannot be opened");
@@ -316,7 +373,9 @@ int workspace_tree(git_repository *repo, int folder, struct workspace_left *left
     if (r == 0 && fd < 0)
         r = err_sys(err, "open the folder");
     if (r == 0)
-        r = add_folder(&k, fd, ret, &entries, err);
+        r = add_folder(&k, fd, base && !opaque(&k, fd) ? base : NULL, &made, err);
+    if (r == 0)
+        *ret = made.id;
     git_odb_free(k.odb);
     free(k.chunk);
     return r;

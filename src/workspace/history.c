@@ -104,8 +104,34 @@ int workspace_import(struct workspace *w, int folder, const struct workspace_aut
                      struct err *err)
 {
     git_oid tree;
-    int r = workspace_tree(w->repo, folder, left, &tree, err);
+    int r = workspace_tree(w->repo, folder, NULL, left, &tree, err);
     return r < 0 ? r : advance(w, &tree, false, author, ret_id, ret_new, err);
+}
+
+int workspace_keep(struct workspace *w, int folder, bool layer, const char *base_id,
+                   const struct workspace_author *author, struct workspace_left *left,
+                   char ret_id[WORKSPACE_ID], bool *ret_new, struct err *err)
+{
+    git_commit *base = NULL, *now = NULL;
+    git_tree *below = NULL;
+    git_oid id, tree;
+    int r = head(w, &now, err);
+    if (r == 0 && (git_oid_fromstr(&id, base_id) < 0 ||
+                   git_commit_lookup(&base, w->repo, &id) < 0 || git_commit_tree(&below, base) < 0))
+        r = workspace_git_err(err, "the state that the run began with");
+    if (r == 0 && !git_oid_equal(git_commit_tree_id(base), git_commit_tree_id(now)))
+        r = err_set(err, ERR_STATE,
+                    "conflict: the head of '%s' was %.12s when the run began and is another state "
+                    "now; run it again",
+                    w->name, base_id);
+    if (r == 0)
+        r = workspace_tree(w->repo, folder, layer ? below : NULL, left, &tree, err);
+    if (r == 0)
+        r = advance(w, &tree, false, author, ret_id, ret_new, err);
+    git_tree_free(below);
+    git_commit_free(base);
+    git_commit_free(now);
+    return r;
 }
 
 int workspace_snapshot(struct workspace *w, const char *name, const struct workspace_author *author,

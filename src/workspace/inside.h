@@ -36,9 +36,10 @@ ERR_MUST_USE int workspace_commit(git_repository *repo, const git_oid *tree,
 ERR_MUST_USE int workspace_printf(const struct workspace_sink *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* folder.c: the tree of what is in FOLDER, its objects written. */
-ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, struct workspace_left *left,
-                                git_oid *ret, struct err *err);
+/* folder.c: the tree of what is in FOLDER, its objects written. With BASE the folder is the upper layer of an overlay that
+ * had BASE below, and is opened up where a guest shut it. */
+ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, const git_tree *base,
+                                struct workspace_left *left, git_oid *ret, struct err *err);
 
 /* patch.c: what `git diff` prints between two trees; OLD NULL: the empty one. */
 ERR_MUST_USE int workspace_patch(git_repository *repo, git_tree *old, git_tree *new,

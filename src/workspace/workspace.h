@@ -76,6 +76,17 @@ ERR_MUST_USE int workspace_import(struct workspace *w, int folder,
                                   struct workspace_left *left, char ret_id[WORKSPACE_ID],
                                   bool *ret_new, struct err *err);
 
+/* A read-only copy of the head's files, as a folder trees/ID of the workspace that is made once for each state; those of
+ * other states go with PRUNE. */
+ERR_MUST_USE int workspace_checkout(struct workspace *w, bool prune, char ret_id[WORKSPACE_ID],
+                                    char ret_tree[WORKSPACE_ID], struct err *err);
+
+/* What a run left becomes a commit. FOLDER is the upper layer of an overlay over the files of the commit BASE_ID, or, if it
+ * is no LAYER, all of the files. ERR_STATE: the head has other files by now. */
+ERR_MUST_USE int workspace_keep(struct workspace *w, int folder, bool layer, const char *base_id,
+                                const struct workspace_author *author, struct workspace_left *left,
+                                char ret_id[WORKSPACE_ID], bool *ret_new, struct err *err);
+
 /* A commit with the head's files; NAME, if it is not empty, can be used as a word from then on. */
 ERR_MUST_USE int workspace_snapshot(struct workspace *w, const char *name,
                                     const struct workspace_author *author,

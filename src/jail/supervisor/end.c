@@ -166,7 +166,7 @@ void jail_run_end_now(struct jail_run *run, int exit_code)
         return;
     jail_run_note_end(run, exit_code);
     if (run->nest > 0 && run->spec.mode == JAIL_FULL && run->janitor.pid == 0 &&
-        run->shared.count == 0) {
+        run->shared.count == 0 && !jail_spec_layered(&run->spec)) { /* its files are read next */
         /* the guest would die of its init's death: sooner, since that is what takes long */
         if (run->body >= 0)
             syscall(SYS_pidfd_send_signal, run->body, SIGKILL, NULL, 0);

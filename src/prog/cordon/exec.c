@@ -9,6 +9,7 @@
 #include "reader.h"
 #include "result.h"
 #include "sys/fd.h"
+#include "workspace_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,7 @@ int cmd_exec(int argc, char **argv)
     struct exec_options o = {0};
     struct flow_context context = {0};
     struct flow_request req = {.kind = FLOW_EXEC, .context = &context};
+    struct workspace_run workspace = {.open = false};
     struct err err = ERR_INIT;
     struct arena mem;
     int next = 0;
@@ -96,8 +98,11 @@ int cmd_exec(int argc, char **argv)
         if (r == 0)
             r = make_spec(&o, argc - next, argv + next, &req, &mem, &err);
         if (r == 0)
+            r = workspace_run_begin(&workspace, o.jail.workspace, &req, &mem, &err);
+        if (r == 0)
             r = result_run("cordon exec", &req, &o.jail, o.json, &err);
     }
+    workspace_run_done(&workspace);
     flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon exec", o.json, &err) : r;

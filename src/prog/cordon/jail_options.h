@@ -20,6 +20,7 @@ struct jail_options {
     struct option_list ro, rw, env;
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
     const char *policy, *role, *task, *escape;
+    const char *workspace; /* of run and exec; NULL: none */
     bool no_wait;
 };
 
@@ -33,6 +34,8 @@ void jail_options_init(struct jail_options *o);
         {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]",                                               \
          "show it writable; --disk bounds each file there, not the sum"},                          \
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
+        {"workspace", OPTION_STRING, &(o)->workspace, "W",                                         \
+         "its /workspace is this workspace's; what it changes is committed"},                      \
     {                                                                                              \
         "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
             "its input; - is our own (default: nothing)"                                           \

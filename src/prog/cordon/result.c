@@ -170,6 +170,18 @@ void result_print_text(const struct flow_result *r)
         result_complain("cordon", line);
         said = said || reason;
     }
+    const struct flow_snapshot *s = &r->snapshot;
+    if (s->workspace[0] && !s->id[0]) {
+        snprintf(line, sizeof line, "workspace %s: nothing was committed: %s", s->workspace,
+                 s->why);
+        result_complain("cordon", line);
+    }
+    for (const char *at = s->left.data; at && at < s->left.data + s->left.len;) {
+        const char *why = at + strlen(at) + 1;
+        snprintf(line, sizeof line, "workspace %s: left out: %.800s: %s", s->workspace, at, why);
+        result_complain("cordon", line);
+        at = why + strlen(why) + 1;
+    }
     bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
     if (!said && r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
         snprintf(line, sizeof line, "%s: %s", flow_status_name(r->status), r->message);
@@ -390,7 +402,7 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     if (r < 0)
         return r;
     req->input = in;
-    req->once = true;
+    req->once = !req->keep; /* who commits for root stays root */
     req->task = o->task;
     reader_init(&reader, req->spec.limits.output, OUTPUT_BYTES);
     r = find_programs(req, nest, python, sizeof nest, err);

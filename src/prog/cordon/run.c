@@ -12,6 +12,7 @@
 #include "result.h"
 #include "source.h"
 #include "tools.h"
+#include "workspace_run.h"
 #include "writer.h"
 
 #include <stdio.h>
@@ -136,6 +137,7 @@ int cmd_run(int argc, char **argv)
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
     struct option_list words = {0};
     struct text source = {0};
+    struct workspace_run workspace = {.open = false};
     struct err err = ERR_INIT;
     struct arena mem;
     jail_spec_init(&req.spec);
@@ -156,9 +158,12 @@ int cmd_run(int argc, char **argv)
         req.spec.keep_files = true;
         req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0)
+            r = workspace_run_begin(&workspace, o.jail.workspace, &req, &mem, &err);
+        if (r == 0)
             r = result_run("cordon run", &req, &o.jail, o.json, &err);
     }
     free(source.data);
+    workspace_run_done(&workspace);
     flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon run", o.json, &err) : r;

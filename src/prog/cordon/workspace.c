@@ -3,19 +3,15 @@
  * which gives up everything but these descriptors. So names that a person wrote are looked up with the person's rights
  * and before anything of a guest's is read, and libgit2 costs no other command a microsecond.
  *
- * Waits: lock_within in take_locks; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
- *        sys_child_wait in export_file; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
+ * Waits: sys_child_wait in export_file; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
 #include "admin.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "options.h"
-#include "programs.h"
 #include "result.h"
 #include "sys/child.h"
 #include "sys/fd.h"
-#include "sys/lock.h"
-#include "sys/state.h"
-#include "workspace/names.h"
+#include "workspace_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,18 +28,10 @@ struct workspace_options {
     bool patch, stat, json, help;
 };
 
-enum hold { HOLD_NONE, HOLD_READ, HOLD_CHANGE, HOLD_ALONE };
-
-/* What becomes the program: three descriptors and its words. */
-struct order {
-    int home, other, lock;
-    const char *form, *verb, *name, *words[3];
-};
-
 static const struct verb {
     const char *name;
     size_t least, most; /* words behind it, the workspace's name included */
-    enum hold hold;
+    enum workspace_hold hold;
 } verbs[] = {
     {"create", 1, 1, HOLD_CHANGE}, {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
     {"diff", 1, 3, HOLD_READ},     {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
@@ -67,83 +55,9 @@ static void help(const struct option_row *rows, size_t count)
          "  cordon workspace diff demo genesis head");
 }
 
-/* ---- what it needs ---- */
-
-static int take_locks(const char *name, enum hold kind, int lock, struct err *err)
-{
-    int r = 0;
-    if (kind == HOLD_CHANGE || kind == HOLD_ALONE)
-        r = lock_within(lock, F_WRLCK, workspace_lock_change(name), LIMIT_LOCK_MS,
-                        "the workspace's lock", err);
-    if (r == 0 && (kind == HOLD_READ || kind == HOLD_ALONE))
-        r = lock_within(lock, kind == HOLD_READ ? F_RDLCK : F_WRLCK, workspace_lock_read(name),
-                        LIMIT_LOCK_MS, "the workspace's lock for readers", err);
-    return r;
-}
-
-static int prepare(const struct verb *verb, const char *name, struct order *ret, struct err *err)
-{
-    char path[STATE_PATH_MAX];
-    FD_AUTO state = -1;
-    if (*name && !workspace_name_good(name))
-        return err_set(
-            err, ERR_USAGE,
-            "'%.70s' cannot name a workspace: 1 to 64 of a-z 0-9 . _ -, beginning with a "
-            "letter or digit",
-            name);
-    admin_pin_state();
-    int r = state_path(path, sizeof path, err);
-    if (r == 0)
-        r = state_open(path, true, &state, err);
-    if (r == 0)
-        r = state_folder(state, "workspaces", true, &ret->home, err);
-    if (r == 0)
-        r = state_file(ret->home, ".lock", O_RDWR | O_CREAT, &ret->lock, err);
-    if (r == 0)
-        r = take_locks(name, verb->hold, ret->lock, err);
-    ret->verb = verb->name;
-    ret->name = name;
-    return r;
-}
-
-/* ---- becoming it ---- */
-
-/* Onto 3, 4 and 5, which an exec leaves open; the others close by themselves. */
-static int place(struct order *o)
-{
-    const int from[] = {o->home, o->other, o->lock};
-    int high[3];
-    for (size_t i = 0; i < 3; i++) {
-        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);
-        if (from[i] >= 0 && high[i] < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < 3; i++) {
-        close(3 + (int)i);
-        if (high[i] >= 0 && dup2(high[i], 3 + (int)i) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int become(struct order *o, struct err *err)
-{
-    char program[4096];
-    int r = programs_find("cordon-workspace", program, sizeof program, err);
-    if (r < 0)
-        return r;
-    const char *const argv[] = {"cordon-workspace", "--from-cordon", o->form,     o->verb, o->name,
-                                o->words[0],        o->words[1],     o->words[2], NULL};
-    const char *const env[] = {NULL};
-    if (place(o) < 0)
-        return err_sys(err, "descriptors for cordon-workspace");
-    execve(program, (char *const *)argv, (char *const *)env);
-    return err_sys(err, "start cordon-workspace");
-}
-
 /* ---- export: to a file that is whole or not there ---- */
 
-static int export_file(struct order *o, const char *file, struct err *err)
+static int export_file(struct workspace_order *o, const char *file, struct err *err)
 {
     int status = 0;
     o->other = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -153,7 +67,7 @@ static int export_file(struct order *o, const char *file, struct err *err)
     const pid_t pid = fork();
     if (pid == 0) {
         struct err why = ERR_INIT;
-        (void)!become(o, &why);
+        (void)!workspace_order_become(o, &why);
         result_complain(WHO, why.msg);
         _exit(EXIT_FAILED);
     }
@@ -169,7 +83,7 @@ static int export_file(struct order *o, const char *file, struct err *err)
     return r;
 }
 
-static int export_to(struct order *o, const struct workspace_options *p, struct err *err)
+static int export_to(struct workspace_order *o, const struct workspace_options *p, struct err *err)
 {
     const char *file = p->tar ? p->tar : p->bundle;
     if (!p->tar == !p->bundle)
@@ -177,7 +91,7 @@ static int export_to(struct order *o, const struct workspace_options *p, struct 
     if (p->bundle && strcmp(o->words[1], "head") != 0)
         return err_set(err, ERR_USAGE, "a bundle holds the whole history: give no snapshot");
     o->words[0] = p->tar ? "tar" : "bundle";
-    return strcmp(file, "-") == 0 ? become(o, err) : export_file(o, file, err);
+    return strcmp(file, "-") == 0 ? workspace_order_become(o, err) : export_file(o, file, err);
 }
 
 /* ---- the verbs' words ---- */
@@ -185,7 +99,7 @@ static int export_to(struct order *o, const struct workspace_options *p, struct 
 static int act(const struct verb *verb, const struct option_list *words,
                const struct workspace_options *p, struct err *err)
 {
-    struct order o = {.home = -1, .other = -1, .lock = -1, .words = {"", "", ""}};
+    struct workspace_order o = WORKSPACE_ORDER_INIT;
     char form[4] = "";
     const char *const *given = words->items + 1;
     const char *message = p->message ? p->message : "";
@@ -197,7 +111,8 @@ static int act(const struct verb *verb, const struct option_list *words,
                         : "",
              isatty(STDOUT_FILENO) ? "t" : "");
     o.form = form;
-    int r = prepare(verb, name, &o, err);
+    admin_pin_state();
+    int r = workspace_order_open(&o, verb->name, name, verb->hold, err);
     if (r < 0)
         return r;
     if (strcmp(verb->name, "log") == 0) {
@@ -217,7 +132,7 @@ static int act(const struct verb *verb, const struct option_list *words,
         if (o.other < 0)
             return err_set(err, ERR_USAGE, "%.150s: %s", given[1], strerror(errno));
     }
-    return become(&o, err);
+    return workspace_order_become(&o, err);
 }
 
 static const struct verb *find_verb(const struct option_list *words, struct err *err)

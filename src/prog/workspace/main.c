@@ -9,19 +9,24 @@
 #include "base/jsonw.h"
 #include "base/units.h"
 #include "jail/confine.h"
+#include "jail/spec.h"
 #include "output/visible.h"
+#include "sys/fd.h"
+#include "sys/lock.h"
 #include "workspace/workspace.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HOME_FD = 3, OTHER_FD = 4 };
+enum { HOME_FD = 3, OTHER_FD = 4, LOCK_FD = 5 };
 enum { DONE, FAILED, USAGE };
 
 struct order {
@@ -262,6 +267,83 @@ static int do_delete(const struct order *o, struct err *err)
     return workspace_delete(o->name, err);
 }
 
+/* ---- for runs ---- */
+
+/* Prints the ids of the head and of its tree, whose files are then below trees/. Descriptor 5 has the lock for readers: where
+ * nobody else has it, the checkouts of other states are of no use. */
+static int do_checkout(const struct order *o, struct err *err)
+{
+    char ids[2][WORKSPACE_ID] = {"", ""}, line[2 * WORKSPACE_ID + 2];
+    struct workspace *w = NULL;
+    const bool alone = lock_try(LOCK_FD, F_WRLCK, workspace_lock_read(o->name)) == 0;
+    int r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = workspace_checkout(w, alone, ids[0], ids[1], err);
+    workspace_close(w);
+    if (alone && lock_try(LOCK_FD, F_RDLCK, workspace_lock_read(o->name)) < 0 && r == 0)
+        r = err_sys(err, "keep the lock for readers");
+    if (r < 0)
+        return r;
+    const int n = snprintf(line, sizeof line, "%s %s\n", ids[0], ids[1]);
+    return put_all(STDOUT_FILENO, line, (size_t)n) < 0 ? err_sys(err, "standard output") : 0;
+}
+
+/* The folder NAME in DIR, which a guest may have shut. No guest is alive; no link is followed. */
+static int open_left(int dir, const char *name)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500 && fchmodat(dir, name, 0700, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+}
+
+/* Id, whether it is new, then path and reason of each file that was left out, each with a NUL behind it. */
+static int tell_kept(const char *id, bool new, const struct workspace_left *left, struct err *err)
+{
+    struct buf text;
+    buf_init(&text, 16 * MIB);
+    int r = buf_printf(&text, "%s%c%s%c", id, 0, new ? "new" : "same", 0);
+    for (size_t i = 0; i < left->count && r == 0; i++)
+        r = buf_printf(&text, "%s%c%s%c", left->items[i].path, 0, left->items[i].why, 0);
+    if (r == 0 && put_all(STDOUT_FILENO, text.data, text.len) < 0)
+        r = err_sys(err, "standard output");
+    buf_done(&text);
+    return r;
+}
+
+/* What a run left, from the descriptor of the file system that it wrote in. */
+static int do_keep(const struct order *o, struct err *err)
+{
+    const struct workspace_author by = {.name = o->words[0], .message = o->words[2]};
+    struct workspace_left *left = calloc(1, sizeof *left);
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    bool new = false;
+    if (!left)
+        return err_set(err, ERR_MEMORY, "no memory");
+    int r = fchmod(OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
+    FD_AUTO layers = r < 0 ? -1 : open_left(OTHER_FD, JAIL_LAYERS);
+    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER + sizeof JAIL_LAYERS);
+    FD_AUTO whole = r < 0 || upper >= 0 ? -1 : open_left(OTHER_FD, "workspace");
+    if (r == 0 && upper < 0 && whole < 0)
+        r = err_sys(err, "open what the run left");
+    if (r == 0)
+        r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = workspace_keep(w, upper < 0 ? whole : upper, upper >= 0, o->words[1], &by, left, id,
+                           &new, err);
+    if (r == 0)
+        r = tell_kept(id, new, left, err);
+    workspace_close(w);
+    workspace_left_done(left);
+    free(left);
+    return r;
+}
+
 /* ---- list ---- */
 
 static int put_facts(const struct order *o, const char *name, bool first, struct output *out,
@@ -332,9 +414,10 @@ static const struct verb {
     const char *name;
     int (*run)(const struct order *o, struct err *err);
 } verbs[] = {
-    {"create", do_create}, {"delete", do_delete},   {"diff", do_diff},
-    {"export", do_export}, {"import", do_import},   {"list", do_list},
-    {"log", do_log},       {"restore", do_restore}, {"snapshot", do_snapshot},
+    {"checkout", do_checkout}, {"keep", do_keep},         {"create", do_create},
+    {"delete", do_delete},     {"diff", do_diff},         {"export", do_export},
+    {"import", do_import},     {"list", do_list},         {"log", do_log},
+    {"restore", do_restore},   {"snapshot", do_snapshot},
 };
 
 static bool read_order(char **argv, struct order *ret, const struct verb **ret_verb)
@@ -370,8 +453,10 @@ int main(int argc, char **argv)
     if (r == 0)
         r = workspace_init(&err);
     if (r == 0)
-        r = jail_confine(HOME_FD, strcmp(verb->name, "import") == 0 ? OTHER_FD : -1, "workspace",
-                         &err);
+        r = jail_confine(
+            HOME_FD,
+            strcmp(verb->name, "import") == 0 || strcmp(verb->name, "keep") == 0 ? OTHER_FD : -1,
+            "workspace", &err);
     if (r == 0)
         r = verb->run(&order, &err);
     if (r == 0)

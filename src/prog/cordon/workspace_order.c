@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that a person wrote are looked up with the person's rights and before anything of a guest's is read. The lock
+ * is held by an open file description, which the process that carries the order out has too: it ends when the last of
+ * them is gone, however that comes.
+ *
+ * Waits: lock_within in workspace_order_hold; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
+ *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_MS; it is killed, and nothing was committed
+ *        read in *; a file in memory; at once; what is there
+ *        write in workspace_order_run; a file in memory; at once; the line is lost */
+#include "workspace_order.h"
+
+#include "admin.h"
+#include "base/limits.h"
+#include "commands.h"
+#include "programs.h"
+#include "sys/child.h"
+#include "sys/fd.h"
+#include "sys/lock.h"
+#include "sys/state.h"
+#include "workspace/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int workspace_order_hold(const struct workspace_order *o, enum workspace_hold hold, struct err *err)
+{
+    int r = 0;
+    if (hold == HOLD_CHANGE || hold == HOLD_ALONE)
+        r = lock_within(o->lock, F_WRLCK, workspace_lock_change(o->name), LIMIT_LOCK_MS,
+                        "the workspace's lock", err);
+    if (r == 0 && (hold == HOLD_READ || hold == HOLD_ALONE))
+        r = lock_within(o->lock, hold == HOLD_READ ? F_RDLCK : F_WRLCK,
+                        workspace_lock_read(o->name), LIMIT_LOCK_MS,
+                        "the workspace's lock for readers", err);
+    return r;
+}
+
+void workspace_order_release(const struct workspace_order *o)
+{
+    lock_release(o->lock, workspace_lock_change(o->name));
+}
+
+int workspace_order_open(struct workspace_order *ret, const char *verb, const char *name,
+                         enum workspace_hold hold, struct err *err)
+{
+    char path[STATE_PATH_MAX];
+    FD_AUTO state = -1;
+    if (*name && !workspace_name_good(name))
+        return err_set(
+            err, ERR_USAGE,
+            "'%.70s' cannot name a workspace: 1 to 64 of a-z 0-9 . _ -, beginning with a "
+            "letter or digit",
+            name);
+    ret->verb = verb;
+    ret->name = name;
+    int r = state_path(path, sizeof path, err);
+    if (r == 0)
+        r = state_open(path, true, &state, err);
+    if (r == 0)
+        r = state_folder(state, "workspaces", true, &ret->home, err);
+    if (r == 0)
+        r = state_file(ret->home, ".lock", O_RDWR | O_CREAT, &ret->lock, err);
+    return r == 0 ? workspace_order_hold(ret, hold, err) : r;
+}
+
+void workspace_order_done(struct workspace_order *o)
+{
+    fd_close(fd_take(&o->home));
+    fd_close(fd_take(&o->lock));
+}
+
+/* Onto 3, 4 and 5, which an exec leaves open; the others close by themselves. */
+static int place(const struct workspace_order *o)
+{
+    const int from[] = {o->home, o->other, o->lock};
+    int high[3];
+    for (size_t i = 0; i < 3; i++) {
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+        if (from[i] >= 0 && high[i] < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        close(3 + (int)i);
+        if (high[i] >= 0 && dup2(high[i], 3 + (int)i) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int workspace_order_become(const struct workspace_order *o, struct err *err)
+{
+    char program[4096];
+    int r = programs_find("cordon-workspace", program, sizeof program, err);
+    if (r < 0)
+        return r;
+    const char *const argv[] = {"cordon-workspace", "--from-cordon", o->form,     o->verb, o->name,
+                                o->words[0],        o->words[1],     o->words[2], NULL};
+    const char *const env[] = {NULL};
+    if (place(o) < 0)
+        return err_sys(err, "descriptors for cordon-workspace");
+    execve(program, (char *const *)argv, (char *const *)env);
+    return err_sys(err, "start cordon-workspace");
+}
+
+/* All of a file in memory, from its beginning. */
+static int read_back(int fd, struct buf *out, struct err *err)
+{
+    char chunk[16384];
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(err, "read what cordon-workspace wrote");
+    for (;;) {
+        const ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n <= 0)
+            return n < 0 ? err_sys(err, "read what cordon-workspace wrote") : 0;
+        const int r = buf_add(out, chunk, (size_t)n);
+        if (r < 0)
+            return err_set(err, r, "cordon-workspace wrote too much");
+    }
+}
+
+static int failed(int status, int said, struct err *err)
+{
+    struct buf line;
+    buf_init(&line, 4096);
+    int r = read_back(said, &line, err);
+    if (r == 0) {
+        const char *text = line.data ? line.data : "it gave no reason";
+        const char *from = strncmp(text, "cordon workspace: ", 18) == 0 ? text + 18 : text;
+        r = err_set(err,
+                    WIFEXITED(status) && WEXITSTATUS(status) == EXIT_USAGE ? ERR_USAGE : ERR_STATE,
+                    "%.*s", (int)strcspn(from, "\n"), from);
+    }
+    buf_done(&line);
+    return r;
+}
+
+int workspace_order_run(const struct workspace_order *o, struct buf *out, struct err *err)
+{
+    int status = 0;
+    FD_AUTO wrote = memfd_create("workspace", MFD_CLOEXEC);
+    FD_AUTO said = memfd_create("workspace", MFD_CLOEXEC);
+    if (wrote < 0 || said < 0)
+        return err_sys(err, "memory for what cordon-workspace writes");
+    const pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(err, "fork");
+    if (pid == 0) {
+        if (dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)
+            (void)!workspace_order_become(o, err);
+        (void)!write(STDERR_FILENO, err->msg, strlen(err->msg));
+        _exit(EXIT_FAILED);
+    }
+    if (sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
+        return err_sys(err, "wait for cordon-workspace");
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_back(wrote, out, err)
+                                                         : failed(status, said, err);
+}

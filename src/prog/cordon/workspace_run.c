@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock for readers is held from the checkout to the end of the run, so nobody takes the lower layer away; the lock to
+ * change the workspace only while the commit is made, so that runs of one workspace can go side by side. The first that
+ * ends moves the head; another that began with the same files is told that it did (workspace_keep). */
+#include "workspace_run.h"
+
+#include "sys/state.h"
+#include "workspace/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define IDS_ROOM 4096
+
+/* The order's name is the caller's word: it lives as long as the command line. */
+static void keep(void *run, int files, struct flow_result *result)
+{
+    struct workspace_run *w = run;
+    struct flow_snapshot *s = &result->snapshot;
+    struct err err = ERR_INIT;
+    struct buf text;
+    snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
+    if (result->status != FLOW_OK) {
+        snprintf(s->why, sizeof s->why, "the run ended with status %s: its files are discarded",
+                 flow_status_name(result->status));
+        return;
+    }
+    buf_init(&text, 16 * MIB);
+    w->order.verb = "keep";
+    w->order.other = files;
+    w->order.words[0] = result->id;
+    w->order.words[1] = w->base;
+    w->order.words[2] = "run";
+    int r = workspace_order_hold(&w->order, HOLD_CHANGE, &err);
+    if (r == 0)
+        r = workspace_order_run(&w->order, &text, &err);
+    workspace_order_release(&w->order);
+    const size_t id = text.data ? strlen(text.data) : 0;
+    if (r == 0 && (id != 40 || text.len < 45))
+        r = err_set(&err, ERR_FORMAT, "cordon-workspace said nothing that makes sense");
+    if (r == 0) {
+        memcpy(s->id, text.data, 41);
+        s->changed = strcmp(text.data + 41, "new") == 0;
+        const size_t told = 41 + strlen(text.data + 41) + 1;
+        buf_init(&s->left, 16 * MIB);
+        if (buf_add(&s->left, text.data + told, text.len - told) < 0)
+            s->left.len = 0;
+    } else {
+        snprintf(s->why, sizeof s->why, "its files were not committed: %.200s", err.msg);
+        flow_result_say(result, FLOW_ERROR, "filesystem", "CODE", "WorkspaceError", s->why);
+    }
+    buf_done(&text);
+}
+
+static int refuse_binds(const struct jail_spec *spec, struct err *err)
+{
+    for (size_t i = 0; i < spec->nbinds; i++)
+        if (strncmp(spec->binds[i].dest, "/workspace", 10) == 0 &&
+            (spec->binds[i].dest[10] == 0 || spec->binds[i].dest[10] == '/'))
+            return err_set(
+                err, ERR_USAGE,
+                "--workspace: nothing else can be shown in /workspace; give %.80s another "
+                "place",
+                spec->binds[i].source);
+    return spec->nbinds < LIMIT_BINDS ? 0 : err_set(err, ERR_USAGE, "too many of --ro and --rw");
+}
+
+/* The checkout as one more thing that the jail shows: below what the guest writes. */
+static int add_lower(struct jail_spec *spec, const char *name, const char *tree, struct arena *mem,
+                     struct err *err)
+{
+    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256];
+    int r = state_path(state, sizeof state, err);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, name, tree);
+    struct jail_bind *binds = arena_alloc(mem, (spec->nbinds + 1) * sizeof *binds);
+    const char *source = arena_strdup(mem, path);
+    if (!binds || !source)
+        return err_set(err, ERR_MEMORY, "no memory");
+    if (spec->nbinds)
+        memcpy(binds, spec->binds, spec->nbinds * sizeof *binds);
+    binds[spec->nbinds++] = (struct jail_bind){
+        .source = source, .dest = "/workspace", .moved = true, .lower = true, .links = true};
+    spec->binds = binds;
+    return 0;
+}
+
+int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_request *req,
+                        struct arena *mem, struct err *err)
+{
+    struct buf text;
+    char tree[41] = "";
+    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT};
+    if (!name)
+        return 0;
+    if (req->spec.mode != JAIL_FULL)
+        return err_set(err, ERR_USAGE, "--workspace needs --mode full: the other has no mounts");
+    buf_init(&text, IDS_ROOM);
+    int r = refuse_binds(&req->spec, err);
+    if (r == 0 && !*name)
+        r = err_set(err, ERR_USAGE, "--workspace needs a name; see cordon workspace list");
+    if (r == 0) {
+        r = workspace_order_open(&w->order, "checkout", name, HOLD_READ, err);
+        w->open = true;
+    }
+    if (r == 0)
+        r = workspace_order_hold(&w->order, HOLD_CHANGE, err);
+    if (r == 0)
+        r = workspace_order_run(&w->order, &text, err);
+    if (w->open && w->order.lock >= 0)
+        workspace_order_release(&w->order);
+    if (r == 0 && sscanf(text.data ? text.data : "", "%40[0-9a-f] %40[0-9a-f]", w->base, tree) != 2)
+        r = err_set(err, ERR_FORMAT, "cordon-workspace said nothing that makes sense");
+    if (r == 0)
+        r = add_lower(&req->spec, name, tree, mem, err);
+    req->spec.keep_files = true;
+    req->keep = keep;
+    req->keep_ctx = w;
+    buf_done(&text);
+    return r;
+}
+
+void workspace_run_done(struct workspace_run *w)
+{
+    if (w->open)
+        workspace_order_done(&w->order);
+    w->open = false;
+}

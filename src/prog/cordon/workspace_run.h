@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run inside a workspace: its files are those of the head, and what it leaves becomes a commit.
+ *
+ * Takes:   the name of a workspace, the request of a run.
+ * Gives:   a request whose /workspace has the head's files below it; after the run a commit by its id, or why there is none.
+ * Never:   commits what a run left that did not end well; lets a guest's file be read by this process.
+ * Runs in: `cordon`.
+ */
+#ifndef PROG_CORDON_WORKSPACE_RUN_H
+#define PROG_CORDON_WORKSPACE_RUN_H
+
+#include "base/arena.h"
+#include "flow/flow.h"
+#include "workspace_order.h"
+
+struct workspace_run {
+    struct workspace_order order;
+    char base[41]; /* the commit that the run begins with */
+    bool open;
+};
+
+/* NAME NULL: the run is in none, and nothing is done. Before the gate is asked; the context is open. */
+ERR_MUST_USE int workspace_run_begin(struct workspace_run *w, const char *name,
+                                     struct flow_request *req, struct arena *mem, struct err *err);
+void workspace_run_done(struct workspace_run *w);
+
+#endif

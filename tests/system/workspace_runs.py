@@ -1,0 +1,303 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`--workspace` of `run` and `exec`: what a guest sees is the head, what it leaves is the next commit, and nothing that it can
+leave does anything else.
+
+Usage: workspace_runs.py BUILD."""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import exits
+import tapsys
+from tapsys import House, Programs, Tap, cordon, users
+
+tap, programs = Tap(), Programs(sys.argv[1])
+TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/tmp"))
+os.chmod(TOP, 0o755)
+tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
+tapsys.enter_empty_network()
+for person in users():  # a disk of one's own: objects are synced, and others write on the machine's
+    home = TOP / f"home-{person}"
+    home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
+    if person == "user" and os.geteuid() == 0:
+        os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    os.chmod(home, 0o700)
+    House.of(person)["CORDON_STATE"] = str(home)
+
+
+def workspace(*words, who, env=None):
+    return cordon(programs, ["workspace", *words], who, env=env)
+
+
+def run_in(name, script, *options, who, **more):
+    """A shell script in the workspace NAME."""
+    return cordon(programs, ["exec", "--json", "--processes", "8", "--workspace", name, *options, "--", "/bin/sh", "-c", script], who, **more)
+
+
+def git(name, *words, who, env=None):
+    store = pathlib.Path((env or House.of(who))["CORDON_STATE"], "workspaces", name, "store.git")
+    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
+    r = subprocess.run([*drop, "git", "--git-dir", str(store), *words], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}, cwd="/",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return r.stdout.decode("utf-8", "surrogateescape")
+
+
+def head(name, who, env=None):
+    """{path: (mode, id)} of the head."""
+    lines = [l for l in git(name, "ls-tree", "-r", "-z", "main", who=who, env=env).split("\0") if l]
+    return {l.split("\t", 1)[1]: (l.split()[0], l.split()[2]) for l in lines}
+
+
+def fsck(name, who, env=None):
+    return git(name, "fsck", "--strict", "--no-dangling", "--no-progress", who=who, env=env)
+
+
+def fresh(name, files, who, env=None):
+    workspace("delete", name, who=who, env=env)
+    workspace("create", name, who=who, env=env)
+    top = TOP / "in"
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    for path, text in files.items():
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(text)
+    return workspace("import", name, top, "--json", who=who, env=env)["id"]
+
+
+def blob(text):
+    data = text.encode()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+BASE = {"a": "a\n", "b": "b\n", "d/x": "x\n", "d/y": "y\n", "d/e/z": "z\n", "f/only": "o\n", "g/1": "1\n"}
+
+
+def ordinary(who, env=None, label=""):
+    before = fresh("w", BASE, who, env)
+    seen = run_in("w", "cat a d/e/z; pwd; ls /live/own/.layers; echo forged > /live/own/.layers/upper/x 2>/dev/null && echo REACHED", who=who, env=env)
+    tap.ok(seen["status"] in ("ok", "error") and seen["stdout"].startswith("a\nz\n") and "REACHED" not in seen["stdout"] and "upper" not in seen["stdout"],
+           f"{who}{label}: a guest sees the files of the head, and not the layers", seen.story())
+    r = run_in("w", "echo more >> a; rm b d/x; rm -r f; mkdir f; echo new > f/other; rm -r g; echo file > g; mkdir -p n/m; echo q > n/m/q; "
+               "mv d/y d/moved; ln -s ../a d/link; ln a hard; echo s > run.sh; chmod 0755 run.sh", who=who, env=env)
+    snap = r["snapshot"] or {}
+    want = {"a": ("100644", blob("a\nmore\n")), "hard": ("100644", blob("a\nmore\n")), "d/e/z": ("100644", blob("z\n")), "d/moved": ("100644", blob("y\n")),
+            "d/link": ("120000", blob("../a")), "f/other": ("100644", blob("new\n")), "g": ("100644", blob("file\n")), "n/m/q": ("100644", blob("q\n")),
+            "run.sh": ("100755", blob("s\n"))}
+    tap.ok(r["status"] == "ok" and snap.get("changed"), f"{who}{label}: a run that changed files makes a commit", r.story())
+    tap.eq(head("w", who, env), want, f"{who}{label}: changed, deleted, moved, replaced and new files are in the commit as the guest left them", r.story())
+    tap.eq(git("w", "log", "-1", "--format=%H %an", who=who, env=env).strip(), f"{snap.get('id')} {r['id']}", f"{who}{label}: the commit's author is the execution's id")
+    again = run_in("w", "cat a f/other g; ls f", who=who, env=env)
+    tap.ok(again["stdout"] == "a\nmore\nnew\nfile\nother\n" and again["snapshot"]["changed"] is False and again["snapshot"]["id"] == snap.get("id"),
+           f"{who}{label}: the next run sees that commit, and makes none if it changes nothing", again.story())
+    failed = run_in("w", "echo lost > a; exit 3", who=who, env=env)
+    tap.ok(failed["status"] == "error" and failed["snapshot"]["id"] is None and "discarded" in failed["snapshot"]["reason"] and
+           git("w", "rev-parse", "main", who=who, env=env).strip() == snap.get("id"), f"{who}{label}: what a failed run changed is discarded", failed.story())
+    tap.eq(fsck("w", who, env), "", f"{who}{label}: git fsck --strict has nothing to say")
+    state = pathlib.Path((env or House.of(who))["CORDON_STATE"], "workspaces/w/trees")
+    trees = [p.name for p in state.iterdir()]
+    tap.eq(trees, [git("w", "rev-parse", "main^{tree}", who=who, env=env).strip()], f"{who}{label}: one checkout is kept, of the head")
+    tap.eq((state / trees[0] / "a").read_text(), "a\nmore\n", f"{who}{label}: a failed run did not change the files below it")
+    return before
+
+
+def odd(who):
+    """Whatever a guest leaves has the answer that import gives."""
+    fresh("odd", BASE, who)
+    r = run_in("odd", "mkfifo fifo; ln -s /etc/passwd abs; ln -s ../../etc out; mkdir .git; echo '[core]' > .git/config; echo '* -diff' > .gitattributes; mkdir empty; "
+               "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who)
+    left = {e["path"]: e["reason"] for e in (r["snapshot"] or {}).get("left_out", ())}
+    tap.eq(sorted(left), [".git", ".gitattributes", "a", "abs", "fifo", "out"], f"{who}: what a guest left that cannot be kept is listed by name", r.story())
+    got = head("odd", who)
+    tap.eq({p: got.get(p) for p in ("shut", "closed/in", "d/x", "d/e/z", "a", "b")},
+           {"shut": ("100644", blob("secret\n")), "closed/in": ("100644", blob("in\n")), "d/x": ("100644", blob("x\n")), "d/e/z": ("100644", blob("z\n")), "a": None,
+            "b": ("100644", blob("b\n"))}, f"{who}: files and folders of mode 000 are committed, a file that became a FIFO is gone", got)
+    tap.eq(fsck("odd", who), "", f"{who}: git fsck accepts what such a guest left")
+    big = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/usr/bin/dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"], who)
+    tap.ok(big["status"] == "error" and "No space" in big["stderr"] and big["snapshot"]["id"] is None, f"{who}: a workspace's upper layer has the quota of --disk", big.story())
+    copied = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/bin/sh", "-c", "echo 1 >> b"], who)
+    tap.ok(copied["snapshot"]["changed"], f"{who}: a run within that quota commits", copied.story())
+
+
+def refusals(who):
+    fresh("r", BASE, who)
+    now = git("r", "rev-parse", "main", who=who)
+    for words in (["--workspace", "none"], ["--workspace", "../x"], ["--workspace", ""], ["--workspace", "r", "--ro", "/usr:/workspace/u"],
+                  ["--workspace", "r", "--mode", "landlock"]):
+        r = cordon(programs, ["exec", *words, "--", "/bin/true"], who)
+        tap.ok(r.code == exits.NEVER_RAN and r.err.count("\n") == 1, f"{who}: exec {' '.join(words)} is a usage error in one line", r.story())
+    blocked = cordon(programs, ["run", "--json", "--workspace", "r", "-c", "import socket"], who)
+    tap.ok(blocked["status"] == "blocked" and blocked["snapshot"] is None and git("r", "rev-parse", "main", who=who) == now,
+           f"{who}: a program that is blocked commits nothing", blocked.story())
+    python = cordon(programs, ["run", "--json", "--profile", "open", "--workspace", "r", "-c", "open('a','a').write(open('b').read())"], who)
+    tap.eq(head("r", who).get("a"), ("100644", blob("a\nb\n")), f"{who}: a Python program in a workspace commits what it wrote", python.story())
+    tap.eq([f["path"] for f in python["files"]], ["/workspace/a"], f"{who}: `files` has what the run changed, and not the files below", python.story())
+
+
+def conflict(who):
+    """Two runs begin with the same state: the first to end commits, the other is told."""
+    fresh("c", BASE, who)
+    env = tapsys.clean_env(None, who)
+    slow = subprocess.Popen(programs.command(["exec", "--json", "--stdin", "-", "--workspace", "c", "--", "/bin/sh", "-c", "read go; echo $go > a"], who), env=env, cwd="/",
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    trees = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/c/trees")
+    until = time.monotonic() + 30 * tapsys.SLOW
+    while time.monotonic() < until and not (trees.is_dir() and any(not p.name.startswith(".") for p in trees.iterdir())):
+        time.sleep(0.01)
+    first = run_in("c", "echo first > b", who=who)
+    out, err = slow.communicate(b"second\n", timeout=60 * tapsys.SLOW)
+    late = json.loads(out)
+    tap.ok(first["snapshot"]["changed"] and late["status"] == "error" and "conflict" in (late["reason"] or "") and late["snapshot"]["id"] is None and slow.returncode == 1,
+           f"{who}: of two runs from one state the second is a named conflict", first.story(), late)
+    tap.eq(git("c", "rev-list", "--count", "main", who=who).strip(), "3", f"{who}: the conflict left the head to the first run")
+
+
+# --- upper layers that no guest could make, given to the reader itself -------------------------------
+def keep(name, base, folder, who="root"):
+    home = os.open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces"), os.O_RDONLY)
+    other, lock = os.open(folder, os.O_RDONLY), os.open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/.lock"), os.O_RDWR)
+    for fd, to in ((home, 23), (other, 24), (lock, 25)):
+        os.dup2(fd, to, inheritable=True)
+        os.close(fd)
+    words = [str(programs.bin / "cordon-workspace"), "--from-cordon", "", "keep", name, "run-x", base, "run"]
+    place = "import os,sys\nfor n in (3, 4, 5): os.dup2(n + 20, n)\nos.execve(sys.argv[1], sys.argv[1:], {})"
+    r = subprocess.run([sys.executable, "-c", place, *words], pass_fds=(23, 24, 25), env={}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for fd in (23, 24, 25):
+        os.close(fd)
+    return r.returncode, r.stdout.decode("utf-8", "surrogateescape").split("\0"), r.stderr.decode()
+
+
+def upper(kind):
+    top = TOP / f"upper-{kind}"
+    top.mkdir()
+    if kind != "folder" and subprocess.run(["mount", "-t", kind, "none", str(top)], stderr=subprocess.DEVNULL).returncode:
+        return None
+    (top / ".layers/upper").mkdir(parents=True)
+    return top
+
+
+def forged():
+    who = users()[0]
+    base = fresh("k", BASE, who)
+    top = upper("tmpfs")
+    layer = top / ".layers/upper"
+    os.mknod(layer / "a", 0o020000, os.makedev(0, 0))
+    os.link(layer / "a", layer / "b")
+    (layer / "d").mkdir()
+    os.link(layer / "a", layer / "d/x")
+    os.link(layer / "a", layer / "d/never-was")
+    (layer / "f").mkdir()
+    (layer / "f/other").write_text("o\n")
+    os.setxattr(layer / "f", "user.overlay.opaque", b"y")
+    (layer / "g").mkdir()
+    os.setxattr(layer / "g", "user.overlay.opaque", b"n")
+    os.setxattr(layer / "g", "user.overlay.redirect", b"/etc")
+    (layer / "new").write_text("n\n")
+    for name in ("opaque", "redirect", "metacopy", "whiteout", "origin"):
+        os.setxattr(layer / "new", f"user.overlay.{name}", b"y")
+    code, told, err = keep("k", base, top, who)
+    tap.eq((code, {p: v[1] for p, v in head("k", who).items()}),
+           (0, {"d/y": blob("y\n"), "d/e/z": blob("z\n"), "f/other": blob("o\n"), "g/1": blob("1\n"), "new": blob("n\n")}),
+           "keep: whiteouts with many names delete, an opaque folder hides, every other user.overlay attribute is ignored", told, err)
+    base = told[0]
+    shutil.rmtree(layer)
+    layer.mkdir()
+    os.symlink("/etc", layer / "d")
+    (layer / "new").mkdir()
+    (layer / "new/file").write_text("f\n")
+    code, told, err = keep("k", base, top, who)
+    tap.eq((code, sorted(head("k", who))), (0, ["f/other", "g/1", "new/file"]),
+           "keep: a folder that became a link outside is gone, a file may become a folder", told, err)
+    base = told[0]
+    shutil.rmtree(top / ".layers")
+    os.symlink("/etc", top / ".layers")
+    (top / "workspace").mkdir()
+    (top / "workspace/all").write_text("w\n")
+    code, told, err = keep("k", base, top, who)
+    tap.eq((code, head("k", who)), (0, {"all": ("100644", blob("w\n"))}), "keep: a link in the place of the layers is not followed; a copy is committed whole", told, err)
+    (top / ".layers").unlink()
+    (top / "workspace/all").unlink()
+    (top / "workspace").rmdir()
+    os.symlink("/etc", top / "workspace")
+    now = git("k", "rev-parse", "main", who=who)
+    code, told, err = keep("k", told[0], top, who)
+    tap.ok(code == 1 and err.count("\n") == 1 and git("k", "rev-parse", "main", who=who) == now, "keep: a link in the place of the files is refused, and the head stays", code, err)
+    bare = upper("ramfs")
+    if bare is None:
+        tap.skip("keep: an upper layer without attributes", "no ramfs can be mounted here")
+        return
+    (bare / ".layers/upper/plain").write_text("p\n")
+    (bare / ".layers/upper/plain").chmod(0)
+    code, told, err = keep("k", now.strip(), bare, who)
+    tap.eq((code, sorted(head("k", who))), (0, ["all", "plain"]), "keep: an upper layer on a file system without attributes has no opaque folders, and is committed", told, err)
+
+
+def stacked():
+    """Where the kernel gives no overlay (here: because the state folder already is one over another) a run gets a copy."""
+    below = TOP / "stack"
+    below.mkdir()
+    at = None
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(below)], check=True)
+    for level in (1, 2):
+        at = below / f"m{level}"
+        for p in (at, below / f"u{level}", below / f"w{level}", below / "l0"):
+            p.mkdir(exist_ok=True)
+        lower = below / ("l0" if level == 1 else "m1")
+        upper_dir, work = below / f"u{level}", below / f"w{level}"
+        if subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper_dir},workdir={work}", "none", str(at)], stderr=subprocess.DEVNULL).returncode:
+            tap.skip("a run in a workspace where there is no overlay", "overlays cannot be stacked here")
+            return
+    for who in users():
+        state = at / f"state-{who}"
+        state.mkdir(mode=0o700)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        ordinary(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
+
+
+def kills(count):
+    """Every process of runs that commit, killed at random instants."""
+    who = users()[0]
+    fresh("x", {f"f{i}": str(i) for i in range(20)}, who)
+    rng, heads, bad = random.Random(), 2, []
+    start = time.monotonic()
+    run_in("x", "echo 0 > f0", who=who)
+    heads, longest, ended = 3, time.monotonic() - start, 0
+    for i in range(count):
+        p = subprocess.Popen(programs.command(["exec", "--json", "--workspace", "x", "--", "/bin/sh", "-c", f"echo {i} > f{i % 20}; echo {i} > n{i}"], who), env=tapsys.clean_env(None, who),
+                             cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(rng.uniform(0, longest))
+        os.killpg(p.pid, signal.SIGKILL)
+        out = p.communicate()[0].decode()
+        longest *= 1.2 if p.returncode else 0.8
+        ended += p.returncode == 0
+        workspace("list", who=who)
+        now = int(git("x", "rev-list", "--count", "main", who=who))
+        told = '"changed": true' in out
+        if now not in (heads, heads + 1) or told and now != heads + 1:
+            bad.append((i, heads, now, told))
+        heads = max(heads, now)
+    last = run_in("x", "cat f19; echo end > end", who=who)
+    tap.ok(not bad and fsck("x", who) == "" and last["snapshot"]["changed"], f"runs killed at {count} instants: the head is the old state or the new one, git fsck is clean, the next run commits",
+           bad[:3], fsck("x", who), last.story())
+
+
+for person in users():
+    ordinary(person)
+    odd(person)
+    refusals(person)
+    conflict(person)
+forged()
+stacked()
+kills(16)
+tap.done()
