@@ -283,7 +283,7 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
         names[count] = l->box->profiles[count]->name;
     const char *near = word ? near_word(word, names, count) : NULL;
     if (!base)
-        policy_load_problem(l, n->key, "a new profile needs base: strict, standard, open or none");
+        policy_load_problem(l, n->key, "a new profile needs base: strict, locked, standard, open or none");
     else if (word)
         policy_load_problem(l, base, "base: no profile '%.64s'%s%s%s", word,
                             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -81,7 +81,7 @@ enum policy_import_mode {
 };
 
 struct policy_profile {
-    const char *name;    /* strict, standard, open, or an operator's own */
+    const char *name;    /* strict, locked, standard, open, or an operator's own */
     const char *summary; /* one sentence */
     enum policy_import_mode imports;
     bool guards;         /* the tree is rewritten to guarded access, builtins are restricted */
