@@ -82,7 +82,7 @@ static void required(void)
     all(locked, "call-word-deny", patterns, 4);
     all(locked, "name-deny", names, 3);
     all(locked, "descriptor-method", methods, 3);
-    all(locked, "construct-deny", forms, POLICY_CONSTRUCT_COUNT);
+    all(locked, "construct-deny", forms, 8);
     tap_ok(rule(locked, "call-deny", "type") != NULL, "locked: the pattern `type`");
     for (size_t i = 0; calls[i]; i++)
         tap_ok(rule(locked, "builtin-remove", calls[i]) != NULL,

@@ -101,13 +101,13 @@ ALLOWED = {"import-allow": "import {}\n", "attribute-allow": "x = 1\nx.{}\n", "m
 CONSTRUCTS = {
     "metaclass": "class A(metaclass=B): pass\n", "unlisted-import": "import nosuchmodule\n", "star-import": "from json import *\n",
     "relative-import": "from . import a\n", "format-field": "'{0.__builtins__}'\n", "encoding-cookie": "# coding: utf-7\n",
-    "string-annotation": "x: 'f(1)' = 1\n", "bare-cr": "x = 1\ry = 1\n",
+    "string-annotation": "x: 'f(1)' = 1\n", "private-member": "from json import _x\n", "bare-cr": "x = 1\ry = 1\n",
 }
 for name in ("strict", "locked", "standard", "open"):
     rules = yaml.safe_load((ROOT / f"policies/{name}.yaml").read_text())["rules"]
     bad = []
     for r in rules:
-        word = r["name"].rstrip("*") + ("zz" if r["name"].endswith("*") else "")
+        word = r["name"].rstrip("*") + ("zz__" if r["name"] == "__*" else "zz" if r["name"].endswith("*") else "")
         if r["kind"] == "construct-deny":
             report = judge(name, CONSTRUCTS[r["name"]])
             good = any(v["rule"] == r["id"] and v["hint"] == r["hint"] for v in report["violations"])
@@ -200,7 +200,7 @@ compare("standard library", library)
 def pass_rate(what, rows, least):
     """How many of ROWS, honest programs, the judge lets pass in each profile, and that each refusal is by name."""
     plain = [r for r in rows if not r.get("needs") and not r.get("strict")]
-    for profile, rows, least in (("strict", plain, least), ("locked", plain, least), ("standard", rows, 100), ("open", rows, 100)):
+    for profile, rows, least in (("strict", plain, least), ("locked", plain, 90), ("standard", rows, 100), ("open", rows, 100)):
         refused, by_rule = {}, collections.Counter()
         for r in rows:
             report = judge(profile, r["code"])
@@ -235,6 +235,8 @@ for r in own_honest:
         rules = [v["rule"] for v in judge("strict", r["code"])["violations"]]
         ok(any(re.match(r["strict"], rule) for rule in rules), f"strict refuses {r['id']} by {r['strict']}", rules)
 LANGUAGE = ("object-graph", "frames", "indirect-attribute", "no-call-syntax", "parser-differential", "dynamic-code", "template-injection")
+missing = [i for i in corpus.ONLY_COMPUTES if attacks and judge("locked", {r["id"]: r for r in attacks}[i]["code"])["is_safe"]]
+ok(not missing, "locked refuses what strict runs as harmless", missing)
 refusals("own attacks", [r for r in own_attacks if r["family"] in LANGUAGE], [r for r in own_attacks if r["expect"] == "allow"],
          [r for r in own_attacks if r["expect"] in ("contain", "policy-import") or (r["expect"] == "block-or-contain" and r["family"] not in LANGUAGE)])
 compare("own programs", [r["code"] for r in own_honest + own_attacks])

@@ -49,20 +49,19 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     int r = options_parse_mixed(argc, argv, rows, count, words, err);
     if (r < 0 || !o->help)
         return r;
-    puts(
-        "usage: cordon run [OPTIONS] [FILE | - | -c CODE]\n\n"
-        "Judges a program with the language's own parser, then runs it in the jail. It may write "
-        "in\n"
-        "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
-        "`files`.\n"
-        "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
-        "every literal list judged before anything runs), standard (the standard library and\n"
-        "installed packages), open (the kernel's layers alone).\n");
+    puts("usage: cordon run [OPTIONS] [FILE | - | -c CODE]\n\n"
+         "Judges a program with the language's own parser, then runs it in the jail. It may write "
+         "in\n"
+         "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
+         "`files`.\n"
+         "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
+         "every literal list judged before anything runs), standard (the standard library and\n"
+         "installed packages), open (the kernel's layers alone).\n");
     options_print(rows, count);
     exits_print(EXITS_RUN);
     puts("\n  cordon run -c 'print(6 * 7)'\n"
          "  cordon run --profile standard --json plot.py\n"
-         "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
+         "  cordon run --timeout 5s --stdin data.csv summary.py");
     return 0;
 }
 
