@@ -388,6 +388,14 @@ static void refused_module(struct judge *j, const struct policy_rule *rule,
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, stmt);
 }
 
+static void import_member(struct judge *j, struct text_piece module, struct text_piece word,
+                          PyObject *node)
+{
+    const struct policy_rule *refused = part_rule(j, word);
+    if (!hidden_member(j, module, word, node, false) && refused)
+        py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, word, node);
+}
+
 static void import_name(struct judge *j, const struct judge_entry *e, struct text_piece module,
                         PyObject *alias, bool *said)
 {
@@ -413,9 +421,8 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
         py_judge_find(j, form, CHECK_SAY_STAR_IMPORT, module, node);
     if (star)
         return;
-    const struct policy_rule *refused = rule ? NULL : part_rule(j, word);
-    if (!rule && !hidden_member(j, module, word, node, false) && refused)
-        py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, word, node);
+    if (!rule)
+        import_member(j, module, word, node);
     py_judge_identifier(j, name, node);
     if (renamed)
         py_judge_identifier(j, asname, node);
