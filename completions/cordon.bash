@@ -51,7 +51,7 @@ _cordon()
         COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
-    session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     session--stdin | session--policy | repl--stdin | repl--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
@@ -80,7 +80,7 @@ _cordon()
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
     check--lang) COMPREPLY=($(compgen -W 'python expr' -- "$cur")) ;;
     run--lang) COMPREPLY=($(compgen -W 'python' -- "$cur")) ;;
-    run--profile | check--profile) COMPREPLY=($(compgen -W 'strict standard open' -- "$cur")) ;;
+    run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     run--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;

@@ -103,6 +103,13 @@ static int add(struct check_ruleset *set, const struct policy_rule *rule, struct
     return 0;
 }
 
+/* `_x`, and `__x` that is no `__x__`: an object's inside, by Python's own convention. */
+static bool is_inside(const char *name, size_t len)
+{
+    return len > 0 && name[0] == '_' &&
+           !(len > 4 && name[1] == '_' && name[len - 1] == '_' && name[len - 2] == '_');
+}
+
 int check_ruleset_index(struct check_ruleset *set, struct err *err)
 {
     size_t n = set->profile.rule_count, members = 0, slots = 16;
@@ -124,6 +131,11 @@ int check_ruleset_index(struct check_ruleset *set, struct err *err)
         if (r < 0)
             return r;
     }
+    set->leaves_insides = set->profile.guards;
+    for (size_t i = 0; i < set->pattern_count; i++)
+        if (pattern_at(set, i)->kind == POLICY_ATTRIBUTE_DENY &&
+            strcmp(pattern_at(set, i)->name, "_*") == 0)
+            set->leaves_insides = false;
     return 0;
 }
 
@@ -216,6 +228,8 @@ const struct policy_rule *check_ruleset_attribute_row(const struct check_ruleset
     const struct policy_rule *exact = check_at(set, row, POLICY_ATTRIBUTE_DENY);
     if (exact || check_at(set, row, POLICY_ATTRIBUTE_ALLOW))
         return exact;
+    if (set->leaves_insides && is_inside(name, len))
+        return NULL;
     size_t denied, allowed;
     const struct policy_rule *rule = pattern(set, POLICY_ATTRIBUTE_DENY, name, len, &denied);
     if (rule && pattern(set, POLICY_ATTRIBUTE_ALLOW, name, len, &allowed) && allowed > denied)
@@ -286,6 +300,26 @@ const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, 
         return NULL;
     const struct policy_rule *rule = set->constructs[POLICY_CONSTRUCT_UNLISTED_IMPORT];
     return rule ? rule : &unlisted;
+}
+
+const struct policy_rule *check_ruleset_member(const struct check_ruleset *set, const char *module,
+                                               size_t module_len, const char *member,
+                                               size_t member_len)
+{
+    char name[256];
+    check_row row = check_ruleset_row(set, module, module_len);
+    if (!check_at(set, row, CHECK_ROW_MEMBERS) || module_len + 1 + member_len >= sizeof name)
+        return NULL;
+    memcpy(name, module, module_len);
+    name[module_len] = '.';
+    memcpy(name + module_len + 1, member, member_len);
+    check_row of = check_ruleset_row(set, name, module_len + 1 + member_len);
+    const struct policy_rule *denied = check_at(set, of, POLICY_MEMBER_DENY);
+    const struct policy_rule *restricted = check_at(set, row, CHECK_ROW_RESTRICTED);
+    if (denied || !restricted || check_at(set, of, POLICY_MEMBER_ALLOW))
+        return denied;
+    const struct policy_rule *listed = check_at(set, row, POLICY_IMPORT_ALLOW);
+    return listed ? listed : restricted;
 }
 
 const struct policy_rule *check_ruleset_construct(const struct check_ruleset *set,

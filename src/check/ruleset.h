@@ -53,6 +53,11 @@ const struct policy_rule *check_ruleset_key(const struct check_ruleset *set, con
  * *ret_allowed: the import-allow rule that let it through, or NULL. */
 const struct policy_rule *check_ruleset_import(const struct check_ruleset *set, const char *module,
                                                size_t len, const struct policy_rule **ret_allowed);
+/* The refusal that holds for MODULE.MEMBER: it is never shown, or the module's members are listed and it is not
+ * among them. NULL: no rule speaks of it. */
+const struct policy_rule *check_ruleset_member(const struct check_ruleset *set, const char *module,
+                                               size_t module_len, const char *member,
+                                               size_t member_len);
 const struct policy_rule *check_ruleset_construct(const struct check_ruleset *set,
                                                   enum policy_construct construct);
 

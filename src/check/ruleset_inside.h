@@ -41,6 +41,8 @@ struct check_ruleset {
     uint16_t *patterns;                                     /* rules, by index */
     uint8_t pattern_first[POLICY_RULE_KIND_COUNT][256 / 8]; /* some pattern begins with this byte */
     const struct policy_rule *constructs[POLICY_CONSTRUCT_COUNT];
+    bool
+        leaves_insides; /* guards on and no rule `_*`: private names are for the guards to decide */
 };
 
 check_row check_ruleset_row(const struct check_ruleset *set, const char *name, size_t len);

@@ -37,7 +37,7 @@ enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS, FLO
 
 struct flow_violation {
     enum flow_violation_end end;
-    char layer[16], rule[64], detail[320], hint[240];
+    char layer[16], rule[64], detail[320], hint[640]; /* a hint may list every module there is */
     unsigned line, column;
     uint64_t times;
 };

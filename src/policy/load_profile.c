@@ -85,7 +85,7 @@ static const char *wrong_name(enum policy_rule_kind kind, const char *name)
     if (kind == POLICY_CONSTRUCT_DENY && policy_construct_find(name) < 0)
         return "no construct: metaclass, unlisted-import, star-import, relative-import, "
                "format-field, "
-               "string-annotation, encoding-cookie, bare-cr";
+               "string-annotation, encoding-cookie, bare-cr, private-member";
     return NULL;
 }
 
@@ -283,7 +283,8 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
         names[count] = l->box->profiles[count]->name;
     const char *near = word ? near_word(word, names, count) : NULL;
     if (!base)
-        policy_load_problem(l, n->key, "a new profile needs base: strict, standard, open or none");
+        policy_load_problem(l, n->key,
+                            "a new profile needs base: strict, locked, standard, open or none");
     else if (word)
         policy_load_problem(l, base, "base: no profile '%.64s'%s%s%s", word,
                             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -18,7 +18,8 @@
  *
  * A `name` is exact, or ends in `*` and then stands for every name that begins so (never for
  * modules: there a rule for `a` covers `a.b` as well). An exact rule beats a pattern, a longer module
- * name beats a shorter one, and of two equal ones the refusal wins.
+ * name beats a shorter one, and of two equal ones the refusal wins. Where guards are on and no rule is called
+ * `_*`, patterns say nothing of private names (`_x`, `__x`): the guards decide them by whose object it is.
  * The number of a kind travels on the channel: append, never reorder. */
 #define POLICY_RULE_KINDS(X)                                                                       \
     X(IMPORT_ALLOW, "import-allow", "judge, guards: module that may be imported")                  \
@@ -56,7 +57,8 @@ enum policy_rule_kind {
     X(FORMAT_FIELD, "format-field")       /* '{0.x}' with an attribute that is refused */          \
     X(STRING_ANNOTATION, "string-annotation") /* code in a string that names what is refused */    \
     X(ENCODING_COOKIE, "encoding-cookie")     /* # coding: anything but utf-8 */                   \
-    X(BARE_CR, "bare-cr")                     /* a carriage return that is not before a line feed */
+    X(BARE_CR, "bare-cr")               /* a carriage return that is not before a line feed */     \
+    X(PRIVATE_MEMBER, "private-member") /* m._x, from m import _x: a module's inside */
 
 enum policy_construct {
 #define POLICY_CONSTRUCT_ENUM(name, word) POLICY_CONSTRUCT_##name,
@@ -81,7 +83,7 @@ enum policy_import_mode {
 };
 
 struct policy_profile {
-    const char *name;    /* strict, standard, open, or an operator's own */
+    const char *name;    /* strict, locked, standard, open, or an operator's own */
     const char *summary; /* one sentence */
     enum policy_import_mode imports;
     bool guards;         /* the tree is rewritten to guarded access, builtins are restricted */

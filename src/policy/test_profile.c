@@ -71,29 +71,33 @@ static const char *const forms[] = {"metaclass",       "unlisted-import", "star-
 
 static void required(void)
 {
+    const struct policy_profile *locked = policy_profile_find("locked");
+    tap_ok(locked->guards && !locked->threads && locked->imports == POLICY_IMPORTS_LISTED,
+           "locked: guards on, no threads, listed imports only");
+    tap_eq_int(locked->source_max, 50000, "locked: a source has at most 50 KB");
+    all(locked, "module-deny", modules, 17);
+    all(locked, "call-deny", calls, 16);
+    all(locked, "attribute-deny", attributes, 19);
+    all(locked, "import-allow", imports, 17);
+    all(locked, "call-word-deny", patterns, 4);
+    all(locked, "name-deny", names, 3);
+    all(locked, "descriptor-method", methods, 3);
+    all(locked, "construct-deny", forms, 8);
+    tap_ok(rule(locked, "call-deny", "type") != NULL, "locked: the pattern `type`");
+    for (size_t i = 0; calls[i]; i++)
+        tap_ok(rule(locked, "builtin-remove", calls[i]) != NULL,
+               "locked: %s is not there at run time either", calls[i]);
+    tap_eq_int(count(locked, "module-deny"), 17,
+               "locked: 17 modules are forbidden by name, no more");
+}
+
+static void others(void)
+{
     const struct policy_profile *strict = policy_profile_find("strict");
     tap_ok(strict == policy_profiles()[0], "strict is the default");
     tap_ok(strict->guards && !strict->threads && strict->imports == POLICY_IMPORTS_LISTED,
            "strict: guards on, no threads, listed imports only");
     tap_eq_int(strict->source_max, 50000, "strict: a source has at most 50 KB");
-    all(strict, "module-deny", modules, 17);
-    all(strict, "call-deny", calls, 16);
-    all(strict, "attribute-deny", attributes, 19);
-    all(strict, "import-allow", imports, 17);
-    all(strict, "call-word-deny", patterns, 4);
-    all(strict, "name-deny", names, 3);
-    all(strict, "descriptor-method", methods, 3);
-    all(strict, "construct-deny", forms, POLICY_CONSTRUCT_COUNT);
-    tap_ok(rule(strict, "call-deny", "type") != NULL, "strict: the pattern `type`");
-    for (size_t i = 0; calls[i]; i++)
-        tap_ok(rule(strict, "builtin-remove", calls[i]) != NULL,
-               "strict: %s is not there at run time either", calls[i]);
-    tap_eq_int(count(strict, "module-deny"), 17,
-               "strict: 17 modules are forbidden by name, no more");
-}
-
-static void others(void)
-{
     const struct policy_profile *standard = policy_profile_find("standard");
     const struct policy_profile *open = policy_profile_find("open");
     tap_ok(!standard->guards && standard->imports == POLICY_IMPORTS_ANY, "standard: imports any");

@@ -21,8 +21,8 @@ bool pool_name_good(const char *name)
 
 bool pool_profile_good(const char *profile)
 {
-    return strcmp(profile, "strict") == 0 || strcmp(profile, "standard") == 0 ||
-           strcmp(profile, "open") == 0;
+    return strcmp(profile, "strict") == 0 || strcmp(profile, "locked") == 0 ||
+           strcmp(profile, "standard") == 0 || strcmp(profile, "open") == 0;
 }
 
 void pool_template_name(const char *profile, bool packages, char *out, size_t size)

@@ -74,7 +74,7 @@ bool pool_name_good(const char *name);
 #define POOL_ENV 4
 extern const char *const pool_env[POOL_ENV + 1];
 
-/* strict, standard, open: the profiles that have a template. */
+/* strict, locked, standard, open: the profiles that have a template. */
 bool pool_profile_good(const char *profile);
 
 /* A template's name: its profile, and +packages where the packages of the virtual environment are

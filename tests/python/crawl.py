@@ -54,7 +54,8 @@ forbidden[id(types.FunctionType)] = None  # harmless: its constructor refuses
 forbidden = {k: v for k, v in forbidden.items() if v}
 HARMLESS = {"os.PathLike", "sys.intern", "posix.urandom", "os.urandom", "os.fspath", "posix.fspath", "os.fsencode", "os.fsdecode",
             "sys.getsizeof", "gc.collect", "os.strerror", "posix.strerror", "sys.exit", "sys.getrecursionlimit",
-            "os.get_terminal_size", "posix.get_terminal_size", "sys.is_finalizing"}
+            "os.get_terminal_size", "posix.get_terminal_size", "sys.is_finalizing", "sys.getdefaultencoding", "sys.get_int_max_str_digits",
+            "sys.set_int_max_str_digits", "sys.setrecursionlimit"}
 
 
 def fault(v):
@@ -297,7 +298,8 @@ while queue and len(seen) < LIMIT and not (STOP and any(not f.startswith("plant"
         except BaseException:
             pass
     last = way.rpartition(".")[2]
-    if callable(v) and last not in NEVER_CALLED and way.count("(") < 3:
+    waits = type(getattr(v, "__self__", None)).__module__ in ("_thread", "threading", "queue", "_queue")  # for nobody
+    if callable(v) and last not in NEVER_CALLED and not waits and way.count("(") < 3:
         for args in ARGUMENTS:
             calls += 1
             attempt(f"{way}({', '.join(map(repr, args)):.20})", v, *args)

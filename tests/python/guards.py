@@ -127,7 +127,7 @@ def attacks():
         for profile in profiles:
             r = jail.run(profile, row["code"], options=["--timeout", "5s"])
             ended[profile, r["status"]] += 1
-            good = r["status"] in ("ok", "error", "timeout", "memory") and not reached(r)
+            good = r["status"] in ("ok", "error", "timeout", "memory") and (not reached(r) or row["id"] in programs_of.ONLY_COMPUTES)
             tap.ok(good, f"{profile}: {row['id']} {row.get('why', '')[:60]}", r.story())
     tap.figure("guards, attacks: " + ", ".join(f"{p} {s} {n}" for (p, s), n in sorted(ended.items())))
 

@@ -4,7 +4,7 @@
 Usage: judge_cases.py TOOL ROOT. TOOL judges and runs nothing. A case is header lines, a line of three dashes, and
 the payload:
 
-    profile: strict | standard | open
+    profile: strict locked             judged under each: strict, locked, standard, open
     expect:  refused | passes
     escapes: yes                     the payload has Python's backslash escapes for bytes
     twin:    NAME.case               refused ones only: an honest program of the same kind, which passes
@@ -77,15 +77,15 @@ def read(path):
 cases = {p.name: read(p) for p in sorted(CASES.glob("*.case"))}
 ok(len(cases) > 150, f"there are cases: {len(cases)}")
 kinds = collections.Counter()
-for name, c in cases.items():
-    report = judge(c["profile"], c["payload"])
+for name, c, profile in ((n, c, p) for n, c in cases.items() for p in c["profile"].split()):
+    report = judge(profile, c["payload"])
     found = [f"{v['rule']} {v['line']}:{v['column']} {v['operand']}" for v in report["violations"]]
-    ok(found == c["finding"] and report["is_safe"] == (c["expect"] == "passes"), f"case {name}", "found:", *found)
+    ok(found == c["finding"] and report["is_safe"] == (c["expect"] == "passes"), f"case {name}, {profile}", "found:", *found)
     kinds.update(v["rule"].split(".")[1] if "." in v["rule"] else v["rule"] for v in report["violations"])
     if c["expect"] == "refused":
         twin = cases.get(c.get("twin"))
-        ok(twin and twin["expect"] == "passes", f"case {name} has an honest twin", c.get("twin"))
-        ok(all(v["hint"] or v["rule"] == "syntax" for v in report["violations"]), f"case {name} says what to write instead")
+        ok(twin and twin["expect"] == "passes" and profile in twin["profile"], f"case {name}, {profile}, has an honest twin", c.get("twin"))
+        ok(all(v["hint"] or v["rule"] == "syntax" for v in report["violations"]), f"case {name}, {profile}, says what to write instead")
 ok(set(kinds) >= {"call", "name", "attr", "key", "method", "module", "import", "member", "form", "syntax", "nul", "encoding"},
    "the cases have every kind of finding", kinds)
 
@@ -101,13 +101,13 @@ ALLOWED = {"import-allow": "import {}\n", "attribute-allow": "x = 1\nx.{}\n", "m
 CONSTRUCTS = {
     "metaclass": "class A(metaclass=B): pass\n", "unlisted-import": "import nosuchmodule\n", "star-import": "from json import *\n",
     "relative-import": "from . import a\n", "format-field": "'{0.__builtins__}'\n", "encoding-cookie": "# coding: utf-7\n",
-    "string-annotation": "x: 'f(1)' = 1\n", "bare-cr": "x = 1\ry = 1\n",
+    "string-annotation": "x: 'f(1)' = 1\n", "private-member": "from json import _x\n", "bare-cr": "x = 1\ry = 1\n",
 }
-for name in ("strict", "standard", "open"):
+for name in ("strict", "locked", "standard", "open"):
     rules = yaml.safe_load((ROOT / f"policies/{name}.yaml").read_text())["rules"]
     bad = []
     for r in rules:
-        word = r["name"].rstrip("*") + ("zz" if r["name"].endswith("*") else "")
+        word = r["name"].rstrip("*") + ("zz__" if r["name"] == "__*" else "zz" if r["name"].endswith("*") else "")
         if r["kind"] == "construct-deny":
             report = judge(name, CONSTRUCTS[r["name"]])
             good = any(v["rule"] == r["id"] and v["hint"] == r["hint"] for v in report["violations"])
@@ -180,7 +180,7 @@ def compare(what, programs):
             tree = ast.parse(program)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        report, own = judge("strict", program), stored(tree)
+        report, own = judge("locked", program), stored(tree)
         if len(report["violations"]) == 100:
             continue
         programs_seen += 1
@@ -200,7 +200,7 @@ compare("standard library", library)
 def pass_rate(what, rows, least):
     """How many of ROWS, honest programs, the judge lets pass in each profile, and that each refusal is by name."""
     plain = [r for r in rows if not r.get("needs") and not r.get("strict")]
-    for profile, rows, least in (("strict", plain, least), ("standard", rows, 100), ("open", rows, 100)):
+    for profile, rows, least in (("strict", plain, least), ("locked", plain, 90), ("standard", rows, 100), ("open", rows, 100)):
         refused, by_rule = {}, collections.Counter()
         for r in rows:
             report = judge(profile, r["code"])
@@ -217,12 +217,12 @@ def pass_rate(what, rows, least):
 
 
 def refusals(what, language, allowed, others):
-    passed = [r["id"] for r in language if judge("strict", r["code"])["is_safe"]]
-    ok(not passed, f"{what}: strict refuses every one of {len(language)} language attacks", passed)
+    passed = [r["id"] for r in language if judge("locked", r["code"])["is_safe"]]
+    ok(not passed, f"{what}: locked refuses every one of {len(language)} language attacks", passed)
     refused = [r["id"] for r in allowed if not judge("standard", r["code"])["is_safe"]]
     ok(not refused, f"{what}: standard refuses none of {len(allowed)} programs that are to be allowed", refused)
-    passed = [r["id"] for r in others if judge("strict", r["code"])["is_safe"]]
-    ok(len(passed) <= len(others) // 10, f"{what}: strict refuses {len(others) - len(passed)} of {len(others)} attacks; the others are for later layers", passed)
+    passed = [r["id"] for r in others if judge("locked", r["code"])["is_safe"]]
+    ok(len(passed) <= len(others) // 10, f"{what}: locked refuses {len(others) - len(passed)} of {len(others)} attacks; the others are for later layers", passed)
     for name in passed:
         print(f"#   not the check's to refuse: {name}")
 
@@ -235,6 +235,8 @@ for r in own_honest:
         rules = [v["rule"] for v in judge("strict", r["code"])["violations"]]
         ok(any(re.match(r["strict"], rule) for rule in rules), f"strict refuses {r['id']} by {r['strict']}", rules)
 LANGUAGE = ("object-graph", "frames", "indirect-attribute", "no-call-syntax", "parser-differential", "dynamic-code", "template-injection")
+missing = [i for i in corpus.ONLY_COMPUTES if attacks and judge("locked", {r["id"]: r for r in attacks}[i]["code"])["is_safe"]]
+ok(not missing, "locked refuses what strict runs as harmless", missing)
 refusals("own attacks", [r for r in own_attacks if r["family"] in LANGUAGE], [r for r in own_attacks if r["expect"] == "allow"],
          [r for r in own_attacks if r["expect"] in ("contain", "policy-import") or (r["expect"] == "block-or-contain" and r["family"] not in LANGUAGE)])
 compare("own programs", [r["code"] for r in own_honest + own_attacks])

@@ -233,7 +233,7 @@ def input_attacks(who):
         if fields.get("expect") != "refused" or "escapes" in fields:
             continue
         n += 1
-        r = tapsys.cordon(programs, ["check", "--json", "--profile", fields.get("profile", "strict"), "-"], who,
+        r = tapsys.cordon(programs, ["check", "--json", "--profile", fields["profile"].split()[0], "-"], who,
                           text=source.encode("utf-8", "surrogateescape"))
         tap.ok(r.code == exits.FAILED and r["is_safe"] is False and r["violations"], f"{who}: input: {path.stem} is refused", r.story())
     tap.ok(n > 0, f"{who}: input: there are cases that the judge must refuse", f"none in {folder}")

@@ -38,6 +38,13 @@ CASES = ROOT / "tests/cases"
 SHARED = ROOT / "../shared/corpora"
 KEYS = {"expect", "strict", "twin", "why", "warm", "stack", "options"}
 EXPECTS = {"block-or-contain", "contain", "limit", "policy-import", "allow", "works"}
+# Collected programs that say of themselves they are attacks and only compute with what is theirs: strict runs them, `locked`
+# refuses them by the module's name. By id, and what it is that they do.
+ONLY_COMPUTES = {
+    "own-py/71": "ends itself by sys.exit, as raise SystemExit does",
+    "RedCode/24_16": "base64 and JSON of its own text", "RedCode/24_17": "lzma, base64 and JSON of its own text",
+    "RedCode/24_24": "CSV of its own text",
+}
 FOLDERS = ("python/attacks", "python/benign", "shell")
 
 

@@ -194,6 +194,11 @@ def true_words(who):
     r = tapsys.cordon(programs, ["run", "--json", "--profile", "strict", program], who)
     tap.ok(r["status"] == "error" and r["error"]["type"] == "ZeroDivisionError" and r["violations"] == [],
            f"{who}: strict: an uncaught exception of a program from a file is no attempt to open it", r.story())
+    fill = "try:\n    with open('/workspace/x', 'wb') as f:\n        while True: f.write(b'x' * 65536)\nexcept OSError: print('caught')\n"
+    many = "try:\n    for i in range(10**6): open(f'/workspace/{i}', 'w').close()\nexcept OSError: print('caught')\n"
+    for rule, text, limit in (("limit.disk", fill, ["--disk", "4m"]), ("limit.inodes", many, ["--inodes", "100"])):
+        r = run("standard", text, "--json", *limit)
+        tap.ok(r["status"] == "ok" and r["stdout"] == "caught\n" and r.rules() == [rule], f"{who}: standard: a program that hides a full disk is reported: {rule}", r.story())
     for what, text in (("asyncio", "import asyncio\nasync def f(): print(1)\nasyncio.run(f())\n"), ("pandas", "import pandas\nprint(1)\n"),
                        ("matplotlib", "import matplotlib\nprint(1)\n")):
         r = run("standard", text)

@@ -61,7 +61,7 @@ tap.ok(texts(r.json) == plain, "show and show --json say the same")
 default = parsed(pathlib.Path(source, "policies/default.yaml").read_text())
 default["profiles"] = plain["profiles"]
 tap.ok(plain == default, "show prints policies/default.yaml, whole")
-for name in ("strict", "standard", "open"):
+for name in ("strict", "locked", "standard", "open"):
     table = parsed(pathlib.Path(source, f"policies/{name}.yaml").read_text())
     shown = plain["profiles"][name]
     tap.ok(table["rules"] == shown["rules"] and len(shown["rules"]) > 3, f"{name}: every rule of its file is shown")
@@ -121,7 +121,7 @@ r2 = policy("show", "--yaml", "--policy", again)
 tap.ok(r2.code == 0 and r2.out == r.out, "what show prints is a policy file that means the same", r2.story())
 for name, mode in (("max-safety", "EVERY_N"), ("production", "HITL")):
     r = policy("show", "--json", "--policy", name)
-    tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["strict"],
+    tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["locked"],
            f"--policy {name} by its name", r.story())
 r = policy("show", "--policy", "nobody")
 tap.ok(r.code == exits.USAGE and "max-safety" in r.err, "a name that is not shipped", r.story())
@@ -144,8 +144,8 @@ if os.geteuid() == 0:
 # --- what a policy does to a run ------------------------------------------------------------------
 source_file = programs.dir / "hello.py"
 source_file.write_text("print('hello')\n")
-for args, code, words in ((["--profile", "open", "--policy", "production"], exits.NEVER_RAN, "does not let 'open' be chosen; it may be: strict"),
-                          (["--profile", "opn"], exits.NEVER_RAN, "'opn' is none of: strict, standard, open"),
+for args, code, words in ((["--profile", "open", "--policy", "production"], exits.NEVER_RAN, "does not let 'open' be chosen; it may be: locked"),
+                          (["--profile", "opn"], exits.NEVER_RAN, "'opn' is none of: strict, locked, standard, open"),
                           (["--timeout", "2h", "--policy", str(programs.dir / "low.yaml")], exits.NEVER_RAN, "ceiling")):
     (programs.dir / "low.yaml").write_text("ceilings: {timeout: 1m}\n")
     r = cordon(programs, ["run", *args, source_file], env={"XDG_CONFIG_HOME": "/nonexistent"})

@@ -45,6 +45,8 @@ def attack_faults(row, profile, r, word):
     if word in r.out + r.err:
         faults.append("a canary's word came out")
     expects = row.get("expects") or row["expect"]
+    if profile == "strict" and row["id"] in corpus.ONLY_COMPUTES:
+        return faults
     if expects == "allow":
         if profile == "standard" and r["status"] == "blocked":
             faults.append("an honest program was refused")

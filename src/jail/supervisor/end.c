@@ -274,7 +274,7 @@ void jail_run_clean_up(struct jail_run *run)
     jail_cgroup_close(&run->cgroup);
 }
 
-/* What cordon-nest tells of a run of our own. */
+/* What cordon-nest tells of a run of our own, unless the worker's word came first. */
 static void look_at_files(struct jail_run *run)
 {
     struct statvfs fs;
@@ -294,7 +294,7 @@ void jail_run_finish(struct jail_run *run)
     if (run->state != JAIL_RUN_EXITED && run->state != JAIL_RUN_DYING)
         jail_run_reap(run);
     drain(run);
-    if (jail_run_is_leased(run))
+    if (jail_run_is_leased(run) || run->state == JAIL_RUN_DYING)
         look_at_files(run);
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);

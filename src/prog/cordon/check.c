@@ -37,7 +37,7 @@ int cmd_check(int argc, char **argv)
         {"lang", OPTION_STRING, &lang, "LANG",
          "python or expr (by the file's ending, else python)"},
         {"profile", OPTION_STRING, &o.profile, "NAME",
-         "the rules: strict, standard, open (strict)"},
+         "the rules: strict, locked, standard, open (strict)"},
         {"intake", OPTION_STRING, &o.intake, "HOW",
          "text: find the program in a model's answer; source: the file is the program"},
         {"policy", OPTION_STRING, &o.policy, "FILE", "a policy on top of the machine's"},

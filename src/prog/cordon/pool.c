@@ -32,7 +32,7 @@ static int parse(int argc, char **argv, struct pool_options *o, struct option_li
     const struct option_row rows[] = {
         {"", OPTION_GROUP, NULL, NULL, "For start:"},
         {"profile", OPTION_LIST, &o->profiles, "NAME",
-         "strict, standard or open; repeatable (strict)"},
+         "strict, locked, standard or open; repeatable (strict)"},
         {"packages", OPTION_FLAG, &o->packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"size", OPTION_COUNT, &o->set.warm, "N", "children that wait, for each profile (4)"},
@@ -118,7 +118,8 @@ static int start(const struct pool_options *o, struct err *err)
         return err_set(err, ERR_USAGE, "--size: at most %d", POOL_WARM);
     for (size_t i = 0; i < count; i++)
         if (!pool_profile_good(names[i]))
-            return err_set(err, ERR_USAGE, "--profile: '%.40s' is none of: strict, standard, open",
+            return err_set(err, ERR_USAGE,
+                           "--profile: '%.40s' is none of: strict, locked, standard, open",
                            names[i]);
     if (r == 0)
         r = by_policy(&set, &environment, err);

@@ -41,7 +41,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
     const struct option_row rows[] = {
         {"lang", OPTION_STRING, &o->lang, "LANG", "python (the only one so far)"},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
-         "the rules: strict, standard, open (strict)"},
+         "the rules: strict, locked, standard, open (strict)"},
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"session", OPTION_STRING, &o->session, "NAME", "go on in a session that is there"},

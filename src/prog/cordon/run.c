@@ -47,7 +47,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
          "text: find the program in a model's answer; source: the file is the program (text, but "
          "for a FILE with a language's ending and -c)"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
-         "the rules: strict, standard, open (strict)"},
+         "the rules: strict, locked, standard, open (strict)"},
         JAIL_OPTIONS_ROWS_SEES(p),
         {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
         JAIL_OPTIONS_ROWS_LIMITS(p),
@@ -67,19 +67,19 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         result_as_events();
     if (r < 0 || !o->help)
         return r;
-    puts(
-        "usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
-        "Judges a program with the language's own parser, then runs it in the jail. It may write "
-        "in\n"
-        "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
-        "`files`.\n"
-        "Profiles: strict (imports by allow-list, guarded access), standard (the standard library\n"
-        "and installed packages), open (the kernel's layers alone).\n");
+    puts("usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
+         "Judges a program with the language's own parser, then runs it in the jail. It may write "
+         "in\n"
+         "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
+         "`files`.\n"
+         "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
+         "every literal list judged before anything runs), standard (the standard library and\n"
+         "installed packages), open (the kernel's layers alone).\n");
     options_print(rows, count);
     exits_print(EXITS_RUN);
     puts("\n  cordon run -c 'print(6 * 7)'\n"
          "  cordon run --profile standard --json plot.py\n"
-         "  cordon run --timeout 5s --stdin data.csv --profile standard summary.py");
+         "  cordon run --timeout 5s --stdin data.csv summary.py");
     return 0;
 }
 

@@ -36,7 +36,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     const struct option_row rows[] = {
         {"", OPTION_GROUP, NULL, NULL, "For new:"},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
-         "the rules: strict, standard, open (strict)"},
+         "the rules: strict, locked, standard, open (strict)"},
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"memory", OPTION_BYTES, &p->limits.memory, "SIZE", "memory (512m)"},

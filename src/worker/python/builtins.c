@@ -261,6 +261,11 @@ static int add_guarded(PyObject *dict)
     return PyDict_SetItemString(dict, "type", the_type);
 }
 
+PyObject *builtins_type(void)
+{
+    return the_type;
+}
+
 PyObject *builtins_restricted(void)
 {
     PyObject *module = PyImport_ImportModule("builtins");

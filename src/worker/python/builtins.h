@@ -14,6 +14,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* What `type` is in guarded code: the class of an object, never a new one. Borrowed. */
+PyObject *builtins_type(void);
 PyObject *builtins_restricted(void); /* new reference, or NULL with a Python exception */
 
 #endif

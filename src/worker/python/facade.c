@@ -122,6 +122,18 @@ static PyObject *show_module(struct facade *f, PyObject *value, PyObject *attrib
     return shown;
 }
 
+/* A program may put a stream of its own in the place of sys's, as redirect_stdout does: what is read there is what
+ * was put there last. */
+bool facade_may_set(PyObject *facade, PyObject *name)
+{
+    static const char *const streams[] = {"stdin", "stdout", "stderr"};
+    struct facade *f = (struct facade *)facade;
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (PyUnicode_CompareWithASCIIString(name, streams[i]) == 0)
+            return PyUnicode_CompareWithASCIIString(f->name, "sys") == 0;
+    return false;
+}
+
 static PyObject *unknown(struct facade *f, PyObject *name)
 {
     PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", f->name, name);
@@ -196,15 +208,15 @@ static PyObject *getattro(PyObject *self, PyObject *name)
         return unknown(f, name);
     }
     value = resolve(f, name);
-    if (value && PyDict_SetItem(f->members, name, value) < 0)
+    if (value && !facade_may_set(self, name) && PyDict_SetItem(f->members, name, value) < 0)
         Py_CLEAR(value);
     return value;
 }
 
 static int setattro(PyObject *self, PyObject *name, PyObject *value)
 {
-    (void)value;
-    return guard_may_set(self, name);
+    int r = guard_may_set(self, name);
+    return r < 0 ? r : PySys_SetObject(PyUnicode_AsUTF8(name), value); /* one of its streams */
 }
 
 PyObject *facade_word(PyObject *facade, PyObject *name)

@@ -25,6 +25,8 @@ PyObject *facade_word(PyObject *facade, PyObject *name);
 
 /* What the module of that name has shown under that name before; borrowed, or NULL. */
 PyObject *facade_has_shown(PyObject *module, PyObject *name);
+/* sys.stdin, sys.stdout and sys.stderr: the members that a program may set. */
+bool facade_may_set(PyObject *facade, PyObject *name);
 
 /* The guarded __import__: METH_VARARGS | METH_KEYWORDS. */
 PyObject *facade_import(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -8,13 +8,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct check_ruleset *sets[3];
+static struct check_ruleset *sets[4];
 
 static void start(void)
 {
     struct err err = ERR_INIT;
     base_assert(test_start(&err) == 0);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         base_assert(check_ruleset_new(policy_profiles()[i], &sets[i], &err) == 0);
 }
 
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf out;
     check_report_init(&report);
     buf_init(&out, 1 << 22);
-    base_assert(py_judge(sets[data[0] % 3], data + 1, size - 1, &report, &tree, &err) == 0);
+    base_assert(py_judge(sets[data[0] % 4], data + 1, size - 1, &report, &tree, &err) == 0);
     base_assert(!PyErr_Occurred());
     bool broken = false;
     for (size_t i = 0; i < report.count; i++) {

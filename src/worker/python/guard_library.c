@@ -5,11 +5,13 @@
  *   string.Formatter.get_field          the same, for each field of a format
  *   functools.update_wrapper, wraps     copies attributes by any name, onto any object
  *   typing.get_origin                   of Type[x] is type
+ *   io.BytesIO.getbuffer                is memory without a type of its own
  *   linecache                           reads the file that a made-up traceback names
  *   contextlib.redirect_stdout          sets an attribute of sys that a private name chooses
  *   dataclasses, copy, unittest         in files of their own
  *
  * They are changed in the module itself where other paths lead to the same thing. */
+#include "builtins.h"
 #include "guard_inside.h"
 #include "guard_slots.h"
 
@@ -250,25 +252,41 @@ static int close_contextlib(PyObject *module)
 
 static PyObject *plain_get_origin;
 
-/* The origin of Type[x] is `type`, also where the profile took that away. */
+/* The origin of Type[x] is `type`: the guarded one, or none where the profile took that away. */
 static PyObject *get_origin(PyObject *self, PyObject *alias)
 {
     (void)self;
     PyObject *origin = PyObject_CallOneArg(plain_get_origin, alias);
-    const struct policy_rule *rule =
-        origin == (PyObject *)&PyType_Type
-            ? check_ruleset_match(guard.rules, POLICY_BUILTIN_REMOVE, "type", 4)
-            : NULL;
-    if (!rule)
+    if (origin != (PyObject *)&PyType_Type)
         return origin;
     Py_DECREF(origin);
-    return guard_refuse(rule, "typing.get_origin");
+    const struct policy_rule *rule =
+        check_ruleset_match(guard.rules, POLICY_BUILTIN_REMOVE, "type", 4);
+    return rule ? guard_refuse(rule, "typing.get_origin") : Py_NewRef(builtins_type());
 }
 
 static int close_typing(PyObject *module)
 {
     static PyMethodDef def = {"get_origin", get_origin, METH_O, NULL};
     return plain_get_origin ? 0 : guard_exchange(module, &def, &plain_get_origin);
+}
+
+/* ---- io ---- */
+
+/* BytesIO.getbuffer gives a memoryview: raw memory, which the profile does not have either. */
+static int close_io(PyObject *module)
+{
+    PyObject *type = PyObject_GetAttrString(module, "BytesIO");
+    PyObject *dict = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_dict : NULL;
+    int r = !dict                                             ? -1
+            : PyDict_GetItemString(dict, "getbuffer") == NULL ? 0
+            : check_ruleset_match(guard.rules, POLICY_BUILTIN_REMOVE, "memoryview", 10)
+                ? PyDict_DelItemString(dict, "getbuffer")
+                : 0;
+    if (dict)
+        PyType_Modified((PyTypeObject *)type);
+    Py_XDECREF(type);
+    return r;
 }
 
 /* ---- linecache ---- */
@@ -301,11 +319,11 @@ int guard_library(PyObject *module, const char *name)
         const char *name;
         int (*close)(PyObject *module);
     } table[] = {
-        {"array", guard_close_array},       {"contextlib", close_contextlib},
-        {"copy", guard_close_copy},         {"dataclasses", guard_close_dataclasses},
-        {"functools", close_functools},     {"operator", close_operator},
-        {"string", close_string},           {"typing", close_typing},
-        {"unittest", guard_close_unittest},
+        {"array", guard_close_array},   {"contextlib", close_contextlib},
+        {"copy", guard_close_copy},     {"dataclasses", guard_close_dataclasses},
+        {"functools", close_functools}, {"io", close_io},
+        {"operator", close_operator},   {"string", close_string},
+        {"typing", close_typing},       {"unittest", guard_close_unittest},
     };
     if (close_linecache() < 0 || guard_close_slots() < 0 || opaque_library(module, name) < 0)
         return -1;

@@ -83,7 +83,7 @@ int guard_may_set(PyObject *x, PyObject *name)
         guard_closed(x);
         return -1;
     }
-    if (facade_check(x))
+    if (facade_check(x) && !facade_may_set(x, name))
         what = "an attribute of a module";
     else if (PyType_Check(x) && !guard_is_own_type((PyTypeObject *)x))
         what = "an attribute of a class that is not the program's own";

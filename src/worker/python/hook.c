@@ -115,9 +115,13 @@ static const struct policy_rule *refused_with_module(const char *event)
     for (size_t i = 0; i < sizeof free_events / sizeof *free_events; i++)
         if (strncmp(event, free_events[i], strlen(free_events[i])) == 0)
             return NULL;
-    return guard.hidden && dot
-               ? check_ruleset_import(hook.rules, event, (size_t)(dot - event), NULL)
-               : NULL;
+    if (!guard.hidden || !dot)
+        return NULL;
+    const struct policy_rule *rule =
+        check_ruleset_import(hook.rules, event, (size_t)(dot - event), NULL);
+    return rule ? rule /* sys is listed, sys.settrace is not */
+                : check_ruleset_member(hook.rules, event, (size_t)(dot - event), dot + 1,
+                                       strlen(dot + 1));
 }
 
 static struct verdict judge(const char *event)

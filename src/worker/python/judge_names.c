@@ -208,20 +208,11 @@ static bool join(struct text_piece module, struct text_piece member, char *out, 
 static bool hidden_member(struct judge *j, struct text_piece module, struct text_piece member,
                           PyObject *node, bool last)
 {
-    check_row row = check_ruleset_row(j->rules, module.at, module.len);
     char name[256];
     struct text_piece whole;
-    if (!check_at(j->rules, row, CHECK_ROW_MEMBERS) ||
-        !join(module, member, name, sizeof name, &whole))
-        return false;
-    check_row of = check_ruleset_row(j->rules, whole.at, whole.len);
-    const struct policy_rule *rule = check_at(j->rules, of, POLICY_MEMBER_DENY);
-    const struct policy_rule *restricted = check_at(j->rules, row, CHECK_ROW_RESTRICTED);
-    if (!rule && restricted && !check_at(j->rules, of, POLICY_MEMBER_ALLOW)) {
-        rule = check_at(j->rules, row, POLICY_IMPORT_ALLOW);
-        rule = rule ? rule : restricted;
-    }
-    if (!rule)
+    const struct policy_rule *rule =
+        check_ruleset_member(j->rules, module.at, module.len, member.at, member.len);
+    if (!rule || !join(module, member, name, sizeof name, &whole))
         return false;
     if (last) { /* the place of the member, the whole as operand */
         judge_position end = py_judge_end(node);
@@ -232,6 +223,17 @@ static bool hidden_member(struct judge *j, struct text_piece module, struct text
         py_judge_find(j, rule, CHECK_SAY_MEMBER, whole, node);
     }
     return true;
+}
+
+/* The refusal of PART as a part of a module: an attribute's, or that of a module's inside. */
+static const struct policy_rule *part_rule(struct judge *j, struct text_piece part)
+{
+    const struct policy_rule *rule = check_ruleset_attribute(j->rules, part.at, part.len);
+    bool dunder = part.len > 4 && memcmp(part.at, "__", 2) == 0 &&
+                  memcmp(part.at + part.len - 2, "__", 2) == 0;
+    return rule || !part.len || part.at[0] != '_' || dunder
+               ? rule
+               : check_ruleset_construct(j->rules, POLICY_CONSTRUCT_PRIVATE_MEMBER);
 }
 
 /* Remembers that NAME stands for MODULE. */
@@ -254,6 +256,15 @@ static const struct judge_import *imported(const struct judge *j, PyObject *name
     return NULL;
 }
 
+/* m._x: what no rule for attributes refuses may still be a module's inside. */
+static void module_inside(struct judge *j, const struct judge_import *m, struct text_piece member,
+                          PyObject *node)
+{
+    const struct policy_rule *inside = m->is_module ? part_rule(j, member) : NULL;
+    if (inside && inside->kind == POLICY_CONSTRUCT_DENY)
+        py_judge_find_last(j, inside, CHECK_SAY_ATTRIBUTE, member, node);
+}
+
 void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node)
 {
     struct text_piece member = py_judge_text(attr);
@@ -268,8 +279,8 @@ void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject 
     const struct judge_import *m = imported(j, py_tree_field(value, py_tree_names.id));
     if (m && m->is_module && denied) /* what a module imported itself */
         py_judge_find_last(j, denied, CHECK_SAY_IMPORT, member, node);
-    else if (m && m->module && direct)
-        (void)hidden_member(j, piece(m->module), member, node, true);
+    else if (m && direct && !(m->module && hidden_member(j, piece(m->module), member, node, true)))
+        module_inside(j, m, member, node);
 }
 
 /* The fields of one alias, borrowed. */
@@ -294,7 +305,7 @@ static bool refused_part(struct judge *j, struct text_piece module, PyObject *no
         const char *stop = memchr(start, '.', module.len - from - 1);
         size_t to = stop ? (size_t)(stop - module.at) : module.len;
         struct text_piece part = {start, to - from - 1};
-        const struct policy_rule *refused = check_ruleset_attribute(j->rules, part.at, part.len);
+        const struct policy_rule *refused = part_rule(j, part);
         if (hidden_member(j, (struct text_piece){module.at, from}, part, node, false))
             return true;
         if (refused) {
@@ -377,6 +388,14 @@ static void refused_module(struct judge *j, const struct policy_rule *rule,
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, stmt);
 }
 
+static void import_member(struct judge *j, struct text_piece module, struct text_piece word,
+                          PyObject *node)
+{
+    const struct policy_rule *refused = part_rule(j, word);
+    if (!hidden_member(j, module, word, node, false) && refused)
+        py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, word, node);
+}
+
 static void import_name(struct judge *j, const struct judge_entry *e, struct text_piece module,
                         PyObject *alias, bool *said)
 {
@@ -402,10 +421,8 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
         py_judge_find(j, form, CHECK_SAY_STAR_IMPORT, module, node);
     if (star)
         return;
-    const struct policy_rule *refused =
-        rule ? NULL : check_ruleset_attribute(j->rules, word.at, word.len);
-    if (!rule && !hidden_member(j, module, word, node, false) && refused)
-        py_judge_find(j, refused, CHECK_SAY_ATTRIBUTE, word, node);
+    if (!rule)
+        import_member(j, module, word, node);
     py_judge_identifier(j, name, node);
     if (renamed)
         py_judge_identifier(j, asname, node);
@@ -413,6 +430,21 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
     py_judge_bind(j, e, bound, true);
     if (join(module, word, text, sizeof text, &whole))
         remember(j, bound, whole, false);
+}
+
+/* from .. import a: UP dots, and what they are refused by. */
+static void relative_import(struct judge *j, struct text_piece module, long up, PyObject *node)
+{
+    const struct policy_rule *rule =
+        check_ruleset_construct(j->rules, POLICY_CONSTRUCT_RELATIVE_IMPORT);
+    if (!rule) /* what `.` is, the program says itself by __package__: no list has it */
+        rule = check_ruleset_import(j->rules, "", 0, NULL);
+    if (!rule)
+        return;
+    char text[256];
+    snprintf(text, sizeof text, "%.*s%.*s", up < 10 ? (int)up : 10, "..........",
+             module.len < 200 ? (int)module.len : 200, module.at ? module.at : "");
+    py_judge_find(j, rule, CHECK_SAY_RELATIVE_IMPORT, piece(text), node);
 }
 
 void py_judge_import_from(struct judge *j, const struct judge_entry *e)
@@ -423,19 +455,12 @@ void py_judge_import_from(struct judge *j, const struct judge_entry *e)
     struct text_piece module = from && PyUnicode_Check(from) ? py_judge_text(from) : piece("");
     long up = level && PyLong_Check(level) ? PyLong_AsLong(level) : 0;
     PyErr_Clear();
-    const struct policy_rule *relative =
-        up ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_RELATIVE_IMPORT) : NULL;
-    if (up && !relative) /* what `.` is, the program says itself by __package__: no list has it */
-        relative = check_ruleset_import(j->rules, "", 0, NULL);
-    if (relative) {
-        char text[256];
-        snprintf(text, sizeof text, "%.*s%.*s", up < 10 ? (int)up : 10, "..........",
-                 module.len < 200 ? (int)module.len : 200, module.at ? module.at : "");
-        py_judge_find(j, relative, CHECK_SAY_RELATIVE_IMPORT, piece(text), e->node);
-    }
+    module = module.at ? module : piece("");
     bool said = up != 0; /* the package that dots stand for is no module of a list */
+    if (up)
+        relative_import(j, module, up, e->node);
     for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
-        import_name(j, e, module.at ? module : piece(""), PyList_GET_ITEM(names, i), &said);
+        import_name(j, e, module, PyList_GET_ITEM(names, i), &said);
     if (from && PyUnicode_Check(from))
         py_judge_identifier(j, from, e->node);
 }

@@ -5,6 +5,7 @@
 #include "print.h"
 
 #include "guard_inside.h"
+#include "read.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,10 +16,11 @@ struct stream {
     int fd;
     const char *name;
     const char *errors; /* stderr never fails on a character */
+    bool bytes;         /* sys.stdout.buffer */
 };
 
 static PyTypeObject stream_type;
-static PyObject *streams[2];
+static PyObject *streams[4]; /* stdout, stderr, and the same for bytes */
 
 /* ---- bytes ---- */
 
@@ -56,8 +58,21 @@ static int put_text(const struct stream *s, PyObject *text)
 
 /* ---- the stream ---- */
 
+static PyObject *write_bytes(const struct stream *s, PyObject *data)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    int r = put(s->fd, view.buf, (size_t)view.len);
+    PyObject *n = r < 0 ? NULL : PyLong_FromSsize_t(view.len);
+    PyBuffer_Release(&view);
+    return n;
+}
+
 static PyObject *stream_write(PyObject *self, PyObject *text)
 {
+    if (((struct stream *)self)->bytes)
+        return write_bytes((struct stream *)self, text);
     if (!PyUnicode_Check(text)) {
         PyErr_Format(PyExc_TypeError, "write() argument must be str, not %.100s",
                      Py_TYPE(text)->tp_name);
@@ -134,6 +149,17 @@ static PyObject *stream_name(PyObject *self, void *closure)
     return PyUnicode_FromString(((struct stream *)self)->name);
 }
 
+static PyObject *stream_buffer(PyObject *self, void *closure)
+{
+    const struct stream *s = (struct stream *)self;
+    (void)closure;
+    if (s->bytes) {
+        PyErr_SetString(PyExc_AttributeError, "'stream' object has no attribute 'buffer'");
+        return NULL;
+    }
+    return Py_NewRef(streams[s->fd == STDOUT_FILENO ? 2 : 3]);
+}
+
 static PyObject *stream_closed(PyObject *self, void *closure)
 {
     (void)self;
@@ -149,11 +175,9 @@ static PyMethodDef stream_methods[] = {
     {"fileno", stream_fileno, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef stream_words[] = {
-    {"encoding", stream_encoding, NULL, NULL, NULL},
-    {"errors", stream_errors, NULL, NULL, NULL},
-    {"name", stream_name, NULL, NULL, NULL},
-    {"closed", stream_closed, NULL, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"encoding", stream_encoding, NULL, NULL, NULL}, {"errors", stream_errors, NULL, NULL, NULL},
+    {"name", stream_name, NULL, NULL, NULL},         {"closed", stream_closed, NULL, NULL, NULL},
+    {"buffer", stream_buffer, NULL, NULL, NULL},     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject stream_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stream",
@@ -164,13 +188,14 @@ static PyTypeObject stream_type = {
     .tp_getattro = PyObject_GenericGetAttr,
 };
 
-static PyObject *new_stream(int fd, const char *name, const char *errors)
+static PyObject *new_stream(int fd, const char *name, const char *errors, bool bytes)
 {
     struct stream *s = PyObject_New(struct stream, &stream_type);
     if (s) {
         s->fd = fd;
         s->name = name;
         s->errors = errors;
+        s->bytes = bytes;
     }
     return (PyObject *)s;
 }
@@ -301,7 +326,7 @@ PyObject *print_guarded(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
     if (!l.file || l.file == Py_None)
         Py_RETURN_NONE;
     Py_INCREF(l.file);
-    bool ours = Py_IS_TYPE(l.file, &stream_type);
+    bool ours = Py_IS_TYPE(l.file, &stream_type) && !((struct stream *)l.file)->bytes;
     l.pieces = ours ? PyList_New(0) : NULL;
     int r = ours && !l.pieces ? -1 : print_line(&l, args, nargs, &o);
     Py_XDECREF(l.pieces);
@@ -415,20 +440,26 @@ PyObject *print_redirect(const char *stream)
 int print_init(void)
 {
     if (PyType_Ready(&stream_type) < 0 || PyType_Ready(&redirect_types[0]) < 0 ||
-        PyType_Ready(&redirect_types[1]) < 0)
+        PyType_Ready(&redirect_types[1]) < 0 || read_init() < 0)
         return -1;
-    streams[0] = new_stream(STDOUT_FILENO, "<stdout>", "strict");
-    streams[1] = new_stream(STDERR_FILENO, "<stderr>", "backslashreplace");
-    return streams[0] && streams[1] ? 0 : -1;
+    for (int i = 0; i < 4; i++) {
+        bool out = i % 2 == 0;
+        streams[i] = new_stream(out ? STDOUT_FILENO : STDERR_FILENO, out ? "<stdout>" : "<stderr>",
+                                out ? "strict" : "backslashreplace", i >= 2);
+        if (!streams[i])
+            return -1;
+    }
+    return 0;
 }
 
 /* What the interpreter's own streams still hold goes first; they stay alive, or closing them would close
  * the descriptors. */
 int print_streams(void)
 {
-    static const char *const names[2][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
-    static PyObject *kept[2];
-    for (int i = 0; i < 2; i++) {
+    static const char *const names[3][2] = {
+        {"stdout", "__stdout__"}, {"stderr", "__stderr__"}, {"stdin", "__stdin__"}};
+    static PyObject *kept[3];
+    for (int i = 0; i < 3; i++) {
         PyObject *before = PySys_GetObject(names[i][0]);
         PyObject *done =
             before && before != Py_None ? PyObject_CallMethod(before, "flush", NULL) : NULL;
@@ -438,7 +469,7 @@ int print_streams(void)
         if (before && !kept[i])
             kept[i] = Py_NewRef(before);
         for (int k = 0; k < 2; k++)
-            if (PySys_SetObject(names[i][k], streams[i]) < 0)
+            if (PySys_SetObject(names[i][k], i == 2 ? read_text() : streams[i]) < 0)
                 return -1;
     }
     return 0;

@@ -14,7 +14,7 @@
 #include <Python.h>
 
 int print_init(void);    /* 0, or -1 with a Python exception */
-int print_streams(void); /* puts our streams into sys: stdout, stderr */
+int print_streams(void); /* puts our streams into sys: stdout, stderr, stdin */
 
 /* print(): METH_FASTCALL | METH_KEYWORDS */
 PyObject *print_guarded(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

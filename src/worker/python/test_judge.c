@@ -279,15 +279,15 @@ static void cells(void)
 {
     session = PyDict_New();
     PyObject *one = PyLong_FromLong(1);
-    base_assert(session && one && PyDict_SetItemString(session, "input", one) == 0);
-    struct verdict v = judge(strict, "print(input)\n", 13);
+    base_assert(session && one && PyDict_SetItemString(session, "vars", one) == 0);
+    struct verdict v = judge(strict, "print(vars)\n", 12);
     tap_eq_str(first_rule(&v), "none", "a variable of an earlier cell is no builtin");
     done(&v);
     v = judge(strict, "print(eval)\n", 12);
     tap_eq_str(first_rule(&v), "py.call.eval", "a builtin that no cell has replaced is refused");
     done(&v);
-    v = judge(strict, "del input\nprint(input)\n", 23);
-    tap_eq_str(first_rule(&v), "py.call.input",
+    v = judge(strict, "del vars\nprint(vars)\n", 21);
+    tap_eq_str(first_rule(&v), "py.call.vars",
                "a variable that this cell deletes is the builtin again");
     done(&v);
     Py_DECREF(one);
