@@ -118,10 +118,11 @@ static int plan_worker(struct flow *f, struct err *err)
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
     const bool own_root = f->spec.mode == JAIL_FULL;
-    f->spec.filter = f->spec.limits.threads
-                         ? own_root ? "python-threads" : "python-threads-landlock"
-                     : own_root ? "python"
-                                : "python-landlock";
+    f->spec.filter =
+        f->req->profile->compute_only ? own_root ? "python-compute" : "python-compute-landlock"
+        : f->spec.limits.threads      ? own_root ? "python-threads" : "python-threads-landlock"
+        : own_root                    ? "python"
+                                      : "python-landlock";
     f->spec.program = JAIL_PYTHON;
     f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = "cordon-python";

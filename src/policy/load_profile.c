@@ -260,6 +260,8 @@ static void load_switches(struct policy_loader *l, const struct policy_node *n, 
         d->p.guards = at.pool.enabled;
     if (read_switch(l, n, "threads", &flag, &at, &d->from.threads))
         d->p.threads = at.pool.enabled;
+    if (read_switch(l, n, "compute_only", &flag, &at, &d->from.compute_only))
+        d->p.compute_only = at.pool.enabled;
     if (read_switch(l, n, "source_max", &size, &at, &d->from.source_max))
         d->p.source_max = at.limits.output;
 }
@@ -293,8 +295,8 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
 
 static void load_profile(struct policy_loader *l, const struct policy_node *n)
 {
-    static const char *const keys[] = {"base",       "summary", "imports", "guards", "threads",
-                                       "source_max", "rules",   "remove",  NULL};
+    static const char *const keys[] = {"base",         "summary",    "imports", "guards", "threads",
+                                       "compute_only", "source_max", "rules",   "remove", NULL};
     struct policy_box *box = l->box;
     bool good;
     size_t index = 0, added = 0;
@@ -338,6 +340,17 @@ static void load_profile(struct policy_loader *l, const struct policy_node *n)
         index++;
     if (index == POLICY_PROFILES_MAX) {
         policy_load_problem(l, n->key, "more than %d profiles", POLICY_PROFILES_MAX);
+        return;
+    }
+    const struct policy_profile *builtin = policy_profile_find(n->key->text);
+    if (builtin && builtin->compute_only != d.p.compute_only) { /* its children are locked ahead */
+        policy_load_problem(l, n->key,
+                            "compute_only of %.64s stays %s; make a profile with base: %.64s",
+                            n->key->text, builtin->compute_only ? "true" : "false", n->key->text);
+        return;
+    }
+    if (d.p.compute_only && d.p.threads) {
+        policy_load_problem(l, n->key, "a profile with threads needs compute_only: false");
         return;
     }
     struct policy_profile *made = policy_load_alloc(l, sizeof *made);

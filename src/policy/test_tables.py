@@ -7,7 +7,7 @@ import tempfile
 
 tables, header = sys.argv[1:3]
 count = failures = 0
-HEAD = "profile: p\nsummary: s\nimports: any\nguards: false\nthreads: false\nsource_max: 10\nrules:\n"
+HEAD = "profile: p\nsummary: s\nimports: any\nguards: false\nthreads: false\ncompute_only: false\nsource_max: 10\nrules:\n"
 GOOD = "  - {kind: call-deny, name: eval, id: py.call.eval, reason: r, hint: h}\n"
 
 

@@ -7,6 +7,7 @@
 #include "interp.h"
 
 #include "channel.h"
+#include "compute.h"
 #include "driver.h"
 #include "guard.h"
 #include "hook.h"
@@ -85,6 +86,8 @@ static int preload(struct err *err)
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
+    if (py_compute_load(p, err) < 0)
+        return -1;
     /* Freezing needs it: loaded later, it would be news to the guards, and every child would look at all
      * classes again. */
     if (py_interp_import("gc", err) < 0)
@@ -95,7 +98,9 @@ static int preload(struct err *err)
         return -1;
     if (py_driver_warm() < 0)
         return err_set(err, ERR_STATE, "not even a small program runs");
-    return py_finish_prepare(err) < 0 ? -1 : py_interp_freeze(err);
+    if (py_finish_prepare(err) < 0 || py_compute_forget_files(p, err) < 0)
+        return -1;
+    return py_interp_freeze(err);
 }
 
 struct loading {
