@@ -269,9 +269,7 @@ static int look_at(int pagemap, const struct range *r)
     uint64_t entries[512];
     for (size_t i = 0; i < pages;) {
         size_t want = pages - i < 512 ? pages - i : 512;
-        /* two calls, since a rehearsal ends as a run does: where it computes only, there is no pread */
-        const off_t at = (off_t)((r->at / page + i) * 8);
-        ssize_t n = lseek(pagemap, at, SEEK_SET) == at ? read(pagemap, entries, want * 8) : -1;
+        ssize_t n = pread(pagemap, entries, want * 8, (off_t)((r->at / page + i) * 8));
         if (n < 8)
             return -1;
         for (size_t k = 0; k < (size_t)n / 8; k++, i++)
