@@ -364,7 +364,7 @@ static PyObject *import_real(PyObject *name)
 void py_guard_load(const char *module)
 {
     PyObject *name = PyUnicode_FromString(module);
-    PyObject *m = !name ? NULL : guard.veiled ? import_real(name) : PyImport_Import(name);
+    PyObject *m = !name ? NULL : guard.hidden ? import_real(name) : PyImport_Import(name);
     PyErr_Clear();
     Py_XDECREF(name);
     Py_XDECREF(m);
