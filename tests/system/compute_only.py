@@ -150,6 +150,25 @@ HONEST = {
     "a module that is not there": ("try:\n    import code_api.search\nexcept ImportError:\n    print('none')\n", "none\n"),
     "imports in functions": ("def f():\n    import fractions, statistics, calendar\n    return fractions.Fraction(1, 3), statistics.mean([1, 3]), calendar.isleap(2024)\nprint(*f())\n", "1/3 2 True\n"),
 }
+processes = pooltest.Processes(programs)
+
+
+def filters():
+    """Of each process of the interpreter: its number in its own namespace, and how many tables lie over each other."""
+    found = []
+    for pid in processes.all():
+        status = pooltest.proc(pid, "status")
+        numbers = re.search(r"^NSpid:(.*)$", status, re.M), re.search(r"^Seccomp_filters:\s+(\d+)$", status, re.M)
+        if "cordon-python" in status and all(numbers):
+            found.append((numbers[0][1].split()[-1], int(numbers[1][1])))
+    return found
+
+
+def waiting_are_closed():
+    tables = dict(filters())  # 100: the template; 2: its children
+    return all(n == tables.get("100", 0) + 2 for place, n in filters() if place == "2") and "2" in tables
+
+
 LOCALE = ("import calendar\ntry:\n    calendar.LocaleTextCalendar(locale='%s.UTF-8').formatmonth(2024, 2)\nexcept Exception:\n    pass\n"
           "print('went on')\n")
 
@@ -178,10 +197,16 @@ for who in tapsys.users():
         pooltest.until(lambda: all(t["ready"] for t in cordon("pool", "status", "--json")["templates"]))
         return cordon("run", "--json", "-", code=code)
     honest(who, "warm", warm)
+    pooltest.until(lambda: all(t["ready"] == t["warm"] for t in cordon("pool", "status", "--json")["templates"]))
+    tap.ok(pooltest.until(waiting_are_closed), f"{who}: a child that waits has closed the table before a program comes", filters())
+    r = cordon("run", "--json", "--env", "TZ=Asia/Tokyo", "-", code="import time\nprint(time.localtime(0).tm_hour)\n")
+    tap.ok(text(r) == "9\n" and not r["violations"], f"{who}: a run that names its time zone has it, though there is a pool", r.story())
     tap.ok((cordon("pool", "status", "--json")["leases"] or 0) >= len(HONEST), f"{who}: those runs were warm")
     session = cordon("session", "new").out.strip()
     cell = lambda name: lambda code: cordon("session", "run", name, "--json", "-", code=code)
     honest(who, "session", cell(session))
+    r = cordon("session", "run", session, "--env", "TZ=Asia/Tokyo", "-", code="print(1)\n")
+    tap.ok(r.code != 0 and "cannot be given a time zone (TZ)" in r.err and not r.out, f"{who}: a session that cannot read a time zone says so", r.story())
     branch = cordon("session", "fork", session).out.strip()
     honest(who, "branch", cell(branch))
     tap.eq([cordon("session", "close", s).code for s in (branch, session)], [0, 0], f"{who}: session and branch are closed")

@@ -175,8 +175,8 @@ static bool normal(const char *word, char *to, size_t room)
 static void load_encoding(const char *word)
 {
     char name[32];
-    if (!normal(word, name, sizeof name))
-        return;
+    if (!normal(word, name, sizeof name) || strncmp(name, "bz2", 3) == 0)
+        return; /* that one is no encoding of text, and brings a library of its own */
     PyObject *text = PyUnicode_FromString(name), *known = text ? encodings() : NULL;
     if (known && PySet_Contains(known, text) == 1) {
         put_finder_back();

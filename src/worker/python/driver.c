@@ -450,6 +450,11 @@ static int handle(struct wire_reader *r, int *ret_status)
     }
 }
 
+int py_driver_close(void)
+{
+    return close_table(NULL);
+}
+
 int py_driver_profile(const char *name, struct err *err)
 {
     const struct policy_profile *profile = policy_profile_find(name);

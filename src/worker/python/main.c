@@ -10,6 +10,7 @@
 #include "compute.h"
 #include "driver.h"
 #include "guard.h"
+#include "holes.h"
 #include "hook.h"
 #include "jail/enter.h"
 #include "jail/template.h"
@@ -76,7 +77,9 @@ static int entry(void *ctx)
     py_driver_ready();
     bool fetched = py_remap_fetch(py_channel_waits);
     py_interp_after_fork();
-    return !fetched && !py_channel_waits() && py_driver_warm() < 0 ? 70 : py_driver_serve();
+    if (!fetched && !py_channel_waits() && py_driver_warm() < 0)
+        return 70;
+    return !py_channel_waits() && py_driver_close() < 0 ? 70 : py_driver_serve();
 }
 
 /* The profile's own list of modules that its programs use: imported once, shared by every child. */
@@ -121,6 +124,7 @@ static int load(void *ctx)
     if (preload(&l->err) < 0)
         return -1;
     PyOS_BeforeFork();
+    py_holes_fill();
     return 0;
 }
 
