@@ -4,6 +4,7 @@
  * take its reply, or says nothing, loses its conn.
  *
  * Waits: accept4 in pool_conn_accept; nobody: the socket is non-blocking; at once; comes again
+ *        recv in has_spoken; nobody: the socket is non-blocking; at once; it has not
  *        fd_send in pool_conn_reply; nobody: the socket is non-blocking; at once; the client is dropped
  *        fd_receive in pool_conn_event; nobody: the socket is non-blocking; at once; comes again */
 #include "pool/holding.h"
@@ -24,16 +25,35 @@
 
 enum { ACCEPTS = 16 }; /* a round */
 
+/* A request that lies there unread is read in this round or the next. */
+static bool has_spoken(struct pool_conn *conn)
+{
+    char byte;
+    conn->spoke = conn->spoke || recv(conn->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    return conn->spoke;
+}
+
+static struct pool_conn *oldest_silent(struct pool_holder *h)
+{
+    struct pool_conn *oldest;
+    do {
+        oldest = NULL;
+        for (size_t i = 0; i < POOL_CLIENTS; i++) {
+            struct pool_conn *s = &h->conn[i];
+            if (s->state == POOL_CONN_NEW && !s->spoke &&
+                (!oldest || s->since_ns < oldest->since_ns))
+                oldest = s;
+        }
+    } while (oldest && has_spoken(oldest));
+    return oldest;
+}
+
 static struct pool_conn *free_conn(struct pool_holder *h)
 {
-    struct pool_conn *oldest = NULL;
-    for (size_t i = 0; i < POOL_CLIENTS; i++) {
-        struct pool_conn *s = &h->conn[i];
-        if (s->state == POOL_CONN_FREE)
-            return s;
-        if (s->state == POOL_CONN_NEW && (!oldest || s->since_ns < oldest->since_ns))
-            oldest = s;
-    }
+    for (size_t i = 0; i < POOL_CLIENTS; i++)
+        if (h->conn[i].state == POOL_CONN_FREE)
+            return &h->conn[i];
+    struct pool_conn *oldest = oldest_silent(h);
     if (oldest) /* who has said nothing yet makes room for who comes */
         pool_conn_close(h, oldest);
     return oldest;
@@ -79,6 +99,7 @@ void pool_conn_state(struct pool_holder *h, struct pool_conn *conn, enum pool_co
         conn->from->stock.waiters--;
     }
     conn->state = state;
+    conn->spoke = false;
     conn->since_ns = h->now;
 }
 
