@@ -1,10 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a trap and not a notification: a process has one listener, the first table's, and a notification of another filter
  * finds nobody (ENOSYS). The kernel gives a trapped call to the handler as a signal; where the handler is gone,
  * or the signal is blocked, it kills. So a guest that owns the process can at most keep a refused call secret: the call
  * itself never happens. */
 #include "jail/compute.h"
-
-#include "jail/template.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -54,7 +53,7 @@ int jail_compute_only(jail_compute_refused *told, struct err *err)
     sigemptyset(&a.sa_mask);
     table = f;
     /* nothing of a guest's files is held: a branch of a session need not leave them */
-    if (jail_branch_prepare() < 0 || chdir("/") < 0 || sigaction(SIGSYS, &a, NULL) < 0 ||
+    if (chdir("/") < 0 || sigaction(SIGSYS, &a, NULL) < 0 ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0) {
         table = NULL;
         return err_sys(err, "load the system call table 'compute'");

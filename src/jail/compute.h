@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of computation: a second filter that a worker closes over its first one, before the guest's first
  * instruction.
  *

@@ -4,7 +4,6 @@
  * take its reply, or says nothing, loses its conn.
  *
  * Waits: accept4 in pool_conn_accept; nobody: the socket is non-blocking; at once; comes again
- *        recv in has_spoken; nobody: the socket is non-blocking; at once; it has not
  *        fd_send in pool_conn_reply; nobody: the socket is non-blocking; at once; the client is dropped
  *        fd_receive in pool_conn_event; nobody: the socket is non-blocking; at once; comes again */
 #include "pool/holding.h"

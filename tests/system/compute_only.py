@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile that computes only: a process whose guards are lost reaches no file, no socket, no timer, no executable page.
 
 Usage: compute_only.py BUILD. The profile `bare` is plain Python with its true builtins and ctypes, without judge and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program loads modules when its import statements run, and some modules load others when a function is called
  * (datetime.strptime loads _strptime) or a name is looked up (an encoding). The import statements are known from the
  * judged tree; what comes later is known by the words of the compiled code that lead there: in a guarded program an
@@ -13,6 +14,7 @@
 #include "channel.h"
 #include "guard.h"
 #include "jail/compute.h"
+#include "jail/template.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -344,5 +346,9 @@ int py_compute_close(const struct policy_profile *profile, PyObject *modules, Py
         load_for_value(code);
     if (!all_loaded && last)
         load_for_value(last);
-    return py_compute_forget_files(profile, err) < 0 ? -1 : jail_compute_only(tell, err);
+    if (py_compute_forget_files(profile, err) < 0)
+        return -1;
+    if (jail_branch_prepare() < 0)
+        return err_sys(err, "ask for what a branch needs");
+    return jail_compute_only(tell, err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker that computes only: its program's modules are loaded first, then the second table is closed.
  *
  * Takes:   the program that was judged: what it imports, and the words in its code.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Imports leave holes: what they needed for a while lay between what stays. Both allocators hand such holes out first,
  * one here and one there, and a child that writes into one copies the page around it. So the holes are taken, for
  * good, until the allocators come to memory that lies in one piece. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template's allocators hand out fresh memory from here on, not the holes between what was loaded.
  *
  * Takes:   an interpreter that has loaded everything and collected its garbage.

@@ -342,6 +342,19 @@ static void note_module(struct judge *j, struct text_piece module, struct text_p
     Py_XDECREF(name);
 }
 
+/* `from module import names`; UP: from a package that dots stand for. */
+static void note_names(struct judge *j, struct text_piece module, PyObject *names, bool up)
+{
+    for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = py_tree_field(PyList_GET_ITEM(names, i), py_tree_names.name);
+        struct text_piece member = py_judge_text(name);
+        if (member.at)
+            note_module(j, module, member);
+    }
+    if (module.len && !up)
+        note_module(j, module, (struct text_piece){0});
+}
+
 /* import a.b.c: every part of it, and what the statement binds. */
 static void import_module(struct judge *j, const struct judge_entry *e, PyObject *alias)
 {
@@ -422,7 +435,6 @@ static void import_name(struct judge *j, const struct judge_entry *e, struct tex
     struct text_piece word = py_judge_text(name);
     if (!word.at)
         return;
-    note_module(j, module, word);
     bool renamed = asname && PyUnicode_Check(asname), star = word.len == 1 && word.at[0] == '*',
          own;
     const struct policy_rule *rule = import_rule(j, module, word, &own);
@@ -474,8 +486,7 @@ void py_judge_import_from(struct judge *j, const struct judge_entry *e)
     bool said = up != 0; /* the package that dots stand for is no module of a list */
     for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
         import_name(j, e, module.at ? module : piece(""), PyList_GET_ITEM(names, i), &said);
-    if (module.len && !up)
-        note_module(j, module, (struct text_piece){0});
+    note_names(j, module.at ? module : piece(""), names, up != 0);
     if (from && PyUnicode_Check(from))
         py_judge_identifier(j, from, e->node);
 }

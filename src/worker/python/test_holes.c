@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both allocators, with a hole on every page: what is taken afterwards lies together only if the holes were filled. */
 #include "holes.h"
 
