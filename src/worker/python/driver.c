@@ -452,6 +452,10 @@ static int handle(struct wire_reader *r, int *ret_status)
 
 int py_driver_close(void)
 {
+    const bool closes = check_ruleset_profile(job.rules)->compute_only;
+    if (closes &&
+        py_interrupt_expect() < 0) /* it may become a session, and a handler is not set later */
+        return -1;
     return close_table(NULL);
 }
 
