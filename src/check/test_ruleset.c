@@ -163,7 +163,7 @@ static void wire(const struct policy_profile *p)
     tap_eq_int(same, p->rule_count, "%s: every rule arrives", p->name);
     tap_ok(strcmp(p->name, q->name) == 0 && strcmp(p->summary, q->summary) == 0 &&
                p->imports == q->imports && p->guards == q->guards && p->threads == q->threads &&
-               p->source_max == q->source_max,
+               p->compute_only == q->compute_only && p->source_max == q->source_max,
            "%s: every switch arrives", p->name);
     if (p == &listed)
         questions(set);

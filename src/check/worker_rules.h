@@ -12,6 +12,7 @@
 
 #define CHECK_WORKER_RULES(X)                                                                      \
     X("py.attr.private")                                                                           \
+    X("py.compute.call")                                                                           \
     X("py.event.sys.addaudithook")                                                                 \
     X("py.form.bare-cr")                                                                           \
     X("py.form.encoding-cookie")                                                                   \

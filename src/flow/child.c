@@ -137,10 +137,11 @@ static int plan_worker(struct flow *f, struct err *err)
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
     const bool own_root = f->spec.mode == JAIL_FULL;
-    f->spec.filter = f->spec.limits.threads
-                         ? own_root ? "python-threads" : "python-threads-landlock"
-                     : own_root ? "python"
-                                : "python-landlock";
+    f->spec.filter =
+        f->req->profile->compute_only ? own_root ? "python-compute" : "python-compute-landlock"
+        : f->spec.limits.threads      ? own_root ? "python-threads" : "python-threads-landlock"
+        : own_root                    ? "python"
+                                      : "python-landlock";
     f->spec.program = JAIL_PYTHON;
     f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = "cordon-python";
@@ -274,13 +275,22 @@ bool flow_in_session(const struct flow *f)
     return f->req->kind == FLOW_CALL || f->req->kind == FLOW_LINE;
 }
 
+/* A child that only computes cannot read the file of a time zone any more; one that is started for the run does so before. */
+static bool names_zone(const struct flow_request *req)
+{
+    bool named = false;
+    for (size_t i = 0; i < req->spec.envc; i++)
+        named |= strncmp(req->spec.env[i], "TZ=", 3) == 0;
+    return named && req->profile->compute_only;
+}
+
 /* Children of the pool are all alike. */
 static bool fits_pool(const struct flow *f)
 {
     const struct flow_request *req = f->req;
     bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
                  req->memory_by != JAIL_MEMORY_CGROUP && f->source_len <= LIMIT_SOURCE;
-    return req->pool && plain && !req->source_too_long && !f->no_program_rule &&
+    return req->pool && plain && !req->source_too_long && !f->no_program_rule && !names_zone(req) &&
            policy_profile_find(req->profile->name) == req->profile;
 }
 
@@ -377,6 +387,12 @@ static int enter_session(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     FD_AUTO theirs = -1;
     int r = 0, ends[2];
+    if (names_zone(req))
+        return err_set(
+            err, ERR_USAGE,
+            "a session of profile %s cannot be given a time zone (TZ): it only computes, "
+            "and reads no zone's file; convert times with datetime.timezone",
+            req->profile->name);
     if (req->kind == FLOW_CALL && !req->same_input) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return err_sys(err, "pipe");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The precompiled seccomp filters, one for each worker kind, and what they say of a denied call.
  *
- * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, template; with
- *          -landlock behind it for runs without a root of their own.
+ * Takes:   the name of a filter: exec, exec-procs, python (one thread), python-threads, python-compute, template; with
+ *          -landlock behind it for runs without a root of their own; compute, which lies over python-compute.
  * Gives:   constant arrays to load, and name, layer and reason of the calls they deny.
  * Never:   allocates, or needs libseccomp: the build did the work.
  * Runs in: the launcher, which loads it; the supervisor, which names violations; tests.

@@ -48,6 +48,9 @@ ERR_MUST_USE int jail_template_confine(struct err *err);
  * not return. The process must have one thread; no signal handler of the caller runs meanwhile. */
 ERR_MUST_USE int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err);
 
+/* Before jail_compute_only, where the process may be asked to branch later: what only an open table can ask. */
+int jail_branch_prepare(void);
+
 /* The locked guest's side of a session fork, after the supervisor asked for it (FORK on the channel).
  * Returns 1 in the branch, which has files and descriptors of its own by then, 0 in the session that
  * goes on, a negative errno where it was refused. Without having been asked: -EPERM, and a violation. */

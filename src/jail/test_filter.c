@@ -9,7 +9,7 @@
  *            the Python worker, `guests` for all of them
  *   CALL     several joined by commas, or #NUMBER
  *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
- *   ACTION   allow, notify, kill, or an errno's name; `free` is allow without looking at arguments
+ *   ACTION   allow, notify, trap, kill, or an errno's name; `free` is allow without looking at arguments
  * A call that the architecture lacks is an error unless the row says `both`. */
 #include "base/tap.h"
 #include "jail/bpf_sim.h"
@@ -34,9 +34,9 @@ static const struct {
 };
 
 static const char *const filters_each[] = {"exec", "exec-procs", NULL};
-static const char *const filters_python[] = {"python", "python-threads", NULL};
-static const char *const filters_guests[] = {"exec", "exec-procs", "python", "python-threads",
-                                             NULL};
+static const char *const filters_python[] = {"python", "python-threads", "python-compute", NULL};
+static const char *const filters_guests[] = {"exec",           "exec-procs",     "python",
+                                             "python-threads", "python-compute", NULL};
 
 static const char *where;
 static int line, rows;
@@ -61,6 +61,8 @@ static const char *action_name(struct bpf_sim r, bool distinguish_free, char *bu
         return distinguish_free && !r.looked_at_arg ? "free" : "allow";
     case SECCOMP_RET_USER_NOTIF:
         return "notify";
+    case SECCOMP_RET_TRAP:
+        return "trap";
     case SECCOMP_RET_KILL_PROCESS:
         return "kill";
     case SECCOMP_RET_ERRNO:
@@ -254,6 +256,66 @@ static void wholes(void)
            "numbers outside the table have no entry");
 }
 
+/* A call that the supervisor lets go on although the first table notifies it (jail/notify.c): the end, a signal to
+ * itself, and a session's branch that was asked for. */
+static bool let_go_on(const char *name)
+{
+    static const char *const names[] = {"exit_group", "kill", "tgkill", "clone", "capset"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* What two tables say of a call, one over the other: the kernel takes the stricter word. */
+static uint32_t stacked(const struct jail_filter *first, const struct jail_filter *second,
+                        const struct seccomp_data *d)
+{
+    uint32_t a = bpf_sim_run(first->insns, d).action, b = bpf_sim_run(second->insns, d).action;
+    return (int32_t)(a & SECCOMP_RET_ACTION_FULL) < (int32_t)(b & SECCOMP_RET_ACTION_FULL) ? a : b;
+}
+
+/* The table of computation over the first one: at most 35 calls can happen, and what the first one reports is still
+ * reported. Arguments are tried one value for all: each allowed call is allowed with zeros or with a channel's number. */
+static void computes(const char *first)
+{
+    for (int a = 0; a < 2; a++) {
+        const struct jail_filter *under = jail_filter_find_arch(first, arches[a].audit);
+        const struct jail_filter *f = jail_filter_find_arch("compute", arches[a].audit);
+        unsigned possible = 0, hidden = 0, unnamed = 0;
+        const char *wrong = f ? bpf_sim_check(f->insns, f->len) : "missing";
+        tap_ok(!wrong && under, "%s compute is a program the kernel takes", arches[a].name);
+        if (wrong || !under)
+            continue;
+        printf("#= filter %s compute over %s, calls that can happen:", arches[a].name, first);
+        for (int nr = 0; nr < 1024; nr++) {
+            bool can = false;
+            char *name = seccomp_syscall_resolve_num_arch(arches[a].scmp, nr);
+            for (uint64_t arg = 0; name && arg < 70; arg++) {
+                struct seccomp_data d = {
+                    .nr = nr, .arch = f->arch, .args = {arg, arg, arg, arg, arg, arg}};
+                uint32_t both = stacked(under, f, &d);
+                can |= both == SECCOMP_RET_ALLOW ||
+                       (both == SECCOMP_RET_USER_NOTIF && let_go_on(name));
+                hidden += bpf_sim_run(under->insns, &d).action == SECCOMP_RET_USER_NOTIF &&
+                          both != SECCOMP_RET_USER_NOTIF && both != SECCOMP_RET_TRAP;
+                unnamed += both == SECCOMP_RET_TRAP && !jail_filter_call(f, nr);
+            }
+            possible += can;
+            if (can)
+                printf(" %s", name);
+            free(name);
+        }
+        printf("\n");
+        tap_ok(possible > 20 && possible <= 35, "%s compute over %s: %u calls, at most 35",
+               arches[a].name, first, possible);
+        tap_eq_int(hidden, 0, "%s compute over %s: refuses nothing in silence that was reported",
+                   arches[a].name, first);
+        tap_eq_int(unnamed, 0, "%s compute: every trapped call has a name", arches[a].name);
+        tap_ok(!jail_filter_notifies(f), "%s compute: needs no listener", arches[a].name);
+    }
+}
+
 /* A run's own number written in: what is more than that at once is notified, and nothing else. */
 static void bound(void)
 {
@@ -351,6 +413,8 @@ int main(int argc, char **argv)
     }
     simulator();
     wholes();
+    computes("python-compute");
+    computes("python-compute-landlock");
     bound();
     below();
     run_folder(argv[1]);

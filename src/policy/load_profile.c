@@ -260,6 +260,8 @@ static void load_switches(struct policy_loader *l, const struct policy_node *n, 
         d->p.guards = at.pool.enabled;
     if (read_switch(l, n, "threads", &flag, &at, &d->from.threads))
         d->p.threads = at.pool.enabled;
+    if (read_switch(l, n, "compute_only", &flag, &at, &d->from.compute_only))
+        d->p.compute_only = at.pool.enabled;
     if (read_switch(l, n, "source_max", &size, &at, &d->from.source_max))
         d->p.source_max = at.limits.output;
 }
@@ -292,13 +294,40 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
     return NULL;
 }
 
+/* The children of a built-in profile are locked before a policy is read; a thread is a system call that computation
+ * has not. */
+static bool may_compute_only(struct policy_loader *l, const struct policy_node *n,
+                             const struct policy_profile *p)
+{
+    const char *name = n->key->text;
+    const struct policy_profile *builtin = policy_profile_find(name);
+    if (builtin && builtin->compute_only != p->compute_only)
+        policy_load_problem(l, n->key,
+                            "compute_only of %.64s stays %s; make a profile with base: %.64s", name,
+                            builtin->compute_only ? "true" : "false", name);
+    else if (p->compute_only && p->threads)
+        policy_load_problem(l, n->key, "a profile with threads needs compute_only: false");
+    else
+        return true;
+    return false;
+}
+
+/* Where a profile of that name is, or would be. */
+static size_t place_of(const struct policy_loader *l, const char *name)
+{
+    size_t index = 0;
+    while (l->box->profiles[index] && strcmp(l->box->profiles[index]->name, name) != 0)
+        index++;
+    return index;
+}
+
 static void load_profile(struct policy_loader *l, const struct policy_node *n)
 {
-    static const char *const keys[] = {"base",       "summary", "imports", "guards", "threads",
-                                       "source_max", "rules",   "remove",  NULL};
+    static const char *const keys[] = {"base",         "summary",    "imports", "guards", "threads",
+                                       "compute_only", "source_max", "rules",   "remove", NULL};
     struct policy_box *box = l->box;
     bool good;
-    size_t index = 0, added = 0;
+    size_t added = 0;
     if (!policy_load_map(l, n, "a profile", keys))
         return;
     const struct policy_profile *base = find_base(l, n, &good);
@@ -335,12 +364,13 @@ static void load_profile(struct policy_loader *l, const struct policy_node *n)
     if (rules)
         load_rules(l, rules, &d);
     load_switches(l, n, &d);
-    while (box->profiles[index] && strcmp(box->profiles[index]->name, n->key->text) != 0)
-        index++;
+    const size_t index = place_of(l, n->key->text);
     if (index == POLICY_PROFILES_MAX) {
         policy_load_problem(l, n->key, "more than %d profiles", POLICY_PROFILES_MAX);
         return;
     }
+    if (!may_compute_only(l, n, &d.p))
+        return;
     struct policy_profile *made = policy_load_alloc(l, sizeof *made);
     if (!made)
         return;

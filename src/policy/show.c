@@ -335,6 +335,7 @@ static void show_profiles(struct show *s)
             continue;
         s->found = true;
         struct policy guards = {.pool.enabled = p->guards}, threads = {.pool.enabled = p->threads},
+                      compute = {.pool.enabled = p->compute_only},
                       bytes = {.limits.output = p->source_max};
         open_map(s, p->name);
         if (s->yaml) { /* read again, it starts from nothing: a rule that was removed stays so */
@@ -345,6 +346,7 @@ static void show_profiles(struct show *s)
         text_value(s, "imports", policy_import_mode_name(p->imports), from.imports);
         value(s, "guards", &flag_key, &guards, from.guards);
         value(s, "threads", &flag_key, &threads, from.threads);
+        value(s, "compute_only", &flag_key, &compute, from.compute_only);
         value(s, "source_max", &size, &bytes, from.source_max);
         show_rules(s, p, from.rules);
         close_map(s);

@@ -24,7 +24,8 @@ MODES = {"listed": "POLICY_IMPORTS_LISTED", "any": "POLICY_IMPORTS_ANY"}
 REFUSES = {k for k in KINDS if k.endswith("deny") or k in ("descriptor-method", "builtin-remove")}
 DOTTED = {"import-allow", "module-deny", "facade", "preload"}
 MEMBER = {"member-allow", "member-deny"}
-KEYS = {"profile": str, "summary": str, "imports": str, "guards": bool, "threads": bool, "source_max": int, "rules": list}
+KEYS = {"profile": str, "summary": str, "imports": str, "guards": bool, "threads": bool, "compute_only": bool,
+        "source_max": int, "rules": list}
 
 
 class Lines(yaml.SafeLoader):
@@ -110,7 +111,7 @@ for path in files:
                   f"static struct policy_profile profile_{name} = {{\n"
                   f"    .name = \"{name}\",\n    .summary = {c_string(profile['summary'])},\n"
                   f"    .imports = {MODES[profile['imports']]},\n    .guards = {flag[profile['guards']]},\n"
-                  f"    .threads = {flag[profile['threads']]},\n    .source_max = {profile['source_max']},\n"
+                  f"    .threads = {flag[profile['threads']]},\n    .compute_only = {flag[profile['compute_only']]},\n    .source_max = {profile['source_max']},\n"
                   f"    .rule_count = {len(rows)},\n}};\n")
 
 with open(out, "w", encoding="ascii") as f:

@@ -425,6 +425,7 @@ static void profiles(void)
                                   "    base: strict\n"
                                   "    summary: strict, and numpy\n"
                                   "    threads: true\n"
+                                  "    compute_only: false\n"
                                   "    source_max: 100k\n"
                                   "    remove: [py.import.random]\n"
                                   "    rules:\n"
@@ -461,7 +462,7 @@ static void profiles(void)
     show_text(p, NULL, true, &a);
     struct policy_problems again;
     struct policy_box *copy = load(a.data, &again);
-    tap_ok(strstr(a.data, "# f.yaml:9\n") != NULL, "the origin of a rule is shown");
+    tap_ok(strstr(a.data, "# f.yaml:10\n") != NULL, "the origin of a rule is shown");
     buf_done(&a);
     show_text(p, "profiles", false, &a);
     show_text(&copy->p, "profiles", false, &b);

@@ -95,8 +95,9 @@ static void others(void)
 {
     const struct policy_profile *strict = policy_profile_find("strict");
     tap_ok(strict == policy_profiles()[0], "strict is the default");
-    tap_ok(strict->guards && !strict->threads && strict->imports == POLICY_IMPORTS_LISTED,
-           "strict: guards on, no threads, listed imports only");
+    tap_ok(strict->guards && !strict->threads && strict->compute_only &&
+               strict->imports == POLICY_IMPORTS_LISTED,
+           "strict: guards on, no threads, compute only, listed imports only");
     tap_eq_int(strict->source_max, 50000, "strict: a source has at most 50 KB");
     const struct policy_profile *standard = policy_profile_find("standard");
     const struct policy_profile *open = policy_profile_find("open");

@@ -24,16 +24,35 @@
 
 enum { ACCEPTS = 16 }; /* a round */
 
+/* A request that lies there unread is read in this round or the next. */
+static bool has_spoken(struct pool_conn *conn)
+{
+    char byte;
+    conn->spoke = conn->spoke || recv(conn->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    return conn->spoke;
+}
+
+static struct pool_conn *oldest_silent(struct pool_holder *h)
+{
+    struct pool_conn *oldest;
+    do {
+        oldest = NULL;
+        for (size_t i = 0; i < POOL_CLIENTS; i++) {
+            struct pool_conn *s = &h->conn[i];
+            if (s->state == POOL_CONN_NEW && !s->spoke &&
+                (!oldest || s->since_ns < oldest->since_ns))
+                oldest = s;
+        }
+    } while (oldest && has_spoken(oldest));
+    return oldest;
+}
+
 static struct pool_conn *free_conn(struct pool_holder *h)
 {
-    struct pool_conn *oldest = NULL;
-    for (size_t i = 0; i < POOL_CLIENTS; i++) {
-        struct pool_conn *s = &h->conn[i];
-        if (s->state == POOL_CONN_FREE)
-            return s;
-        if (s->state == POOL_CONN_NEW && (!oldest || s->since_ns < oldest->since_ns))
-            oldest = s;
-    }
+    for (size_t i = 0; i < POOL_CLIENTS; i++)
+        if (h->conn[i].state == POOL_CONN_FREE)
+            return &h->conn[i];
+    struct pool_conn *oldest = oldest_silent(h);
     if (oldest) /* who has said nothing yet makes room for who comes */
         pool_conn_close(h, oldest);
     return oldest;
@@ -79,6 +98,7 @@ void pool_conn_state(struct pool_holder *h, struct pool_conn *conn, enum pool_co
         conn->from->stock.waiters--;
     }
     conn->state = state;
+    conn->spoke = false;
     conn->since_ns = h->now;
 }
 

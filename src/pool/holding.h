@@ -35,6 +35,7 @@ struct pool_conn {
     enum pool_conn_state state;
     int sock;
     uint64_t since_ns; /* in this state */
+    bool spoke;        /* new, and its first request is there, unread */
     struct pool_warm *from;
     /* waiting */
     struct pool_request want;

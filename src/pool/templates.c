@@ -167,8 +167,11 @@ void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
 static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *limits,
                  bool session, uint64_t tag, struct err *err)
 {
+    const struct policy_profile *profile = policy_profile_find(w->profile);
     struct jail_child_spec plan = {.tag = tag,
-                                   .filter = limits->threads ? "python-threads" : "python",
+                                   .filter = profile && profile->compute_only ? "python-compute"
+                                             : limits->threads                ? "python-threads"
+                                                                              : "python",
                                    .limits = *limits,
                                    .session = session};
     if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -512,6 +513,39 @@ static void strangers(void)
     }
 }
 
+/* It was silent for long, and asks in the moment when the holder has no room: while the holder stands still others come,
+ * then it asks, so that the holder sees the others first. */
+static void asks_late(void)
+{
+    int many[POOL_CLIENTS];
+    struct pool_client a = client();
+    struct err err = ERR_INIT;
+    struct pool_lease l = {"strict", false, limits(), 5000};
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer answer;
+    enum { LATE = 8 };
+    uint64_t with_us = look_holder().clients; /* it has been let in */
+    for (size_t i = 0; i < POOL_CLIENTS - LATE; i++)
+        many[i] = raw();
+    for (int i = 0; i < 20000 && look_holder().clients < with_us + POOL_CLIENTS - LATE; i++)
+        sched_yield();
+    for (size_t i = POOL_CLIENTS - LATE; i < POOL_CLIENTS - 1; i++)
+        many[i] = raw();
+    kill(holder, SIGSTOP);
+    many[POOL_CLIENTS - 1] = raw();
+    int ordered = pool_client_order(&a, &l, &err);
+    kill(holder, SIGCONT);
+    int r = ordered == 0 ? pool_client_take(&a, &l, &x, &answer, &err) : -1;
+    tap_ok(r == 0 && !answer.declined,
+           "a client that asks just before it would have to make room is served");
+    if (r < 0)
+        printf("# %s\n", err.msg);
+    jail_child_close(&x);
+    pool_client_close(&a);
+    for (size_t i = 0; i < POOL_CLIENTS; i++)
+        fd_close(many[i]);
+}
+
 static unsigned long own_memory(pid_t pid, unsigned *ret_fds)
 {
     char path[64], text[4096];
@@ -620,6 +654,7 @@ int main(int argc, char **argv)
         closed_while_forked();
         records_are_bounded();
         strangers();
+        asks_late();
         many_leases(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 300);
         stops();
     }

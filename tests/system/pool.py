@@ -135,6 +135,11 @@ def settled(u, template):
     u.ok(seals == {want}, "the files of the template's memory are sealed", seals)
     u.ok(not written, "the files of the template's memory cannot be written", written)
     u.ok(any(m[1] == "r-xp" and m[0] in files for m in maps), "the code that every child runs is in a sealed file", maps)
+    # a page that the template wrote, and that is in no file of its memory, is an entry that every fork copies
+    copied = [(m[5], k) for m, k in zip(maps, re.findall(r"^Anonymous: +(\d+)", proc(template, "smaps"), re.M))
+              if len(m) > 5 and m[5].startswith("/") and m[1] == "r--p" and k != "0"]
+    u.ok(len(maps) > 20 and not copied, "constants that the loader wrote are in a sealed file", copied)
+    u.ok(not [m for m in maps if m[1] == "---p" and len(m) > 5 and m[5].startswith("/")], "what nobody can use is not mapped", maps)
 
 
 def strangers(u):

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@ static const struct {
     V(RENAME_WHITEOUT, 4),
     C(PROT_READ),
     C(PROT_WRITE),
+    C(PROT_EXEC),
+    C(SECCOMP_SET_MODE_FILTER),
     C(MAP_PRIVATE),
     C(MAP_ANONYMOUS),
     C(MAP_NORESERVE),

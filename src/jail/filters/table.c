@@ -22,8 +22,10 @@ struct reader {
     const char *file;
     int line;
     int depth;
-    bool below;      /* what is notified is allowed: another table, above this one, does it */
-    bool silent;     /* what is notified is refused: nobody listens */
+    bool below;  /* what is notified is allowed: another table, above this one, does it */
+    bool silent; /* what is notified is refused: nobody listens */
+    bool
+        above; /* what the table below refuses or notifies is left to it; what it allows is trapped */
     const char *top; /* the table that is read; the others are included */
 };
 
@@ -164,6 +166,25 @@ static struct table_call *call_of(struct reader *r, const char *name)
     return &t->calls[t->n_calls++];
 }
 
+/* A line of the table below, in one that is `above` it: one answer for a call, so that the filter stays short. What the
+ * table below allows under some condition is trapped; what it only ever refuses or notifies is left to it. */
+static void add_above(struct table_call *c, const struct table_rule *rule)
+{
+    bool allows = rule->action == SECCOMP_RET_ALLOW, first = c->n_rules == 0;
+    bool notifies = rule->action == SECCOMP_RET_USER_NOTIF;
+    if (!allows && !notifies && (rule->n_conds || !first))
+        return;
+    if (!first && c->rules[0].action == SECCOMP_RET_TRAP)
+        return;
+    c->rules[0] = *rule;
+    c->rules[0].n_conds = 0;
+    c->n_rules = 1;
+    if (notifies)
+        c->rules[0].action = SECCOMP_RET_ALLOW;
+    else if (allows || rule->action == (SECCOMP_RET_ERRNO | EPERM))
+        c->rules[0].action = SECCOMP_RET_TRAP;
+}
+
 static void add_rule(struct reader *r, const char *name, const struct table_rule *rule)
 {
     struct table_call *c = call_of(r, name);
@@ -171,10 +192,15 @@ static void add_rule(struct reader *r, const char *name, const struct table_rule
         fail(r, "%s has no condition and is not allowed", name);
     if (c->n_rules) {
         const struct table_rule *last = &c->rules[c->n_rules - 1];
-        if (!last->n_conds && (r->below || r->silent) && strcmp(last->file, r->top) == 0)
+        if (!last->n_conds && (r->below || r->silent || r->above) &&
+            strcmp(last->file, r->top) == 0)
             return; /* the table above has the last word on it */
-        if (!last->n_conds)
+        if (!last->n_conds && !r->above)
             fail(r, "%s is already decided at %s:%d", name, last->file, last->line);
+    }
+    if (r->above) {
+        add_above(c, rule);
+        return;
     }
     if (c->n_rules == TABLE_RULES)
         fail(r, "more than %d lines for %s", TABLE_RULES, name);
@@ -195,6 +221,8 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
         rule.action = r->below    ? SECCOMP_RET_ALLOW
                       : r->silent ? SECCOMP_RET_ERRNO | EPERM
                                   : SECCOMP_RET_USER_NOTIF;
+    } else if (n && strcmp(w[0], "trap") == 0) {
+        rule.action = SECCOMP_RET_TRAP;
     } else if (n && strcmp(w[0], "kill") == 0) {
         rule.action = SECCOMP_RET_KILL_PROCESS;
     } else if (n > 1 && strcmp(w[0], "errno") == 0) {
@@ -204,7 +232,7 @@ static void rule(struct reader *r, char *head, char *layer, char *reason)
         rule.action = SECCOMP_RET_ERRNO | (uint32_t)e;
         w++, n--;
     } else {
-        fail(r, "a line begins with allow, errno NAME, notify or kill");
+        fail(r, "a line begins with allow, errno NAME, notify, trap or kill");
     }
     w++, n--;
 
@@ -230,13 +258,15 @@ static void line_of(struct reader *r, char *text)
     text = trim(text);
     if (!*text)
         return;
-    const bool below = strncmp(text, "below ", 6) == 0, silent = strncmp(text, "silent ", 7) == 0;
-    if (below || silent || strncmp(text, "include ", 8) == 0) {
+    const bool below = strncmp(text, "below ", 6) == 0, silent = strncmp(text, "silent ", 7) == 0,
+               above = strncmp(text, "above ", 6) == 0;
+    if (below || silent || above || strncmp(text, "include ", 8) == 0) {
         char path[4096], *copy = keep(r->file);
         snprintf(path, sizeof path, "%s/%s", dirname(copy), trim(strchr(text, ' ')));
         struct reader inner = *r;
         inner.below = below || r->below;
         inner.silent = silent || r->silent;
+        inner.above = above || r->above;
         inner.depth++;
         if (inner.depth > 4)
             fail(r, "includes too deep");

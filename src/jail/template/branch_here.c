@@ -6,6 +6,7 @@
 #include "jail/template.h"
 
 #include "jail/branch.h"
+#include "jail/compute.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -20,13 +21,25 @@ static long drop_capabilities(void)
     return syscall(SYS_capset, &head, none);
 }
 
+/* Where the kernel writes the branch's id: the C library's place for it, which does not move. */
+static int *tid_address;
+
+int jail_branch_prepare(void)
+{
+    return tid_address ? 0 : prctl(PR_GET_TID_ADDRESS, &tid_address);
+}
+
 int jail_branch_here(void)
 {
     char cwd[4096];
-    int *tid = NULL;
-    if (prctl(PR_GET_TID_ADDRESS, &tid) < 0)
-        return -errno;
-    const char *where = getcwd(cwd, sizeof cwd);
+    const char *where =
+        NULL; /* one that only computes stands in the root, which its branches share */
+    if (!jail_computes_only()) {
+        if (jail_branch_prepare() < 0)
+            return -errno;
+        where = getcwd(cwd, sizeof cwd);
+    }
+    int *tid = tid_address;
 #if defined(__x86_64__)
     long pid = syscall(SYS_clone, JAIL_BRANCH_FLAGS, NULL, NULL, tid, NULL);
 #else /* the order of the last two is each architecture's own */

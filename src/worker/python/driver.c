@@ -16,6 +16,7 @@
 #include "channel.h"
 #include "check/report.h"
 #include "check/ruleset.h"
+#include "compute.h"
 #include "fault.h"
 #include "guard.h"
 #include "hook.h"
@@ -124,6 +125,13 @@ static void make_code(void)
 
 static int fresh_globals(void);
 
+/* MODULES: what the program imports; NULL: a session's, whose later ones nobody knows. */
+static int close_table(PyObject *modules)
+{
+    struct err err = ERR_INIT;
+    return py_compute_close(check_ruleset_profile(job.rules), modules, job.code, job.last, &err);
+}
+
 /* Between REPORT and GO the supervisor decides and writes its record, and we would wait. A program that is
  * the first of its process is made ready meanwhile: there is no code of a guest yet that a compiler could
  * be made to call. For a cell of a session there may be, so it waits for GO. */
@@ -137,7 +145,7 @@ static int make_ready(void)
     make_code();
     PyErr_Fetch(&job.error[0], &job.error[1], &job.error[2]);
     job.made = true;
-    return 0;
+    return close_table(py_judge_modules());
 }
 
 static bool is_first(void)
@@ -273,23 +281,29 @@ static int run(void)
         return -1; /* a later cell may have been given other functions of the host */
     if (job.kind == JOB_RUN && py_call_program(job.globals, job.name) < 0)
         return -1;
+    if (!job.made && close_table(NULL) < 0)
+        return -1; /* nothing of a guest runs before; our death is the refusal */
     py_hook_arm(job.rules, job.name, py_event, NULL);
     py_stack_guest(true);
     if (job.kind == JOB_CALL)
         py_call_forget_input();
     if (job.kind == JOB_CALL)
         py_interrupt_let(true);
+    py_compute_guest(true);
     execute();
     if (job.kind == JOB_CALL)
         py_interrupt_let(false);
     bool guarded = check_ruleset_profile(job.rules)->guards;
     const bool left = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_SystemExit);
+    py_compute_guest(false); /* a traceback looks for source lines on the disk */
     int status =
         PyErr_Occurred() ? py_fault_report(job.name, guarded ? NULL : job.source, job.have) : 0;
+    py_compute_guest(true); /* exit functions are the guest's */
     if (job.kind == JOB_RUN)
         py_interp_finish();
     else
         py_interp_flush();
+    py_compute_guest(false);
     py_stack_guest(false);
     say_done(status | (left ? WIRE_DONE_LEFT : 0));
     forget_program();
@@ -438,6 +452,15 @@ static int handle(struct wire_reader *r, int *ret_status)
     default:
         return -1;
     }
+}
+
+int py_driver_close(void)
+{
+    const bool closes = check_ruleset_profile(job.rules)->compute_only;
+    if (closes &&
+        py_interrupt_expect() < 0) /* it may become a session, and a handler is not set later */
+        return -1;
+    return close_table(NULL);
 }
 
 int py_driver_profile(const char *name, struct err *err)

@@ -31,6 +31,10 @@ int py_driver_warm(void);
     "for n in a:\n"                                                                                \
     "    x += int(n)\n"
 
+/* In a child of a template, while it waits for its first job: closes the table of computation, if its profile has one
+ * (compute.h). A child that somebody waits for leaves it to its first program. 0, or -1: it must not run anything. */
+int py_driver_close(void);
+
 /* Sends READY to the supervisor. Its messages wait in the socket until py_driver_serve. */
 void py_driver_ready(void);
 

@@ -373,6 +373,15 @@ static PyObject *import_real(PyObject *name)
     return module;
 }
 
+void py_guard_load(const char *module)
+{
+    PyObject *name = PyUnicode_FromString(module);
+    PyObject *m = !name ? NULL : guard.hidden ? import_real(name) : PyImport_Import(name);
+    PyErr_Clear();
+    Py_XDECREF(name);
+    Py_XDECREF(m);
+}
+
 /* unittest.main is a function for whoever reads it and a module for whoever imports it: only what can be
  * read as a member is that member. */
 static bool is_where_it_says(PyObject *module, PyObject *name)

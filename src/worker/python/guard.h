@@ -36,6 +36,9 @@ void py_guard_rules(const struct check_ruleset *rules);
 /* The pending Python exception is a refusal of ours. */
 bool py_guard_refused(void);
 
+/* Loads a module ahead of the program that will import it; one that cannot be loaded is left to that program. */
+void py_guard_load(const char *module);
+
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
  * on, the first call also closes the interpreter itself (guard_hide.c), for as long as it lives: an

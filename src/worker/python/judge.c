@@ -201,6 +201,7 @@ int py_judge_call(const struct check_ruleset *rules, PyObject *globals, const vo
     PyObject *tree = NULL;
     char *copy = NULL;
     arena_init(&j.arena, 1 << 20);
+    py_judge_modules_begin(&j);
     int collects = collector_off();
     if (is_text(&j, source ? source : "", len)) {
         const char *text = source ? source : "";

@@ -36,4 +36,8 @@ ERR_MUST_USE int py_judge_call(const struct check_ruleset *rules, PyObject *glob
                                const void *source, size_t len, struct check_report *report,
                                PyObject **ret_tree, struct err *err);
 
+/* The modules that the source judged last imports, wherever it does so: a list of str, borrowed. For `from a.b
+ * import c` that is `a.b:c`, since c may be a module or not, and `a.b`. */
+PyObject *py_judge_modules(void);
+
 #endif

@@ -101,6 +101,7 @@ void py_judge_identifier(struct judge *j, PyObject *name, PyObject *node);
 void py_judge_attribute_word(struct judge *j, PyObject *name, PyObject *node);
 void py_judge_key(struct judge *j, PyObject *key, PyObject *node);
 void py_judge_string(struct judge *j, PyObject *value, PyObject *node, bool annotation);
+void py_judge_modules_begin(struct judge *j);
 void py_judge_import(struct judge *j, const struct judge_entry *e);
 void py_judge_import_from(struct judge *j, const struct judge_entry *e);
 /* ATTR of VALUE: whether VALUE is a module that does not show it. */

@@ -4,6 +4,8 @@
  * `().__class__.__base__` both nodes begin at the same parenthesis. */
 #include "judge_inside.h"
 
+#include "judge.h"
+
 #include <string.h>
 
 static struct text_piece piece(const char *s)
@@ -317,6 +319,53 @@ static bool refused_part(struct judge *j, struct text_piece module, PyObject *no
     return false;
 }
 
+/* ---- what the source imports ---- */
+
+static PyObject *modules; /* list of str */
+
+PyObject *py_judge_modules(void)
+{
+    return modules;
+}
+
+void py_judge_modules_begin(struct judge *j)
+{
+    Py_XSETREF(modules, PyList_New(0));
+    if (!modules) {
+        PyErr_Clear();
+        j->bad = j->bad ? j->bad : ERR_MEMORY;
+    }
+}
+
+static void note_module(struct judge *j, struct text_piece module, struct text_piece member)
+{
+    char text[512];
+    int len =
+        snprintf(text, sizeof text, "%.*s%s%.*s", (int)module.len, module.at, member.at ? ":" : "",
+                 member.at ? (int)member.len : 0, member.at ? member.at : "");
+    if (len < 0 || (size_t)len >= sizeof text)
+        return; /* no module has such a name */
+    PyObject *name = PyUnicode_FromStringAndSize(text, len);
+    if (!modules || !name || PyList_Append(modules, name) < 0) {
+        PyErr_Clear();
+        j->bad = j->bad ? j->bad : ERR_MEMORY;
+    }
+    Py_XDECREF(name);
+}
+
+/* `from module import names`; UP: from a package that dots stand for. */
+static void note_names(struct judge *j, struct text_piece module, PyObject *names, bool up)
+{
+    for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = py_tree_field(PyList_GET_ITEM(names, i), py_tree_names.name);
+        struct text_piece member = py_judge_text(name);
+        if (member.at)
+            note_module(j, module, member);
+    }
+    if (module.len && !up)
+        note_module(j, module, (struct text_piece){0});
+}
+
 /* import a.b.c: every part of it, and what the statement binds. */
 static void import_module(struct judge *j, const struct judge_entry *e, PyObject *alias)
 {
@@ -325,6 +374,7 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
     struct text_piece module = py_judge_text(name);
     if (!module.at)
         return;
+    note_module(j, module, (struct text_piece){0});
     const char *dot = memchr(module.at, '.', module.len);
     struct text_piece first = {module.at, dot ? (size_t)(dot - module.at) : module.len};
     bool renamed = asname && PyUnicode_Check(asname);
@@ -461,6 +511,7 @@ void py_judge_import_from(struct judge *j, const struct judge_entry *e)
         relative_import(j, module, up, e->node);
     for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
         import_name(j, e, module, PyList_GET_ITEM(names, i), &said);
+    note_names(j, module, names, up != 0);
     if (from && PyUnicode_Check(from))
         py_judge_identifier(j, from, e->node);
 }

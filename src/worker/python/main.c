@@ -7,8 +7,10 @@
 #include "interp.h"
 
 #include "channel.h"
+#include "compute.h"
 #include "driver.h"
 #include "guard.h"
+#include "holes.h"
 #include "hook.h"
 #include "jail/enter.h"
 #include "jail/template.h"
@@ -75,7 +77,9 @@ static int entry(void *ctx)
     py_driver_ready();
     bool fetched = py_remap_fetch(py_channel_waits);
     py_interp_after_fork();
-    return !fetched && !py_channel_waits() && py_driver_warm() < 0 ? 70 : py_driver_serve();
+    if (!fetched && !py_channel_waits() && py_driver_warm() < 0)
+        return 70;
+    return !py_channel_waits() && py_driver_close() < 0 ? 70 : py_driver_serve();
 }
 
 /* The profile's own list of modules that its programs use: imported once, shared by every child. */
@@ -85,6 +89,8 @@ static int preload(struct err *err)
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
+    if (py_compute_load(p, err) < 0)
+        return -1;
     /* Freezing needs it: loaded later, it would be news to the guards, and every child would look at all
      * classes again. */
     if (py_interp_import("gc", err) < 0)
@@ -95,7 +101,9 @@ static int preload(struct err *err)
         return -1;
     if (py_driver_warm() < 0)
         return err_set(err, ERR_STATE, "not even a small program runs");
-    return py_finish_prepare(err) < 0 ? -1 : py_interp_freeze(err);
+    if (py_finish_prepare(err) < 0 || py_compute_forget_files(p, err) < 0)
+        return -1;
+    return py_interp_freeze(err);
 }
 
 struct loading {
@@ -116,6 +124,7 @@ static int load(void *ctx)
     if (preload(&l->err) < 0)
         return -1;
     PyOS_BeforeFork();
+    py_holes_fill();
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "rehearse.h"
 
 #include "base/buf.h"
+#include "compute.h"
 #include "driver.h"
 #include "interp.h"
 #include "jail/template.h"
@@ -78,6 +79,7 @@ int py_rehearse(const char *imports, bool only_print)
         fprintf(stderr, "cordon-python: a rehearsal could not be locked: %s\n", err.msg);
         return -1;
     }
+    py_compute_rehearse();
     py_driver_ready();
     py_interp_after_fork();
     return py_driver_serve() == 0 ? 0 : -1;

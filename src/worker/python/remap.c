@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a fork costs is what it copies: an entry for each page that the template ever wrote, and later, one by
  * one, the pages that the child writes, since counting references is writing. A page of a file that is mapped
- * privately needs no entry before it is touched. So the template writes its heap, its objects and its data into
- * a file in memory, seals it, and maps it over where they were.
+ * privately needs no entry before it is touched. So the template writes its heap, its objects, its data and the constants
+ * that the loader wrote into files in memory, seals them, and maps them over where they were.
  *
  * Which pages a child will touch is seen in a rehearsal: a fork of the template serves one small program and then
  * looks at its own page table. Children fetch them with one call a range, which is cheaper by half than one
@@ -98,7 +98,8 @@ enum kind {
     HEAP,  /* of the C library */
     OTHER, /* written, and of no file */
     CODE,  /* of a file */
-    READ   /* constants */
+    READ,  /* constants */
+    EMPTY /* of a file, without any right: between the parts of a library that is aligned for large pages */
 };
 struct map {
     struct range r;
@@ -122,6 +123,8 @@ static bool parse_map(const char *line, struct map *ret)
         ret->kind = CODE;
     else if (file && strcmp(rights, "r--p") == 0)
         ret->kind = READ;
+    else if (file && strcmp(rights, "---p") == 0)
+        ret->kind = EMPTY;
     else
         return written && !path[0];
     return true;
@@ -220,7 +223,37 @@ static int remap_ranges(const struct range *ranges, size_t count, int rights)
     return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
-static int settle_data(const struct map *maps, size_t count)
+/* ---- pages, as /proc/self/pagemap tells of them ---- */
+
+#define PAGE_PRESENT   (1ULL << 63)
+#define PAGE_OF_FILE   (1ULL << 61)
+#define PAGE_EXCLUSIVE (1ULL << 56) /* no other process has it */
+
+typedef void each_page(void *ctx, uintptr_t at, size_t page, uint64_t entry);
+
+static int look_at(int pagemap, const struct range *r, each_page *tell, void *ctx)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = r->len / page;
+    uint64_t entries[512];
+    for (size_t i = 0; i < pages;) {
+        size_t want = pages - i < 512 ? pages - i : 512;
+        ssize_t n = pread(pagemap, entries, want * 8, (off_t)((r->at / page + i) * 8));
+        if (n < 8)
+            return -1;
+        for (size_t k = 0; k < (size_t)n / 8; k++, i++)
+            tell(ctx, r->at + i * page, page, entries[k]);
+    }
+    return 0;
+}
+
+static void note_written(void *ctx, uintptr_t at, size_t page, uint64_t entry)
+{
+    (void)at;
+    (void)page;
+    *(bool *)ctx |= (entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE);
+}
+
+static int remap_data(const struct map *maps, size_t count)
 {
     struct range ranges[2 * RANGES];
     size_t n = 0;
@@ -230,6 +263,30 @@ static int settle_data(const struct map *maps, size_t count)
     for (size_t i = 0; i < arenas.count; i++)
         ranges[n++] = arenas.at[i];
     return remap_ranges(ranges, n, PROT_READ | PROT_WRITE);
+}
+
+/* Constants that the loader wrote before it made them constant (RELRO): of libcrypto alone 90 pages. */
+static int remap_constants(int proc, const struct map *maps, size_t count)
+{
+    struct range ranges[RANGES];
+    size_t n = 0;
+    FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
+    for (size_t i = 0; pagemap >= 0 && i < count; i++) {
+        bool written = false;
+        if (maps[i].kind == READ && look_at(pagemap, &maps[i].r, note_written, &written) == 0 &&
+            written)
+            ranges[n++] = maps[i].r;
+    }
+    return n ? remap_ranges(ranges, n, PROT_READ) : 0;
+}
+
+/* Nobody can use them, and every fork copies what the kernel writes down for each. */
+static void unmap_empty(const struct map *maps, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (maps[i].kind == EMPTY)
+            (void)munmap((void *)maps[i].r.at,
+                         maps[i].r.len); /* one that stays costs what it did */
 }
 
 /* ---- the rehearsal ---- */
@@ -242,12 +299,9 @@ static struct needs {
     size_t always; /* of the writes, how many at their beginning are every program's */
 } needs;
 
-#define PAGE_PRESENT   (1ULL << 63)
-#define PAGE_OF_FILE   (1ULL << 61)
-#define PAGE_EXCLUSIVE (1ULL << 56) /* no other process has it */
-
-static void need(uintptr_t at, size_t page, uint64_t entry)
+static void need(void *ctx, uintptr_t at, size_t page, uint64_t entry)
 {
+    (void)ctx;
     struct range *last = needs.writes ? &needs.write[needs.writes - 1] : NULL;
     const bool again = needs.reads && (needs.read[needs.reads - 1] ^ at) < WINDOW;
     if (!(entry & PAGE_PRESENT))
@@ -263,21 +317,6 @@ static void need(uintptr_t at, size_t page, uint64_t entry)
     }
 }
 
-static int look_at(int pagemap, const struct range *r)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = r->len / page;
-    uint64_t entries[512];
-    for (size_t i = 0; i < pages;) {
-        size_t want = pages - i < 512 ? pages - i : 512;
-        ssize_t n = pread(pagemap, entries, want * 8, (off_t)((r->at / page + i) * 8));
-        if (n < 8)
-            return -1;
-        for (size_t k = 0; k < (size_t)n / 8; k++, i++)
-            need(r->at + i * page, page, entries[k]);
-    }
-    return 0;
-}
-
 /* In a fork: does what a child will do, and tells which pages that took. */
 static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size_t count,
                                 py_remap_rehearse *rehearse, const char *with, bool only_print)
@@ -287,7 +326,7 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
         _exit(1);
     int r = pagemap < 0 ? -1 : 0;
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = look_at(pagemap, &maps[i].r);
+        r = look_at(pagemap, &maps[i].r, need, NULL);
     if (r < 0) /* such a kernel */
         needs.writes = needs.reads = 0;
     _exit(write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
@@ -380,8 +419,10 @@ int py_remap(int proc, py_remap_rehearse *rehearse, const char *with, struct err
 {
     struct map maps[RANGES];
     arenas.watched = false;
-    if (settle_data(maps, find_maps(proc, maps)) < 0)
+    const size_t count = find_maps(proc, maps);
+    if (remap_data(maps, count) < 0 || remap_constants(proc, maps, count) < 0)
         return err_sys(err, "remap the template's memory");
+    unmap_empty(maps, count);
     find_needs(proc, rehearse, with);
     return remap_code(proc) < 0 ? err_sys(err, "remap the template's code") : 0;
 }

@@ -329,6 +329,27 @@ static void tamper(void)
     done(&v);
 }
 
+/* What a program imports, wherever it does: a worker that computes only loads it ahead. */
+static void modules(void)
+{
+    static const char source[] =
+        "import json, os.path as p\ndef f():\n    from re import sub\n    class A:\n"
+        "        import math\nfrom . import x\nif 0:\n    from collections import abc\n";
+    struct check_report report;
+    struct err err = ERR_INIT;
+    check_report_init(&report);
+    int r = py_judge(strict, source, sizeof source - 1, &report, NULL, &err);
+    PyObject *all = py_judge_modules(), *comma = PyUnicode_FromString(" ");
+    PyObject *text = all && comma && PyList_Sort(all) == 0 ? PyUnicode_Join(comma, all) : NULL;
+    tap_eq_int(r, 0, "judged");
+    tap_eq_str(text ? PyUnicode_AsUTF8(text) : "",
+               ":x collections collections:abc json math os.path re re:sub",
+               "every import is noted, in functions and classes too");
+    Py_XDECREF(comma);
+    Py_XDECREF(text);
+    check_report_done(&report);
+}
+
 int main(void)
 {
     struct err err = ERR_INIT;
@@ -348,6 +369,7 @@ int main(void)
     same_code();
     cells();
     tamper();
+    modules();
     check_ruleset_free(strict);
     check_ruleset_free(wide);
     tap_eq_int(Py_FinalizeEx(), 0, "ended");
