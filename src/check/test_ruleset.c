@@ -188,11 +188,11 @@ static void wire(const struct policy_profile *p)
 /* A frame with one field changed. */
 static int changed(int field, uint64_t value)
 {
-    const uint64_t plain[] = {1, 0, 0, 1, 1, 0, 100, POLICY_CALL_DENY};
+    const uint64_t plain[] = {1, 0, 0, 1, 1, 0, 0, 100, POLICY_CALL_DENY};
     struct buf b;
     buf_init(&b, 4096);
-    int r = wire_cbor_put_head(&b, WIRE_KIND_ARRAY, 12);
-    for (int i = 0; i < 8; i++) {
+    int r = wire_cbor_put_head(&b, WIRE_KIND_ARRAY, 13);
+    for (int i = 0; i < 9; i++) {
         uint64_t n = i == field ? value : plain[i];
         r |= i == 1 || i == 2 ? wire_cbor_put_text(&b, "t", 1) : wire_cbor_put_uint(&b, n);
     }
@@ -210,9 +210,9 @@ static void limits(void)
     tap_eq_int(changed(0, 2), ERR_FORMAT, "another version");
     tap_eq_int(changed(3, POLICY_IMPORT_MODE_COUNT), ERR_FORMAT, "an unknown import mode");
     tap_eq_int(changed(4, 2), ERR_FORMAT, "a switch that is neither on nor off");
-    tap_eq_int(changed(6, 0), ERR_FORMAT, "no size at all");
-    tap_eq_int(changed(6, 1ULL << 40), ERR_FORMAT, "a size beyond the ceiling");
-    tap_eq_int(changed(7, POLICY_RULE_KIND_COUNT), ERR_FORMAT, "an unknown kind");
+    tap_eq_int(changed(7, 0), ERR_FORMAT, "no size at all");
+    tap_eq_int(changed(7, 1ULL << 40), ERR_FORMAT, "a size beyond the ceiling");
+    tap_eq_int(changed(8, POLICY_RULE_KIND_COUNT), ERR_FORMAT, "an unknown kind");
     static char big[CHECK_RULESET_MAX + 1];
     tap_eq_int(decode(big, sizeof big), ERR_LIMIT, "more bytes than a set may have");
 

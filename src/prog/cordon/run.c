@@ -102,6 +102,14 @@ static int read_source(const char *file, struct flow_request *req, struct text *
     return r == ERR_LIMIT ? 0 : r;
 }
 
+static bool shows_argv(const struct policy_profile *p)
+{
+    for (size_t i = 0; p->guards && i < p->rule_count; i++)
+        if (p->rules[i].kind == POLICY_MEMBER_ALLOW && strcmp(p->rules[i].name, "sys.argv") == 0)
+            return true;
+    return !p->guards;
+}
+
 /* FILE, or the words of -c. */
 static int choose_source(const struct run_options *o, const struct option_list *words,
                          struct flow_request *req, struct text *t, struct err *err)
@@ -109,9 +117,9 @@ static int choose_source(const struct run_options *o, const struct option_list *
     const char *file = words->count ? words->items[0] : "-";
     req->args = words->items + (o->code ? 0 : 1);
     req->nargs = words->count > (o->code ? 0 : 1) ? words->count - (o->code ? 0 : 1) : 0;
-    if (req->nargs && req->profile->guards)
+    if (req->nargs && !shows_argv(req->profile))
         return err_set(err, ERR_USAGE,
-                       "'%.60s': under %.40s a program has no sys.argv; use --profile standard, or "
+                       "'%.60s': under %.40s a program has no sys.argv; use --profile strict, or "
                        "write the value into the program",
                        req->args[0], req->profile->name);
     int r = languages_choose(o->lang, o->code ? NULL : file, err);
