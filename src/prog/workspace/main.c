@@ -278,7 +278,7 @@ static int do_checkout(const struct order *o, struct err *err)
     const bool alone = lock_try(LOCK_FD, F_WRLCK, workspace_lock_read(o->name)) == 0;
     int r = workspace_open(o->name, true, &w, err);
     if (r == 0)
-        r = workspace_checkout(w, alone, ids[0], ids[1], err);
+        r = workspace_checkout(w, o->words[0], alone, ids[0], ids[1], err);
     workspace_close(w);
     if (alone && lock_try(LOCK_FD, F_RDLCK, workspace_lock_read(o->name)) < 0 && r == 0)
         r = err_sys(err, "keep the lock for readers");
