@@ -32,6 +32,7 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* 0, or the errno that F ended with in a child of its own; ECHILD when the child died. */
@@ -99,6 +100,23 @@ static int try_mount(void)
         move_mount(tree, "", AT_FDCWD, "/tmp/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     return chdir("/tmp") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ? -1 : 0;
+}
+
+/* As layers() of root.c: attributes in the upper layer, then the overlay itself. */
+static int try_overlay(void)
+{
+    static const char *const folders[] = {"/tmp/lower", "/tmp/upper", "/tmp/work", "/tmp/all"};
+    if (enter_user_namespace() < 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("cordon", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=20") < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (mkdir(folders[i], 0755) < 0)
+            return -1;
+    if (setxattr("/tmp/upper", "user.cordon", "", 0, 0) < 0)
+        return -1;
+    return mount("cordon", "/tmp/all", "overlay", MS_NOSUID | MS_NODEV,
+                 "userxattr,lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work");
 }
 
 static int try_pid(void)
@@ -263,6 +281,9 @@ size_t jail_doctor_look(struct jail_check checks[JAIL_CHECKS_MAX])
         {"ipc, uts, cgroup namespaces", "process", JAIL_NEED_FULL, try_rest, "own", FIX_USER},
         {"private root with quota", "filesystem", JAIL_NEED_FULL, try_mount,
          "tmpfs counts bytes and inodes, binds are read-only", FIX_MOUNT},
+        {"layers of a workspace", "filesystem", JAIL_NEED_SOME, try_overlay,
+         "an overlay: a run costs what it changes",
+         "Linux 6.6 with overlayfs; without it a run in a workspace gets a copy of its files"},
         {"net namespace", "network", JAIL_NEED_FULL, try_net, "empty: no way to any address",
          FIX_USER},
         {"seccomp filter", "syscalls", JAIL_NEED_BOTH, try_seccomp,

@@ -7,6 +7,7 @@
 #include "workspace/inside.h"
 
 #include "sys/fd.h"
+#include "sys/here.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #define UNFINISHED ".new"
+#define BOOT       ".boot"
 
 static int write_all(int fd, const char *p, size_t len)
 {
@@ -32,13 +34,12 @@ static int write_all(int fd, const char *p, size_t len)
     return 0;
 }
 
-static int put_blob(git_repository *repo, int dir, const git_tree_entry *e, struct err *err)
+static int put_blob(git_repository *repo, int dir, const char *name, const git_oid *id,
+                    unsigned mode, struct err *err)
 {
-    const git_filemode_t mode = git_tree_entry_filemode(e);
-    const char *name = git_tree_entry_name(e);
     git_blob *blob = NULL;
     int r = 0;
-    if (git_blob_lookup(&blob, repo, git_tree_entry_id(e)) < 0)
+    if (git_blob_lookup(&blob, repo, id) < 0)
         return workspace_git_err(err, "a file of the store cannot be read");
     const char *data = git_blob_rawcontent(blob);
     const size_t size = (size_t)git_blob_rawsize(blob);
@@ -68,7 +69,7 @@ static int put_tree(git_repository *repo, int dir, const git_oid *id, struct err
         const git_tree_entry *e = git_tree_entry_byindex(tree, i);
         const char *name = git_tree_entry_name(e);
         if (git_tree_entry_type(e) != GIT_OBJECT_TREE) {
-            r = put_blob(repo, dir, e, err);
+            r = put_blob(repo, dir, name, git_tree_entry_id(e), git_tree_entry_filemode(e), err);
             continue;
         }
         FD_AUTO below = mkdirat(dir, name, 0700) < 0
@@ -80,6 +81,98 @@ static int put_tree(git_repository *repo, int dir, const git_oid *id, struct err
     git_tree_free(tree);
     return r;
 }
+
+/* ---- one state from another ---- */
+
+/* The folder that PATH lies in, below DIR; with MAKE what is missing on the way is made. *RET_NAME is PATH's last part. */
+static int open_parent(int dir, const char *path, bool make, const char **ret_name)
+{
+    FD_AUTO at = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (const char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        char part[256];
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        const bool made = make && mkdirat(at, part, 0700) == 0;
+        const int next = openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (next >= 0 && made && fchmod(next, 0755) < 0) {
+            fd_close(next);
+            return -1;
+        }
+        fd_close(at);
+        at = next;
+    }
+    *ret_name = path;
+    return fd_take(&at);
+}
+
+/* Removes PATH, and the folders that are empty then. */
+static int take_away(int dir, const char *path, struct err *err)
+{
+    char way[4096];
+    const char *name = NULL;
+    snprintf(way, sizeof way, "%s", path);
+    for (int flag = 0;; flag = AT_REMOVEDIR) {
+        FD_AUTO parent = open_parent(dir, way, false, &name);
+        if (parent < 0 || unlinkat(parent, name, flag) < 0)
+            return flag && parent >= 0 && (errno == ENOTEMPTY || errno == EEXIST)
+                       ? 0
+                       : err_sys(err, "update the checkout at %.100s", path);
+        char *slash = strrchr(way, '/');
+        if (!slash)
+            return 0;
+        *slash = 0;
+    }
+}
+
+/* What is gone goes first: a folder may have to make room for a file. */
+static int apply(struct workspace *w, int dir, git_diff *diff, struct err *err)
+{
+    const size_t count = git_diff_num_deltas(diff);
+    int r = 0;
+    for (size_t i = 0; i < count && r == 0; i++) {
+        const git_diff_delta *d = git_diff_get_delta(diff, i);
+        if (d->status != GIT_DELTA_ADDED)
+            r = take_away(dir, d->old_file.path, err);
+    }
+    for (size_t i = 0; i < count && r == 0; i++) {
+        const git_diff_delta *d = git_diff_get_delta(diff, i);
+        const char *name = NULL;
+        if (d->status == GIT_DELTA_DELETED)
+            continue;
+        FD_AUTO parent = open_parent(dir, d->new_file.path, true, &name);
+        r = parent < 0 ? err_sys(err, "update the checkout at %.100s", d->new_file.path)
+                       : put_blob(w->repo, parent, name, &d->new_file.id, d->new_file.mode, err);
+    }
+    return r;
+}
+
+/* The checkout OLD, which nobody uses, becomes that of TREE: it costs what differs. Killed in between, it is not
+ * there, and the next one is made from nothing. */
+static int update(struct workspace *w, int trees, const char *old, const git_oid *tree,
+                  const char *name, struct err *err)
+{
+    git_tree *from = NULL, *to = NULL;
+    git_diff *diff = NULL;
+    git_oid id;
+    int r = workspace_remove(trees, UNFINISHED, err);
+    if (r == 0 && (git_oid_fromstr(&id, old) < 0 || git_tree_lookup(&from, w->repo, &id) < 0 ||
+                   git_tree_lookup(&to, w->repo, tree) < 0 ||
+                   git_diff_tree_to_tree(&diff, w->repo, from, to, NULL) < 0))
+        r = workspace_git_err(err, "two states cannot be compared");
+    if (r == 0 && renameat2(trees, old, trees, UNFINISHED, RENAME_NOREPLACE) < 0)
+        r = err_sys(err, "update a checkout");
+    FD_AUTO dir =
+        r < 0 ? -1 : openat(trees, UNFINISHED, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (r == 0)
+        r = dir < 0 ? err_sys(err, "update a checkout") : apply(w, dir, diff, err);
+    if (r == 0 && renameat2(trees, UNFINISHED, trees, name, RENAME_NOREPLACE) < 0)
+        r = err_sys(err, "name a checkout");
+    git_diff_free(diff);
+    git_tree_free(from);
+    git_tree_free(to);
+    return r;
+}
+
+/* ---- the one of the head ---- */
 
 static int make(struct workspace *w, int trees, const git_oid *tree, const char *name,
                 struct err *err)
@@ -98,7 +191,8 @@ static int make(struct workspace *w, int trees, const git_oid *tree, const char 
     return r;
 }
 
-static int prune_others(int trees, const char *keep, struct err *err)
+/* RET is the last of them that is not KEEP; with REMOVE they all go. */
+static int others(int trees, const char *keep, bool remove, char ret[WORKSPACE_ID], struct err *err)
 {
     const int fd = openat(trees, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -107,14 +201,32 @@ static int prune_others(int trees, const char *keep, struct err *err)
         fd_close(fd);
         return err_sys(err, "look at the checkouts");
     }
-    for (struct dirent *e; r == 0 && (e = readdir(d));)
-        if (e->d_name[0] != '.' && strcmp(e->d_name, keep) != 0)
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        if (e->d_name[0] == '.' || strcmp(e->d_name, keep) == 0)
+            continue;
+        snprintf(ret, WORKSPACE_ID, "%.40s", e->d_name);
+        if (remove)
             r = workspace_remove(trees, e->d_name, err);
+    }
     closedir(d);
     return r;
 }
 
-int workspace_checkout(struct workspace *w, bool prune, char ret_id[WORKSPACE_ID],
+/* A checkout is not synced: after the machine went down without warning it may be anything. Those of another boot go. */
+static int forget_old_boots(int trees, const char *boot, struct err *err)
+{
+    char seen[HERE_BOOT_MAX] = "", unused[WORKSPACE_ID] = "";
+    (void)!fd_read_file(trees, BOOT, seen, sizeof seen); /* none there: another boot's */
+    if (strcmp(seen, boot) == 0)
+        return 0;
+    int r = others(trees, "", true, unused, err);
+    if (r < 0)
+        return r;
+    FD_AUTO fd = openat(trees, BOOT, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 || write_all(fd, boot, strlen(boot)) < 0 ? err_sys(err, "note the boot") : 0;
+}
+
+int workspace_checkout(struct workspace *w, const char *boot, bool prune, char ret_id[WORKSPACE_ID],
                        char ret_tree[WORKSPACE_ID], struct err *err)
 {
     char path[WORKSPACE_NAME_MAX + 16];
@@ -131,10 +243,21 @@ int workspace_checkout(struct workspace *w, bool prune, char ret_id[WORKSPACE_ID
     FD_AUTO trees = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (r == 0 && trees < 0)
         r = err_sys(err, "open the folder of the checkouts");
-    if (r == 0 && fstatat(trees, ret_tree, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        r = make(w, trees, git_commit_tree_id(head), ret_tree, err);
-    if (r == 0 && prune)
-        r = prune_others(trees, ret_tree, err);
+    if (r == 0 && prune) /* else somebody has looked already, and uses one */
+        r = forget_old_boots(trees, boot, err);
+    if (r == 0 && fstatat(trees, ret_tree, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        char old[WORKSPACE_ID] = "";
+        struct err why = ERR_INIT;
+        if (prune)
+            r = others(trees, ret_tree, false, old, err);
+        if (r == 0 &&
+            (!*old || update(w, trees, old, git_commit_tree_id(head), ret_tree, &why) < 0))
+            r = make(w, trees, git_commit_tree_id(head), ret_tree, err);
+    }
+    if (r == 0 && prune) {
+        char last[WORKSPACE_ID] = "";
+        r = others(trees, ret_tree, true, last, err);
+    }
     git_commit_free(head);
     return r;
 }

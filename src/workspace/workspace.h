@@ -77,9 +77,10 @@ ERR_MUST_USE int workspace_import(struct workspace *w, int folder,
                                   bool *ret_new, struct err *err);
 
 /* A read-only copy of the head's files, as a folder trees/ID of the workspace that is made once for each state; those of
- * other states go with PRUNE. */
-ERR_MUST_USE int workspace_checkout(struct workspace *w, bool prune, char ret_id[WORKSPACE_ID],
-                                    char ret_tree[WORKSPACE_ID], struct err *err);
+ * other states, and of other boots of the machine than BOOT, go with PRUNE. */
+ERR_MUST_USE int workspace_checkout(struct workspace *w, const char *boot, bool prune,
+                                    char ret_id[WORKSPACE_ID], char ret_tree[WORKSPACE_ID],
+                                    struct err *err);
 
 /* What a run left becomes a commit. FOLDER is the upper layer of an overlay over the files of the commit BASE_ID, or, if it
  * is no LAYER, all of the files. ERR_STATE: the head has other files by now. */

@@ -80,6 +80,19 @@ def blob(text):
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
+def on_disk(top):
+    """The same as head() of a folder."""
+    found = {}
+    for p in sorted(top.rglob("*")):
+        if p.is_symlink():
+            found[str(p.relative_to(top))] = ("120000", blob(os.readlink(p)))
+        elif p.is_file():
+            found[str(p.relative_to(top))] = ("100755" if p.stat().st_mode & 0o100 else "100644", blob(p.read_text()))
+        elif not any(p.iterdir()):
+            found[str(p.relative_to(top))] = ("an empty folder", "")
+    return found
+
+
 BASE = {"a": "a\n", "b": "b\n", "d/x": "x\n", "d/y": "y\n", "d/e/z": "z\n", "f/only": "o\n", "g/1": "1\n"}
 
 
@@ -94,20 +107,28 @@ def ordinary(who, env=None, label=""):
     want = {"a": ("100644", blob("a\nmore\n")), "hard": ("100644", blob("a\nmore\n")), "d/e/z": ("100644", blob("z\n")), "d/moved": ("100644", blob("y\n")),
             "d/link": ("120000", blob("../a")), "f/other": ("100644", blob("new\n")), "g": ("100644", blob("file\n")), "n/m/q": ("100644", blob("q\n")),
             "run.sh": ("100755", blob("s\n"))}
+    below = pathlib.Path((env or House.of(who))["CORDON_STATE"], "workspaces/w/trees")
+    same = next(p for p in below.iterdir() if p.name[0] != ".").joinpath("d/e/z").stat().st_ino
     tap.ok(r["status"] == "ok" and snap.get("changed"), f"{who}{label}: a run that changed files makes a commit", r.story())
     tap.eq(head("w", who, env), want, f"{who}{label}: changed, deleted, moved, replaced and new files are in the commit as the guest left them", r.story())
     tap.eq(git("w", "log", "-1", "--format=%H %an", who=who, env=env).strip(), f"{snap.get('id')} {r['id']}", f"{who}{label}: the commit's author is the execution's id")
     again = run_in("w", "cat a f/other g; ls f", who=who, env=env)
     tap.ok(again["stdout"] == "a\nmore\nnew\nfile\nother\n" and again["snapshot"]["changed"] is False and again["snapshot"]["id"] == snap.get("id"),
            f"{who}{label}: the next run sees that commit, and makes none if it changes nothing", again.story())
+    tap.eq(next(p for p in below.iterdir() if p.name[0] != ".").joinpath("d/e/z").stat().st_ino, same, f"{who}{label}: a file that no run touched is not checked out again")
     failed = run_in("w", "echo lost > a; exit 3", who=who, env=env)
     tap.ok(failed["status"] == "error" and failed["snapshot"]["id"] is None and "discarded" in failed["snapshot"]["reason"] and
            git("w", "rev-parse", "main", who=who, env=env).strip() == snap.get("id"), f"{who}{label}: what a failed run changed is discarded", failed.story())
     tap.eq(fsck("w", who, env), "", f"{who}{label}: git fsck --strict has nothing to say")
     state = pathlib.Path((env or House.of(who))["CORDON_STATE"], "workspaces/w/trees")
-    trees = [p.name for p in state.iterdir()]
+    trees = [p.name for p in state.iterdir() if p.name[0] != "."]
     tap.eq(trees, [git("w", "rev-parse", "main^{tree}", who=who, env=env).strip()], f"{who}{label}: one checkout is kept, of the head")
+    tap.eq(on_disk(state / trees[0]), head("w", who, env), f"{who}{label}: the checkout, which was brought up to date and not made anew, has the head's files and nothing else")
     tap.eq((state / trees[0] / "a").read_text(), "a\nmore\n", f"{who}{label}: a failed run did not change the files below it")
+    (state / ".boot").write_text("another boot\n")
+    (state / trees[0] / "a").write_text("")
+    rebooted = run_in("w", "cat a", who=who, env=env)
+    tap.eq(rebooted["stdout"], "a\nmore\n", f"{who}{label}: a checkout of an earlier boot, whose files may be cut, is made anew", rebooted.story())
     return before
 
 

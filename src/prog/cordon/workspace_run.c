@@ -4,6 +4,7 @@
  * ends moves the head; another that began with the same files is told that it did (workspace_keep). */
 #include "workspace_run.h"
 
+#include "sys/here.h"
 #include "sys/state.h"
 #include "workspace/names.h"
 
@@ -106,6 +107,8 @@ int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_r
     }
     if (r == 0)
         r = workspace_order_hold(&w->order, HOLD_CHANGE, err);
+    const char *boot = here_boot();
+    w->order.words[0] = boot ? boot : "";
     if (r == 0)
         r = workspace_order_run(&w->order, &text, err);
     if (w->open && w->order.lock >= 0)

@@ -278,7 +278,7 @@ static int do_checkout(const struct order *o, struct err *err)
     const bool alone = lock_try(LOCK_FD, F_WRLCK, workspace_lock_read(o->name)) == 0;
     int r = workspace_open(o->name, true, &w, err);
     if (r == 0)
-        r = workspace_checkout(w, alone, ids[0], ids[1], err);
+        r = workspace_checkout(w, o->words[0], alone, ids[0], ids[1], err);
     workspace_close(w);
     if (alone && lock_try(LOCK_FD, F_RDLCK, workspace_lock_read(o->name)) < 0 && r == 0)
         r = err_sys(err, "keep the lock for readers");
@@ -327,7 +327,7 @@ static int do_keep(const struct order *o, struct err *err)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = fchmod(OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
     FD_AUTO layers = r < 0 ? -1 : open_left(OTHER_FD, JAIL_LAYERS);
-    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER + sizeof JAIL_LAYERS);
+    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
     FD_AUTO whole = r < 0 || upper >= 0 ? -1 : open_left(OTHER_FD, "workspace");
     if (r == 0 && upper < 0 && whole < 0)
         r = err_sys(err, "open what the run left");
