@@ -247,7 +247,7 @@ refusals("own attacks", [r for r in own_attacks if r["family"] in LANGUAGE], [r 
          [r for r in own_attacks if r["expect"] in ("contain", "policy-import") or (r["expect"] == "block-or-contain" and r["family"] not in LANGUAGE)])
 compare("own programs", [r["code"] for r in own_honest + own_attacks])
 if benign:
-    pass_rate("benign programs", benign, 95)
+    pass_rate("benign programs", benign, 97)
     compare("benign programs", [r["code"] for r in benign])
 if attacks:
     refusals("attacks", [r for r in attacks if r["id"].startswith("own-py/")], [r for r in attacks if r["expects"] == "allow"],
