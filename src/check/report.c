@@ -99,6 +99,31 @@ void check_report_end(struct check_report *report)
     report->count = kept;
 }
 
+static bool is_same(const struct check_finding *x, const struct check_finding *y)
+{
+    return strcmp(x->rule, y->rule) == 0 && strcmp(x->operand, y->operand) == 0 &&
+           strcmp(x->message, y->message) == 0;
+}
+
+size_t check_report_places(const struct check_report *report, size_t i,
+                           struct check_place *ret_places, size_t most)
+{
+    const struct check_finding *all = report->findings;
+    base_assert(report->ended && i < report->count);
+    for (size_t k = 0; k < i; k++)
+        if (is_same(&all[k], &all[i]))
+            return 0;
+    size_t n = 0;
+    for (size_t k = i; k < report->count; k++) {
+        if (!is_same(&all[k], &all[i]))
+            continue;
+        if (ret_places && n < most)
+            ret_places[n] = (struct check_place){all[k].line, all[k].column};
+        n++;
+    }
+    return n;
+}
+
 bool check_report_safe(const struct check_report *report)
 {
     base_assert(report->ended);
@@ -157,10 +182,46 @@ int check_report_message(const struct check_report *report, struct buf *out)
         return buf_str(out, syntax->message);
     int r = buf_str(out, "Security violations: ");
     for (size_t i = 0; r == 0 && i < report->count; i++)
-        r = buf_printf(out, "%s%s", i ? ", " : "", report->findings[i].message);
+        if (check_report_places(report, i, NULL, 0))
+            r = buf_printf(out, "%s%s", i ? ", " : "", report->findings[i].message);
     if (r == 0 && report->dropped)
         r = buf_printf(out, ", and %zu more", report->dropped);
     return r;
+}
+
+static void put_number(struct jsonw *j, const char *key, uint32_t n)
+{
+    if (n)
+        jsonw_int(j, key, n);
+    else
+        jsonw_null(j, key);
+}
+
+/* With all its places, unless it repeats one before it. */
+static void put_finding(struct jsonw *j, const struct check_report *report, size_t i)
+{
+    const struct check_finding *f = &report->findings[i];
+    struct check_place places[CHECK_FINDINGS_MAX];
+    size_t count = check_report_places(report, i, places, CHECK_FINDINGS_MAX);
+    if (!count)
+        return;
+    jsonw_open(j, NULL, '{');
+    jsonw_string(j, "layer", f->layer);
+    jsonw_string(j, "rule", f->rule);
+    jsonw_string(j, "detail", f->message);
+    jsonw_string(j, "operand", f->operand);
+    put_number(j, "line", f->line);
+    put_number(j, "column", f->column);
+    jsonw_open(j, "places", '[');
+    for (size_t k = 0; k < count; k++) {
+        jsonw_open(j, NULL, '{');
+        put_number(j, "line", places[k].line);
+        put_number(j, "column", places[k].column);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+    jsonw_string(j, "hint", f->hint[0] ? f->hint : NULL);
+    jsonw_close(j, '}');
 }
 
 int check_report_print_json(const struct check_report *report, struct buf *out)
@@ -179,32 +240,28 @@ int check_report_print_json(const struct check_report *report, struct buf *out)
         jsonw_string(&j, NULL, "syntax_error");
     else
         for (size_t i = 0; i < report->count; i++)
-            jsonw_string(&j, NULL, report->findings[i].message);
+            if (check_report_places(report, i, NULL, 0))
+                jsonw_string(&j, NULL, report->findings[i].message);
     jsonw_close(&j, ']');
     jsonw_string(&j, "message", message.data ? message.data : "");
     jsonw_open(&j, "violations", '[');
-    for (size_t i = 0; i < report->count; i++) {
-        const struct check_finding *f = &report->findings[i];
-        jsonw_open(&j, NULL, '{');
-        jsonw_string(&j, "layer", f->layer);
-        jsonw_string(&j, "rule", f->rule);
-        jsonw_string(&j, "detail", f->message);
-        jsonw_string(&j, "operand", f->operand);
-        if (f->line)
-            jsonw_int(&j, "line", f->line);
-        else
-            jsonw_null(&j, "line");
-        if (f->column)
-            jsonw_int(&j, "column", f->column);
-        else
-            jsonw_null(&j, "column");
-        jsonw_string(&j, "hint", f->hint[0] ? f->hint : NULL);
-        jsonw_close(&j, '}');
-    }
+    for (size_t i = 0; i < report->count; i++)
+        put_finding(&j, report, i);
     jsonw_close(&j, ']');
     jsonw_close(&j, '}');
     buf_done(&message);
     return j.bad;
+}
+
+/* The places of finding I after its first. */
+static int print_places(const struct check_report *report, size_t i, struct buf *out)
+{
+    struct check_place places[CHECK_FINDINGS_MAX];
+    size_t count = check_report_places(report, i, places, CHECK_FINDINGS_MAX);
+    int r = count > 1 ? buf_str(out, "    and at ") : 0;
+    for (size_t k = 1; r == 0 && k < count; k++)
+        r = buf_printf(out, "%s%u:%u", k > 1 ? ", " : "", places[k].line, places[k].column);
+    return r == 0 && count > 1 ? buf_str(out, "\n") : r;
 }
 
 int check_report_print_text(const struct check_report *report, const char *file, struct buf *out)
@@ -212,6 +269,8 @@ int check_report_print_text(const struct check_report *report, const char *file,
     int r = 0;
     for (size_t i = 0; r == 0 && i < report->count; i++) {
         const struct check_finding *f = &report->findings[i];
+        if (!check_report_places(report, i, NULL, 0))
+            continue;
         r = buf_str(out, file);
         if (r == 0 && f->line)
             r = buf_printf(out, ":%u", f->line);
@@ -219,6 +278,8 @@ int check_report_print_text(const struct check_report *report, const char *file,
             r = buf_printf(out, ":%u", f->column);
         if (r == 0)
             r = buf_printf(out, ": %s [%s]\n", f->message, f->rule);
+        if (r == 0)
+            r = print_places(report, i, out);
         if (r == 0 && f->hint[0])
             r = buf_printf(out, "    %s\n", f->hint);
     }

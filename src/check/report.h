@@ -54,14 +54,23 @@ ERR_MUST_USE int check_report_add(struct check_report *report, const struct chec
 /* Sorts by line and column and drops exact repetitions. Then, and only then, the rest may be asked. */
 void check_report_end(struct check_report *report);
 
+/* The same rule about the same word is told once, with its places. 0: finding I repeats one before it; else how many
+ * places it has. The first MOST of them, in order, in RET_PLACES, which may be NULL. */
+struct check_place {
+    uint32_t line, column;
+};
+size_t check_report_places(const struct check_report *report, size_t i,
+                           struct check_place *ret_places, size_t most);
+
 bool check_report_safe(const struct check_report *report);
 /* safe, medium or high. medium: only words are wrong that nothing at run time depends on. */
 const char *check_report_risk(const struct check_report *report);
 /* `Code passed validation`, `Syntax error: ...`, or `Security violations: a, b`. */
 ERR_MUST_USE int check_report_message(const struct check_report *report, struct buf *out);
-/* {"status", "layer", "is_safe", "risk_level", "blocked_operations", "message", "violations"}, one line, no line feed. */
+/* Repetitions are told once. {"status", "layer", "is_safe", "risk_level", "blocked_operations", "message", "violations"}, one line, no line feed. */
 ERR_MUST_USE int check_report_print_json(const struct check_report *report, struct buf *out);
-/* For people: a line a finding, `FILE:LINE:COLUMN: message [rule]`, its hint below, then the verdict. */
+/* For people: a line a finding, `FILE:LINE:COLUMN: message [rule]`, its other places and its hint below, then the
+ * verdict. */
 ERR_MUST_USE int check_report_print_text(const struct check_report *report, const char *file,
                                          struct buf *out);
 

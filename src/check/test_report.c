@@ -46,15 +46,18 @@ static void verdicts(void)
     check_report_end(&r);
     tap_eq_int(r.count, 3, "an exact repetition is one");
     tap_eq_int(r.findings[0].column, 5, "sorted by line and column");
-    say(&r, "high",
-        "Security violations: Blocked function: eval, Blocked function: eval, Blocked import: os",
-        NULL);
+    say(&r, "high", "Security violations: Blocked function: eval, Blocked import: os", NULL);
+    struct check_place places[2] = {{0}};
+    tap_eq_int(check_report_places(&r, 0, places, 2), 2, "the same finding has two places");
+    tap_ok(places[0].column == 5 && places[1].column == 9, "the places of a finding are in order");
+    tap_eq_int(check_report_places(&r, 1, NULL, 0), 0,
+               "a finding that repeats another is no entry");
+    tap_eq_int(check_report_places(&r, 0, places, 1), 2, "places that find no room are counted");
     struct buf b;
     buf_init(&b, 4096);
     tap_eq_int(check_report_print_text(&r, "a.py", &b), 0, "text made");
     tap_eq_str(b.data,
-               "a.py:1:5: Blocked function: eval [py.call.eval]\n    do y\n"
-               "a.py:1:9: Blocked function: eval [py.call.eval]\n    do y\n"
+               "a.py:1:5: Blocked function: eval [py.call.eval]\n    and at 1:9\n    do y\n"
                "a.py:2:1: Blocked import: os [py.module.os]\n    do y\n3 findings, risk high\n",
                "text");
     buf_done(&b);
@@ -69,7 +72,7 @@ static void verdicts(void)
         "[\"syntax_error\"], \"message\": \"Syntax error: invalid syntax (<unknown>, line 1)\", "
         "\"violations\": [{\"layer\": \"input\", \"rule\": \"syntax\", \"detail\": \"Syntax error: "
         "invalid syntax (<unknown>, line 1)\", \"operand\": \"x\", \"line\": 1, \"column\": 3, "
-        "\"hint\": \"do y\"}]}");
+        "\"places\": [{\"line\": 1, \"column\": 3}], \"hint\": \"do y\"}]}");
     check_report_done(&r);
 
     check_report_init(&r);
@@ -87,7 +90,7 @@ static void verdicts(void)
         "size limit (50KB)\"], \"message\": \"Security violations: Code exceeds size limit "
         "(50KB)\", \"violations\": [{\"layer\": \"input\", \"rule\": \"size\", \"detail\": \"Code "
         "exceeds size limit (50KB)\", \"operand\": \"x\", \"line\": null, \"column\": null, "
-        "\"hint\": \"do y\"}]}");
+        "\"places\": [{\"line\": null, \"column\": null}], \"hint\": \"do y\"}]}");
     check_report_done(&r);
 }
 

@@ -448,6 +448,10 @@ static void report_findings(struct flow *f)
     for (size_t i = 0; i < report->count; i++) {
         const struct check_finding *from = &report->findings[i];
         struct flow_violation v = {.line = from->line, .column = from->column};
+        v.times = check_report_places(report, i, v.places, FLOW_PLACES);
+        if (!v.times)
+            continue;
+        v.place_count = v.times < FLOW_PLACES ? v.times : FLOW_PLACES;
         snprintf(v.layer, sizeof v.layer, "%s", from->layer);
         snprintf(v.rule, sizeof v.rule, "%s", from->rule);
         snprintf(v.detail, sizeof v.detail, "%s", from->message);

@@ -12,6 +12,7 @@
 #include "audit/audit.h"
 #include "base/buf.h"
 #include "base/jsonw.h"
+#include "check/report.h"
 #include "intake/intake.h"
 #include "jail/run.h"
 #include "output/clean.h"
@@ -35,11 +36,15 @@ const char *flow_status_name(enum flow_status s);
 /* What became of it. Harmless: libraries try it when they start and do well without; recorded, not announced. */
 enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS, FLOW_WAS_UNDONE };
 
+#define FLOW_PLACES 16
 struct flow_violation {
     enum flow_violation_end end;
     char layer[16], rule[64], detail[320], hint[640]; /* a hint may list every module there is */
     unsigned line, column;
     uint64_t times;
+    /* of what the judge found several times: the first so many places, the one above among them */
+    struct check_place places[FLOW_PLACES];
+    size_t place_count;
 };
 
 struct flow_file {

@@ -31,6 +31,20 @@ static void put_line(struct jsonw *j, unsigned line)
         jsonw_null(j, "line");
 }
 
+static void put_places(struct jsonw *j, const struct flow_violation *v)
+{
+    if (v->place_count < 2)
+        return;
+    jsonw_open(j, "places", '[');
+    for (size_t i = 0; i < v->place_count; i++) {
+        jsonw_open(j, NULL, '{');
+        jsonw_int(j, "line", v->places[i].line);
+        jsonw_int(j, "column", v->places[i].column);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
 void flow_violation_json(struct jsonw *j, const char *key, const struct flow_violation *v)
 {
     jsonw_open(j, key, '{');
@@ -40,6 +54,7 @@ void flow_violation_json(struct jsonw *j, const char *key, const struct flow_vio
     put_line(j, v->line);
     if (v->column)
         jsonw_int(j, "column", v->column);
+    put_places(j, v);
     jsonw_string(j, "hint", v->hint);
     jsonw_int(j, "times", (int64_t)v->times);
     jsonw_string(j, "outcome", flow_violation_end_name(v->end));

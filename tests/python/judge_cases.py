@@ -53,6 +53,12 @@ class Judge:
 judge = Judge()
 
 
+def told(report):
+    """Every place of every finding, in the order of the source."""
+    each = [(p, v) for v in report["violations"] for p in v["places"]]
+    return sorted(each, key=lambda x: (x[0]["line"] or 0, x[0]["column"] or 0, x[1]["rule"], x[1]["operand"]))
+
+
 # ---- cases ----
 
 def read(path):
@@ -79,7 +85,7 @@ ok(len(cases) > 150, f"there are cases: {len(cases)}")
 kinds = collections.Counter()
 for name, c, profile in ((n, c, p) for n, c in cases.items() for p in c["profile"].split()):
     report = judge(profile, c["payload"])
-    found = [f"{v['rule']} {v['line']}:{v['column']} {v['operand']}" for v in report["violations"]]
+    found = [f"{v['rule']} {p['line']}:{p['column']} {v['operand']}" for p, v in told(report)]
     ok(found == c["finding"] and report["is_safe"] == (c["expect"] == "passes"), f"case {name}, {profile}", "found:", *found)
     kinds.update(v["rule"].split(".")[1] if "." in v["rule"] else v["rule"] for v in report["violations"])
     if c["expect"] == "refused":
@@ -181,7 +187,7 @@ def compare(what, programs):
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         report, own = judge("locked", program), stored(tree)
-        if len(report["violations"]) == 100:
+        if len(told(report)) == 100:
             continue
         programs_seen += 1
         for sentence in walk_findings(tree):
@@ -241,7 +247,7 @@ refusals("own attacks", [r for r in own_attacks if r["family"] in LANGUAGE], [r 
          [r for r in own_attacks if r["expect"] in ("contain", "policy-import") or (r["expect"] == "block-or-contain" and r["family"] not in LANGUAGE)])
 compare("own programs", [r["code"] for r in own_honest + own_attacks])
 if benign:
-    pass_rate("benign programs", benign, 95)
+    pass_rate("benign programs", benign, 97)
     compare("benign programs", [r["code"] for r in benign])
 if attacks:
     refusals("attacks", [r for r in attacks if r["id"].startswith("own-py/")], [r for r in attacks if r["expects"] == "allow"],

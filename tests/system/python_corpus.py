@@ -150,7 +150,7 @@ def others_honest(rows, who):
     tap.figure(f"strict runs {right} of {len(plain)} honest programs right ({100 * right / len(plain):.1f} %)")
     for rule, n in refused.most_common():
         tap.figure(f"strict refuses by {rule}: {n}")
-    tap.ok(right >= 0.95 * len(plain), "strict runs at least 95 % of those that need no further module", f"{right} of {len(plain)}")
+    tap.ok(right >= 0.97 * len(plain), "strict runs at least 97 % of those that need no further module", f"{right} of {len(plain)}")
 
 
 def benign():

@@ -236,7 +236,7 @@ def shape_faults(result):
     if result.get("layer") not in (None, *LAYERS):
         faults.append(f"layer is {result.get('layer')!r}")
     for v in result.get("violations") or ():
-        if set(v) - {"times", "column", "outcome"} != {"layer", "rule", "detail", "line", "hint"}:
+        if set(v) - {"times", "column", "outcome", "places"} != {"layer", "rule", "detail", "line", "hint"}:
             faults.append(f"a violation has the keys {sorted(v)}")
         elif v["layer"] not in LAYERS or not v["rule"] or not isinstance(v["detail"], str):
             faults.append(f"a violation is {v}")

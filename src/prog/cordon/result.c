@@ -147,9 +147,26 @@ static bool is_the_reason(const struct flow_result *r, const struct flow_violati
 }
 
 /* One line for each thing that was denied; what ended the run is one of them, or has a line of its own. */
+/* `line 3: `, `lines 3, 4: `, or nothing. */
+static void say_place(const struct flow_violation *v, char *out, size_t size)
+{
+    size_t at = 0;
+    unsigned last = 0;
+    bool several = v->place_count > 1 && v->places[v->place_count - 1].line != v->line;
+    snprintf(out, size, v->line ? "line %u: " : "", v->line);
+    for (size_t i = 0; several && i < v->place_count && at + 16 < size; i++) {
+        if (v->places[i].line == last)
+            continue;
+        last = v->places[i].line;
+        at += (size_t)snprintf(out + at, size - at, at ? ", %u" : "lines %u", last);
+    }
+    if (several)
+        snprintf(out + at, size - at, ": ");
+}
+
 void result_print_text(const struct flow_result *r)
 {
-    char line[1400], place[32];
+    char line[1400], place[200];
     bool said = false;
     if (r->ran)
         print_intake(&r->intake);
@@ -158,11 +175,9 @@ void result_print_text(const struct flow_result *r)
         if (v->end == FLOW_WAS_HARMLESS)
             continue;
         const bool reason = is_the_reason(r, v);
+        say_place(v, place, sizeof place);
         char times[40] = "";
-        place[0] = 0;
-        if (v->line)
-            snprintf(place, sizeof place, "line %u: ", v->line);
-        if (v->times > 1)
+        if (v->times > v->place_count && v->times > 1)
             snprintf(times, sizeof times, " (%llu times)", (unsigned long long)v->times);
         snprintf(line, sizeof line, "%s (%s): %s%s%s%s%s",
                  reason ? flow_status_name(r->status) : flow_violation_end_name(v->end), v->layer,
