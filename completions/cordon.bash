@@ -18,7 +18,7 @@ _cordon()
     local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
     local check='--lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
-    local approve='--why --all --json --help'
+    local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'

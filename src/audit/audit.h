@@ -36,7 +36,7 @@ struct audit_config {
     unsigned long_factor;      /* 10: longer than so many times the mean of the others alerts */
     unsigned long_min_records; /* 5: fewer never alert on time */
     uint64_t long_floor_ms;    /* 100: nothing shorter counts as long */
-    unsigned duplicates;       /* 2: so many runs of one code hash alert */
+    unsigned duplicates;       /* 20: so many runs of one code hash alert */
     unsigned max_violations;   /* 3: more in one execution alert at once */
 
     /* Where alerts go besides the log: to whoever sits there, and the system's log (default: to neither, the policy

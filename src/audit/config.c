@@ -19,7 +19,7 @@ void audit_config_init(struct audit_config *c)
         .long_factor = 10,
         .long_min_records = 5,
         .long_floor_ms = 100,
-        .duplicates = 2,
+        .duplicates = 20,
         .max_violations = 3,
     };
 }

@@ -51,16 +51,21 @@ static struct jail_sink sink_of(struct flow *f)
                               .onward = {live->onward[0], live->onward[1]}};
 }
 
-/* `cordon stop`, and whoever started us: both end it from outside. An interrupt is for the call of a session that
- * runs; while lines are only looked at it waits for whoever asked. */
+/* `cordon stop`, and whoever started us: both end it from outside. A session's call heeds its client when it begins
+ * (heed_keys): until then its worker may be about to drop what was meant for the call before. */
 static int heed(struct flow *f, struct err *err)
 {
     const struct gate *gate = f->req->context->gate;
-    const int stop = f->req->kind == FLOW_LINE ? -1 : f->req->stop;
-    int r = stop < 0                    ? 0
-            : f->req->kind == FLOW_CALL ? jail_run_heed_keys(f->run, stop, err)
-                                        : jail_run_heed(f->run, stop, err);
+    const int stop = flow_in_session(f) ? -1 : f->req->stop;
+    int r = stop >= 0 ? jail_run_heed(f->run, stop, err) : 0;
     return r == 0 && gate ? jail_run_heed(f->run, gate_stop_fd(gate), err) : r;
+}
+
+static int heed_keys(struct flow *f, struct err *err)
+{
+    if (f->req->kind != FLOW_CALL || f->req->stop < 0)
+        return 0;
+    return jail_run_heed_keys(f->run, f->req->stop, err);
 }
 
 /* Tells whoever follows the run what was refused since the last time. */
@@ -596,6 +601,8 @@ int flow_execute(struct flow *f, struct err *err)
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
     int r = exec ? start(f, err) : f->req->once ? jail_run_step_down(f->run, err) : 0;
+    if (r == 0)
+        r = heed_keys(f, err);
     if (r == 0 && !exec)
         r = flow_worker_go(&f->worker, err);
     if (r < 0)

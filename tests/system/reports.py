@@ -248,7 +248,7 @@ def alerts(who):
             out = subprocess.run([sys.executable, "-c", LISTENER, json.dumps(command)], env=clean_env(s.env, who), cwd="/",
                                  capture_output=True, text=True)
         return json.loads(out.stdout) if out.returncode == 0 else {"told": [], "err": out.stderr, "out": ""}
-    r = twice()
+    r = twice("--policy", s.policy("audit: {duplicates: 2}\n"))
     tap.ok("alert: Excessive violations: 9" in r["err"] and r["out"] == "x\n",
            f"{who}: an alert is a line on standard error of the run, and the output is as it was", r)
     tap.ok(all(any("cordon[" in m and word in m for m in r["told"]) for word in ("Excessive violations: 9", "Duplicate code")),

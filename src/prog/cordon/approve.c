@@ -3,7 +3,8 @@
  * and visible; nothing in it acts on the terminal of who reads it.
  *
  * Waits: write in ask_why; the terminal; none (a person sits there); Ctrl-C
- *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C */
+ *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C
+ *        poll in watch; nothing: it is a pause; LOOK_MS; looks again */
 #include "admin.h"
 #include "base/jsonw.h"
 #include "base/limits.h"
@@ -15,14 +16,21 @@
 #include "sys/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+enum {
+    WATCHED = 1000, /* questions that can wait at one time; more are shown again */
+    LOOK_MS = 1000,
+    ID = sizeof(((struct gate_approval *)0)->id),
+};
+
 struct approve_options {
     const char *why;
-    bool all, json, help;
+    bool all, watch, json, help;
     struct option_list words;
 };
 
@@ -82,6 +90,61 @@ static int put_json(struct buf *out, const struct jsonw *j)
 
 /* ---- the verbs ---- */
 
+static void put_line(const struct gate_approval *a)
+{
+    char line[400];
+    long long left = (long long)a->expires - (long long)time(NULL);
+    snprintf(line, sizeof line, "%-16s %-9s %-8s %-12s sha256:%.12s  %s", a->id,
+             gate_approval_state_name(a->state), a->tool, a->client, a->hash, a->because);
+    if (a->state == GATE_ASKED)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "  (%lld s left)",
+                 left > 0 ? left : 0);
+    shown_line("", line, strlen(line));
+}
+
+/* Whether it was shown in an earlier look: those that wait now, and nothing older, are remembered. */
+static bool is_known(char (*ids)[ID], size_t count, const char *id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(ids[i], id) == 0)
+            return true;
+    return false;
+}
+
+/* Prints each question once, as it comes, until it is interrupted. */
+static int watch(struct admin *admin, const struct approve_options *o, struct err *err)
+{
+    static char known[WATCHED][ID];
+    size_t nknown = 0;
+    for (;;) {
+        struct gate_approval *items = NULL;
+        struct arena mem;
+        size_t count = 0;
+        arena_init(&mem, 64 * MIB);
+        int r = gate_approvals_list(admin->gate, true, &mem, &items, &count, err);
+        for (size_t i = 0; r == 0 && i < count; i++) {
+            if (is_known(known, nknown, items[i].id))
+                continue;
+            if (o->json) {
+                struct buf out;
+                buf_init(&out, 16 * MIB);
+                struct jsonw j = {.out = &out};
+                json_one(&j, &items[i], false);
+                (void)put_json(&out, &j);
+            } else {
+                put_line(&items[i]);
+            }
+        }
+        nknown = count < WATCHED ? count : WATCHED;
+        for (size_t i = 0; i < nknown; i++)
+            snprintf(known[i], sizeof known[i], "%s", items[i].id);
+        arena_done(&mem);
+        if (r < 0 || fflush(stdout) != 0)
+            return r < 0 ? r : EXIT_FAILED;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
 static int list(struct admin *admin, const struct approve_options *o, struct arena *mem,
                 struct err *err)
 {
@@ -89,6 +152,8 @@ static int list(struct admin *admin, const struct approve_options *o, struct are
     size_t count = 0;
     if (o->words.count > 1)
         return err_set(err, ERR_USAGE, "list takes no id");
+    if (o->watch)
+        return watch(admin, o, err);
     int r = gate_approvals_list(admin->gate, !o->all, mem, &items, &count, err);
     if (r < 0)
         return r;
@@ -102,17 +167,8 @@ static int list(struct admin *admin, const struct approve_options *o, struct are
         jsonw_close(&j, ']');
         return put_json(&out, &j);
     }
-    for (size_t i = 0; i < count; i++) {
-        char line[400];
-        long long left = (long long)items[i].expires - (long long)time(NULL);
-        snprintf(line, sizeof line, "%-16s %-9s %-8s %-12s sha256:%.12s  %s", items[i].id,
-                 gate_approval_state_name(items[i].state), items[i].tool, items[i].client,
-                 items[i].hash, items[i].because);
-        if (items[i].state == GATE_ASKED)
-            snprintf(line + strlen(line), sizeof line - strlen(line), "  (%lld s left)",
-                     left > 0 ? left : 0);
-        shown_line("", line, strlen(line));
-    }
+    for (size_t i = 0; i < count; i++)
+        put_line(&items[i]);
     if (count == 0)
         puts(o->all ? "no approvals" : "nothing waits for an answer");
     return EXIT_DONE;
@@ -227,6 +283,7 @@ int cmd_approve(int argc, char **argv)
     const struct option_row rows[] = {
         {"why", OPTION_STRING, &o.why, "TEXT", "yes, no: the reason; kept with the answer"},
         {"all", OPTION_FLAG, &o.all, NULL, "list: also those that are answered or too late"},
+        {"watch", OPTION_FLAG, &o.watch, NULL, "list: go on, and print each question as it comes"},
         {"json", OPTION_FLAG, &o.json, NULL, "list, show: JSON"},
         {"help", OPTION_FLAG, &o.help, NULL, "this text"},
     };

@@ -336,6 +336,8 @@ static int dispatch(struct options *o, const struct option_list *words)
         return complain("--follow is for tail");
     if (o->expect && strcmp(action, "verify") != 0)
         return complain("--expect is for verify");
+    if (strcmp(action, "tail") == 0 && !o->json && isatty(STDOUT_FILENO))
+        audit_print_head();
     if (strcmp(action, "tail") == 0)
         return list(o, o->json ? RAW : LINES, true, &shown);
     if (one_more)

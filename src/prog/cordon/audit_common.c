@@ -3,7 +3,9 @@
  * printed is made visible character by character; the lines themselves are ASCII as long as they are ours. */
 #include "audit_common.h"
 
+#include "base/limits.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "output/visible.h"
 #include "result.h"
 
@@ -93,15 +95,6 @@ static void show(const char *text, size_t len)
     buf_done(&out);
 }
 
-static void show_text(const json_t *record, const char *key, const char *before)
-{
-    const json_t *j = json_object_get(record, key);
-    if (!json_is_string(j))
-        return;
-    fputs(before, stdout);
-    show(json_string_value(j), json_string_length(j));
-}
-
 static void show_time(uint64_t ts)
 {
     time_t seconds = (time_t)(ts / 1000);
@@ -112,26 +105,138 @@ static void show_time(uint64_t ts)
     printf("%s.%03uZ", text, (unsigned)(ts % 1000));
 }
 
+/* ---- a line a record ---- */
+
+/* The local time, without what a person does not need to tell two records apart; with the date where it is another day. */
+static void put_when(struct buf *out, uint64_t ts)
+{
+    time_t seconds = (time_t)(ts / 1000), now = time(NULL);
+    struct tm then, today;
+    char text[32] = "?";
+    if (localtime_r(&seconds, &then) && localtime_r(&now, &today))
+        strftime(text, sizeof text,
+                 then.tm_yday == today.tm_yday && then.tm_year == today.tm_year
+                     ? "%H:%M:%S"
+                     : "%Y-%m-%dT%H:%M:%S",
+                 &then);
+    (void)!buf_str(out, text);
+}
+
+static const char *text_of(const json_t *record, const char *key)
+{
+    const char *text = json_string_value(json_object_get(record, key));
+    return text ? text : "";
+}
+
+static const json_t *args_of(const json_t *record)
+{
+    return json_object_get(record, "args");
+}
+
+/* Stop and resume have no client: their subject is the person who said so. */
+static bool subject_acts(const json_t *record)
+{
+    const char *event = text_of(args_of(record), "event");
+    return strcmp(event, "gate.stop") == 0 || strcmp(event, "gate.resume") == 0;
+}
+
+/* Who: the client of a run; of a stop, a resume and an answer the person who said so. */
+static const char *who(const json_t *record)
+{
+    return subject_acts(record) ? text_of(args_of(record), "subject")
+                                : text_of(record, "client_id");
+}
+
+/* What: the tool, and the session of a call. */
+static void put_what(struct buf *out, const struct audit_step *s, const json_t *record)
+{
+    const char *tool = text_of(record, "tool"), *session = text_of(record, "session");
+    (void)!buf_str(out, *tool ? tool : audit_kind_name(s->kind));
+    if (*session)
+        (void)!buf_printf(out, " %s", session);
+}
+
+/* Which file or program; of other records what they are about: an approval, a breaker, a session's event. */
+static const char *file_of(const json_t *record)
+{
+    const json_t *args = args_of(record), *argv = json_object_get(args, "argv");
+    const char *program = json_string_value(json_array_get(argv, 0)), *name = text_of(args, "name"),
+               *subject = subject_acts(record) ? "" : text_of(args, "subject");
+    return *name                  ? name
+           : program              ? program
+           : *subject             ? subject
+           : subject_acts(record) ? ""
+                                  : text_of(args, "event");
+}
+
+static void put_verdict(struct buf *out, const struct audit_step *s, const json_t *record)
+{
+    const char *status = text_of(record, "status");
+    const json_t *code = json_object_get(record, "exit_code");
+    (void)!buf_str(out, *status ? status : audit_kind_name(s->kind));
+    if (json_integer_value(code) > 0)
+        (void)!buf_printf(out, " %lld", (long long)json_integer_value(code));
+}
+
+static void put_why(struct buf *out, const json_t *record)
+{
+    const json_t *args = args_of(record);
+    const char *words[] = {text_of(record, "reason"), text_of(args, "detail"),
+                           text_of(args, "from")};
+    const json_int_t violations = json_integer_value(json_object_get(record, "violations_total"));
+    size_t i = 0;
+    while (i < sizeof words / sizeof *words - 1 && !*words[i])
+        i++;
+    (void)!buf_str(out, words[i]);
+    if (violations > 1)
+        (void)!buf_printf(out, " (%lld violations)", (long long)violations);
+}
+
+/* One column: made visible, and filled up to WIDTH; what is longer pushes the rest to the right. */
+static void put_column(const struct buf *text, size_t width)
+{
+    const size_t len = text->len;
+    if (len)
+        show(text->data, len);
+    for (size_t letters = len ? utf8_count(text->data, len) : 0; letters < width; letters++)
+        putchar(' ');
+    putchar(' ');
+}
+
+void audit_print_head(void)
+{
+    printf("%-8s %6s %-16s %-8s %-16s %-10s %-20s %s\n", "TIME", "RECORD", "WHO", "WHAT", "FILE",
+           "VERDICT", "RUN", "WHY");
+}
+
 void audit_print_line(const struct audit_step *s, const json_t *record)
 {
-    const json_t *time = json_object_get(record, "execution_time_ms"),
-                 *code = json_object_get(record, "exit_code");
-    json_int_t violations = json_integer_value(json_object_get(record, "violations_total"));
-    show_time(s->ts);
-    printf(" %6llu %-9s", (unsigned long long)s->seq, audit_kind_name(s->kind));
-    show_text(record, "status", " ");
-    show_text(record, "tool", " ");
-    show_text(record, "client_id", " ");
-    show_text(record, "execution_id", " ");
-    if (json_is_integer(time))
-        printf(" %lldms", (long long)json_integer_value(time));
-    if (json_is_integer(code))
-        printf(" exit=%lld", (long long)json_integer_value(code));
-    if (violations)
-        printf(" violations=%lld", (long long)violations);
-    show_text(record, "error_type", " ");
-    show_text(record, "reason", ": ");
+    struct buf text;
+    buf_init(&text, MIB);
+    put_when(&text, s->ts);
+    put_column(&text, 8);
+    printf("%6llu ", (unsigned long long)s->seq);
+    buf_reset(&text);
+    (void)!buf_str(&text, who(record));
+    put_column(&text, 16);
+    buf_reset(&text);
+    put_what(&text, s, record);
+    put_column(&text, 8);
+    buf_reset(&text);
+    (void)!buf_str(&text, file_of(record));
+    put_column(&text, 16);
+    buf_reset(&text);
+    put_verdict(&text, s, record);
+    put_column(&text, 10);
+    buf_reset(&text);
+    (void)!buf_str(&text, text_of(record, "execution_id"));
+    put_column(&text, 20);
+    buf_reset(&text);
+    put_why(&text, record);
+    if (text.len)
+        show(text.data, text.len);
     putchar('\n');
+    buf_done(&text);
 }
 
 void audit_print_sheet(const struct audit_step *s, const json_t *record)

@@ -24,7 +24,9 @@ ERR_MUST_USE int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, st
 /* Whether a record is asked for; *ret_json is set where one had to be parsed (NULL otherwise) and is the caller's. */
 bool audit_wanted(const struct audit_filter *f, const struct audit_step *s, json_t **ret_json);
 
-void audit_print_line(const struct audit_step *s, const json_t *record); /* one line */
+/* A line a record: time, number, who, what, file, verdict, run, why. */
+void audit_print_head(void);
+void audit_print_line(const struct audit_step *s, const json_t *record);
 void audit_print_sheet(const struct audit_step *s,
                        const json_t *record);         /* every member that is not null */
 void audit_print_raw(const struct audit_step *s);     /* the JSON, as it stands */

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit and the approvals as an operator reads them: columns of `audit tail`, `approve list --watch`, alerts about repeated code.
+
+Usage: people.py BUILD."""
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tapsys
+from pooltest import until
+
+BUILD = sys.argv[1]
+tapsys.enter_empty_network()
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+
+
+class Place:
+    """A state folder of its own, with the policy as it is delivered and what is added to it."""
+
+    def __init__(self, who, policy):
+        self.who = who
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cordon-people-"))
+        (self.dir / "state").mkdir(mode=0o700)
+        (self.dir / "policy.yaml").write_text("version: 1\n" + policy)
+        (self.dir / "again.py").write_text("print('x')\n")
+        (self.dir / "bad.py").write_text("import os\n")
+        for p in (self.dir, *self.dir.iterdir()):
+            p.chmod(0o700 if p.name == "state" else 0o755 if p.is_dir() else 0o644)
+            if who == "user" and os.geteuid() == 0:
+                os.chown(p, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        self.env = {"CORDON_STATE": str(self.dir / "state"), "XDG_CONFIG_HOME": str(self.dir / "none"),
+                    "XDG_RUNTIME_DIR": str(self.dir / "state"), "TZ": "UTC"}
+
+    def __call__(self, *words, **more):
+        return tapsys.cordon(programs, [str(w) for w in words], self.who, env=self.env, **more)
+
+    def run(self, name):
+        return self("run", "--policy", self.dir / "policy.yaml", self.dir / name)
+
+    def begin(self, *words):
+        return subprocess.Popen(programs.command([str(w) for w in words], self.who), env=tapsys.clean_env(self.env, self.who), cwd="/",
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def close(self):
+        shutil.rmtree(self.dir)
+
+
+def tail(who):
+    p = Place(who, "")
+    p.run("again.py")
+    p.run("bad.py")
+    p("stop", "--why", "a good reason")
+    p.run("again.py")
+    p("resume", "--why", "all is well")
+    p("exec", "--", "/bin/false")
+    r = p("audit", "tail", "--lines", 50)
+    rows = r.out.splitlines()
+    row = lambda *words: any(all(w in line for w in words) for line in rows)
+    tap.ok(row(" uid:", " run ", " bad.py ", " blocked ", " run-", "Blocked import: os"), f"{who}: audit tail shows who, what, file, verdict, run and why", r.out)
+    tap.ok(row(" exec ", " /bin/false ", " error 1 "), f"{who}: audit tail shows the program and the exit status of an exec", r.out)
+    tap.ok(row(" stop ", "uid ", "a good reason") and row(" resume ", "uid ", "all is well"), f"{who}: audit tail shows who stopped and resumed, and why", r.out)
+    tap.ok(all(len(line.split()[0]) == 8 and line.split()[0].count(":") == 2 for line in rows), f"{who}: audit tail shows a record of today with the time alone", r.out)
+    p.close()
+
+
+def repeated(who):
+    p = Place(who, "rates: {executions: 1000}\n")
+    for _ in range(19):
+        p.run("again.py")
+    quiet = p("audit", "tail", "--kind", "alert").out
+    p.run("again.py")
+    loud = p("audit", "tail", "--kind", "alert").out
+    tap.ok("Duplicate" not in quiet and "Duplicate code" in loud, f"{who}: a script that a person runs again alerts at its 20th run and not before", quiet, loud)
+    p.close()
+
+
+def approve(who):
+    p = Place(who, "approval: {mode: HITL}\n")
+    watch = p.begin("approve", "list", "--watch")
+    asked = p.begin("run", "--policy", p.dir / "policy.yaml", p.dir / "again.py")
+    line = watch.stdout.readline().decode() if select.select([watch.stdout], [], [], 30 * tapsys.SLOW)[0] else ""
+    tap.ok(line.startswith("ap-"), f"{who}: approve --watch prints a question when it is asked", line)
+    line = line or "ap-none"
+    r = p("approve", "no", line.split()[0], "--why", "it prints")  # anybody may say no
+    try:
+        out = asked.communicate(timeout=60 * tapsys.SLOW)
+    except subprocess.TimeoutExpired:
+        asked.kill()
+        out = asked.communicate()
+    tap.ok(r.code == 0 and out[0] == b"" and b"it prints" in out[1], f"{who}: a question that was watched is answered, and the run ends with the reason", r.err, out)
+    rows = p("audit", "tail", "--kind", "approval").out.splitlines()
+    tap.ok(any("uid" in x and "it prints" in x and line.split()[0] in x for x in rows), f"{who}: audit tail shows who answered which question, and why", rows)
+    again = until(lambda: watch.poll() is not None, 1)
+    watch.kill()
+    rest = watch.communicate()[0].decode()
+    tap.ok(not again and line not in rest, f"{who}: approve --watch goes on, and prints a question once", rest)
+    p.close()
+
+
+for user in tapsys.users():
+    tail(user)
+    approve(user)
+repeated("root" if os.geteuid() == 0 else "user")
+tap.done()
