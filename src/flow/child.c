@@ -385,6 +385,18 @@ static int give_job(struct flow *f, struct err *err)
     return f->worker.state == FLOW_WORKER_JUDGING || f->worker.state == FLOW_WORKER_JUDGED;
 }
 
+/* Where a person types the input, who reads without asking finds the end. */
+static int end_input(struct flow *f, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    fd_close(ends[1]);
+    int r = flow_worker_input(&f->worker, ends[0], false, err);
+    fd_close(ends[0]);
+    return r;
+}
+
 /* A session's process began long ago: input and variables of this call come to it by the channel. */
 static int enter_session(struct flow *f, struct err *err)
 {
@@ -408,6 +420,8 @@ static int enter_session(struct flow *f, struct err *err)
     r = take_over(f, req->child, req->child_fresh, err);
     if (r == 0 && s->envc)
         r = flow_worker_environ(&f->worker, s->env, s->envc, err);
+    if (r == 0 && theirs >= 0 && req->asks)
+        r = end_input(f, err);
     if (r == 0 && theirs >= 0)
         r = flow_worker_input(&f->worker, theirs, req->asks, err);
     return r;
