@@ -109,7 +109,7 @@ size_t check_report_places(const struct check_report *report, size_t i,
                            struct check_place *ret_places, size_t most)
 {
     const struct check_finding *all = report->findings;
-    base_assert(report->ended && i < report->count);
+    base_assert(report->ended && all && i < report->count);
     for (size_t k = 0; k < i; k++)
         if (is_same(&all[k], &all[i]))
             return 0;
@@ -181,7 +181,7 @@ int check_report_message(const struct check_report *report, struct buf *out)
     if (syntax)
         return buf_str(out, syntax->message);
     int r = buf_str(out, "Security violations: ");
-    for (size_t i = 0; r == 0 && i < report->count; i++)
+    for (size_t i = 0; r == 0 && report->findings && i < report->count; i++)
         if (check_report_places(report, i, NULL, 0))
             r = buf_printf(out, "%s%s", i ? ", " : "", report->findings[i].message);
     if (r == 0 && report->dropped)
@@ -203,7 +203,7 @@ static void put_finding(struct jsonw *j, const struct check_report *report, size
     const struct check_finding *f = &report->findings[i];
     struct check_place places[CHECK_FINDINGS_MAX];
     size_t count = check_report_places(report, i, places, CHECK_FINDINGS_MAX);
-    if (!count)
+    if (!f || !count)
         return;
     jsonw_open(j, NULL, '{');
     jsonw_string(j, "layer", f->layer);
@@ -239,7 +239,7 @@ int check_report_print_json(const struct check_report *report, struct buf *out)
     if (find_syntax(report))
         jsonw_string(&j, NULL, "syntax_error");
     else
-        for (size_t i = 0; i < report->count; i++)
+        for (size_t i = 0; report->findings && i < report->count; i++)
             if (check_report_places(report, i, NULL, 0))
                 jsonw_string(&j, NULL, report->findings[i].message);
     jsonw_close(&j, ']');
