@@ -32,16 +32,16 @@ struct flow_watch {
 
 struct flow_request {
     enum flow_kind kind;
+    bool raw;             /* the source is text of a model: the program in it is looked for */
+    bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     struct flow_context *context;
     const struct policy_profile *profile; /* not for FLOW_EXEC */
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const char *language; /* of the program in a raw source; NULL: whatever the text says */
     const void *source;
     size_t source_len;
-    bool raw;                /* the source is text of a model: the program in it is looked for */
     const char *const *args; /* FLOW_RUN: words after its name, for sys.argv */
     size_t nargs;
-    bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
     const char *role;                     /* NULL: the policy's */
     const char *task;                     /* what iterations are counted by; NULL: not counted */
