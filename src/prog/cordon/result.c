@@ -146,14 +146,15 @@ static bool is_the_reason(const struct flow_result *r, const struct flow_violati
     }
 }
 
-/* One line for each thing that was denied; what ended the run is one of them, or has a line of its own. */
 /* `line 3: `, `lines 3, 4: `, or nothing. */
 static void say_place(const struct flow_violation *v, char *out, size_t size)
 {
     size_t at = 0;
     unsigned last = 0;
     bool several = v->place_count > 1 && v->places[v->place_count - 1].line != v->line;
-    snprintf(out, size, v->line ? "line %u: " : "", v->line);
+    out[0] = 0;
+    if (v->line)
+        snprintf(out, size, "line %u: ", v->line);
     for (size_t i = 0; several && i < v->place_count && at + 16 < size; i++) {
         if (v->places[i].line == last)
             continue;
