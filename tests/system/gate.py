@@ -251,7 +251,7 @@ def on_record(who):
         new = [e for e in s.audit()[before:] if e["kind"] in ("begin", "end", "refusal")]
         tap.ok(r["status"] == status and [e["kind"] for e in new] == ["begin", "end"] and new[1]["status"] == status,
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
-        went = ["connect", "prepare", "admit", "start", "record", "precheck", "check", "retry", "decide", "confirm", "run", "collect"]
+        went = ["intake", "connect", "prepare", "admit", "start", "record", "precheck", "check", "retry", "decide", "confirm", "run", "collect"]
         went = went[:{"blocked": 7, "denied": 9}.get(status)] + ["clean"]
         tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: the end names the steps of the run")
 

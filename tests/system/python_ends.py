@@ -94,7 +94,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("another encoding", "print('\\xe9'.encode('latin-1'), '\\xfc'.encode('idna'), b'\\x80'.decode('cp1252'))", [], {"status": "ok"}, "b'\\xe9' b'xn--tda' \u20ac\n"),
     ("the collector", "import gc, weakref\nclass A: pass\na = A()\na.a = a\nseen = weakref.ref(a)\ndel a\nprint(gc.isenabled(), gc.collect() > 0, seen())", [], {"status": "ok"}, "True True None\n"),
     ("files", "import os\nos.makedirs('a/b')\nopen('a/b/c.txt', 'w').write('12345')\nos.symlink('/etc/passwd', 'link')", [], {"status": "ok", "files": [{"path": "/workspace/a/b/c.txt", "bytes": 5, "change": "created"}]}, ""),
-    ("no source", "", [], {"status": "ok"}, ""),
+    ("a program of one comment", "# nothing", [], {"status": "ok"}, ""),
     ("too long a source", "x = 1\n" * 10000, [], {"status": "blocked", "error.type": "ValidationError", "error.message": "Security violations: Code exceeds size limit (50KB)"}, ""),
     ("a source of 50,000 characters of three bytes each", "#" + "\u4e8c" * 49999, [], {"status": "ok"}, ""),
     ("a source of 50,001 characters of three bytes each", "#" + "\u4e8c" * 50000, [], {"status": "blocked", "error.message": "Security violations: Code exceeds size limit (50KB)"}, ""),
