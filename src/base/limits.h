@@ -59,12 +59,15 @@
     200 /* kept word for word, more than there are rules; the rest is counted */
 
 /* A workspace: what one commit may hold. */
-#define LIMIT_WORKSPACE_FILE  (256 * MIB) /* bytes of one file, holes counted; a larger one is left out */
-#define LIMIT_WORKSPACE_BYTES (4 * GIB)   /* of all files; beyond it there is no commit */
-#define LIMIT_WORKSPACE_FILES 200000      /* files and folders; the same */
-#define LIMIT_WORKSPACE_DEPTH 64          /* folders below each other; deeper ones are left out */
-#define LIMIT_WORKSPACE_LEFT  1000        /* names of what was left out that are kept; the rest is counted */
-#define LIMIT_WORKSPACE_MS    3600000ULL  /* an export to a file; then it is killed, and the file removed */
+#define LIMIT_WORKSPACE_FILE                                                                       \
+    (256 * MIB) /* bytes of one file, holes counted; a larger one is left out */
+#define LIMIT_WORKSPACE_BYTES (4 * GIB) /* of all files; beyond it there is no commit */
+#define LIMIT_WORKSPACE_FILES 200000    /* files and folders; the same */
+#define LIMIT_WORKSPACE_DEPTH 64        /* folders below each other; deeper ones are left out */
+#define LIMIT_WORKSPACE_LEFT                                                                       \
+    1000 /* names of what was left out that are kept; the rest is counted */
+#define LIMIT_WORKSPACE_MS                                                                         \
+    3600000ULL /* an export to a file; then it is killed, and the file removed */
 
 /* How long one of our processes waits for another that holds what it needs. A lock is held for microseconds; with
  * hundreds of clients on one core its holder may not have run for hundreds of milliseconds. */

@@ -159,7 +159,8 @@ static int record_answer(struct gate *g, const char *id, bool yes, const char *b
     char detail[320];
     snprintf(detail, sizeof detail, "%s by %s: %.200s", yes ? "yes" : "no", by, why);
     struct gate_noted *n = gate_note(g, GATE_EVENT_APPROVAL_ANSWERED, NULL, id, detail, 0);
-    snprintf(n->client, sizeof n->client, "%.63s", by); /* who acted: here the person, not who asked */
+    snprintf(n->client, sizeof n->client, "%.63s",
+             by); /* who acted: here the person, not who asked */
     gate_tell(g);
     return 1;
 }
