@@ -88,7 +88,7 @@ int flow_contents_changed(struct flow *f, const char *source); /* the refusal */
 bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
                struct buf *answer);
 
-/* judge.c: for a session whose process has run code. */
+/* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);
 
 /* child.c: a locked child that waits, and everything about its life. */
@@ -106,7 +106,7 @@ void flow_child_close(struct flow *f);
 void flow_child_leave(struct flow *f);
 void flow_left_close(struct flow_left *left);
 
-/* lost.c: a child that was ended by a fault of the host before it was told to go. */
+/* retry.c: a child that was ended by a fault of the host before it was told to go. */
 /* Whether the end of f->run is such a one; then f->lost says how. WHATEVER: every end but the caller's stop is. */
 bool flow_lost(struct flow *f, bool whatever);
 /* Replaces a lost child by a cold one, once, and has that one judge; refuses when it is lost too. */
