@@ -124,20 +124,24 @@ static void take_value(struct scan *s, const char **ret_begin, const char **ret_
 
 /* ---- tags ---- */
 
-static bool runs_by_itself(const char *tag)
+/* Tags that load or run what one of their attributes says; a value must be there. Without one they do nothing, and Python
+ * prints such text for its own things: <object object at 0x...>, <frame at 0x...>. */
+static bool loads(const char *tag)
 {
-    static const char *const tags[] = {"script", "iframe", "frame", "frameset", "object", "embed",
-                                       "applet", "portal", "meta",  "base",     "link"};
+    static const char *const tags[] = {"iframe", "frame",  "frameset", "object", "embed",
+                                       "applet", "portal", "meta",     "base",   "link"};
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         if (strcmp(tag, tags[i]) == 0)
             return true;
     return false;
 }
 
-/* One attribute; true where it makes a browser run something. */
+/* One attribute; true where it makes a browser run something. A handler without a value is none: <function on_click at
+ * 0x...> is how Python prints a function. */
 static bool take_attribute(struct scan *s, const char **ret_scheme)
 {
     const char *begin, *end;
+    bool has_value = false;
     *ret_scheme = NULL;
     take_name(s, "/>=", s->attribute);
     while (s->at < s->end && is_space(*s->at))
@@ -146,8 +150,10 @@ static bool take_attribute(struct scan *s, const char **ret_scheme)
         s->at++;
         take_value(s, &begin, &end);
         *ret_scheme = scheme_in(begin, end);
+        has_value = end > begin;
     }
-    return *ret_scheme || (strncmp(s->attribute, "on", 2) == 0 && s->attribute[2]);
+    const bool handler = strncmp(s->attribute, "on", 2) == 0 && s->attribute[2];
+    return *ret_scheme || (has_value && (handler || loads(s->tag)));
 }
 
 /* From behind the `<` of a tag to its end. */
@@ -155,7 +161,7 @@ static bool take_tag(struct scan *s, char what[OUTPUT_MARKUP_WORDS])
 {
     const char *scheme;
     take_name(s, "/>", s->tag);
-    bool runs = runs_by_itself(s->tag);
+    bool runs = strcmp(s->tag, "script") == 0;
     snprintf(what, OUTPUT_MARKUP_WORDS, "<%s>", s->tag);
     while (s->at < s->end && *s->at != '>') {
         if (is_space(*s->at) || *s->at == '/') {
