@@ -99,7 +99,7 @@ static void put_counts(struct printing *p, const struct change *c)
         p->bad = workspace_printf(p->out, "-\t-\t");
     else if (p->bad == 0)
         p->bad = workspace_printf(p->out, "%zu\t%zu\t", c->added, c->deleted);
-    put_quoted(p, c->path);
+    put_quoted(p, c->path ? c->path : "");
     put(p, "\n", 1);
 }
 

@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
@@ -132,12 +133,15 @@ def attacks():
     tap.figure("guards, attacks: " + ", ".join(f"{p} {s} {n}" for (p, s), n in sorted(ended.items())))
 
 
+FOLDER = tempfile.TemporaryDirectory(prefix="cordon-guards-")  # for the files that honest programs leave where they start
+
+
 class Served:
     """The tool outside of the jail, for honest programs: one process a profile, a child of it a program."""
 
     def __init__(self, *args):
         self.p = subprocess.Popen([str(TOOL), "serve", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  env=dict(os.environ, GUARD_TOOL_TIMES="1"))
+                                  env=dict(os.environ, GUARD_TOOL_TIMES="1"), cwd=FOLDER.name)
 
     def ask(self, profile, code):
         data = code.encode()

@@ -390,7 +390,7 @@ def a_slow_reader(who):
 def complaints(who):
     """Our own lines on stderr, more than a pipe takes."""
     state = State(who)
-    text = "".join(f"import socket as s{i}\n" for i in range(300))
+    text = "".join(f"import nothing{i}\n" for i in range(300))
     want = state.run("run", text=text)
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)

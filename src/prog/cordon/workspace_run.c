@@ -13,6 +13,16 @@
 
 #define IDS_ROOM 4096
 
+/* Id, a word, and two pieces for each file that was left out, each with a NUL behind it. Who wrote it has read a guest's bytes. */
+static bool whole_answer(const struct buf *text)
+{
+    size_t pieces = 0;
+    for (size_t i = 0; i < text->len; i++)
+        pieces += text->data[i] == 0;
+    return text->len >= 45 && !text->data[text->len - 1] && pieces % 2 == 0 &&
+           strlen(text->data) == 40;
+}
+
 /* The order's name is the caller's word: it lives as long as the command line. */
 static void keep(void *run, int files, struct flow_result *result)
 {
@@ -36,9 +46,10 @@ static void keep(void *run, int files, struct flow_result *result)
     if (r == 0)
         r = workspace_order_run(&w->order, &text, &err);
     workspace_order_release(&w->order);
-    const size_t id = text.data ? strlen(text.data) : 0;
-    if (r == 0 && (id != 40 || text.len < 45))
-        r = err_set(&err, ERR_FORMAT, "cordon-workspace said nothing that makes sense");
+    if (r == 0 && !whole_answer(&text))
+        r = err_set(&err, ERR_FORMAT,
+                    "cordon-workspace gave an answer that cordon does not understand; are both of "
+                    "the same version?");
     if (r == 0) {
         memcpy(s->id, text.data, 41);
         s->changed = strcmp(text.data + 41, "new") == 0;

@@ -44,6 +44,9 @@ static void fill_pools(size_t size)
         PyObject_Free((void *)last[i - 1]);
 }
 
+static void
+    *kept; /* the blocks that fill holes, each with the address of the one before: never freed */
+
 /* FROM, END: what lies behind all blocks of the C library's heap. */
 static void fill_heap(size_t size, uintptr_t from, uintptr_t end)
 {
@@ -54,6 +57,8 @@ static void fill_heap(size_t size, uintptr_t from, uintptr_t end)
             free(p);
             return;
         }
+        *(void **)p = kept;
+        kept = p;
     }
 }
 
