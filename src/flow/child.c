@@ -508,6 +508,15 @@ static int refuse_unread(struct flow *f, const char *rule, const char *text, con
     return FLOW_STOP;
 }
 
+static const char *hint_for_text(const struct flow *f)
+{
+    if (strcmp(f->no_program_rule, CHECK_RULE_INTAKE) != 0)
+        return "write the program in UTF-8, without NUL bytes";
+    return flow_in_session(f) ? "write the program alone, or in one ```python block"
+                              : "write the program alone, or in one ```python block; --intake "
+                                "source takes the text as it is";
+}
+
 static int too_long(struct flow *f)
 {
     char text[64];
@@ -566,10 +575,7 @@ int flow_check(struct flow *f, struct err *err)
     if (f->req->source_too_long)
         return too_long(f);
     if (f->no_program_rule)
-        return refuse_unread(f, f->no_program_rule, f->no_program,
-                             "write the program alone or in one ```python block; a file that is a "
-                             "program already is "
-                             "taken as it is with --intake source");
+        return refuse_unread(f, f->no_program_rule, f->no_program, hint_for_text(f));
     f->job = (struct flow_job){
         .kind = f->req->kind == FLOW_CHECK  ? FLOW_JOB_CHECK
                 : f->req->kind == FLOW_CALL ? f->req->typed ? FLOW_JOB_BLOCK : FLOW_JOB_CALL

@@ -188,7 +188,7 @@ static int read_reasoning(struct intake_blocks *b, struct cursor *c, const struc
     size_t len = 0;
     const char *name = tag_of(l, &closing, &len);
     const struct cursor from = *c;
-    if (!name || c->string)
+    if (!name || (c->string && !b->strings_lost))
         return 0;
     if (closing) { /* its beginning was in the prompt: all before it is reasoning */
         c->at = l->begin + l->indent + len;
@@ -203,8 +203,7 @@ static int read_reasoning(struct intake_blocks *b, struct cursor *c, const struc
     if (!skip_reasoning(b, c, name))
         return err_set(
             err, ERR_FORMAT,
-            "<%s> in line %zu is never closed, so all that follows is reasoning; the text was cut: "
-            "ask for the program again",
+            "<%s> in line %zu is never closed, so all that follows is reasoning; the text was cut",
             name, from.line);
     if (only_blanks(b, b->prose, from.at)) {
         b->prose = c->at;
@@ -228,13 +227,15 @@ static int add_block(struct intake_blocks *b, const struct intake_block *block, 
     return 0;
 }
 
-int intake_blocks_find(struct intake_blocks *b, struct intake_source *notes, struct err *err)
+/* RET_OPEN: a string began in the prose and never ended. */
+static int look_through(struct intake_blocks *b, struct intake_source *notes, bool *ret_open,
+                        struct err *err)
 {
     struct cursor c = {.at = 0, .line = 1};
     struct line l;
     b->count = b->prose = 0;
     b->prose_line = 1;
-    b->prose_words = b->reasoning_inside = b->fences = b->strings_lost = false;
+    b->prose_words = b->reasoning_inside = b->fences = false;
     while (read_line(b, &c, &l)) {
         struct intake_block block = {0};
         int r = read_reasoning(b, &c, &l, notes, err);
@@ -254,5 +255,20 @@ int intake_blocks_find(struct intake_blocks *b, struct intake_source *notes, str
             b->prose_words = true;
         }
     }
+    *ret_open = c.string;
     return 0;
+}
+
+int intake_blocks_find(struct intake_blocks *b, struct intake_source *notes, struct err *err)
+{
+    const size_t before = notes->note_count;
+    bool open = false;
+    b->strings_lost = false;
+    int r = look_through(b, notes, &open, err);
+    if (r < 0 || !open)
+        return r;
+    /* a string that never ends is none: the quotes were words about quotes, and what followed was looked at as if in it */
+    notes->note_count = before;
+    b->strings_lost = true;
+    return look_through(b, notes, &open, err);
 }

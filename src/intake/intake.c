@@ -28,7 +28,7 @@ static int check_encoding(const char *text, size_t len, struct intake_source *s,
     const char *nul = memchr(text, 0, len);
     s->not_utf8 = true;
     if (len >= 2 && ((u[0] == 0xff && u[1] == 0xfe) || (u[0] == 0xfe && u[1] == 0xff)))
-        return err_set(err, ERR_FORMAT, "the text is UTF-16; save it as UTF-8");
+        return err_set(err, ERR_FORMAT, "the text is UTF-16");
     s->not_utf8 = false;
     s->has_nul = nul;
     if (nul)
@@ -37,9 +37,8 @@ static int check_encoding(const char *text, size_t len, struct intake_source *s,
     const size_t good = utf8_valid_prefix(text, len);
     s->not_utf8 = good < len;
     if (good < len)
-        return err_set(err, ERR_FORMAT,
-                       "line %zu is not UTF-8 (byte 0x%02x); save the text as UTF-8",
-                       line_of(text, good), u[good]);
+        return err_set(err, ERR_FORMAT, "line %zu is not UTF-8 (byte 0x%02x)", line_of(text, good),
+                       u[good]);
     return 0;
 }
 
@@ -112,11 +111,8 @@ static const char *choose_language(const struct intake_blocks *b, const char *wa
     }
     if (!wanted && (said.first || said.untagged))
         return said.first ? said.first : "";
-    err_set(
-        err, ERR_FORMAT,
-        "the text has no block of %s, only of %s (line %zu); ask for the program in a ```%s block",
-        wanted ? wanted : "a language that runs here", b->block[0].tag, b->block[0].line - 1,
-        wanted ? wanted : "python");
+    err_set(err, ERR_FORMAT, "the text has no block of %s, only of %s (line %zu)",
+            wanted ? wanted : "a language that runs here", b->block[0].tag, b->block[0].line - 1);
     return NULL;
 }
 
@@ -200,11 +196,9 @@ static int find_program(const struct intake_text *text, const char *data, size_t
         r = err_set(err, ERR_FORMAT,
                     "there is no program in the text: its blocks of code are empty");
     } else if (r == 0 && b->reasoning_inside) {
-        r = err_set(err, ERR_FORMAT,
-                    "words, then reasoning, and no block of code: what the program is cannot be "
-                    "told; ask for "
-                    "it in a ```%s block",
-                    text->language ? text->language : "python");
+        r = err_set(
+            err, ERR_FORMAT,
+            "words, then reasoning, and no block of code: what the program is cannot be told");
     } else if (r == 0) {
         r = take_whole(data + b->prose, len - b->prose, b->prose_line, ret, err);
     }

@@ -91,6 +91,20 @@ int result_failed(const char *who, bool json, const struct err *err)
     return err_is_host(err) ? result_refused(who, json, err) : result_usage(who, err);
 }
 
+static int put_note(const struct intake_note *n, struct buf *line)
+{
+    static const char *const words[] = {
+        [INTAKE_MARK] = "a byte order mark",
+        [INTAKE_REASONING] = "reasoning",
+        [INTAKE_PROSE] = "prose",
+        [INTAKE_BLOCK] = "a block of",
+        [INTAKE_UNCLOSED] = "a fence that is never closed, the answer may be cut",
+        [INTAKE_INVISIBLE] = "the invisible character",
+    };
+    return buf_printf(line, " %s%s%s (line %zu)", words[n->kind], n->detail[0] ? " " : "",
+                      n->detail, n->line);
+}
+
 /* What the program was taken from, where that was more than the program. */
 static void print_intake(const struct intake_source *s)
 {
@@ -101,12 +115,9 @@ static void print_intake(const struct intake_source *s)
                                          s->blocks, s->line)
                             : buf_str(&line, "the text holds");
     for (size_t i = 0; r == 0 && i < s->note_count && i < INTAKE_NOTES; i++) {
-        const struct intake_note *n = &s->notes[i];
-        r = buf_printf(&line, "%s %s%s%s (line %zu)",
-                       i           ? ","
-                       : s->blocks ? "; beside it:"
-                                   : "",
-                       intake_kind_name(n->kind), n->detail[0] ? " " : "", n->detail, n->line);
+        r = buf_str(&line, i ? "," : s->blocks ? "; beside it:" : "");
+        if (r == 0)
+            r = put_note(&s->notes[i], &line);
     }
     if (line.data && (s->blocks || s->note_count))
         result_complain("cordon", line.data);
