@@ -252,7 +252,7 @@ def on_record(who):
         tap.ok(r["status"] == status and [e["kind"] for e in new] == ["begin", "end"] and new[1]["status"] == status,
                f"{who}: {status}: a begin, and an end that says so", (r.story(), new))
         went = ["intake", "connect", "prepare", "admit", "start", "record", "precheck", "check", "retry", "decide", "confirm", "run", "collect"]
-        went = went[:{"blocked": 7, "denied": 9}.get(status)] + ["clean"]
+        went = went[:{"blocked": 8, "denied": 10}.get(status)] + ["clean"]
         tap.eq(list(new[-1]["steps"]), went, f"{who}: {status}: the end names the steps of the run")
 
 
