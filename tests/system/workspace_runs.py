@@ -116,6 +116,9 @@ def ordinary(who, env=None, label=""):
     tap.ok(again["stdout"] == "a\nmore\nnew\nfile\nother\n" and again["snapshot"]["changed"] is False and again["snapshot"]["id"] == snap.get("id"),
            f"{who}{label}: the next run sees that commit, and makes none if it changes nothing", again.story())
     tap.eq(next(p for p in below.iterdir() if p.name[0] != ".").joinpath("d/e/z").stat().st_ino, same, f"{who}{label}: a file that no run touched is not checked out again")
+    begun = next(json.loads(l) for l in cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who, env=env).out.splitlines() if '"writes"' in l)
+    writes = begun["args"]["writes"]
+    tap.ok(writes[:1] == ["/workspace"] and any("/workspaces/w/trees/" in p for p in writes), f"{who}{label}: the audit's `writes` names the workspace", begun)
     failed = run_in("w", "echo lost > a; exit 3", who=who, env=env)
     tap.ok(failed["status"] == "error" and failed["snapshot"]["id"] is None and "discarded" in failed["snapshot"]["reason"] and
            git("w", "rev-parse", "main", who=who, env=env).strip() == snap.get("id"), f"{who}{label}: what a failed run changed is discarded", failed.story())
@@ -160,6 +163,10 @@ def refusals(who):
     blocked = cordon(programs, ["run", "--json", "--workspace", "r", "-c", "import socket"], who)
     tap.ok(blocked["status"] == "blocked" and blocked["snapshot"] is None and git("r", "rev-parse", "main", who=who) == now,
            f"{who}: a program that is blocked commits nothing", blocked.story())
+    (TOP / "judged.yaml").write_text("arena:\n  enabled: true\n  risk: critical\n  paths: [/workspace]\n")
+    judged, free = (cordon(programs, ["exec", "--json", "--policy", TOP / "judged.yaml", *words, "--", "/bin/true"], who) for words in (["--workspace", "r"], []))
+    tap.ok(judged.rules() == ["gate.arena"] and free["status"] == "ok", f"{who}: a policy whose judges are asked about /workspace has them asked about a run in a workspace, and no other",
+           judged.story(), free.story())
     python = cordon(programs, ["run", "--json", "--profile", "open", "--workspace", "r", "-c", "open('a','a').write(open('b').read())"], who)
     tap.eq(head("r", who).get("a"), ("100644", blob("a\nb\n")), f"{who}: a Python program in a workspace commits what it wrote", python.story())
     tap.eq([f["path"] for f in python["files"]], ["/workspace/a"], f"{who}: `files` has what the run changed, and not the files below", python.story())
