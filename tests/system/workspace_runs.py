@@ -251,9 +251,19 @@ def forged():
     os.symlink("/etc", top / ".layers")
     (top / "workspace").mkdir()
     (top / "workspace/all").write_text("w\n")
+    before = git("k", "rev-parse", "main", who=who)
+    for place in ("layers", "upper"):
+        code, told, err = keep("k", base, top, who)
+        tap.ok(code == 1 and err.count("\n") == 1 and "open what the run left" in err and git("k", "rev-parse", "main", who=who) == before,
+               f"keep: a link in the place of .layers{'/upper' if place == 'upper' else ''} is refused, and no copy taken for what the run left", told, err)
+        (top / ".layers" if place == "layers" else top / ".layers/upper").unlink()
+        if place == "layers":
+            code, told, err = keep("k", base, top, who)
+            tap.ok(code == 1 and "open what the run left" in err and git("k", "rev-parse", "main", who=who) == before, "keep: without .layers nothing is committed", told, err)
+            (top / ".layers").mkdir()
+            os.symlink("/etc", top / ".layers/upper")
     code, told, err = keep("k", base, top, who)
-    tap.eq((code, head("k", who)), (0, {"all": ("100644", blob("w\n"))}), "keep: a link in the place of the layers is not followed; a copy is committed whole", told, err)
-    (top / ".layers").unlink()
+    tap.eq((code, head("k", who)), (0, {"all": ("100644", blob("w\n"))}), "keep: where the jail removed the upper layer the copy is committed whole", told, err)
     (top / "workspace/all").unlink()
     (top / "workspace").rmdir()
     os.symlink("/etc", top / "workspace")

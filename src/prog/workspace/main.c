@@ -315,6 +315,18 @@ static int tell_kept(const char *id, bool new, const struct workspace_left *left
     return r;
 }
 
+/* The upper layer of what the run left, or its copy of the files. The jail removes the upper layer where it makes a copy
+ * (layers in src/jail/root.c), and only its absence says so: taking an empty folder for the copy would delete every file. */
+static int open_files(bool *ret_layer, struct err *err)
+{
+    FD_AUTO layers = open_left(OTHER_FD, JAIL_LAYERS);
+    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
+    *ret_layer = upper >= 0;
+    if (layers >= 0 && upper < 0 && errno == ENOENT)
+        upper = open_left(OTHER_FD, "workspace");
+    return upper < 0 ? err_sys(err, "open what the run left") : fd_take(&upper);
+}
+
 /* What a run left, from the descriptor of the file system that it wrote in. */
 static int do_keep(const struct order *o, struct err *err)
 {
@@ -322,20 +334,15 @@ static int do_keep(const struct order *o, struct err *err)
     struct workspace_left *left = calloc(1, sizeof *left);
     struct workspace *w = NULL;
     char id[WORKSPACE_ID] = "";
-    bool new = false;
+    bool new = false, layer = false;
     if (!left)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = fchmod(OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
-    FD_AUTO layers = r < 0 ? -1 : open_left(OTHER_FD, JAIL_LAYERS);
-    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
-    FD_AUTO whole = r < 0 || upper >= 0 ? -1 : open_left(OTHER_FD, "workspace");
-    if (r == 0 && upper < 0 && whole < 0)
-        r = err_sys(err, "open what the run left");
+    FD_AUTO files = r < 0 ? -1 : open_files(&layer, err);
     if (r == 0)
-        r = workspace_open(o->name, true, &w, err);
+        r = files < 0 ? files : workspace_open(o->name, true, &w, err);
     if (r == 0)
-        r = workspace_keep(w, upper < 0 ? whole : upper, upper >= 0, o->words[1], &by, left, id,
-                           &new, err);
+        r = workspace_keep(w, files, layer, o->words[1], &by, left, id, &new, err);
     if (r == 0)
         r = tell_kept(id, new, left, err);
     workspace_close(w);
