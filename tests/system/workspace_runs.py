@@ -4,6 +4,7 @@
 leave does anything else.
 
 Usage: workspace_runs.py BUILD."""
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -190,6 +192,65 @@ def conflict(who):
     tap.eq(git("c", "rev-list", "--count", "main", who=who).strip(), "3", f"{who}: the conflict left the head to the first run")
 
 
+def waits(who):
+    """Somebody else holds the lock for longer than the two seconds that a person waits."""
+    fresh("l", BASE, who)
+    number = 2166136261
+    for byte in b"l":
+        number = (number ^ byte) * 16777619 % 2**32
+    with open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/.lock"), "r+b") as lock:
+        def hold(kind):
+            try:
+                fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 2 * number, 1, 0))
+                return True
+            except BlockingIOError:
+                return False
+
+        def begin():
+            return subprocess.Popen(programs.command(["exec", "--json", "--stdin", "-", "--workspace", "l", "--", "/bin/sh", "-c", "read go; echo $go > a"], who),
+                                    env=tapsys.clean_env(None, who), cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        def over(run):
+            out, err = run.communicate(timeout=60 * tapsys.SLOW)
+            return json.loads(out or "{}"), err
+
+        hold(fcntl.F_WRLCK)
+        person, late = workspace("snapshot", "l", who=who), begin()
+        time.sleep(2.2)  # more than LIMIT_LOCK_MS; with less the test would show nothing
+        alive = late.poll() is None
+        hold(fcntl.F_UNLCK)
+        late.stdin.write(b"late\n")
+        got, err = over(late)
+        tap.ok(person.code == 1 and "is held for more than" in person.err and alive and got.get("status") == "ok",
+               f"{who}: a run waits for another's checkout where a person's command gives up", person.story(), alive, got, err)
+        trees, kept = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/l/trees"), []
+        for word, stop in ((b"commits\n", False), (b"stopped\n", True)):
+            for p in trees.iterdir():
+                if p.name[0] != ".":
+                    shutil.rmtree(p)
+            run = begin()
+            until = time.monotonic() + 30 * tapsys.SLOW
+            while time.monotonic() < until and not any(p.name[0] != "." for p in trees.iterdir()):
+                time.sleep(0.01)
+            while time.monotonic() < until and not hold(fcntl.F_WRLCK):
+                time.sleep(0.01)
+            run.stdin.write(word)
+            run.stdin.close()
+            run.stdin = None
+            time.sleep(2.2)
+            alive = run.poll() is None
+            if stop:
+                run.send_signal(signal.SIGINT)
+                got, err = over(run)
+                hold(fcntl.F_UNLCK)
+            else:
+                hold(fcntl.F_UNLCK)
+                got, err = over(run)
+            kept.append((alive, got, err))
+    tap.ok(kept[0][0] and kept[0][1].get("status") == "ok" and head("l", who).get("a") == ("100644", blob("commits\n")), f"{who}: what a run left is committed when another's commit took long", kept[0])
+    tap.ok(kept[1][0] and kept[1][1].get("status") == "error" and "stopped while it waited" in (kept[1][1].get("reason") or ""), f"{who}: who waits to commit can be stopped", kept[1])
+
+
 # --- upper layers that no guest could make, given to the reader itself -------------------------------
 def keep(name, base, folder, who="root"):
     home = os.open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces"), os.O_RDONLY)
@@ -335,6 +396,7 @@ for person in users():
     odd(person)
     refusals(person)
     conflict(person)
+waits(users()[-1])
 forged()
 stacked()
 kills(16)

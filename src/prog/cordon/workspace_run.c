@@ -42,6 +42,7 @@ static void keep(void *run, int files, struct flow_result *result)
     w->order.words[0] = result->id;
     w->order.words[1] = w->base;
     w->order.words[2] = "run";
+    w->order.stop = w->req->stop;
     int r = workspace_order_hold(&w->order, HOLD_CHANGE, &err);
     if (r == 0)
         r = workspace_order_run(&w->order, &text, &err);
@@ -103,7 +104,8 @@ int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_r
 {
     struct buf text;
     char tree[41] = "";
-    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT};
+    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req};
+    w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
     if (!name)
         return 0;
     if (req->spec.mode != JAIL_FULL)
