@@ -192,19 +192,41 @@ def conflict(who):
     tap.eq(git("c", "rev-list", "--count", "main", who=who).strip(), "3", f"{who}: the conflict left the head to the first run")
 
 
+def take(lock, name, kind, reader=False):
+    """The lock of the workspace NAME, to change it or to read it, as src/workspace/names.c has it; False: somebody else has it."""
+    number = 2166136261
+    for byte in name.encode():
+        number = (number ^ byte) * 16777619 % 2**32
+    try:
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 2 * number + reader, 1, 0))
+        return True
+    except BlockingIOError:
+        return False
+
+
+def earlier_boot(who):
+    """Somebody reads the workspace, and so the checkouts of other states stay."""
+    fresh("e", BASE, who)
+    run_in("e", "true", who=who)
+    home = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces")
+    trees = home / "e/trees"
+    with open(home / ".lock", "r+b") as lock:
+        take(lock, "e", fcntl.F_RDLCK, reader=True)
+        (trees / ".boot").write_text("another boot\n")
+        next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("a").write_text("")
+        seen = run_in("e", "cat a", who=who)
+        tap.eq(seen["stdout"], "a\n", f"{who}: a checkout of an earlier boot is made anew while somebody else reads the workspace", seen.story())
+        next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("kept").write_text("")
+        run_in("e", "true", who=who)
+        tap.ok(next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("kept").exists(), f"{who}: a checkout of this boot is used again meanwhile")
+
+
 def waits(who):
     """Somebody else holds the lock for longer than the two seconds that a person waits."""
     fresh("l", BASE, who)
-    number = 2166136261
-    for byte in b"l":
-        number = (number ^ byte) * 16777619 % 2**32
     with open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/.lock"), "r+b") as lock:
         def hold(kind):
-            try:
-                fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 2 * number, 1, 0))
-                return True
-            except BlockingIOError:
-                return False
+            return take(lock, "l", kind)
 
         def begin():
             return subprocess.Popen(programs.command(["exec", "--json", "--stdin", "-", "--workspace", "l", "--", "/bin/sh", "-c", "read go; echo $go > a"], who),
@@ -396,6 +418,7 @@ for person in users():
     odd(person)
     refusals(person)
     conflict(person)
+earlier_boot(users()[-1])
 waits(users()[-1])
 forged()
 stacked()
