@@ -205,6 +205,9 @@ static int add_file(struct walk *k, int dir, const char *name, mode_t mode, stru
 static int add_link(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
 {
     char target[LINK_MAX_];
+    const char *named = workspace_name_fault(name, true);
+    if (named)
+        return leave(k, named, err);
     const ssize_t n = readlinkat(dir, name, target, sizeof target);
     if (n < 0)
         return errno == EINVAL || errno == ENOENT
@@ -289,7 +292,7 @@ static int add_entry(struct walk *k, int dir, const char *name, const git_tree *
                      struct entry *ret, struct err *err)
 {
     struct stat st;
-    const char *fault = workspace_name_fault(name);
+    const char *fault = workspace_name_fault(name, false);
     if (fault)
         return leave(k, fault, err);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {

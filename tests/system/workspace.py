@@ -197,7 +197,7 @@ def odd_files():
     top = folder("odd", {"plain": "p\n", "in": ("plain",), "sub/up": ("../plain",), "abs": ("/etc/passwd",), "out": ("../secret",),
                          "sub/out": ("../../secret",), "through": ("sub/../../secret",), "dangling": ("nowhere",), "hook": (".git/hooks/x",),
                          "loop": ("loop",), ".git/config": "[core]\n", "sub/.GIT/config": "x", "git~1": "x", ".gitmodules": "x", ".gitattributes": "* -diff\n",
-                         "sub/.mailmap": "Root <cordon@cordon>\n", ".gitignore": "plain\n", "A": "1", "a": "2", "x\\y": "b", b"\xff\xfe": "bytes", "-rf": "m",
+                         "sub/.mailmap": "Root <cordon@cordon>\n", ".gitignore": "plain\n", "A": "1", "a": "2", "x\\y": "b", "x\\.git": "b", "gi7eb~10": "s", "sub/.gitignore": ("../plain",), b"\xff\xfe": "bytes", "-rf": "m",
                          "n" * 255: "long", "\u202egpj.exe": "bidi", "esc\x1b[2J": "e", "%s%n": "f", "d/" * 63 + "deep": "63", "e/" * 66 + "deeper": "66"})
     (TOP / "secret").write_text("the secret\n")
     os.link(top / "plain", top / "hard")
@@ -221,6 +221,7 @@ def odd_files():
     kept = {l.split("\t", 1)[1]: l.split()[0] for l in in_store("odd", "ls-tree", "-r", "-z", "main")[1].split("\0") if l}
     want = {".git": "git takes", "sub/.GIT": "git takes", "git~1": "git takes", ".gitmodules": "submodules", ".gitattributes": "attributes",
             "sub/.mailmap": "authors", "abs": "absolute", "out": "out of", "sub/out": "out of", "through": ".. behind", "hook": "git obeys",
+            "x\\.git": "git takes", "gi7eb~10": "submodules", "sub/.gitignore": "a link of a name",
             "fifo": "FIFO", "sock": "socket", "huge": "256 MB", "terabyte": "256 MB"}
     if os.geteuid() == 0:
         want["dev"] = "device"
