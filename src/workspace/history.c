@@ -104,7 +104,7 @@ int workspace_import(struct workspace *w, int folder, const struct workspace_aut
                      struct err *err)
 {
     git_oid tree;
-    int r = workspace_tree(w->repo, folder, NULL, left, &tree, err);
+    int r = workspace_tree(w->repo, folder, false, NULL, left, &tree, err);
     return r < 0 ? r : advance(w, &tree, false, author, ret_id, ret_new, err);
 }
 
@@ -125,7 +125,7 @@ int workspace_keep(struct workspace *w, int folder, bool layer, const char *base
                     "now; run it again",
                     w->name, base_id);
     if (r == 0)
-        r = workspace_tree(w->repo, folder, layer ? below : NULL, left, &tree, err);
+        r = workspace_tree(w->repo, folder, true, layer ? below : NULL, left, &tree, err);
     if (r == 0)
         r = advance(w, &tree, false, author, ret_id, ret_new, err);
     git_tree_free(below);

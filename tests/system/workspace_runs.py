@@ -137,22 +137,27 @@ def ordinary(who, env=None, label=""):
     return before
 
 
-def odd(who):
+def odd(who, env=None, label=""):
     """Whatever a guest leaves has the answer that import gives."""
-    fresh("odd", BASE, who)
+    fresh("odd", BASE, who, env)
     r = run_in("odd", "mkfifo fifo; ln -s /etc/passwd abs; ln -s ../../etc out; mkdir .git; echo '[core]' > .git/config; echo '* -diff' > .gitattributes; mkdir empty; "
-               "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who)
+               "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who, env=env)
     left = {e["path"]: e["reason"] for e in (r["snapshot"] or {}).get("left_out", ())}
-    tap.eq(sorted(left), [".git", ".gitattributes", "a", "abs", "fifo", "out"], f"{who}: what a guest left that cannot be kept is listed by name", r.story())
-    got = head("odd", who)
+    tap.eq(sorted(left), [".git", ".gitattributes", "a", "abs", "fifo", "out"], f"{who}{label}: what a guest left that cannot be kept is listed by name", r.story())
+    got = head("odd", who, env)
     tap.eq({p: got.get(p) for p in ("shut", "closed/in", "d/x", "d/e/z", "a", "b")},
            {"shut": ("100644", blob("secret\n")), "closed/in": ("100644", blob("in\n")), "d/x": ("100644", blob("x\n")), "d/e/z": ("100644", blob("z\n")), "a": None,
-            "b": ("100644", blob("b\n"))}, f"{who}: files and folders of mode 000 are committed, a file that became a FIFO is gone", got)
-    tap.eq(fsck("odd", who), "", f"{who}: git fsck accepts what such a guest left")
-    big = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/usr/bin/dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"], who)
-    tap.ok(big["status"] == "error" and "No space" in big["stderr"] and big["snapshot"]["id"] is None, f"{who}: a workspace's upper layer has the quota of --disk", big.story())
-    copied = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/bin/sh", "-c", "echo 1 >> b"], who)
-    tap.ok(copied["snapshot"]["changed"], f"{who}: a run within that quota commits", copied.story())
+            "b": ("100644", blob("b\n"))}, f"{who}{label}: files and folders of mode 000 are committed, a file that became a FIFO is gone", got)
+    tap.eq(fsck("odd", who, env), "", f"{who}{label}: git fsck accepts what such a guest left")
+    big = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/usr/bin/dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"], who, env=env)
+    tap.ok(big["status"] == "error" and "No space" in big["stderr"] and big["snapshot"]["id"] is None, f"{who}{label}: a workspace's upper layer has the quota of --disk", big.story())
+    copied = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/bin/sh", "-c", "echo 1 >> b"], who, env=env)
+    tap.ok(copied["snapshot"]["changed"], f"{who}{label}: a run within that quota commits", copied.story())
+    now = git("odd", "rev-parse", "main", who=who, env=env)
+    for what, script in {"files with holes": "/usr/bin/truncate -s 700K s1 s2 s3", "many hard links": "dd if=/dev/zero of=h bs=1024 count=600 2>/dev/null; for i in 1 2 3; do ln h h$i; done"}.items():
+        much = run_in("odd", script, "--disk", "1m", who=who, env=env)
+        tap.ok(much["status"] == "error" and "of its quota" in much["reason"] and git("odd", "rev-parse", "main", who=who, env=env) == now,
+               f"{who}{label}: {what} cannot make a commit larger than the quota of the run", much.story())
 
 
 def refusals(who):
@@ -384,6 +389,7 @@ def stacked():
         if who == "user" and os.geteuid() == 0:
             os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
         ordinary(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
+        odd(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
 
 
 def kills(count):
