@@ -191,6 +191,21 @@ def usage():
     tap.ok(r.code == 2 and "already" in r.err, "a second workspace of the same name is refused", r.story())
 
 
+def damaged():
+    """One workspace that cannot be read keeps nobody from the others."""
+    for name in ("a-first", "b-damaged", "c-last"):
+        fresh(name)
+    (store("b-damaged") / "refs/heads/main").write_text("not an id\n")
+    r = workspace("list", "--json")
+    names = [w["workspace"] for w in r.json or ()]
+    tap.ok(r.code == 1 and "'b-damaged' cannot be read" in r.err and r.err.count("\n") == 1 and {"a-first", "c-last"} <= set(names) and "b-damaged" not in names,
+           "list --json has every workspace but a damaged one, which its one line names, and exits with 1", r.story())
+    r = workspace("list")
+    tap.ok(r.code == 1 and "a-first" in r.out and "c-last" in r.out, "list goes on behind a damaged workspace", r.story())
+    shutil.rmtree(store("b-damaged").parent)
+    tap.eq(workspace("list").code, 0, "list without a damaged workspace exits with 0")
+
+
 # --- every odd kind of file -------------------------------------------------------------------------
 def odd_files():
     fresh("odd")
@@ -436,6 +451,7 @@ for person in users():
     made = ordinary(person)
     states(person, *made)
 usage()
+damaged()
 odd_files()
 terminal()
 if os.geteuid() == 0:

@@ -226,6 +226,23 @@ def earlier_boot(who):
         tap.ok(next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("kept").exists(), f"{who}: a checkout of this boot is used again meanwhile")
 
 
+def killed(who):
+    """cordon-workspace ends by a signal while it commits; the signals that a supervisor blocks are not blocked in it."""
+    fresh("y", BASE, who)
+    program = programs.bin / "cordon-workspace"
+    real = program.rename(programs.bin / "cordon-workspace.real")
+    try:
+        for name in ("TERM", "KILL"):
+            program.write_text(f'#!/bin/sh\n[ "$3" = keep ] && kill -{name} $$\nexec {real} "$@"\n')
+            program.chmod(0o755)
+            r = run_in("y", "echo lost > a", who=who)
+            tap.ok(r["status"] == "error" and f"killed by signal {getattr(signal, 'SIG' + name):d} (SIG{name})" in r["reason"] and r["snapshot"]["id"] is None,
+                   f"{who}: a commit that SIG{name} ended is an error that names the signal", r.story())
+    finally:
+        real.rename(program)
+    tap.eq(head("y", who).get("a"), ("100644", blob("a\n")), f"{who}: the head is where it was before a commit that was killed")
+
+
 def waits(who):
     """Somebody else holds the lock for longer than the two seconds that a person waits."""
     fresh("l", BASE, who)
@@ -425,6 +442,7 @@ for person in users():
     refusals(person)
     conflict(person)
 earlier_boot(users()[-1])
+killed(users()[-1])
 waits(users()[-1])
 forged()
 stacked()

@@ -5,7 +5,7 @@
  *
  * Waits: lock_within in take; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
  *        poll in take; the same, for a run; LIMIT_WORKSPACE_LOCK_MS, or until somebody stops it; the same refusal
- *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_MS; it is killed, and nothing was committed
+ *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_RUN_MS; it is killed, and nothing was committed
  *        read in *; a file in memory; at once; what is there
  *        write in workspace_order_run; a file in memory; at once; the line is lost */
 #include "workspace_order.h"
@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -143,6 +144,11 @@ static int read_back(int fd, struct buf *out, struct err *err)
 static int failed(int status, int said, struct err *err)
 {
     struct buf line;
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+        return err_set(err, ERR_STATE, "cordon-workspace was killed by signal %d (SIG%s)",
+                       WTERMSIG(status), name ? name : "?");
+    }
     buf_init(&line, 4096);
     int r = read_back(said, &line, err);
     if (r == 0) {
@@ -167,13 +173,20 @@ int workspace_order_run(const struct workspace_order *o, struct buf *out, struct
     if (pid < 0)
         return err_sys(err, "fork");
     if (pid == 0) {
+        sigset_t none; /* those that end a run are blocked in its supervisor */
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
         if (dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)
             (void)!workspace_order_become(o, err);
         (void)!write(STDERR_FILENO, err->msg, strlen(err->msg));
         _exit(EXIT_FAILED);
     }
-    if (sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
-        return err_sys(err, "wait for cordon-workspace");
+    if (sys_child_wait(pid, LIMIT_WORKSPACE_RUN_MS, &status) < 0)
+        return errno == ETIMEDOUT
+                   ? err_set(err, ERR_STATE,
+                             "cordon-workspace took more than %llu minutes and was killed",
+                             LIMIT_WORKSPACE_RUN_MS / 60000)
+                   : err_sys(err, "wait for cordon-workspace");
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_back(wrote, out, err)
                                                          : failed(status, said, err);
 }
