@@ -203,6 +203,11 @@ def damaged():
     r = workspace("list")
     tap.ok(r.code == 1 and "a-first" in r.out and "c-last" in r.out, "list goes on behind a damaged workspace", r.story())
     shutil.rmtree(store("b-damaged").parent)
+    (store("c-last").parent / "/".join("d" * 80)).mkdir(parents=True)
+    r = workspace("delete", "c-last")
+    tap.ok(r.code == 1 and "nested too deep to remove" in r.err, "delete says that folders are nested too deep, which nothing of ours makes", r.story())
+    for rest in store("c-last").parent.parent.glob(".*c-last*"):
+        shutil.rmtree(rest)
     tap.eq(workspace("list").code, 0, "list without a damaged workspace exits with 0")
 
 

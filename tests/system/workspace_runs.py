@@ -167,6 +167,8 @@ def refusals(who):
                   ["--workspace", "r", "--mode", "landlock"]):
         r = cordon(programs, ["exec", *words, "--", "/bin/true"], who)
         tap.ok(r.code == exits.NEVER_RAN and r.err.count("\n") == 1, f"{who}: exec {' '.join(words)} is a usage error in one line", r.story())
+    words = cordon(programs, ["exec", "--workspace", "r", "--", "/bin/false"], who)
+    tap.eq(words.err.strip(), "cordon: workspace r: the run ended with status error: its files are discarded", f"{who}: without --json one line says what became of the files", words.story())
     blocked = cordon(programs, ["run", "--json", "--workspace", "r", "-c", "import socket"], who)
     tap.ok(blocked["status"] == "blocked" and blocked["snapshot"] is None and git("r", "rev-parse", "main", who=who) == now,
            f"{who}: a program that is blocked commits nothing", blocked.story())
@@ -194,6 +196,8 @@ def conflict(who):
     late = json.loads(out)
     tap.ok(first["snapshot"]["changed"] and late["status"] == "error" and "conflict" in (late["reason"] or "") and late["snapshot"]["id"] is None and slow.returncode == 1,
            f"{who}: of two runs from one state the second is a named conflict", first.story(), late)
+    told = f"its files were not committed: conflict: another run or command changed c after this run began (at {git('c', 'rev-parse', 'main~1', who=who)[:12]}); run it again"
+    tap.eq(late["reason"], told, f"{who}: a conflict names the workspace, the state that the run began with, and what to do")
     tap.eq(git("c", "rev-list", "--count", "main", who=who).strip(), "3", f"{who}: the conflict left the head to the first run")
 
 
@@ -232,6 +236,12 @@ def killed(who):
     program = programs.bin / "cordon-workspace"
     real = program.rename(programs.bin / "cordon-workspace.real")
     try:
+        for verb in ("checkout", "keep"):
+            program.write_text(f'#!/bin/sh\n[ "$3" = {verb} ] && echo strange && exit 0\nexec {real} "$@"\n')
+            program.chmod(0o755)
+            r = run_in("y", "echo lost > a", who=who)
+            tap.ok(r.code == (1 if verb == "keep" else exits.NEVER_RAN) and "an answer that cordon does not understand; are both of the same version?" in r.err + (r.json or {}).get("reason", ""),
+                   f"{who}: {verb}: a cordon-workspace of another version is named as such", r.story())
         for name in ("TERM", "KILL"):
             program.write_text(f'#!/bin/sh\n[ "$3" = keep ] && kill -{name} $$\nexec {real} "$@"\n')
             program.chmod(0o755)
