@@ -68,6 +68,10 @@
     1000 /* names of what was left out that are kept; the rest is counted */
 #define LIMIT_WORKSPACE_MS                                                                         \
     3600000ULL /* an export to a file; then it is killed, and the file removed */
+#define LIMIT_WORKSPACE_RUN_MS                                                                     \
+    600000ULL /* a checkout or commit of a run: 4 GB to a slow disk; then it is killed, and the head stays */
+#define LIMIT_WORKSPACE_LOCK_MS                                                                    \
+    600000ULL /* a run for another's checkout or commit: with less the work of a run that is over would be lost */
 
 /* How long one of our processes waits for another that holds what it needs. A lock is held for microseconds; with
  * hundreds of clients on one core its holder may not have run for hundreds of milliseconds. */

@@ -121,13 +121,14 @@ static int bind_folders(struct flow *f, struct jsonw *j, struct err *err)
         jsonw_int(j, "inode", (int64_t)st.st_ino);
         jsonw_string(j, "dest", b->dest);
         jsonw_bool(j, "writable", b->writable);
+        jsonw_bool(j, "committed", b->lower);
         int r = real && f->contents ? bind_contents(&f->contents[i], real, j, err) : 0;
         if (r < 0) {
             free(real);
             return r;
         }
         jsonw_close(j, '}');
-        if (b->writable) {
+        if (b->writable || b->lower) { /* of a workspace what is written outlives the run, too */
             f->writes[f->nwrites++] = b->dest;
             if (real &&
                 strcmp(real, b->dest) != 0) { /* judges and records know it by this name, too */

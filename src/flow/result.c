@@ -220,7 +220,7 @@ static void clean_path(struct flow_file *f, const struct output_rules *rules,
     struct buf out;
     size_t len = strlen(f->path);
     buf_init(&out, 8 * len + 64);
-    if (output_clean_once(rules, f->path, len, len, OUTPUT_BYTES, escape, &out) < 0)
+    if (output_clean_once(rules, f->path, len, 8 * len, OUTPUT_BYTES, escape, &out) < 0)
         buf_reset(&out);
     char *clean = strndup(out.data ? out.data : "", out.len);
     buf_done(&out);
@@ -229,6 +229,29 @@ static void clean_path(struct flow_file *f, const struct output_rules *rules,
         f->path = clean;
     } else
         f->path[0] = 0;
+}
+
+/* Paths and reasons of what was left out, in pairs. Half a pair, or what cannot be cleaned, is not shown. */
+static void clean_left(struct buf *left, const struct output_rules *rules,
+                       enum output_escape escape)
+{
+    const char *at = left->data;
+    struct buf out;
+    size_t rest = left->len, whole = 0;
+    buf_init(&out, 8 * left->len + 64);
+    for (bool reason = false; rest; reason = !reason) {
+        const char *end = memchr(at, 0, rest);
+        const size_t len = end ? (size_t)(end - at) : 0;
+        if (!end || output_clean_once(rules, at, len, 8 * len, OUTPUT_BYTES, escape, &out) < 0 ||
+            buf_add(&out, "", 1) < 0)
+            break;
+        at = end + 1;
+        rest -= len + 1;
+        whole = reason ? out.len : whole;
+    }
+    out.len = whole;
+    buf_done(left);
+    *left = out;
 }
 
 void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
@@ -252,4 +275,6 @@ void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
     }
     for (size_t i = 0; i < r->file_count; i++)
         clean_path(&r->files[i], rules, escape);
+    clean_chars(r->snapshot.why, sizeof r->snapshot.why, rules, escape); /* may name a file */
+    clean_left(&r->snapshot.left, rules, escape);
 }

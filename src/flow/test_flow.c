@@ -269,6 +269,11 @@ static void words(void)
         abort();
     snprintf(r.message, sizeof r.message, "%s", text);
     snprintf(r.reason, sizeof r.reason, "%s", text);
+    snprintf(r.snapshot.why, sizeof r.snapshot.why, "%s", text);
+    buf_init(&r.snapshot.left, 1024);
+    if (buf_add(&r.snapshot.left, text, sizeof text) < 0 ||
+        buf_add(&r.snapshot.left, "a FIFO\0half", 12) < 0)
+        abort();
     struct flow_violation v = {.layer = "network", .rule = "socket"};
     memset(v.detail, '<', sizeof v.detail - 1);
     flow_result_violation(&r, &v);
@@ -276,6 +281,12 @@ static void words(void)
     tap_eq_str(r.value.data, "&lt;b&gt; /home/USER [REDACTED:environment]", "a value is cleaned");
     tap_eq_str(r.message, r.value.data, "an error's message is cleaned like a value");
     tap_eq_str(r.reason, r.value.data, "a result's reason is cleaned like a value");
+    tap_eq_str(r.snapshot.why, r.value.data, "why nothing was committed is cleaned like a value");
+    const char *left = r.snapshot.left.data ? r.snapshot.left.data : "";
+    tap_eq_str(left, r.value.data, "the path of what was left out is cleaned like a value");
+    tap_ok(r.snapshot.left.len == strlen(r.value.data) + 1 + sizeof "a FIFO" &&
+               strcmp(left + strlen(left) + 1, "a FIFO") == 0,
+           "the reason stays behind its path, and a path without one is dropped");
     tap_eq_str(r.final.data, "0123456789", "a final answer with nothing to clean stays as it is");
     tap_ok(!r.truncated && !strchr(r.violations[0].detail, '<') &&
                strlen(r.violations[0].detail) < sizeof v.detail,

@@ -212,12 +212,14 @@ static int others(int trees, const char *keep, bool remove, char ret[WORKSPACE_I
     return r;
 }
 
-/* A checkout is not synced: after the machine went down without warning it may be anything. Those of another boot go. */
+/* A checkout is not synced: after the machine went down without warning it may be anything. Those of another boot go, and
+ * whoever reads the workspace does not read them: a reader of this boot has noted the boot before. Where nobody knows the
+ * boot (BOOT is empty) all of them go. */
 static int forget_old_boots(int trees, const char *boot, struct err *err)
 {
     char seen[HERE_BOOT_MAX] = "", unused[WORKSPACE_ID] = "";
     (void)!fd_read_file(trees, BOOT, seen, sizeof seen); /* none there: another boot's */
-    if (strcmp(seen, boot) == 0)
+    if (*boot && strcmp(seen, boot) == 0)
         return 0;
     int r = others(trees, "", true, unused, err);
     if (r < 0)
@@ -243,7 +245,7 @@ int workspace_checkout(struct workspace *w, const char *boot, bool prune, char r
     FD_AUTO trees = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (r == 0 && trees < 0)
         r = err_sys(err, "open the folder of the checkouts");
-    if (r == 0 && prune) /* else somebody has looked already, and uses one */
+    if (r == 0 && (prune || *boot)) /* of an unknown boot somebody may be using one */
         r = forget_old_boots(trees, boot, err);
     if (r == 0 && fstatat(trees, ret_tree, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         char old[WORKSPACE_ID] = "";

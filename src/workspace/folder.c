@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -30,8 +31,10 @@ struct walk {
     char *chunk;
     char path[4096]; /* of what is looked at, from the top */
     size_t depth;
-    bool
-        layer; /* the folder is the upper layer of an overlay: nobody else is at it, and it is ours to open up */
+    bool layer; /* the folder is the upper layer of an overlay */
+    bool guest; /* a guest made it: nobody else is at it, and it is ours to open up */
+    uint64_t room,
+        size; /* of a guest: bytes that its file system has, 0: unlimited; bytes of its files */
 };
 
 /* ---- what is left out ---- */
@@ -97,7 +100,7 @@ static int open_in(int dir, const char *name, int flags)
 static int open_shut(const struct walk *k, int dir, const char *name, int flags)
 {
     const int fd = open_in(dir, name, flags);
-    if (fd >= 0 || errno != EACCES || !k->layer || fchmodat(dir, name, 0700, 0) < 0)
+    if (fd >= 0 || errno != EACCES || !k->guest || fchmodat(dir, name, 0700, 0) < 0)
         return fd;
     return open_in(dir, name, flags);
 }
@@ -122,6 +125,19 @@ static int count(struct walk *k, uint64_t bytes, struct err *err)
         return err_set(err, ERR_LIMIT, "more than %llu MB of files: a commit holds no more",
                        (unsigned long long)(LIMIT_WORKSPACE_BYTES / MIB));
     return 0;
+}
+
+/* Of its quota a guest used less than this where a file has holes or several names: the store has no holes, and it must
+ * not cost the machine more than the guest was given. */
+static int count_file(struct walk *k, uint64_t bytes, struct err *err)
+{
+    k->size += bytes;
+    if (k->room && k->size > k->room)
+        return err_set(err, ERR_LIMIT,
+                       "its files have more than the %llu bytes of its quota, holes and hard links "
+                       "counted: a commit holds no more",
+                       (unsigned long long)k->room);
+    return count(k, bytes, err);
 }
 
 /* Up to LEN bytes; fewer only at the end of the file. */
@@ -185,7 +201,7 @@ static int add_file(struct walk *k, int dir, const char *name, mode_t mode, stru
         return leave(k, "it changed while it was looked at", err);
     if ((uint64_t)st.st_size > LIMIT_WORKSPACE_FILE)
         return leave(k, "larger than 256 MB", err);
-    int r = count(k, (uint64_t)st.st_size, err);
+    int r = count_file(k, (uint64_t)st.st_size, err);
     if (r < 0)
         return r;
     ret->mode = mode & S_IXUSR ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
@@ -205,6 +221,9 @@ static int add_file(struct walk *k, int dir, const char *name, mode_t mode, stru
 static int add_link(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
 {
     char target[LINK_MAX_];
+    const char *named = workspace_name_fault(name, true);
+    if (named)
+        return leave(k, named, err);
     const ssize_t n = readlinkat(dir, name, target, sizeof target);
     if (n < 0)
         return errno == EINVAL || errno == ENOENT
@@ -289,7 +308,7 @@ static int add_entry(struct walk *k, int dir, const char *name, const git_tree *
                      struct entry *ret, struct err *err)
 {
     struct stat st;
-    const char *fault = workspace_name_fault(name);
+    const char *fault = workspace_name_fault(name, false);
     if (fault)
         return leave(k, fault, err);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -361,12 +380,17 @@ static int add_folder(struct walk *k, int fd, const git_tree *base, struct made 
     return r;
 }
 
-int workspace_tree(git_repository *repo, int folder, const git_tree *base,
+int workspace_tree(git_repository *repo, int folder, bool guest, const git_tree *base,
                    struct workspace_left *left, git_oid *ret, struct err *err)
 {
-    struct walk k = {.repo = repo, .left = left, .chunk = malloc(CHUNK), .layer = base};
+    struct walk k = {
+        .repo = repo, .left = left, .chunk = malloc(CHUNK), .layer = base, .guest = guest};
     struct made made = {.entries = 0};
+    struct statfs fs = {0};
     int r = k.chunk ? 0 : err_set(err, ERR_MEMORY, "no memory");
+    if (r == 0 && guest && fstatfs(folder, &fs) < 0)
+        r = err_sys(err, "the quota of what the run left");
+    k.room = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
     if (r == 0 && git_repository_odb(&k.odb, repo) < 0)
         r = workspace_git_err(err, "the store cannot be opened");
     const int fd = r == 0 ? open_in(folder, ".", O_DIRECTORY) : -1;

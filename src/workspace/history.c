@@ -104,7 +104,7 @@ int workspace_import(struct workspace *w, int folder, const struct workspace_aut
                      struct err *err)
 {
     git_oid tree;
-    int r = workspace_tree(w->repo, folder, NULL, left, &tree, err);
+    int r = workspace_tree(w->repo, folder, false, NULL, left, &tree, err);
     return r < 0 ? r : advance(w, &tree, false, author, ret_id, ret_new, err);
 }
 
@@ -121,11 +121,11 @@ int workspace_keep(struct workspace *w, int folder, bool layer, const char *base
         r = workspace_git_err(err, "the state that the run began with");
     if (r == 0 && !git_oid_equal(git_commit_tree_id(base), git_commit_tree_id(now)))
         r = err_set(err, ERR_STATE,
-                    "conflict: the head of '%s' was %.12s when the run began and is another state "
-                    "now; run it again",
+                    "conflict: another run or command changed %s after this run began (at %.12s); "
+                    "run it again",
                     w->name, base_id);
     if (r == 0)
-        r = workspace_tree(w->repo, folder, layer ? below : NULL, left, &tree, err);
+        r = workspace_tree(w->repo, folder, true, layer ? below : NULL, left, &tree, err);
     if (r == 0)
         r = advance(w, &tree, false, author, ret_id, ret_new, err);
     git_tree_free(below);

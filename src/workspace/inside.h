@@ -37,8 +37,8 @@ ERR_MUST_USE int workspace_printf(const struct workspace_sink *out, const char *
     __attribute__((format(printf, 2, 3)));
 
 /* folder.c: the tree of what is in FOLDER, its objects written. With BASE the folder is the upper layer of an overlay that
- * had BASE below, and is opened up where a guest shut it. */
-ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, const git_tree *base,
+ * had BASE below. What a GUEST made is opened up where it was shut, and may have no more bytes than its file system. */
+ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, bool guest, const git_tree *base,
                                 struct workspace_left *left, git_oid *ret, struct err *err);
 
 /* patch.c: what `git diff` prints between two trees; OLD NULL: the empty one. */

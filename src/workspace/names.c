@@ -38,8 +38,8 @@ static bool ignored(uint32_t cp)
            (cp >= 0x206a && cp <= 0x206f) || cp == 0xfeff;
 }
 
-/* As the most forgiving system reads it: small letters; without what HFS+ ignores; and as NTFS does, without a stream,
- * a second component, and blanks and dots at the end. Cut at SIZE: the names that matter are short. */
+/* As the most forgiving system reads it: small letters; without what HFS+ ignores; and as NTFS does, without a stream
+ * and blanks and dots at the end. Cut at SIZE: the names that matter are short. */
 static void plain_name(const char *name, size_t len, char *out, size_t size)
 {
     size_t at = 0;
@@ -50,7 +50,7 @@ static void plain_name(const char *name, size_t len, char *out, size_t size)
             i += (size_t)n;
             continue;
         }
-        if (name[i] == ':' || name[i] == '\\')
+        if (name[i] == ':')
             break;
         out[at++] = (char)tolower((unsigned char)name[i++]);
     }
@@ -61,32 +61,59 @@ static void plain_name(const char *name, size_t len, char *out, size_t size)
 
 static const struct git_name {
     const char *name, *short_name; /* and its DOS names begin with this, then a number */
+    const char *
+        hashed; /* or with some of these letters, where others have the first ones; "": git knows none */
+    bool link; /* a file of this name is harmless, and git follows a link */
     const char *why;
 } git_names[] = {
-    {".git", "git~", "git takes it for a store of its own"},
-    {".gitmodules", "gitmod~", "git obeys it: submodules"},
-    {".gitmodules", "gi7eba~", "git obeys it: submodules"},
-    {".gitattributes", "gitatt~", "git obeys it: attributes"},
-    {".gitattributes", "gi7d29~", "git obeys it: attributes"},
-    {".mailmap", "mailma~", "git obeys it: other names for authors"},
+    {".git", "git~", "", false, "git takes it for a store of its own"},
+    {".gitmodules", "gitmod~", "gi7eba", false, "git obeys it: submodules"},
+    {".gitattributes", "gitatt~", "gi7d29", false, "git obeys it: attributes"},
+    {".mailmap", "mailma~", "maba30", false, "git obeys it: other names for authors"},
+    {".gitignore", "gitign~", "gi250a", true, "a link of a name that git obeys"},
 };
 
-static const char *name_fault(const char *name, size_t len)
+/* A short name that NTFS made from a hash, by git's rule: some of the six letters, then ~ and a number; eight in all. */
+static bool hashed_name(const char *plain, const char *letters)
+{
+    size_t at = 0;
+    while (letters[at] && plain[at] == letters[at])
+        at++;
+    return *letters && strlen(plain) == 8 && plain[at] == '~' && plain[at + 1] != '0' &&
+           strspn(plain + at + 1, "0123456789") == 7 - at;
+}
+
+static const char *part_fault(const char *name, size_t len, bool link)
 {
     char plain[64];
     plain_name(name, len, plain, sizeof plain);
     for (size_t i = 0; i < sizeof git_names / sizeof *git_names; i++) {
-        const size_t n = strlen(git_names[i].short_name);
-        if (strcmp(plain, git_names[i].name) == 0 ||
-            (strncmp(plain, git_names[i].short_name, n) == 0 && isdigit((unsigned char)plain[n])))
-            return git_names[i].why;
+        const struct git_name *g = &git_names[i];
+        const size_t n = strlen(g->short_name);
+        if ((link || !g->link) &&
+            (strcmp(plain, g->name) == 0 || hashed_name(plain, g->hashed) ||
+             (strncmp(plain, g->short_name, n) == 0 && isdigit((unsigned char)plain[n]))))
+            return g->why;
     }
     return NULL;
 }
 
-const char *workspace_name_fault(const char *name)
+/* To Windows another name begins behind each backslash. */
+static const char *name_fault(const char *name, size_t len, bool link)
 {
-    return name_fault(name, strlen(name));
+    const char *fault = NULL;
+    for (size_t at = 0; !fault && at < len;) {
+        const char *slash = memchr(name + at, '\\', len - at);
+        const size_t n = slash ? (size_t)(slash - name) - at : len - at;
+        fault = part_fault(name + at, n, link);
+        at += n + 1;
+    }
+    return fault;
+}
+
+const char *workspace_name_fault(const char *name, bool link)
+{
+    return name_fault(name, strlen(name), link);
 }
 
 const char *workspace_link_fault(const char *target, size_t len, size_t depth)
@@ -112,7 +139,7 @@ const char *workspace_link_fault(const char *target, size_t len, size_t depth)
             continue;
         }
         named = true;
-        if (name_fault(part, n))
+        if (name_fault(part, n, false))
             return "a link to a name that git obeys";
     }
     return NULL;

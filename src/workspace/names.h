@@ -23,9 +23,9 @@ bool workspace_name_good(const char *name);
 /* The same; and neither head nor genesis, nor something that could be the id of a commit. */
 bool workspace_snapshot_name_good(const char *name);
 
-/* Names that git itself would obey in a clone or a log: .git, .gitmodules, .gitattributes, .mailmap; in any capitals,
- * and as Windows and macOS read them. */
-const char *workspace_name_fault(const char *name);
+/* Names that git itself would obey in a clone or a log: .git, .gitmodules, .gitattributes, .mailmap, and for a LINK
+ * .gitignore; in any capitals, and as Windows and macOS read them. */
+const char *workspace_name_fault(const char *name, bool link);
 
 /* TARGET of a link in a folder DEPTH levels below the top. Good is: `..` at the front only, at most DEPTH times, then
  * names. By the folders alone that is never outside; and no later name can be `..`, so a link that it leads through

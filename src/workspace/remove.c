@@ -28,7 +28,11 @@ static int remove_in(int dir, const char *name, unsigned depth, struct err *err)
     const int fd = open_folder(dir, name);
     if (fd < 0 && errno == ENOENT)
         return 0;
-    DIR *d = fd < 0 || depth == 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && depth == 0) {
+        fd_close(fd);
+        return err_set(err, ERR_STATE, "%.80s: folders nested too deep to remove", name);
+    }
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         fd_close(fd);
         return err_sys(err, "remove %.80s", name);

@@ -39,6 +39,25 @@ static void test_git_names(void)
         const char *name, *shown;
         bool bad;
     } rows[] = {
+        {"x\\.git", ".git behind a backslash", true},
+        {"a\\b\\.GIT ", ".GIT and a blank behind two backslashes", true},
+        {"x\\git~1\\y", "git~1 between backslashes", true},
+        {"x\\.gitmodules", ".gitmodules behind a backslash", true},
+        {"x\\y", "y behind a backslash", false},
+        {"\\", "a lone backslash", false},
+        {"gi7eb~10", "gi7eb~10", true},
+        {"GI7D2~99", "GI7D2~99", true},
+        {"g~123456", "g~123456", true},
+        {"~1000000", "~1000000", true},
+        {"maba30~1", "maba30~1", true},
+        {"mab~1000 ", "mab~1000 and a blank", true},
+        {"mailma~1", "mailma~1", true},
+        {"gi7eb~1", "gi7eb~1, which has seven letters", false},
+        {"gi7eb~01", "gi7eb~01, whose number begins with 0", false},
+        {"gi7eb~1x", "gi7eb~1x", false},
+        {"gi7ec~10", "gi7ec~10", false},
+        {"gi7eba12", "gi7eba12", false},
+        {"gi250a~1", "gi250a~1, a short name of .gitignore", false},
         {".git", ".git", true},
         {".GIT", ".GIT", true},
         {".git.", ".git with a dot behind it", true},
@@ -67,8 +86,13 @@ static void test_git_names(void)
         {".git\342\200", ".git and half a character", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        tap_ok((workspace_name_fault(rows[i].name) != NULL) == rows[i].bad, "a file named %s is %s",
-               rows[i].shown, rows[i].bad ? "left out" : "kept");
+        tap_ok((workspace_name_fault(rows[i].name, false) != NULL) == rows[i].bad,
+               "a file named %s is %s", rows[i].shown, rows[i].bad ? "left out" : "kept");
+    static const char *const links[] = {".gitignore", ".GitIgnore.", "gi250a~1",
+                                        "gi25~100",   "gitign~1",    ".gitmodules"};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        tap_ok(workspace_name_fault(links[i], true), "a link named %s is left out", links[i]);
+    tap_ok(!workspace_name_fault("ignore", true), "a link named ignore is kept");
 }
 
 static void test_links(void)

@@ -77,7 +77,8 @@ ERR_MUST_USE int workspace_import(struct workspace *w, int folder,
                                   bool *ret_new, struct err *err);
 
 /* A read-only copy of the head's files, as a folder trees/ID of the workspace that is made once for each state; those of
- * other states, and of other boots of the machine than BOOT, go with PRUNE. */
+ * other boots of the machine than BOOT go first. With PRUNE nobody uses one: those of other states go, and without a BOOT
+ * (empty: it is unknown) all that were there. */
 ERR_MUST_USE int workspace_checkout(struct workspace *w, const char *boot, bool prune,
                                     char ret_id[WORKSPACE_ID], char ret_tree[WORKSPACE_ID],
                                     struct err *err);

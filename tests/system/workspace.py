@@ -191,13 +191,33 @@ def usage():
     tap.ok(r.code == 2 and "already" in r.err, "a second workspace of the same name is refused", r.story())
 
 
+def damaged():
+    """One workspace that cannot be read keeps nobody from the others."""
+    for name in ("a-first", "b-damaged", "c-last"):
+        fresh(name)
+    (store("b-damaged") / "refs/heads/main").write_text("not an id\n")
+    r = workspace("list", "--json")
+    names = [w["workspace"] for w in r.json or ()]
+    tap.ok(r.code == 1 and "'b-damaged' cannot be read" in r.err and r.err.count("\n") == 1 and {"a-first", "c-last"} <= set(names) and "b-damaged" not in names,
+           "list --json has every workspace but a damaged one, which its one line names, and exits with 1", r.story())
+    r = workspace("list")
+    tap.ok(r.code == 1 and "a-first" in r.out and "c-last" in r.out, "list goes on behind a damaged workspace", r.story())
+    shutil.rmtree(store("b-damaged").parent)
+    (store("c-last").parent / "/".join("d" * 80)).mkdir(parents=True)
+    r = workspace("delete", "c-last")
+    tap.ok(r.code == 1 and "nested too deep to remove" in r.err, "delete says that folders are nested too deep, which nothing of ours makes", r.story())
+    for rest in store("c-last").parent.parent.glob(".*c-last*"):
+        shutil.rmtree(rest)
+    tap.eq(workspace("list").code, 0, "list without a damaged workspace exits with 0")
+
+
 # --- every odd kind of file -------------------------------------------------------------------------
 def odd_files():
     fresh("odd")
     top = folder("odd", {"plain": "p\n", "in": ("plain",), "sub/up": ("../plain",), "abs": ("/etc/passwd",), "out": ("../secret",),
                          "sub/out": ("../../secret",), "through": ("sub/../../secret",), "dangling": ("nowhere",), "hook": (".git/hooks/x",),
                          "loop": ("loop",), ".git/config": "[core]\n", "sub/.GIT/config": "x", "git~1": "x", ".gitmodules": "x", ".gitattributes": "* -diff\n",
-                         "sub/.mailmap": "Root <cordon@cordon>\n", ".gitignore": "plain\n", "A": "1", "a": "2", "x\\y": "b", b"\xff\xfe": "bytes", "-rf": "m",
+                         "sub/.mailmap": "Root <cordon@cordon>\n", ".gitignore": "plain\n", "A": "1", "a": "2", "x\\y": "b", "x\\.git": "b", "gi7eb~10": "s", "sub/.gitignore": ("../plain",), b"\xff\xfe": "bytes", "-rf": "m",
                          "n" * 255: "long", "\u202egpj.exe": "bidi", "esc\x1b[2J": "e", "%s%n": "f", "d/" * 63 + "deep": "63", "e/" * 66 + "deeper": "66"})
     (TOP / "secret").write_text("the secret\n")
     os.link(top / "plain", top / "hard")
@@ -221,6 +241,7 @@ def odd_files():
     kept = {l.split("\t", 1)[1]: l.split()[0] for l in in_store("odd", "ls-tree", "-r", "-z", "main")[1].split("\0") if l}
     want = {".git": "git takes", "sub/.GIT": "git takes", "git~1": "git takes", ".gitmodules": "submodules", ".gitattributes": "attributes",
             "sub/.mailmap": "authors", "abs": "absolute", "out": "out of", "sub/out": "out of", "through": ".. behind", "hook": "git obeys",
+            "x\\.git": "git takes", "gi7eb~10": "submodules", "sub/.gitignore": "a link of a name",
             "fifo": "FIFO", "sock": "socket", "huge": "256 MB", "terabyte": "256 MB"}
     if os.geteuid() == 0:
         want["dev"] = "device"
@@ -435,6 +456,7 @@ for person in users():
     made = ordinary(person)
     states(person, *made)
 usage()
+damaged()
 odd_files()
 terminal()
 if os.geteuid() == 0:

@@ -4,6 +4,7 @@
 leave does anything else.
 
 Usage: workspace_runs.py BUILD."""
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -116,6 +118,9 @@ def ordinary(who, env=None, label=""):
     tap.ok(again["stdout"] == "a\nmore\nnew\nfile\nother\n" and again["snapshot"]["changed"] is False and again["snapshot"]["id"] == snap.get("id"),
            f"{who}{label}: the next run sees that commit, and makes none if it changes nothing", again.story())
     tap.eq(next(p for p in below.iterdir() if p.name[0] != ".").joinpath("d/e/z").stat().st_ino, same, f"{who}{label}: a file that no run touched is not checked out again")
+    begun = next(json.loads(l) for l in cordon(programs, ["audit", "show", r["id"] or "none", "--json"], who, env=env).out.splitlines() if '"writes"' in l)
+    writes = begun["args"]["writes"]
+    tap.ok(writes[:1] == ["/workspace"] and any("/workspaces/w/trees/" in p for p in writes), f"{who}{label}: the audit's `writes` names the workspace", begun)
     failed = run_in("w", "echo lost > a; exit 3", who=who, env=env)
     tap.ok(failed["status"] == "error" and failed["snapshot"]["id"] is None and "discarded" in failed["snapshot"]["reason"] and
            git("w", "rev-parse", "main", who=who, env=env).strip() == snap.get("id"), f"{who}{label}: what a failed run changed is discarded", failed.story())
@@ -132,22 +137,27 @@ def ordinary(who, env=None, label=""):
     return before
 
 
-def odd(who):
+def odd(who, env=None, label=""):
     """Whatever a guest leaves has the answer that import gives."""
-    fresh("odd", BASE, who)
+    fresh("odd", BASE, who, env)
     r = run_in("odd", "mkfifo fifo; ln -s /etc/passwd abs; ln -s ../../etc out; mkdir .git; echo '[core]' > .git/config; echo '* -diff' > .gitattributes; mkdir empty; "
-               "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who)
+               "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who, env=env)
     left = {e["path"]: e["reason"] for e in (r["snapshot"] or {}).get("left_out", ())}
-    tap.eq(sorted(left), [".git", ".gitattributes", "a", "abs", "fifo", "out"], f"{who}: what a guest left that cannot be kept is listed by name", r.story())
-    got = head("odd", who)
+    tap.eq(sorted(left), [".git", ".gitattributes", "a", "abs", "fifo", "out"], f"{who}{label}: what a guest left that cannot be kept is listed by name", r.story())
+    got = head("odd", who, env)
     tap.eq({p: got.get(p) for p in ("shut", "closed/in", "d/x", "d/e/z", "a", "b")},
            {"shut": ("100644", blob("secret\n")), "closed/in": ("100644", blob("in\n")), "d/x": ("100644", blob("x\n")), "d/e/z": ("100644", blob("z\n")), "a": None,
-            "b": ("100644", blob("b\n"))}, f"{who}: files and folders of mode 000 are committed, a file that became a FIFO is gone", got)
-    tap.eq(fsck("odd", who), "", f"{who}: git fsck accepts what such a guest left")
-    big = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/usr/bin/dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"], who)
-    tap.ok(big["status"] == "error" and "No space" in big["stderr"] and big["snapshot"]["id"] is None, f"{who}: a workspace's upper layer has the quota of --disk", big.story())
-    copied = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/bin/sh", "-c", "echo 1 >> b"], who)
-    tap.ok(copied["snapshot"]["changed"], f"{who}: a run within that quota commits", copied.story())
+            "b": ("100644", blob("b\n"))}, f"{who}{label}: files and folders of mode 000 are committed, a file that became a FIFO is gone", got)
+    tap.eq(fsck("odd", who, env), "", f"{who}{label}: git fsck accepts what such a guest left")
+    big = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/usr/bin/dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"], who, env=env)
+    tap.ok(big["status"] == "error" and "No space" in big["stderr"] and big["snapshot"]["id"] is None, f"{who}{label}: a workspace's upper layer has the quota of --disk", big.story())
+    copied = cordon(programs, ["exec", "--json", "--disk", "1m", "--workspace", "odd", "--", "/bin/sh", "-c", "echo 1 >> b"], who, env=env)
+    tap.ok(copied["snapshot"]["changed"], f"{who}{label}: a run within that quota commits", copied.story())
+    now = git("odd", "rev-parse", "main", who=who, env=env)
+    for what, script in {"files with holes": "/usr/bin/truncate -s 700K s1 s2 s3", "many hard links": "dd if=/dev/zero of=h bs=1024 count=600 2>/dev/null; for i in 1 2 3; do ln h h$i; done"}.items():
+        much = run_in("odd", script, "--disk", "1m", who=who, env=env)
+        tap.ok(much["status"] == "error" and "of its quota" in much["reason"] and git("odd", "rev-parse", "main", who=who, env=env) == now,
+               f"{who}{label}: {what} cannot make a commit larger than the quota of the run", much.story())
 
 
 def refusals(who):
@@ -157,9 +167,15 @@ def refusals(who):
                   ["--workspace", "r", "--mode", "landlock"]):
         r = cordon(programs, ["exec", *words, "--", "/bin/true"], who)
         tap.ok(r.code == exits.NEVER_RAN and r.err.count("\n") == 1, f"{who}: exec {' '.join(words)} is a usage error in one line", r.story())
+    words = cordon(programs, ["exec", "--workspace", "r", "--", "/bin/false"], who)
+    tap.eq(words.err.strip(), "cordon: workspace r: the run ended with status error: its files are discarded", f"{who}: without --json one line says what became of the files", words.story())
     blocked = cordon(programs, ["run", "--json", "--workspace", "r", "-c", "import socket"], who)
     tap.ok(blocked["status"] == "blocked" and blocked["snapshot"] is None and git("r", "rev-parse", "main", who=who) == now,
            f"{who}: a program that is blocked commits nothing", blocked.story())
+    (TOP / "judged.yaml").write_text("arena:\n  enabled: true\n  risk: critical\n  paths: [/workspace]\n")
+    judged, free = (cordon(programs, ["exec", "--json", "--policy", TOP / "judged.yaml", *words, "--", "/bin/true"], who) for words in (["--workspace", "r"], []))
+    tap.ok(judged.rules() == ["gate.arena"] and free["status"] == "ok", f"{who}: a policy whose judges are asked about /workspace has them asked about a run in a workspace, and no other",
+           judged.story(), free.story())
     python = cordon(programs, ["run", "--json", "--profile", "open", "--workspace", "r", "-c", "open('a','a').write(open('b').read())"], who)
     tap.eq(head("r", who).get("a"), ("100644", blob("a\nb\n")), f"{who}: a Python program in a workspace commits what it wrote", python.story())
     tap.eq([f["path"] for f in python["files"]], ["/workspace/a"], f"{who}: `files` has what the run changed, and not the files below", python.story())
@@ -180,7 +196,113 @@ def conflict(who):
     late = json.loads(out)
     tap.ok(first["snapshot"]["changed"] and late["status"] == "error" and "conflict" in (late["reason"] or "") and late["snapshot"]["id"] is None and slow.returncode == 1,
            f"{who}: of two runs from one state the second is a named conflict", first.story(), late)
+    told = f"its files were not committed: conflict: another run or command changed c after this run began (at {git('c', 'rev-parse', 'main~1', who=who)[:12]}); run it again"
+    tap.eq(late["reason"], told, f"{who}: a conflict names the workspace, the state that the run began with, and what to do")
     tap.eq(git("c", "rev-list", "--count", "main", who=who).strip(), "3", f"{who}: the conflict left the head to the first run")
+
+
+def take(lock, name, kind, reader=False):
+    """The lock of the workspace NAME, to change it or to read it, as src/workspace/names.c has it; False: somebody else has it."""
+    number = 2166136261
+    for byte in name.encode():
+        number = (number ^ byte) * 16777619 % 2**32
+    try:
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 2 * number + reader, 1, 0))
+        return True
+    except BlockingIOError:
+        return False
+
+
+def earlier_boot(who):
+    """Somebody reads the workspace, and so the checkouts of other states stay."""
+    fresh("e", BASE, who)
+    run_in("e", "true", who=who)
+    home = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces")
+    trees = home / "e/trees"
+    with open(home / ".lock", "r+b") as lock:
+        take(lock, "e", fcntl.F_RDLCK, reader=True)
+        (trees / ".boot").write_text("another boot\n")
+        next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("a").write_text("")
+        seen = run_in("e", "cat a", who=who)
+        tap.eq(seen["stdout"], "a\n", f"{who}: a checkout of an earlier boot is made anew while somebody else reads the workspace", seen.story())
+        next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("kept").write_text("")
+        run_in("e", "true", who=who)
+        tap.ok(next(p for p in trees.iterdir() if p.name[0] != ".").joinpath("kept").exists(), f"{who}: a checkout of this boot is used again meanwhile")
+
+
+def killed(who):
+    """cordon-workspace ends by a signal while it commits; the signals that a supervisor blocks are not blocked in it."""
+    fresh("y", BASE, who)
+    program = programs.bin / "cordon-workspace"
+    real = program.rename(programs.bin / "cordon-workspace.real")
+    try:
+        for verb in ("checkout", "keep"):
+            program.write_text(f'#!/bin/sh\n[ "$3" = {verb} ] && echo strange && exit 0\nexec {real} "$@"\n')
+            program.chmod(0o755)
+            r = run_in("y", "echo lost > a", who=who)
+            tap.ok(r.code == (1 if verb == "keep" else exits.NEVER_RAN) and "an answer that cordon does not understand; are both of the same version?" in r.err + (r.json or {}).get("reason", ""),
+                   f"{who}: {verb}: a cordon-workspace of another version is named as such", r.story())
+        for name in ("TERM", "KILL"):
+            program.write_text(f'#!/bin/sh\n[ "$3" = keep ] && kill -{name} $$\nexec {real} "$@"\n')
+            program.chmod(0o755)
+            r = run_in("y", "echo lost > a", who=who)
+            tap.ok(r["status"] == "error" and f"killed by signal {getattr(signal, 'SIG' + name):d} (SIG{name})" in r["reason"] and r["snapshot"]["id"] is None,
+                   f"{who}: a commit that SIG{name} ended is an error that names the signal", r.story())
+    finally:
+        real.rename(program)
+    tap.eq(head("y", who).get("a"), ("100644", blob("a\n")), f"{who}: the head is where it was before a commit that was killed")
+
+
+def waits(who):
+    """Somebody else holds the lock for longer than the two seconds that a person waits."""
+    fresh("l", BASE, who)
+    with open(pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/.lock"), "r+b") as lock:
+        def hold(kind):
+            return take(lock, "l", kind)
+
+        def begin():
+            return subprocess.Popen(programs.command(["exec", "--json", "--stdin", "-", "--workspace", "l", "--", "/bin/sh", "-c", "read go; echo $go > a"], who),
+                                    env=tapsys.clean_env(None, who), cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        def over(run):
+            out, err = run.communicate(timeout=60 * tapsys.SLOW)
+            return json.loads(out or "{}"), err
+
+        hold(fcntl.F_WRLCK)
+        person, late = workspace("snapshot", "l", who=who), begin()
+        time.sleep(2.2)  # more than LIMIT_LOCK_MS; with less the test would show nothing
+        alive = late.poll() is None
+        hold(fcntl.F_UNLCK)
+        late.stdin.write(b"late\n")
+        got, err = over(late)
+        tap.ok(person.code == 1 and "is held for more than" in person.err and alive and got.get("status") == "ok",
+               f"{who}: a run waits for another's checkout where a person's command gives up", person.story(), alive, got, err)
+        trees, kept = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces/l/trees"), []
+        for word, stop in ((b"commits\n", False), (b"stopped\n", True)):
+            for p in trees.iterdir():
+                if p.name[0] != ".":
+                    shutil.rmtree(p)
+            run = begin()
+            until = time.monotonic() + 30 * tapsys.SLOW
+            while time.monotonic() < until and not any(p.name[0] != "." for p in trees.iterdir()):
+                time.sleep(0.01)
+            while time.monotonic() < until and not hold(fcntl.F_WRLCK):
+                time.sleep(0.01)
+            run.stdin.write(word)
+            run.stdin.close()
+            run.stdin = None
+            time.sleep(2.2)
+            alive = run.poll() is None
+            if stop:
+                run.send_signal(signal.SIGINT)
+                got, err = over(run)
+                hold(fcntl.F_UNLCK)
+            else:
+                hold(fcntl.F_UNLCK)
+                got, err = over(run)
+            kept.append((alive, got, err))
+    tap.ok(kept[0][0] and kept[0][1].get("status") == "ok" and head("l", who).get("a") == ("100644", blob("commits\n")), f"{who}: what a run left is committed when another's commit took long", kept[0])
+    tap.ok(kept[1][0] and kept[1][1].get("status") == "error" and "stopped while it waited" in (kept[1][1].get("reason") or ""), f"{who}: who waits to commit can be stopped", kept[1])
 
 
 # --- upper layers that no guest could make, given to the reader itself -------------------------------
@@ -244,9 +366,19 @@ def forged():
     os.symlink("/etc", top / ".layers")
     (top / "workspace").mkdir()
     (top / "workspace/all").write_text("w\n")
+    before = git("k", "rev-parse", "main", who=who)
+    for place in ("layers", "upper"):
+        code, told, err = keep("k", base, top, who)
+        tap.ok(code == 1 and err.count("\n") == 1 and "open what the run left" in err and git("k", "rev-parse", "main", who=who) == before,
+               f"keep: a link in the place of .layers{'/upper' if place == 'upper' else ''} is refused, and no copy taken for what the run left", told, err)
+        (top / ".layers" if place == "layers" else top / ".layers/upper").unlink()
+        if place == "layers":
+            code, told, err = keep("k", base, top, who)
+            tap.ok(code == 1 and "open what the run left" in err and git("k", "rev-parse", "main", who=who) == before, "keep: without .layers nothing is committed", told, err)
+            (top / ".layers").mkdir()
+            os.symlink("/etc", top / ".layers/upper")
     code, told, err = keep("k", base, top, who)
-    tap.eq((code, head("k", who)), (0, {"all": ("100644", blob("w\n"))}), "keep: a link in the place of the layers is not followed; a copy is committed whole", told, err)
-    (top / ".layers").unlink()
+    tap.eq((code, head("k", who)), (0, {"all": ("100644", blob("w\n"))}), "keep: where the jail removed the upper layer the copy is committed whole", told, err)
     (top / "workspace/all").unlink()
     (top / "workspace").rmdir()
     os.symlink("/etc", top / "workspace")
@@ -284,6 +416,7 @@ def stacked():
         if who == "user" and os.geteuid() == 0:
             os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
         ordinary(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
+        odd(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
 
 
 def kills(count):
@@ -318,6 +451,9 @@ for person in users():
     odd(person)
     refusals(person)
     conflict(person)
+earlier_boot(users()[-1])
+killed(users()[-1])
+waits(users()[-1])
 forged()
 stacked()
 kills(16)

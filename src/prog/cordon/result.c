@@ -199,8 +199,7 @@ void result_print_text(const struct flow_result *r)
     }
     const struct flow_snapshot *s = &r->snapshot;
     if (s->workspace[0] && !s->id[0]) {
-        snprintf(line, sizeof line, "workspace %s: nothing was committed: %s", s->workspace,
-                 s->why);
+        snprintf(line, sizeof line, "workspace %s: %s", s->workspace, s->why);
         result_complain("cordon", line);
     }
     for (const char *at = s->left.data; at && at < s->left.data + s->left.len;) {

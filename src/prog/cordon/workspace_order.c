@@ -3,13 +3,15 @@
  * is held by an open file description, which the process that carries the order out has too: it ends when the last of
  * them is gone, however that comes.
  *
- * Waits: lock_within in workspace_order_hold; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
- *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_MS; it is killed, and nothing was committed
+ * Waits: lock_within in take; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
+ *        poll in take; the same, for a run; LIMIT_WORKSPACE_LOCK_MS, or until somebody stops it; the same refusal
+ *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_RUN_MS; it is killed, and nothing was committed
  *        read in *; a file in memory; at once; what is there
  *        write in workspace_order_run; a file in memory; at once; the line is lost */
 #include "workspace_order.h"
 
 #include "admin.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "programs.h"
@@ -21,21 +23,38 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Signals are blocked while a run is supervised: who waits for long looks at the descriptor that they come by. */
+static int take(const struct workspace_order *o, short type, int64_t byte, const char *what,
+                struct err *err)
+{
+    struct pollfd stop = {.fd = o->stop, .events = POLLIN};
+    for (const uint64_t until = clock_now_ns() + o->lock_ms * CLOCK_NS_PER_MS;
+         o->lock_ms > LIMIT_LOCK_MS && clock_now_ns() < until;) {
+        if (lock_try(o->lock, type, byte) == 0)
+            return 0;
+        if (errno != EAGAIN)
+            break; /* which lock_within says */
+        if (poll(&stop, 1, 5) > 0)
+            return err_set(err, ERR_STATE, "stopped while it waited for %s", what);
+    }
+    return lock_within(o->lock, type, byte, LIMIT_LOCK_MS, what, err);
+}
+
 int workspace_order_hold(const struct workspace_order *o, enum workspace_hold hold, struct err *err)
 {
     int r = 0;
     if (hold == HOLD_CHANGE || hold == HOLD_ALONE)
-        r = lock_within(o->lock, F_WRLCK, workspace_lock_change(o->name), LIMIT_LOCK_MS,
-                        "the workspace's lock", err);
+        r = take(o, F_WRLCK, workspace_lock_change(o->name), "the workspace's lock", err);
     if (r == 0 && (hold == HOLD_READ || hold == HOLD_ALONE))
-        r = lock_within(o->lock, hold == HOLD_READ ? F_RDLCK : F_WRLCK,
-                        workspace_lock_read(o->name), LIMIT_LOCK_MS,
-                        "the workspace's lock for readers", err);
+        r = take(o, hold == HOLD_READ ? F_RDLCK : F_WRLCK, workspace_lock_read(o->name),
+                 "the workspace's lock for readers", err);
     return r;
 }
 
@@ -125,6 +144,11 @@ static int read_back(int fd, struct buf *out, struct err *err)
 static int failed(int status, int said, struct err *err)
 {
     struct buf line;
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+        return err_set(err, ERR_STATE, "cordon-workspace was killed by signal %d (SIG%s)",
+                       WTERMSIG(status), name ? name : "?");
+    }
     buf_init(&line, 4096);
     int r = read_back(said, &line, err);
     if (r == 0) {
@@ -149,13 +173,20 @@ int workspace_order_run(const struct workspace_order *o, struct buf *out, struct
     if (pid < 0)
         return err_sys(err, "fork");
     if (pid == 0) {
+        sigset_t none; /* those that end a run are blocked in its supervisor */
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
         if (dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)
             (void)!workspace_order_become(o, err);
         (void)!write(STDERR_FILENO, err->msg, strlen(err->msg));
         _exit(EXIT_FAILED);
     }
-    if (sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
-        return err_sys(err, "wait for cordon-workspace");
+    if (sys_child_wait(pid, LIMIT_WORKSPACE_RUN_MS, &status) < 0)
+        return errno == ETIMEDOUT
+                   ? err_set(err, ERR_STATE,
+                             "cordon-workspace took more than %llu minutes and was killed",
+                             LIMIT_WORKSPACE_RUN_MS / 60000)
+                   : err_sys(err, "wait for cordon-workspace");
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_back(wrote, out, err)
                                                          : failed(status, said, err);
 }

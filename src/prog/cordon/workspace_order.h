@@ -11,6 +11,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
+
+#include <stdint.h>
 
 enum workspace_hold {
     HOLD_NONE,
@@ -23,10 +26,17 @@ enum workspace_hold {
 struct workspace_order {
     int home, other, lock;
     const char *form, *verb, *name, *words[3];
+    uint64_t lock_ms; /* how long to wait for who has the lock */
+    int stop;         /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
 };
 #define WORKSPACE_ORDER_INIT                                                                       \
     {                                                                                              \
-        .home = -1, .other = -1, .lock = -1, .form = "", .words = { "", "", "" }                   \
+        .home = -1, .other = -1, .lock = -1, .stop = -1, .lock_ms = LIMIT_LOCK_MS, .form = "",     \
+        .words = {                                                                                 \
+            "",                                                                                    \
+            "",                                                                                    \
+            ""                                                                                     \
+        }                                                                                          \
     }
 
 /* Opens the folder of the workspaces and takes the lock. NAME empty: none is meant. ERR_USAGE: not a good name. ERR_STATE: the

@@ -13,6 +13,9 @@
 
 #define IDS_ROOM 4096
 
+static const char strange_answer[] = "cordon-workspace gave an answer that cordon does not "
+                                     "understand; are both of the same version?";
+
 /* Id, a word, and two pieces for each file that was left out, each with a NUL behind it. Who wrote it has read a guest's bytes. */
 static bool whole_answer(const struct buf *text)
 {
@@ -42,14 +45,13 @@ static void keep(void *run, int files, struct flow_result *result)
     w->order.words[0] = result->id;
     w->order.words[1] = w->base;
     w->order.words[2] = "run";
+    w->order.stop = w->req->stop;
     int r = workspace_order_hold(&w->order, HOLD_CHANGE, &err);
     if (r == 0)
         r = workspace_order_run(&w->order, &text, &err);
     workspace_order_release(&w->order);
     if (r == 0 && !whole_answer(&text))
-        r = err_set(&err, ERR_FORMAT,
-                    "cordon-workspace gave an answer that cordon does not understand; are both of "
-                    "the same version?");
+        r = err_set(&err, ERR_FORMAT, strange_answer);
     if (r == 0) {
         memcpy(s->id, text.data, 41);
         s->changed = strcmp(text.data + 41, "new") == 0;
@@ -103,7 +105,8 @@ int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_r
 {
     struct buf text;
     char tree[41] = "";
-    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT};
+    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req};
+    w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
     if (!name)
         return 0;
     if (req->spec.mode != JAIL_FULL)
@@ -125,7 +128,7 @@ int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_r
     if (w->open && w->order.lock >= 0)
         workspace_order_release(&w->order);
     if (r == 0 && sscanf(text.data ? text.data : "", "%40[0-9a-f] %40[0-9a-f]", w->base, tree) != 2)
-        r = err_set(err, ERR_FORMAT, "cordon-workspace said nothing that makes sense");
+        r = err_set(err, ERR_FORMAT, strange_answer);
     if (r == 0)
         r = add_lower(&req->spec, name, tree, mem, err);
     req->spec.keep_files = true;

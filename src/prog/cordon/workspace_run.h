@@ -15,6 +15,7 @@
 
 struct workspace_run {
     struct workspace_order order;
+    const struct flow_request *req;
     char base[41]; /* the commit that the run begins with */
     bool open;
 };

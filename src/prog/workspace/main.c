@@ -315,6 +315,18 @@ static int tell_kept(const char *id, bool new, const struct workspace_left *left
     return r;
 }
 
+/* The upper layer of what the run left, or its copy of the files. The jail removes the upper layer where it makes a copy
+ * (layers in src/jail/root.c), and only its absence says so: taking an empty folder for the copy would delete every file. */
+static int open_files(bool *ret_layer, struct err *err)
+{
+    FD_AUTO layers = open_left(OTHER_FD, JAIL_LAYERS);
+    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
+    *ret_layer = upper >= 0;
+    if (layers >= 0 && upper < 0 && errno == ENOENT)
+        upper = open_left(OTHER_FD, "workspace");
+    return upper < 0 ? err_sys(err, "open what the run left") : fd_take(&upper);
+}
+
 /* What a run left, from the descriptor of the file system that it wrote in. */
 static int do_keep(const struct order *o, struct err *err)
 {
@@ -322,20 +334,15 @@ static int do_keep(const struct order *o, struct err *err)
     struct workspace_left *left = calloc(1, sizeof *left);
     struct workspace *w = NULL;
     char id[WORKSPACE_ID] = "";
-    bool new = false;
+    bool new = false, layer = false;
     if (!left)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = fchmod(OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
-    FD_AUTO layers = r < 0 ? -1 : open_left(OTHER_FD, JAIL_LAYERS);
-    FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
-    FD_AUTO whole = r < 0 || upper >= 0 ? -1 : open_left(OTHER_FD, "workspace");
-    if (r == 0 && upper < 0 && whole < 0)
-        r = err_sys(err, "open what the run left");
+    FD_AUTO files = r < 0 ? -1 : open_files(&layer, err);
     if (r == 0)
-        r = workspace_open(o->name, true, &w, err);
+        r = files < 0 ? files : workspace_open(o->name, true, &w, err);
     if (r == 0)
-        r = workspace_keep(w, upper < 0 ? whole : upper, upper >= 0, o->words[1], &by, left, id,
-                           &new, err);
+        r = workspace_keep(w, files, layer, o->words[1], &by, left, id, &new, err);
     if (r == 0)
         r = tell_kept(id, new, left, err);
     workspace_close(w);
@@ -346,35 +353,40 @@ static int do_keep(const struct order *o, struct err *err)
 
 /* ---- list ---- */
 
-static int put_facts(const struct order *o, const char *name, bool first, struct output *out,
-                     struct err *err)
+static int facts_of(const char *name, struct workspace_facts *ret, struct err *err)
 {
     struct workspace *w = NULL;
-    struct workspace_facts f = {0};
-    struct buf text;
-    buf_init(&text, 64 * KIB);
     int r = workspace_open(name, false, &w, err);
     if (r == 0)
-        r = workspace_describe(w, &f, err);
+        r = workspace_describe(w, ret, err);
     workspace_close(w);
-    if (r == 0 && o->json) {
+    return r;
+}
+
+static int put_facts(const struct order *o, const char *name, const struct workspace_facts *f,
+                     bool first, struct output *out)
+{
+    struct buf text;
+    int r = 0;
+    buf_init(&text, 64 * KIB);
+    if (o->json) {
         struct jsonw j = {.out = &text};
         jsonw_open(&j, NULL, '{');
         jsonw_string(&j, "workspace", name);
-        jsonw_string(&j, "head", f.head);
-        jsonw_int(&j, "time", f.time);
-        jsonw_int(&j, "commits", (int64_t)f.commits);
-        jsonw_int(&j, "files", (int64_t)f.files);
-        jsonw_int(&j, "bytes", (int64_t)f.bytes);
-        jsonw_int(&j, "store_bytes", (int64_t)f.store);
+        jsonw_string(&j, "head", f->head);
+        jsonw_int(&j, "time", f->time);
+        jsonw_int(&j, "commits", (int64_t)f->commits);
+        jsonw_int(&j, "files", (int64_t)f->files);
+        jsonw_int(&j, "bytes", (int64_t)f->bytes);
+        jsonw_int(&j, "store_bytes", (int64_t)f->store);
         jsonw_close(&j, '}');
         r = j.bad;
         if (r == 0 && !first)
             r = put(out, ", ", 2);
-    } else if (r == 0) {
-        r = buf_printf(&text, "%-20s %.12s %6llu commits %8llu files %12llu bytes\n", name, f.head,
-                       (unsigned long long)f.commits, (unsigned long long)f.files,
-                       (unsigned long long)f.bytes);
+    } else {
+        r = buf_printf(&text, "%-20s %.12s %6llu commits %8llu files %12llu bytes\n", name, f->head,
+                       (unsigned long long)f->commits, (unsigned long long)f->files,
+                       (unsigned long long)f->bytes);
     }
     if (r == 0)
         r = put(out, text.data, text.len);
@@ -387,6 +399,7 @@ static int wanted(const struct dirent *e)
     return workspace_name_good(e->d_name);
 }
 
+/* One that is damaged keeps nobody from seeing the others; the first of them is the error at the end. */
 static int do_list(const struct order *o, struct err *err)
 {
     struct dirent **names = NULL;
@@ -395,17 +408,25 @@ static int do_list(const struct order *o, struct err *err)
     if (count < 0)
         return err_sys(err, "look into the folder of the workspaces");
     output_init(&out, STDOUT_FILENO, o->tty);
-    int r = o->json ? put(&out, "[", 1) : 0;
+    int damaged = 0, r = o->json ? put(&out, "[", 1) : 0;
     for (int i = 0, shown = 0; i < count; i++) {
+        const char *name = names[i]->d_name;
+        struct workspace_facts f = {0};
+        struct err why = ERR_INIT;
         struct stat st;
-        if (r == 0 && stat(names[i]->d_name, &st) == 0 && S_ISDIR(st.st_mode))
-            r = put_facts(o, names[i]->d_name, shown++ == 0, &out, err);
+        if (r == 0 && stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
+            if (facts_of(name, &f, &why) == 0)
+                r = put_facts(o, name, &f, shown++ == 0, &out);
+            else if (stat(name, &st) == 0 && damaged++ == 0) /* else it was deleted meanwhile */
+                err_set(err, ERR_STATE, "'%s' cannot be read: %.300s", name, why.msg);
+        }
         free(names[i]);
     }
     free(names);
     if (r == 0 && o->json)
         r = put(&out, "]\n", 2);
-    return output_end(&out, r, err);
+    r = output_end(&out, r, err);
+    return r < 0 || !damaged ? r : ERR_STATE;
 }
 
 /* ---- the order ---- */
