@@ -40,6 +40,17 @@ BAD = [
     (["exec", "--no-such-option", "--", "/bin/true"], "--no-such-option"),
     (["exec", "--jsn", "--", "/bin/true"], "--jsn"),
     (["exec", "-Z", "--", "/bin/true"], "-Z"),
+    (["exec", "-c", "1"], "unknown option -c; see --help"),
+    (["exec", "-json", "--", "/bin/true"], "unknown option -json; did you mean --json"),
+    (["exec", "-t5x", "--", "/bin/true"], r"-t \(--timeout\): '5x' is not"),
+    (["exec", "-t"], r"-t \(--timeout\) needs a value"),
+    (["run", "-x"], "unknown option -x; see --help"),
+    (["run", "-timeout", "5s", "-c", "1"], "unknown option -timeout; did you mean --timeout"),
+    (["run", "-h1"], r"-h \(--help\) takes no value"),
+    (["run", "-c", "1", "-x"], "unknown option -x; see --help"),
+    (["run", "file.py", "-x"], "unknown option -x; what is for the program comes after --"),
+    (["check", "-x"], "unknown option -x; see --help"),
+    (["session", "run", "name", "-x"], "unknown option -x; see --help"),
     (["exec"], "program|PROGRAM"),
     (["exec", "--"], "program|PROGRAM"),
     (["exec", "--json"], "program|PROGRAM"),
@@ -144,6 +155,15 @@ run = tapsys.cordon(programs, ["something"])
 tap.ok(run.code == exits.USAGE and "did you mean" not in run.err and "--help" in run.err, "a word that is like no command is told of --help", run.story())
 run = tapsys.cordon(programs, ["exec", "-t", "200ms", "--", "/bin/sleep", "60"])
 tap.ok(run.code == exits.LIMIT, "-t is --timeout", run.story())
+for word in ("-t200ms", "-t=200ms"):
+    run = tapsys.cordon(programs, ["exec", word, "--", "/bin/sleep", "60"])
+    tap.ok(run.code == exits.LIMIT, f"{word} is --timeout 200ms", run.story())
+    run = tapsys.cordon(programs, ["run", word, "-c", "while True: pass"])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} before -c limits the program of run", run.story())
+    run = tapsys.cordon(programs, ["run", "-cwhile True: pass", word])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} behind -cCODE limits the program of run", run.story())
+run = tapsys.cordon(programs, ["run", "-c", "import sys; print(sys.argv[1:])", "--", "-t1s", "-x"])
+tap.ok(run.code == 0 and run.out == "['-t1s', '-x']\n", "behind -- what looks like an option is a word of the program", run.story())
 run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
 tap.ok(run["status"] == "ok", "-m is --memory", run.story())
 run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])

@@ -43,8 +43,7 @@ int cmd_check(int argc, char **argv)
         {"policy", OPTION_STRING, &o.policy, "FILE", "a policy on top of the machine's"},
         {"schema", OPTION_STRING, &o.schema, "FILE",
          "expr: declared keys (default: the shipped ones)"},
-        {"expr", OPTION_STRING, &o.expr, "EXPR",
-         "expr: this condition instead of a file; also -e EXPR"},
+        {"expr", OPTION_STRING, &o.expr, "EXPR", "expr: this condition instead of a file"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &wants_help, NULL, "this text"},
     };
