@@ -282,8 +282,11 @@ TRIALS = {  # command: {exit status: a script that ends with it}
     "session": {0: "cordon session list", 125: "echo 1 | cordon session run no-such"},
     "repl": {0: "cordon repl", 125: "cordon repl --no-such"},
 }
+OWN = {  # command: a script in which the program's own status is 7
+    "exec": "cordon exec -- sh -c 'exit 7'", "run": "cordon run --profile standard -c 'import sys; sys.exit(7)'",
+    "session": "cordon session new own; echo 'import sys; sys.exit(7)' | cordon session run own", "repl": "echo 'exit(7)' | cordon repl"}
 FURTHER = (  # a program's own status, and the other reasons for which nothing runs
-    (7, "cordon exec -- sh -c 'exit 7'"), (7, "cordon run --profile standard -c 'import sys; sys.exit(7)'"), (1, f"cordon run -c {RAISES}"),
+    *((7, script) for script in OWN.values()), (1, f"cordon run -c {RAISES}"), (1, f"echo {RAISES} | cordon repl"),
     (137, "cordon exec -- sh -c 'kill -9 $$'"), (141, "{ cordon exec -- yes; echo $? >\"$T/status\"; } | head -1; exit $(cat \"$T/status\")"),
     (125, "cordon exec --role explore -- /bin/true"), (125, f"export CORDON_STATE={NO_STATE}; cordon exec -- /bin/true"),
     (125, f"export CORDON_STATE={NO_STATE}; echo 1 | cordon run"), (125, "cordon session"), (2, "echo 1 | " + ALONE + "check"), (2, "cordon rnu"),
@@ -309,6 +312,11 @@ def exit_codes(documents, program):
         said = re.search(r"^Exit status:\n((?:  \S.*\n)+)", program.help(command), re.M)
         if said:
             faults += lists(f"cordon {command} --help, exit status,", set(map(int, re.findall(r"^  (\d+) ", said.group(1), re.M))), real)
+        own = "the program's own" in (said.group(1) if said else "")
+        if own != (command in OWN):
+            faults.append(f"cordon {command} --help, exit status: {'a program has' if command in OWN else 'no program has'} a status of its own here")
+        if section and ("program's own" in section.group(1)) != (command in OWN):
+            faults.append(f"man/cordon-{command}.1, EXIT STATUS: {'a program has' if command in OWN else 'no program has'} a status of its own here")
     for code, script in FURTHER:
         got, text = program.shell(script.replace("%s", shlex.quote(str(program.cordon))))
         if got != code:

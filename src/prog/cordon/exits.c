@@ -23,7 +23,7 @@ static const struct {
     {EXIT_DONE, EXITS_CHECK, "nothing was found"},
     {EXIT_DONE, EXITS_EVAL, "evaluated"},
     {EXIT_DONE, EXITS_OTHER, "done; the answer is yes"},
-    {EXIT_FAILED, EXITS_SESSION, "the program failed"},
+    {EXIT_FAILED, EXITS_SESSION, "it raised an exception"},
     {EXIT_FAILED, EXITS_CHECK, "something was found"},
     {EXIT_FAILED, EXITS_EVAL, "it raised an exception"},
     {EXIT_FAILED, EXITS_OTHER, "it did not work; the answer is no"},
@@ -42,7 +42,7 @@ void exits_print(enum exits_of of)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].of & of)
             printf("  %-5d %s\n", table[i].status, table[i].meaning);
-    if (of & EXITS_RUN)
+    if (of & EXITS_RUNS)
         puts("  else  the program's own; 128 + N if signal N ended it");
 }
 
