@@ -144,6 +144,11 @@ one_line_naming(run, "a program that is not executable", "file")
 for args in (["--help"], ["exec", "--help"], ["--version"]):
     run = tapsys.cordon(programs, args)
     tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
+run = tapsys.cordon(programs, ["run", "--help"])
+tap.ok("strict and locked have no files" in " ".join(run.out.split()), "run --help says in which profiles a program has files", run.out)
+for profile, status in (("strict", "blocked"), ("locked", "blocked"), ("standard", "ok"), ("open", "ok")):
+    run = tapsys.cordon(programs, ["run", "--json", "--profile", profile, "-c", "open('note', 'w').close()"])
+    tap.ok(run["status"] == status and bool(run["files"]) == (status == "ok"), f"under {profile} a program that writes a file is {status}", run.story())
 for args, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["-V"], ["--version"]), (["version"], ["--version"]), (["help", "run"], ["run", "--help"]),
                    (["exec", "-h"], ["exec", "--help"]), (["eval", "-h"], ["eval", "--help"])):
     run, twin = tapsys.cordon(programs, args), tapsys.cordon(programs, like)
