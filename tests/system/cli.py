@@ -10,6 +10,7 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 
 import exits
@@ -51,6 +52,26 @@ BAD = [
     (["run", "file.py", "-x"], "unknown option -x; what is for the program comes after --"),
     (["check", "-x"], "unknown option -x; see --help"),
     (["session", "run", "name", "-x"], "unknown option -x; see --help"),
+    (["exec", "--ro", "file:file", "--", "/bin/true"], "--ro: DEST must be absolute, such as /workspace/file\n"),
+    (["run", "--rw", "folder:", "-c", "1"], "--rw: DEST must be absolute, such as /workspace/data\n"),
+    (["run", "-m", "1", "-c", "1"], "--memory: 1 byte is outside 4 MB to 1 TB\n"),
+    (["exec", "--timeout", "0", "--", "/bin/true"], "--timeout: 0 ms is outside 1 ms to 168 h\n"),
+    (["exec", "--descriptors", "2", "--", "/bin/true"], "--descriptors: 2 is outside 8 to 65536\n"),
+    (["pool", "strat"], "'strat' is none of: start, status, stop; did you mean 'start'?"),
+    (["pool"], "what\\? one of: start, status, stop; see --help"),
+    (["pool", "start", "strict"], "start: too many words"),
+    (["session", "lsit"], "did you mean 'list'?"),
+    (["audit", "tial"], "'tial' is none of: tail, show, verify, export, anomalies; did you mean 'tail'?"),
+    (["audit", "--follow"], "what\\? one of: tail"),
+    (["policy", "shwo"], "'shwo' is none of: show, check; did you mean 'show'?"),
+    (["policy", "show", "limit"], "did you mean 'limits'?"),
+    (["policy", "show", "limits.timeot"], "did you mean 'limits.timeout'?"),
+    (["policy", "show", "nothing-like-it"], "cordon policy show prints all of it"),
+    (["workspace", "snapshto"], "did you mean 'snapshot'?"),
+    (["workspace"], "what\\? one of: create, import, log"),
+    (["approve", "lsit"], "did you mean 'list'?"),
+    (["run", "--lang", "ruby", "-c", "1"], "'ruby' is none of: python\n"),
+    (["check", "--lang", "ruby"], "'ruby' is none of: python, expr\n"),
     (["exec"], "program|PROGRAM"),
     (["exec", "--"], "program|PROGRAM"),
     (["exec", "--json"], "program|PROGRAM"),
@@ -173,6 +194,13 @@ run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
 tap.ok(run["status"] == "ok", "-m is --memory", run.story())
 run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])
 tap.ok(run.code == exits.NEVER_RAN and "-x" in run.err, "a letter that is no option is named", run.story())
+
+for command, what in (("session", "sessions"), ("workspace", "workspaces")):
+    with tempfile.TemporaryDirectory() as empty:
+        run = tapsys.cordon(programs, [command, "list"], "root" if os.geteuid() == 0 else "user", env={"CORDON_STATE": empty, "XDG_RUNTIME_DIR": empty})
+        tap.ok(run.code == 0 and not run.out and run.err == f"cordon {command}: no {what}\n", f"{command} list says that there are no {what}", run.story())
+        run = tapsys.cordon(programs, [command, "list", "--json"], "root" if os.geteuid() == 0 else "user", env={"CORDON_STATE": empty, "XDG_RUNTIME_DIR": empty})
+        tap.ok(run.code == 0 and json.loads(run.out) == [] and not run.err, f"{command} list --json of nothing is an empty list", run.story())
 
 # a bad line is refused before anything is built; a good twin of each kind runs
 os.chmod(home / "folder", 0o777)

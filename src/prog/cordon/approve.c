@@ -260,7 +260,7 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
     while (verb < 4 && strcmp(verbs[verb], word) != 0)
         verb++;
     if (verb == 4)
-        return err_set(err, ERR_USAGE, "'%.40s' is none of: list, show, yes, no", word);
+        return options_no_verb(word, verbs, 4, err);
     if (verb > 0 && o->words.count != 2)
         return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
     struct admin admin;

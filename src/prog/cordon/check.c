@@ -56,7 +56,7 @@ int cmd_check(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "one FILE, or -e EXPR, not more; see --help");
     o.file = words.count ? words.items[0] : "-";
     if (r == 0)
-        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, &err);
+        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, true, &err);
     if (r == LANGUAGE_PYTHON && (o.schema || o.expr))
         r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
     if (r == LANGUAGE_EXPR && (o.profile || o.policy))

@@ -204,6 +204,19 @@ int options_parse_conditions(int argc, char **argv, const struct option_row *row
     return parse_all(argc, argv, rows, count, true, ret_words, err);
 }
 
+int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err)
+{
+    char all[160] = "";
+    for (size_t i = 0; i < count; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
+    if (!word)
+        return err_set(err, ERR_USAGE, "what? one of: %s; see --help", all);
+    const char *near = near_word(word, names, count);
+    return near ? err_set(err, ERR_USAGE, "'%.40s' is none of: %s; did you mean '%s'?", word, all,
+                          near)
+                : err_set(err, ERR_USAGE, "'%.40s' is none of: %s; see --help", word, all);
+}
+
 void options_print(const struct option_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

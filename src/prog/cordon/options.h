@@ -49,6 +49,9 @@ ERR_MUST_USE int options_parse_mixed(int argc, char **argv, const struct option_
 ERR_MUST_USE int options_parse_conditions(int argc, char **argv, const struct option_row *rows,
                                           size_t count, struct option_list *ret_words,
                                           struct err *err);
+/* Says that WORD (NULL: none was given) is none of the NAMES that a command has for what it can do, and which one was
+ * probably meant. Returns ERR_USAGE. */
+int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err);
 /* The one letter that stands for the option NAME; 0: none. */
 char options_letter(const char *name);
 void options_print(const struct option_row *rows, size_t count);

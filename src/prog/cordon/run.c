@@ -125,7 +125,7 @@ static int choose_source(const struct run_options *o, const struct option_list *
                        "'%.60s': under %.40s a program has no sys.argv; use --profile strict, or "
                        "write the value into the program",
                        req->args[0], req->profile->name);
-    int r = languages_choose(o->lang, o->code ? NULL : file, err);
+    int r = languages_choose(o->lang, o->code ? NULL : file, false, err);
     if (r == LANGUAGE_EXPR)
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
     if (r == LANGUAGE_PYTHON)

@@ -396,7 +396,8 @@ static int do_list(const struct order *o, struct err *err)
         return err_sys(err, "look into the folder of the workspaces");
     output_init(&out, STDOUT_FILENO, o->tty);
     int r = o->json ? put(&out, "[", 1) : 0;
-    for (int i = 0, shown = 0; i < count; i++) {
+    int shown = 0;
+    for (int i = 0; i < count; i++) {
         struct stat st;
         if (r == 0 && stat(names[i]->d_name, &st) == 0 && S_ISDIR(st.st_mode))
             r = put_facts(o, names[i]->d_name, shown++ == 0, &out, err);
@@ -405,6 +406,8 @@ static int do_list(const struct order *o, struct err *err)
     free(names);
     if (r == 0 && o->json)
         r = put(&out, "]\n", 2);
+    else if (r == 0 && shown == 0)
+        fputs("cordon workspace: no workspaces\n", stderr);
     return output_end(&out, r, err);
 }
 
