@@ -310,7 +310,9 @@ def exit_codes(documents, program):
         if command != "repl":  # its page says "that of the last block"
             faults += lists(f"man/cordon-{command}.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d+)$", section.group(1) if section else "", re.M))), real)
         said = re.search(r"^Exit status:\n((?:  \S.*\n)+)", program.help(command), re.M)
-        if said:
+        if not said:
+            faults.append(f"cordon {command} --help has no table of exit statuses")
+        else:
             faults += lists(f"cordon {command} --help, exit status,", set(map(int, re.findall(r"^  (\d+) ", said.group(1), re.M))), real)
         own = "the program's own" in (said.group(1) if said else "")
         if own != (command in OWN):
@@ -519,5 +521,20 @@ def not_built(documents, program):
     return faults
 
 
+# --- lists of everything --------------------------------------------------------------------------------
+def whole_lists(documents, program):
+    """man/cordon.1 has each letter, each page and each installed program; the change log's first line has each command."""
+    page = documents["man/cordon.1"].replace("\\-", "-")
+    part = lambda title: (re.search(rf"^\.SH {title}\n(.*?)(?=^\.SH |\Z)", page, re.M | re.S) or [None, ""])[1]
+    letters = {pair for command in program.commands for pair in re.findall(r"^  -(\w), --([a-z-]+)", program.help(command), re.M)}
+    faults = lists("man/cordon.1, letters,", {f"-{a} {b}" for a, b in re.findall(r"^\.B -(\w)\nis\n\.BR? --([a-z-]+)", page, re.M)}, {f"-{a} {b}" for a, b in letters})
+    faults += lists("man/cordon.1, SEE ALSO,", set(re.findall(r"^\.BR cordon-([a-z]+) \(1\)", part("SEE ALSO"), re.M)), set(program.commands))
+    installed = set(re.findall(r"'(cordon-[a-z]+)'", program.source("meson.build"))) | {"cordon-root"}  # that is src/jail/rootfs/meson.build's
+    faults += lists("man/cordon.1, FILES,", set(re.findall(r"^\.I (cordon-[a-z]+)$", part("FILES"), re.M)), installed)
+    first = re.search(r"^- `cordon .*$", documents["CHANGELOG.md"], re.M)
+    named = re.findall(r"`(?:cordon )?([a-z]+)`", first[0] if first else "")
+    return faults + lists("CHANGELOG.md, the first line,", set(named), set(program.commands))
+
+
 CHECKS = {"examples": examples, "commands": commands, "option tables": option_tables, "exit codes": exit_codes, "status words": status_words,
-          "counts": counts, "not built": not_built}
+          "counts": counts, "not built": not_built, "whole lists": whole_lists}

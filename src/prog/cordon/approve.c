@@ -296,6 +296,7 @@ int cmd_approve(int argc, char **argv)
              "Answers what waits for a person. A yes is for exactly the code and arguments that "
              "`show`\nprints, for one use, and for a limited time. Who asked cannot say yes.\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_OTHER);
     } else if (r == 0) {
         r = act(&o, &mem, &err);
     }

@@ -403,6 +403,7 @@ int cmd_audit(int argc, char **argv)
              "  export     records as JSON lines\n"
              "  anomalies  what is unusual, client by client (the last hour, or --since)\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_OTHER);
         return EXIT_DONE;
     }
     if ((o.since && audit_when(o.since, wall_ms(), &o.filter.since, &err) < 0) ||

@@ -14,8 +14,8 @@
 static const struct {
     char letter;
     const char *name;
-} letters[] = {{'h', "help"},   {'c', "code"},  {'e', "expr"},  {'p', "profile"}, {'t', "timeout"},
-               {'m', "memory"}, {'q', "quiet"}, {'n', "lines"}, {'f', "follow"}};
+} letters[] = {{'h', "help"},    {'c', "code"},   {'e', "expr"},  {'p', "profile"},
+               {'t', "timeout"}, {'m', "memory"}, {'n', "lines"}, {'f', "follow"}};
 
 char options_letter(const char *name)
 {
