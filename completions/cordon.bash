@@ -42,7 +42,7 @@ _cordon()
         done
     fi
     case $command$prev in
-    run--ro | run--rw | run--stdin | run--policy | check--policy | exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
+    run--ro | run--rw | run--stdin | run--policy | check--policy | exec--policy | exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
@@ -79,10 +79,11 @@ _cordon()
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
     check--lang) COMPREPLY=($(compgen -W 'python expr' -- "$cur")) ;;
+    run--intake | check--intake) COMPREPLY=($(compgen -W 'text source' -- "$cur")) ;;
     run--lang) COMPREPLY=($(compgen -W 'python' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
-    run--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
+    exec--role | run--role | session--role | repl--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
     audit--kind)

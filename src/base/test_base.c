@@ -76,14 +76,26 @@ static void sizes(void)
     static const struct {
         uint64_t bytes;
         const char *text;
-    } rows[] = {{0, "0 bytes"},           {17, "17 bytes"},         {1023, "1023 bytes"},
-                {1024, "1 KB"},           {1536, "1.5 KB"},         {64ULL << 20, "64 MB"},
-                {512ULL << 20, "512 MB"}, {80000004096, "74.5 GB"}, {UINT64_MAX, "15.9 EB"}};
+    } rows[] = {{0, "0 bytes"},           {1, "1 byte"},
+                {17, "17 bytes"},         {1023, "1023 bytes"},
+                {1024, "1 KB"},           {1536, "1.5 KB"},
+                {64ULL << 20, "64 MB"},   {512ULL << 20, "512 MB"},
+                {80000004096, "74.5 GB"}, {UINT64_MAX, "15.9 EB"}};
     char text[UNITS_TEXT], words[24];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         units_bytes_text(rows[i].bytes, text);
         tap_eq_str(text, rows[i].text, "%llu bytes as people read them",
                    (unsigned long long)rows[i].bytes);
+    }
+    static const struct {
+        uint64_t ms;
+        const char *text;
+    } times[] = {{0, "0 ms"},     {1, "1 ms"},      {1500, "1500 ms"},
+                 {90000, "90 s"}, {3600000, "1 h"}, {604800000, "168 h"}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        units_millis_text(times[i].ms, text);
+        tap_eq_str(text, times[i].text, "%llu ms as people read them",
+                   (unsigned long long)times[i].ms);
     }
     fill(words, sizeof words, "one two three four five six");
     tap_eq_str(words, "one two three four...", "a text that is too long ends behind a whole word");

@@ -82,5 +82,18 @@ void units_bytes_text(uint64_t bytes, char out[UNITS_TEXT])
     if (tenths && whole < 100)
         snprintf(out, UNITS_TEXT, "%llu.%u %s", (unsigned long long)whole, tenths, units[i]);
     else
-        snprintf(out, UNITS_TEXT, "%llu %s", (unsigned long long)whole, units[i]);
+        snprintf(out, UNITS_TEXT, "%llu %s", (unsigned long long)whole,
+                 bytes == 1 ? "byte" : units[i]);
+}
+
+void units_millis_text(uint64_t ms, char out[UNITS_TEXT])
+{
+    static const struct {
+        uint64_t ms;
+        const char *name;
+    } units[] = {{3600000, "h"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (units[i].ms > 1 && (ms == 0 || ms % units[i].ms))
+        i++;
+    snprintf(out, UNITS_TEXT, "%llu %s", (unsigned long long)(ms / units[i].ms), units[i].name);
 }

@@ -19,8 +19,9 @@ ERR_MUST_USE int units_bytes(const char *s,
 ERR_MUST_USE int units_millis(const char *s,
                               uint64_t *ret_n); /* 30 (seconds), 1.5s, 200ms, 2m, 1h */
 
-/* The other way round, for messages: 74.5 GB, 512 MB, 17 bytes. */
+/* The other way round, for messages: 74.5 GB, 512 MB, 17 bytes; 168 h, 90 s, 1 ms. */
 #define UNITS_TEXT 24
 void units_bytes_text(uint64_t bytes, char out[UNITS_TEXT]);
+void units_millis_text(uint64_t ms, char out[UNITS_TEXT]);
 
 #endif

@@ -2,7 +2,10 @@
 /* A limit that makes no sense is refused here, by its option's name, before anything is built. */
 #include "jail/spec.h"
 
+#include "base/units.h"
+
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,31 +27,40 @@ void jail_spec_init(struct jail_spec *spec)
     };
 }
 
+static void count_text(uint64_t n, char out[UNITS_TEXT])
+{
+    snprintf(out, UNITS_TEXT, "%llu", (unsigned long long)n);
+}
+
 int jail_spec_check(const struct jail_spec *spec, struct err *err)
 {
     const struct jail_limits *l = &spec->limits;
     const struct {
         const char *option;
         uint64_t value, least, most;
-        const char *unit;
+        void (*text)(uint64_t n, char out[UNITS_TEXT]);
     } rows[] = {
-        {"--timeout", l->wall_ms, 1, LIMIT_WALL_MS_MAX, " ms"},
-        {"--cpu", l->cpu_ms, 1, LIMIT_WALL_MS_MAX, " ms"},
-        {"--memory", l->memory, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, " bytes"},
-        {"--descriptors", l->descriptors, LIMIT_DESCRIPTORS_MIN, LIMIT_DESCRIPTORS_MAX, ""},
-        {"--disk", l->disk, LIMIT_DISK_MIN, LIMIT_DISK_MAX, " bytes"},
-        {"--inodes", l->inodes, LIMIT_INODES_MIN, LIMIT_INODES_MAX, ""},
-        {"--processes", l->processes, 0, LIMIT_PROCESSES_MAX, ""},
-        {"--threads", l->threads, 0, LIMIT_THREADS_MAX, ""},
-        {"--output", l->output, 1, LIMIT_OUTPUT_MAX, " bytes"},
+        {"--timeout", l->wall_ms, 1, LIMIT_WALL_MS_MAX, units_millis_text},
+        {"--cpu", l->cpu_ms, 1, LIMIT_WALL_MS_MAX, units_millis_text},
+        {"--memory", l->memory, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, units_bytes_text},
+        {"--descriptors", l->descriptors, LIMIT_DESCRIPTORS_MIN, LIMIT_DESCRIPTORS_MAX, count_text},
+        {"--disk", l->disk, LIMIT_DISK_MIN, LIMIT_DISK_MAX, units_bytes_text},
+        {"--inodes", l->inodes, LIMIT_INODES_MIN, LIMIT_INODES_MAX, count_text},
+        {"--processes", l->processes, 0, LIMIT_PROCESSES_MAX, count_text},
+        {"--threads", l->threads, 0, LIMIT_THREADS_MAX, count_text},
+        {"--output", l->output, 1, LIMIT_OUTPUT_MAX, units_bytes_text},
     };
     if (spec->kind == JAIL_KIND_TEMPLATE)
         return 0; /* its limits bind nobody: each child has its own */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most)
-            return err_set(err, ERR_USAGE, "%s: %llu%s is outside %llu to %llu", rows[i].option,
-                           (unsigned long long)rows[i].value, rows[i].unit,
-                           (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
+            char value[UNITS_TEXT], least[UNITS_TEXT], most[UNITS_TEXT];
+            rows[i].text(rows[i].value, value);
+            rows[i].text(rows[i].least, least);
+            rows[i].text(rows[i].most, most);
+            return err_set(err, ERR_USAGE, "%s: %s is outside %s to %s", rows[i].option, value,
+                           least, most);
+        }
     for (size_t i = 0; spec->mode == JAIL_LANDLOCK && i < spec->nbinds; i++)
         if (spec->binds[i].moved)
             return err_set(err, ERR_USAGE,

@@ -4,6 +4,7 @@
  * its own walk, and a second reader beside it would be a second opinion on what a file says. */
 #include "policy/tree.h"
 
+#include "base/fit.h"
 #include "base/limits.h"
 
 #include <stdarg.h>
@@ -70,9 +71,13 @@ int policy_problems_err(const struct policy_problems *p, struct err *err)
             continue;
         if (p->errors > 1)
             snprintf(more, sizeof more, " (and %zu more: cordon policy check)", p->errors - 1);
-        return x->line ? err_set(err, ERR_FORMAT, "%.80s:%u:%u: %.100s%s", x->file, x->line,
-                                 x->column, x->text, more)
-                       : err_set(err, ERR_FORMAT, "%.80s: %.110s%s", x->file, x->text, more);
+        char said[sizeof err->msg]; /* whole words of it, and how many more there are */
+        const size_t room = sizeof said - strlen(more);
+        fit_words(
+            said, room,
+            x->line ? snprintf(said, room, "%.80s:%u:%u: %s", x->file, x->line, x->column, x->text)
+                    : snprintf(said, room, "%.80s: %s", x->file, x->text));
+        return err_set(err, ERR_FORMAT, "%s%s", said, more);
     }
     return err_set(err, ERR_FORMAT, "the policy could not be read");
 }

@@ -282,8 +282,11 @@ TRIALS = {  # command: {exit status: a script that ends with it}
     "session": {0: "cordon session list", 125: "echo 1 | cordon session run no-such"},
     "repl": {0: "cordon repl", 125: "cordon repl --no-such"},
 }
+OWN = {  # command: a script in which the program's own status is 7
+    "exec": "cordon exec -- sh -c 'exit 7'", "run": "cordon run --profile standard -c 'import sys; sys.exit(7)'",
+    "session": "cordon session new own; echo 'import sys; sys.exit(7)' | cordon session run own", "repl": "echo 'exit(7)' | cordon repl"}
 FURTHER = (  # a program's own status, and the other reasons for which nothing runs
-    (7, "cordon exec -- sh -c 'exit 7'"), (7, "cordon run --profile standard -c 'import sys; sys.exit(7)'"), (1, f"cordon run -c {RAISES}"),
+    *((7, script) for script in OWN.values()), (1, f"cordon run -c {RAISES}"), (1, f"echo {RAISES} | cordon repl"),
     (137, "cordon exec -- sh -c 'kill -9 $$'"), (141, "{ cordon exec -- yes; echo $? >\"$T/status\"; } | head -1; exit $(cat \"$T/status\")"),
     (125, "cordon exec --role explore -- /bin/true"), (125, f"export CORDON_STATE={NO_STATE}; cordon exec -- /bin/true"),
     (125, f"export CORDON_STATE={NO_STATE}; echo 1 | cordon run"), (125, "cordon session"), (2, "echo 1 | " + ALONE + "check"), (2, "cordon rnu"),
@@ -307,8 +310,15 @@ def exit_codes(documents, program):
         if command != "repl":  # its page says "that of the last block"
             faults += lists(f"man/cordon-{command}.1, EXIT STATUS,", set(map(int, re.findall(r"^\.B (\d+)$", section.group(1) if section else "", re.M))), real)
         said = re.search(r"^Exit status:\n((?:  \S.*\n)+)", program.help(command), re.M)
-        if said:
+        if not said:
+            faults.append(f"cordon {command} --help has no table of exit statuses")
+        else:
             faults += lists(f"cordon {command} --help, exit status,", set(map(int, re.findall(r"^  (\d+) ", said.group(1), re.M))), real)
+        own = "the program's own" in (said.group(1) if said else "")
+        if own != (command in OWN):
+            faults.append(f"cordon {command} --help, exit status: {'a program has' if command in OWN else 'no program has'} a status of its own here")
+        if section and ("program's own" in section.group(1)) != (command in OWN):
+            faults.append(f"man/cordon-{command}.1, EXIT STATUS: {'a program has' if command in OWN else 'no program has'} a status of its own here")
     for code, script in FURTHER:
         got, text = program.shell(script.replace("%s", shlex.quote(str(program.cordon))))
         if got != code:
@@ -511,5 +521,20 @@ def not_built(documents, program):
     return faults
 
 
+# --- lists of everything --------------------------------------------------------------------------------
+def whole_lists(documents, program):
+    """man/cordon.1 has each letter, each page and each installed program; the change log's first line has each command."""
+    page = documents["man/cordon.1"].replace("\\-", "-")
+    part = lambda title: (re.search(rf"^\.SH {title}\n(.*?)(?=^\.SH |\Z)", page, re.M | re.S) or [None, ""])[1]
+    letters = {pair for command in program.commands for pair in re.findall(r"^  -(\w), --([a-z-]+)", program.help(command), re.M)}
+    faults = lists("man/cordon.1, letters,", {f"-{a} {b}" for a, b in re.findall(r"^\.B -(\w)\nis\n\.BR? --([a-z-]+)", page, re.M)}, {f"-{a} {b}" for a, b in letters})
+    faults += lists("man/cordon.1, SEE ALSO,", set(re.findall(r"^\.BR cordon-([a-z]+) \(1\)", part("SEE ALSO"), re.M)), set(program.commands))
+    installed = set(re.findall(r"'(cordon-[a-z]+)'", program.source("meson.build"))) | {"cordon-root"}  # that is src/jail/rootfs/meson.build's
+    faults += lists("man/cordon.1, FILES,", set(re.findall(r"^\.I (cordon-[a-z]+)$", part("FILES"), re.M)), installed)
+    first = re.search(r"^- `cordon .*$", documents["CHANGELOG.md"], re.M)
+    named = re.findall(r"`(?:cordon )?([a-z]+)`", first[0] if first else "")
+    return faults + lists("CHANGELOG.md, the first line,", set(named), set(program.commands))
+
+
 CHECKS = {"examples": examples, "commands": commands, "option tables": option_tables, "exit codes": exit_codes, "status words": status_words,
-          "counts": counts, "not built": not_built}
+          "counts": counts, "not built": not_built, "whole lists": whole_lists}

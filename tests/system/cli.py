@@ -10,6 +10,7 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 
 import exits
@@ -40,6 +41,37 @@ BAD = [
     (["exec", "--no-such-option", "--", "/bin/true"], "--no-such-option"),
     (["exec", "--jsn", "--", "/bin/true"], "--jsn"),
     (["exec", "-Z", "--", "/bin/true"], "-Z"),
+    (["exec", "-c", "1"], "unknown option -c; see --help"),
+    (["exec", "-json", "--", "/bin/true"], "unknown option -json; did you mean --json"),
+    (["exec", "-t5x", "--", "/bin/true"], r"-t \(--timeout\): '5x' is not"),
+    (["exec", "-t"], r"-t \(--timeout\) needs a value"),
+    (["run", "-x"], "unknown option -x; see --help"),
+    (["run", "-timeout", "5s", "-c", "1"], "unknown option -timeout; did you mean --timeout"),
+    (["run", "-h1"], r"-h \(--help\) takes no value"),
+    (["run", "-c", "1", "-x"], "unknown option -x; see --help"),
+    (["run", "file.py", "-x"], "unknown option -x; what is for the program comes after --"),
+    (["check", "-x"], "unknown option -x; see --help"),
+    (["session", "run", "name", "-x"], "unknown option -x; see --help"),
+    (["exec", "--ro", "file:file", "--", "/bin/true"], "--ro: DEST must be absolute, such as /workspace/file\n"),
+    (["run", "--rw", "folder:", "-c", "1"], "--rw: DEST must be absolute, such as /workspace/data\n"),
+    (["run", "-m", "1", "-c", "1"], "--memory: 1 byte is outside 4 MB to 1 TB\n"),
+    (["exec", "--timeout", "0", "--", "/bin/true"], "--timeout: 0 ms is outside 1 ms to 168 h\n"),
+    (["exec", "--descriptors", "2", "--", "/bin/true"], "--descriptors: 2 is outside 8 to 65536\n"),
+    (["pool", "strat"], "'strat' is none of: start, status, stop; did you mean 'start'?"),
+    (["pool"], "what\\? one of: start, status, stop; see --help"),
+    (["pool", "start", "strict"], "start: too many words"),
+    (["session", "lsit"], "did you mean 'list'?"),
+    (["audit", "tial"], "'tial' is none of: tail, show, verify, export, anomalies; did you mean 'tail'?"),
+    (["audit", "--follow"], "what\\? one of: tail"),
+    (["policy", "shwo"], "'shwo' is none of: show, check; did you mean 'show'?"),
+    (["policy", "show", "limit"], "did you mean 'limits'?"),
+    (["policy", "show", "limits.timeot"], "did you mean 'limits.timeout'?"),
+    (["policy", "show", "nothing-like-it"], "cordon policy show prints all of it"),
+    (["workspace", "snapshto"], "did you mean 'snapshot'?"),
+    (["workspace"], "what\\? one of: create, import, log"),
+    (["approve", "lsit"], "did you mean 'list'?"),
+    (["run", "--lang", "ruby", "-c", "1"], "'ruby' is none of: python\n"),
+    (["check", "--lang", "ruby"], "'ruby' is none of: python, expr\n"),
     (["exec"], "program|PROGRAM"),
     (["exec", "--"], "program|PROGRAM"),
     (["exec", "--json"], "program|PROGRAM"),
@@ -133,6 +165,11 @@ one_line_naming(run, "a program that is not executable", "file")
 for args in (["--help"], ["exec", "--help"], ["--version"]):
     run = tapsys.cordon(programs, args)
     tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
+run = tapsys.cordon(programs, ["run", "--help"])
+tap.ok("strict and locked have no files" in " ".join(run.out.split()), "run --help says in which profiles a program has files", run.out)
+for profile, status in (("strict", "blocked"), ("locked", "blocked"), ("standard", "ok"), ("open", "ok")):
+    run = tapsys.cordon(programs, ["run", "--json", "--profile", profile, "-c", "open('note', 'w').close()"])
+    tap.ok(run["status"] == status and bool(run["files"]) == (status == "ok"), f"under {profile} a program that writes a file is {status}", run.story())
 for args, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["-V"], ["--version"]), (["version"], ["--version"]), (["help", "run"], ["run", "--help"]),
                    (["exec", "-h"], ["exec", "--help"]), (["eval", "-h"], ["eval", "--help"])):
     run, twin = tapsys.cordon(programs, args), tapsys.cordon(programs, like)
@@ -144,10 +181,26 @@ run = tapsys.cordon(programs, ["something"])
 tap.ok(run.code == exits.USAGE and "did you mean" not in run.err and "--help" in run.err, "a word that is like no command is told of --help", run.story())
 run = tapsys.cordon(programs, ["exec", "-t", "200ms", "--", "/bin/sleep", "60"])
 tap.ok(run.code == exits.LIMIT, "-t is --timeout", run.story())
+for word in ("-t200ms", "-t=200ms"):
+    run = tapsys.cordon(programs, ["exec", word, "--", "/bin/sleep", "60"])
+    tap.ok(run.code == exits.LIMIT, f"{word} is --timeout 200ms", run.story())
+    run = tapsys.cordon(programs, ["run", word, "-c", "while True: pass"])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} before -c limits the program of run", run.story())
+    run = tapsys.cordon(programs, ["run", "-cwhile True: pass", word])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} behind -cCODE limits the program of run", run.story())
+run = tapsys.cordon(programs, ["run", "-c", "import sys; print(sys.argv[1:])", "--", "-t1s", "-x"])
+tap.ok(run.code == 0 and run.out == "['-t1s', '-x']\n", "behind -- what looks like an option is a word of the program", run.story())
 run = tapsys.exec_json(programs, ["-m", "64m"], ["/bin/true"])
 tap.ok(run["status"] == "ok", "-m is --memory", run.story())
 run = tapsys.cordon(programs, ["exec", "-x", "--", "/bin/true"])
 tap.ok(run.code == exits.NEVER_RAN and "-x" in run.err, "a letter that is no option is named", run.story())
+
+for command, what in (("session", "sessions"), ("workspace", "workspaces")):
+    with tempfile.TemporaryDirectory() as empty:
+        run = tapsys.cordon(programs, [command, "list"], "root" if os.geteuid() == 0 else "user", env={"CORDON_STATE": empty, "XDG_RUNTIME_DIR": empty})
+        tap.ok(run.code == 0 and not run.out and run.err == f"cordon {command}: no {what}\n", f"{command} list says that there are no {what}", run.story())
+        run = tapsys.cordon(programs, [command, "list", "--json"], "root" if os.geteuid() == 0 else "user", env={"CORDON_STATE": empty, "XDG_RUNTIME_DIR": empty})
+        tap.ok(run.code == 0 and json.loads(run.out) == [] and not run.err, f"{command} list --json of nothing is an empty list", run.story())
 
 # a bad line is refused before anything is built; a good twin of each kind runs
 os.chmod(home / "folder", 0o777)

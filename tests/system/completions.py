@@ -65,6 +65,12 @@ for shell, (head, file, start) in SHELLS.items():
     for c in commands:
         got = set(re.findall(r"^(?:\([^)]*\))?\*?\{?(?:-\w,)?--([a-z][a-z-]*)", parts.get(c, ""), re.M))
         tap.eq(sorted(got ^ wanted[c]), [], f"{shell} offers the options of cordon {c}", parts.get(c))
+head, file, start = SHELLS["bash"]
+(pathlib.Path(home.name) / "here.yaml").touch()
+for words, want in (("exec --policy he", {"here.yaml"}), ("run --policy he", {"here.yaml"}), ("exec --role ''", {"explore", "analyze", "execute"}),
+                    ("repl --role ''", {"explore", "analyze", "execute"}), ("run --intake ''", {"text", "source"}), ("check --intake ''", {"text", "source"})):
+    out, err = run(*start, head.format(file=file) + f"offer cordon {words}")
+    tap.eq((set(out.split()), err), (want, ""), f"bash offers the values of cordon {words.rpartition(' ')[0]}")
 out, err = run("fish", "--no-config", "-c", FISH.format(file=build / "completions/cordon.fish") +
                "offer cordon run --profile ''; echo ==; offer cordon exec -- /bin/ech") if shutil.which("fish") else ("", "")
 if out:

@@ -260,7 +260,7 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
     while (verb < 4 && strcmp(verbs[verb], word) != 0)
         verb++;
     if (verb == 4)
-        return err_set(err, ERR_USAGE, "'%.40s' is none of: list, show, yes, no", word);
+        return options_no_verb(word, verbs, 4, err);
     if (verb > 0 && o->words.count != 2)
         return err_set(err, ERR_USAGE, "%s takes one id; see cordon approve list", word);
     struct admin admin;
@@ -296,6 +296,7 @@ int cmd_approve(int argc, char **argv)
              "Answers what waits for a person. A yes is for exactly the code and arguments that "
              "`show`\nprints, for one use, and for a limited time. Who asked cannot say yes.\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_OTHER);
     } else if (r == 0) {
         r = act(&o, &mem, &err);
     }

@@ -325,11 +325,31 @@ static uint64_t wall_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static const char *const verbs[] = {"tail", "show", "verify", "export", "anomalies"};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static bool is_verb(const char *word)
+{
+    for (size_t i = 0; i < VERBS; i++)
+        if (strcmp(word, verbs[i]) == 0)
+            return true;
+    return false;
+}
+
+static int no_verb(const char *word)
+{
+    struct err err = ERR_INIT;
+    options_no_verb(word, verbs, VERBS, &err);
+    return complain(err.msg);
+}
+
 static int dispatch(struct options *o, const struct option_list *words)
 {
     const char *action = words->count ? words->items[0] : "";
     bool one_more = strcmp(action, "show") == 0;
     uint64_t shown = 0;
+    if (!is_verb(action))
+        return no_verb(words->count ? action : NULL);
     if (words->count > (one_more ? 2U : 1U))
         return complain("too many words; see --help");
     if (o->follow && strcmp(action, "tail") != 0)
@@ -347,10 +367,7 @@ static int dispatch(struct options *o, const struct option_list *words)
         return verify(o);
     if (strcmp(action, "export") == 0)
         return list(o, RAW, false, &shown);
-    if (strcmp(action, "anomalies") == 0)
-        return audit_anomalies(&o->filter, wall_ms(), o->json);
-    return complain(*action ? "there is tail, show, verify, export and anomalies; see --help"
-                            : "what? tail, show, verify, export or anomalies; see --help");
+    return audit_anomalies(&o->filter, wall_ms(), o->json);
 }
 
 int cmd_audit(int argc, char **argv)
@@ -386,6 +403,7 @@ int cmd_audit(int argc, char **argv)
              "  export     records as JSON lines\n"
              "  anomalies  what is unusual, client by client (the last hour, or --since)\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_OTHER);
         return EXIT_DONE;
     }
     if ((o.since && audit_when(o.since, wall_ms(), &o.filter.since, &err) < 0) ||

@@ -43,8 +43,7 @@ int cmd_check(int argc, char **argv)
         {"policy", OPTION_STRING, &o.policy, "FILE", "a policy on top of the machine's"},
         {"schema", OPTION_STRING, &o.schema, "FILE",
          "expr: declared keys (default: the shipped ones)"},
-        {"expr", OPTION_STRING, &o.expr, "EXPR",
-         "expr: this condition instead of a file; also -e EXPR"},
+        {"expr", OPTION_STRING, &o.expr, "EXPR", "expr: this condition instead of a file"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &wants_help, NULL, "this text"},
     };
@@ -57,7 +56,7 @@ int cmd_check(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "one FILE, or -e EXPR, not more; see --help");
     o.file = words.count ? words.items[0] : "-";
     if (r == 0)
-        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, &err);
+        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, true, &err);
     if (r == LANGUAGE_PYTHON && (o.schema || o.expr))
         r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
     if (r == LANGUAGE_EXPR && (o.profile || o.policy))

@@ -112,8 +112,8 @@ static int finish(struct report *r, char **violations, char **found)
         free(*violations);
         free(*found);
     } else {
-        printf("%zu conditions: %zu refused, %zu findings\n", r->conditions, r->refused,
-               r->findings);
+        printf("%zu condition%s: %zu refused, %zu finding%s\n", r->conditions,
+               r->conditions == 1 ? "" : "s", r->refused, r->findings, r->findings == 1 ? "" : "s");
     }
     return r->refused ? EXIT_FAILED : EXIT_DONE;
 }

@@ -96,6 +96,7 @@ int cmd_escalate(int argc, char **argv)
             "Says what to do after a failure, and why: retry, escalate to the next tier, skip, or\n"
             "stop. Tiers go worker, coder, architect; ingest goes to architect.\n");
         options_print(rows, sizeof rows / sizeof *rows);
+        exits_print(EXITS_ADVICE);
         return EXIT_DONE;
     }
     if (r == 0 && next < argc)

@@ -384,7 +384,7 @@ static bool read_options(int argc, char **argv, struct options *o, int *ret_stat
     };
     const size_t count = sizeof rows / sizeof *rows;
     *ret_status = EXIT_DONE;
-    if (options_parse_mixed(argc, argv, rows, count, &words, &err) < 0) {
+    if (options_parse_conditions(argc, argv, rows, count, &words, &err) < 0) {
         *ret_status = complain(err.msg);
         return false;
     }

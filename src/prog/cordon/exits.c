@@ -23,12 +23,13 @@ static const struct {
     {EXIT_DONE, EXITS_CHECK, "nothing was found"},
     {EXIT_DONE, EXITS_EVAL, "evaluated"},
     {EXIT_DONE, EXITS_OTHER, "done; the answer is yes"},
-    {EXIT_FAILED, EXITS_SESSION, "the program failed"},
+    {EXIT_DONE, EXITS_ADVICE, "done, whatever the advice is"},
+    {EXIT_FAILED, EXITS_SESSION, "it raised an exception"},
     {EXIT_FAILED, EXITS_CHECK, "something was found"},
     {EXIT_FAILED, EXITS_EVAL, "it raised an exception"},
     {EXIT_FAILED, EXITS_OTHER, "it did not work; the answer is no"},
     {EXIT_USAGE, EXITS_CHECK, "no verdict: usage, or no jail to judge in (run `cordon doctor`)"},
-    {EXIT_USAGE, EXITS_EVAL | EXITS_OTHER, "usage"},
+    {EXIT_USAGE, EXITS_EVAL | EXITS_OTHER | EXITS_ADVICE, "usage"},
     {EXIT_UNSAFE, EXITS_EVAL, "UnsafeExpressionError"},
     {EXIT_BUSY, EXITS_SESSION, "the session is in another call: try again"},
     {EXIT_LIMIT, EXITS_RUNS, "a limit ended it: time, memory or output"},
@@ -42,7 +43,7 @@ void exits_print(enum exits_of of)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].of & of)
             printf("  %-5d %s\n", table[i].status, table[i].meaning);
-    if (of & EXITS_RUN)
+    if (of & EXITS_RUNS)
         puts("  else  the program's own; 128 + N if signal N ended it");
 }
 

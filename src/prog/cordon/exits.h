@@ -29,7 +29,8 @@ enum exits_of {
     EXITS_CHECK = 4,
     EXITS_EVAL = 8,
     EXITS_OTHER = 16,
-    EXITS_ALL = 31,
+    EXITS_ADVICE = 32, /* escalate */
+    EXITS_ALL = 63,
 };
 void exits_print(enum exits_of of);
 

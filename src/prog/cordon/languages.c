@@ -49,7 +49,7 @@ static int not_python(const char *file, const char *dot, struct err *err)
     return LANGUAGE_PYTHON;
 }
 
-int languages_choose(const char *word, const char *file, struct err *err)
+int languages_choose(const char *word, const char *file, bool conditions, struct err *err)
 {
     const char *dot = file ? strrchr(file, '.') : NULL;
     char all[80] = "";
@@ -57,8 +57,9 @@ int languages_choose(const char *word, const char *file, struct err *err)
         if (word ? strcmp(word, languages[i].name) == 0
                  : dot && strcmp(dot, languages[i].ending) == 0)
             return (int)languages[i].language;
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
-                 languages[i].name);
+        if (conditions || languages[i].language != LANGUAGE_EXPR)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
+                     languages[i].name);
     }
     if (!word)
         return not_python(file, dot, err);

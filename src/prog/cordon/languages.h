@@ -16,8 +16,9 @@
 enum language { LANGUAGE_PYTHON, LANGUAGE_EXPR };
 
 /* WORD is --lang, or NULL: then by the ending of FILE, and Python if that tells nothing. ERR_USAGE
- * for the ending of a language that this build does not have. */
-ERR_MUST_USE int languages_choose(const char *word, const char *file, struct err *err);
+ * for the ending of a language that this build does not have. CONDITIONS: a message names expr, too. */
+ERR_MUST_USE int languages_choose(const char *word, const char *file, bool conditions,
+                                  struct err *err);
 
 /* Whether the program has to be looked for in the text of FILE: HOW is `text`, `source`, or NULL, by the ending. */
 ERR_MUST_USE int languages_intake(const char *how, const char *file, bool *ret_raw,

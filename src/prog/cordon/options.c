@@ -10,19 +10,66 @@
 #include <stdio.h>
 #include <string.h>
 
-static int unknown(const char *name, const struct option_row *rows, size_t count, struct err *err)
+/* One letter means the same in every command that has the option. */
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {{'h', "help"},    {'c', "code"},   {'e', "expr"},  {'p', "profile"},
+               {'t', "timeout"}, {'m', "memory"}, {'n', "lines"}, {'f', "follow"}};
+
+char options_letter(const char *name)
 {
-    const char *names[OPTION_ROWS_MAX];
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (strcmp(letters[i].name, name) == 0)
+            return letters[i].letter;
+    return 0;
+}
+
+/* The row of the option that is called the LEN bytes at NAME; NULL: none. */
+static const struct option_row *row_of(const char *name, size_t len, const struct option_row *rows,
+                                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].kind != OPTION_GROUP && strlen(rows[i].name) == len &&
+            memcmp(rows[i].name, name, len) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* The row of `-t`, `-t5s` or `-t=5s`; NULL: the command has no such letter. */
+static const struct option_row *row_of_letter(const char *word, const struct option_row *rows,
+                                              size_t count)
+{
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (word[1] == letters[i].letter)
+            return row_of(letters[i].name, strlen(letters[i].name), rows, count);
+    return NULL;
+}
+
+/* WORD, as it was typed, is no option; the LEN bytes at NAME are what it was probably meant to name. */
+static int unknown(const char *word, const char *name, size_t len, const struct option_row *rows,
+                   size_t count, struct err *err)
+{
+    char copy[64];
+    const char *names[OPTION_ROWS_MAX], *near = NULL;
+    const int shown = (int)(name - word) + (int)(len < 40 ? len : 40);
     size_t n = 0;
     for (size_t i = 0; i < count && n < OPTION_ROWS_MAX; i++)
         if (rows[i].kind != OPTION_GROUP)
             names[n++] = rows[i].name;
-    const char *near = near_word(name, names, n);
-    return near ? err_set(err, ERR_USAGE, "unknown option --%.40s; did you mean --%s?", name, near)
-                : err_set(err, ERR_USAGE, "unknown option --%.40s; see --help", name);
+    if (len > 1 && len < sizeof copy) { /* one letter is near to nothing */
+        memcpy(copy, name, len);
+        copy[len] = 0;
+        const struct option_row *same = row_of(name, len, rows, count); /* -json */
+        near = same ? same->name : near_word(copy, names, n);
+    }
+    return near ? err_set(err, ERR_USAGE, "unknown option %.*s; did you mean --%s?", shown, word,
+                          near)
+                : err_set(err, ERR_USAGE, "unknown option %.*s; see --help", shown, word);
 }
 
-static int take(const struct option_row *o, const char *value, struct err *err)
+/* SAID: the option as it was typed. */
+static int take(const struct option_row *o, const char *said, const char *value, struct err *err)
 {
     int r = 0;
     switch (o->kind) {
@@ -35,8 +82,7 @@ static int take(const struct option_row *o, const char *value, struct err *err)
     case OPTION_LIST: {
         struct option_list *l = o->target;
         if (l->count == OPTION_LIST_MAX)
-            return err_set(err, ERR_USAGE, "--%s is given more than %d times", o->name,
-                           OPTION_LIST_MAX);
+            return err_set(err, ERR_USAGE, "%s is given more than %d times", said, OPTION_LIST_MAX);
         l->items[l->count++] = value;
         return 0;
     }
@@ -52,67 +98,47 @@ static int take(const struct option_row *o, const char *value, struct err *err)
     case OPTION_GROUP:
         break;
     }
-    return r < 0 ? err_set(err, ERR_USAGE, "--%s: '%.60s' is not a %s", o->name, value,
+    return r < 0 ? err_set(err, ERR_USAGE, "%s: '%.60s' is not a %s", said, value,
                            o->kind == OPTION_COUNT   ? "whole number"
                            : o->kind == OPTION_BYTES ? "size such as 64k, 512m or 1g"
                                                      : "time such as 200ms, 30s or 2m")
                  : 0;
 }
 
-/* One letter means the same in every command that has the option. */
-static const struct {
-    char letter;
-    const char *name;
-} letters[] = {{'h', "help"},   {'c', "code"},  {'p', "profile"}, {'t', "timeout"},
-               {'m', "memory"}, {'q', "quiet"}, {'n', "lines"},   {'f', "follow"}};
-
-char options_letter(const char *name)
-{
-    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        if (strcmp(letters[i].name, name) == 0)
-            return letters[i].letter;
-    return 0;
-}
-
-/* `-t 5s` as the name of its option; NULL: no such letter. */
-static const char *long_name(const char *word)
-{
-    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        if (word[1] == letters[i].letter && word[2] == 0)
-            return letters[i].name;
-    return NULL;
-}
-
 /* The option at argv[*i], with its value; *i is left at the last word taken. */
 static int take_at(int argc, char **argv, int *i, const struct option_row *rows, size_t count,
                    struct err *err)
 {
-    char name[64];
-    const char *word = argv[*i], *equals = strchr(word, '=');
+    char said[64];
+    const char *word = argv[*i], *value = NULL;
     const bool letter = word[1] != '-';
-    const char *long_word = letter ? long_name(word) : word + 2;
-    if (!long_word)
-        return err_set(err, ERR_USAGE, "unknown option %.40s; see --help", word);
-    size_t len = equals && !letter ? (size_t)(equals - word) - 2 : strlen(long_word);
-    if (len >= sizeof name)
-        return err_set(err, ERR_USAGE, "unknown option %.40s...; see --help", word);
-    memcpy(name, long_word, len);
-    name[len] = 0;
-    const struct option_row *found = NULL;
-    for (size_t k = 0; k < count; k++)
-        if (rows[k].kind != OPTION_GROUP && strcmp(rows[k].name, name) == 0)
-            found = &rows[k];
-    if (!found)
-        return unknown(name, rows, count, err);
-    const char *value = equals ? equals + 1 : NULL;
+    const char *name = word + (letter ? 1 : 2);
+    const size_t len = strcspn(name, "=");
+    const struct option_row *found =
+        letter ? row_of_letter(word, rows, count) : row_of(name, len, rows, count);
+    /* -timeout is no -t: whoever types it means --timeout */
+    if (!found || (letter && len > 1 && row_of(name, len, rows, count)))
+        return unknown(word, name, len, rows, count, err);
+    if (letter) {
+        snprintf(said, sizeof said, "-%c (--%s)", word[1], found->name);
+        value = word[2] == 0 ? NULL : word + (word[2] == '=' ? 3 : 2);
+    } else {
+        snprintf(said, sizeof said, "--%s", found->name);
+        value = name[len] == '=' ? name + len + 1 : NULL;
+    }
     if (found->kind == OPTION_FLAG && value)
-        return err_set(err, ERR_USAGE, "--%s takes no value", name);
+        return err_set(err, ERR_USAGE, "%s takes no value", said);
     if (found->kind != OPTION_FLAG && !value) {
         if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0)
-            return err_set(err, ERR_USAGE, "--%s needs a value (%s)", name, found->word);
+            return err_set(err, ERR_USAGE, "%s needs a value (%s)", said, found->word);
         value = argv[++*i];
     }
-    return take(found, value, err);
+    return take(found, said, value, err);
+}
+
+static bool begins_with_minus(const char *word)
+{
+    return word[0] == '-' && word[1] != 0;
 }
 
 int options_parse(int argc, char **argv, const struct option_row *rows, size_t count, int *ret_next,
@@ -120,12 +146,11 @@ int options_parse(int argc, char **argv, const struct option_row *rows, size_t c
 {
     int i = 1;
     for (; i < argc; i++) {
-        const char *word = argv[i];
-        if (strcmp(word, "--") == 0) {
+        if (strcmp(argv[i], "--") == 0) {
             i++;
             break;
         }
-        if (word[0] != '-' || word[1] == 0)
+        if (!begins_with_minus(argv[i]))
             break;
         int r = take_at(argc, argv, &i, rows, count, err);
         if (r < 0)
@@ -135,35 +160,27 @@ int options_parse(int argc, char **argv, const struct option_row *rows, size_t c
     return 0;
 }
 
-/* Where words may begin with a minus: two dashes and a letter, or the letter of an option that the command has. */
-static bool is_option(const char *word, const struct option_row *rows, size_t count)
+/* A condition such as `-x > 1` is none; two dashes and a letter, or one letter alone that some command has, are. */
+static bool is_no_condition(const char *word)
 {
-    if (word[0] != '-' || word[1] == 0)
-        return false;
     if (word[1] == '-')
         return word[2] >= 'a' && word[2] <= 'z';
-    const char *name = long_name(word);
-    for (size_t i = 0; name && i < count; i++)
-        if (rows[i].kind != OPTION_GROUP && strcmp(rows[i].name, name) == 0)
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (word[1] == letters[i].letter && word[2] == 0)
             return true;
     return false;
 }
 
-int options_parse_mixed(int argc, char **argv, const struct option_row *rows, size_t count,
-                        struct option_list *ret_words, struct err *err)
+static int parse_all(int argc, char **argv, const struct option_row *rows, size_t count,
+                     bool conditions, struct option_list *ret_words, struct err *err)
 {
-    static char long_e[] = "--expr";
     bool only_words = false;
     for (int i = 1; i < argc; i++) {
-        if (!only_words && strcmp(argv[i], "--") == 0) {
-            only_words = true;
-            continue;
-        }
-        if (!only_words && strcmp(argv[i], "-e") == 0)
-            argv[i] = long_e;
         const char *w = argv[i];
         int r = 0;
-        if (!only_words && is_option(w, rows, count))
+        if (!only_words && strcmp(w, "--") == 0)
+            only_words = true;
+        else if (!only_words && begins_with_minus(w) && (!conditions || is_no_condition(w)))
             r = take_at(argc, argv, &i, rows, count, err);
         else if (ret_words->count == OPTION_LIST_MAX)
             r = err_set(err, ERR_USAGE, "more than %d words", OPTION_LIST_MAX);
@@ -173,6 +190,31 @@ int options_parse_mixed(int argc, char **argv, const struct option_row *rows, si
             return r;
     }
     return 0;
+}
+
+int options_parse_mixed(int argc, char **argv, const struct option_row *rows, size_t count,
+                        struct option_list *ret_words, struct err *err)
+{
+    return parse_all(argc, argv, rows, count, false, ret_words, err);
+}
+
+int options_parse_conditions(int argc, char **argv, const struct option_row *rows, size_t count,
+                             struct option_list *ret_words, struct err *err)
+{
+    return parse_all(argc, argv, rows, count, true, ret_words, err);
+}
+
+int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err)
+{
+    char all[160] = "";
+    for (size_t i = 0; i < count; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
+    if (!word)
+        return err_set(err, ERR_USAGE, "what? one of: %s; see --help", all);
+    const char *near = near_word(word, names, count);
+    return near ? err_set(err, ERR_USAGE, "'%.40s' is none of: %s; did you mean '%s'?", word, all,
+                          near)
+                : err_set(err, ERR_USAGE, "'%.40s' is none of: %s; see --help", word, all);
 }
 
 void options_print(const struct option_row *rows, size_t count)

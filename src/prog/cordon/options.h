@@ -41,10 +41,17 @@ struct option_list {
 /* Stops at `--` (which it skips) or at the first word that is no option. */
 ERR_MUST_USE int options_parse(int argc, char **argv, const struct option_row *rows, size_t count,
                                int *ret_next, struct err *err);
-/* The same where words may stand anywhere and may begin with a minus, as a condition does: an option is
- * two dashes and a letter, and after `--` everything is a word. -e X is --expr X. */
+/* The same where words may stand anywhere. What begins with a minus is an option; after `--` everything is a word. */
 ERR_MUST_USE int options_parse_mixed(int argc, char **argv, const struct option_row *rows,
                                      size_t count, struct option_list *ret_words, struct err *err);
+/* The same where a word may begin with a minus, as a condition does: an option is two dashes and a letter, or
+ * one letter alone. */
+ERR_MUST_USE int options_parse_conditions(int argc, char **argv, const struct option_row *rows,
+                                          size_t count, struct option_list *ret_words,
+                                          struct err *err);
+/* Says that WORD (NULL: none was given) is none of the NAMES that a command has for what it can do, and which one was
+ * probably meant. Returns ERR_USAGE. */
+int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err);
 /* The one letter that stands for the option NAME; 0: none. */
 char options_letter(const char *name);
 void options_print(const struct option_row *rows, size_t count);

@@ -2,10 +2,12 @@
 /* `cordon policy`: what is in force and where it came from; what is wrong with a file before it is. */
 #include "base/jsonw.h"
 #include "base/limits.h"
+#include "base/near.h"
 #include "commands.h"
 #include "options.h"
 #include "output/visible.h"
 #include "policy/check.h"
+#include "policy/schema.h"
 #include "policy/show.h"
 #include "result.h"
 
@@ -32,6 +34,32 @@ static int put(const struct buf *out)
 
 /* ---- show ---- */
 
+/* PART is no section and no key of a policy. */
+static int no_part(const char *part)
+{
+    enum { SECTIONS = 32, PARTS = 256 };
+    char sections[SECTIONS][POLICY_KEY_MAX], line[200];
+    const char *parts[PARTS];
+    size_t nsections = 0, n = 0;
+    for (size_t i = 0; policy_named[i] && n < PARTS; i++)
+        parts[n++] = policy_named[i];
+    for (size_t i = 0; i < policy_nkeys && n + 1 < PARTS; i++) {
+        const char *path = policy_keys[i].path;
+        char section[POLICY_KEY_MAX];
+        snprintf(section, sizeof section, "%.*s", (int)strcspn(path, "."), path);
+        parts[n++] = path;
+        if (nsections < SECTIONS && (!nsections || strcmp(sections[nsections - 1], section) != 0)) {
+            memcpy(sections[nsections], section, sizeof section);
+            parts[n++] = sections[nsections++];
+        }
+    }
+    const char *near = near_word(part, parts, n);
+    snprintf(line, sizeof line, "there is no '%.60s' in a policy; %s%s%s", part,
+             near ? "did you mean '" : "cordon policy show prints all of it", near ? near : "",
+             near ? "'?" : "");
+    return complain(line);
+}
+
 static int show(const struct policy_options *o)
 {
     const char *part = o->words.count > 1 ? o->words.items[1] : NULL;
@@ -51,10 +79,7 @@ static int show(const struct policy_options *o)
     if (r < 0) {
         complain("no memory");
     } else if (!found) {
-        char line[200];
-        snprintf(line, sizeof line,
-                 "there is no '%.80s' in a policy; cordon policy show prints all of it", part);
-        status = complain(line);
+        status = no_part(part);
     } else {
         status = put(&out);
     }
@@ -194,5 +219,7 @@ int cmd_policy(int argc, char **argv)
         return show(&o);
     if (strcmp(what, "check") == 0)
         return check(&o);
-    return complain(*what ? "show or check; see --help" : "show or check is missing; see --help");
+    static const char *const verbs[] = {"show", "check"};
+    options_no_verb(o.words.count ? what : NULL, verbs, 2, &err);
+    return complain(err.msg);
 }

@@ -362,10 +362,14 @@ int cmd_pool(int argc, char **argv)
     size_t which = 0, count = sizeof verbs / sizeof *verbs;
     while (which < count && strcmp(verb, verbs[which].name) != 0)
         which++;
-    if (r == 0 && which < count && words.count == 1)
+    if (r == 0 && which == count) {
+        const char *names[] = {verbs[0].name, verbs[1].name, verbs[2].name};
+        r = options_no_verb(words.count ? verb : NULL, names, count, &err);
+    } else if (r == 0 && words.count > 1) {
+        r = err_set(&err, ERR_USAGE, "%s: too many words; see --help", verb);
+    } else if (r == 0) {
         r = verbs[which].run(&o, &err);
-    else if (r == 0)
-        r = err_set(&err, ERR_USAGE, "say what to do: start, status or stop; see --help");
+    }
     if (r >= 0)
         return r;
     result_complain(WHO, err.msg);

@@ -84,6 +84,11 @@ int programs_parse_bind(const char *word, bool writable, struct arena *mem, stru
         source[colon - word] = 0;
         ret->dest = colon + 1;
         ret->moved = true;
+    } else if (colon && access(word, F_OK) < 0) { /* no file whose name has a colon */
+        const char *slash = strrchr(word, '/'),
+                   *name = slash && slash > colon ? slash + 1 : colon + 1;
+        return err_set(err, ERR_USAGE, "--%s: DEST must be absolute, such as /workspace/%.80s",
+                       writable ? "rw" : "ro", *name ? name : "data");
     }
     /* The source stays as it was written: `link/..` is not what its letters say. */
     ret->source = source;

@@ -55,17 +55,26 @@ bool result_colour(int fd)
     return isatty(fd) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-void result_complain(const char *who, const char *text)
+static void put_line(const char *who, const char *text, bool colour)
 {
     struct output_visible v = {.one_line = true};
     struct buf line;
-    const bool colour = result_colour(STDERR_FILENO);
     buf_init(&line, 8192);
     if (buf_printf(&line, colour ? "\033[1;31m%s:\033[0m " : "%s: ", who) == 0 &&
         output_visible_add(&v, text, strlen(text), &line) == 0 &&
         output_visible_end(&v, &line) == 0 && buf_str(&line, "\n") == 0)
         writer_take(JAIL_STDERR, &line);
     buf_done(&line);
+}
+
+void result_complain(const char *who, const char *text)
+{
+    put_line(who, text, result_colour(STDERR_FILENO));
+}
+
+void result_note(const char *who, const char *text)
+{
+    put_line(who, text, false);
 }
 
 int result_usage(const char *who, const struct err *err)

@@ -40,6 +40,9 @@ bool result_colour(int fd);
 /* One line on stderr, in which nothing of TEXT acts on a terminal. */
 void result_complain(const char *who, const char *text);
 
+/* The same about what is no error: without its colour. */
+void result_note(const char *who, const char *text);
+
 /* Complains and gives the exit status of a wrong command line, where it would have run a program. */
 int result_usage(const char *who, const struct err *err);
 

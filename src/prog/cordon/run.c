@@ -68,10 +68,13 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
-         "Judges a program with the language's own parser, then runs it in the jail. It may write "
-         "in\n"
-         "/workspace (where it starts) and /tmp; what it leaves in /workspace is listed in "
-         "`files`.\n"
+         "Judges a program with the language's own parser, then runs it in the jail. In standard "
+         "and\n"
+         "open it may write in /workspace (where it starts) and /tmp; what it leaves in /workspace "
+         "is\n"
+         "listed in `files` and then dropped, unless --rw or --workspace keeps it. strict and "
+         "locked\n"
+         "have no files.\n"
          "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
          "every literal list judged before anything runs), standard (the standard library and\n"
          "installed packages), open (the kernel's layers alone).\n");
@@ -122,7 +125,7 @@ static int choose_source(const struct run_options *o, const struct option_list *
                        "'%.60s': under %.40s a program has no sys.argv; use --profile strict, or "
                        "write the value into the program",
                        req->args[0], req->profile->name);
-    int r = languages_choose(o->lang, o->code ? NULL : file, err);
+    int r = languages_choose(o->lang, o->code ? NULL : file, false, err);
     if (r == LANGUAGE_EXPR)
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
     if (r == LANGUAGE_PYTHON)

@@ -251,6 +251,7 @@ static int on_list(struct session_options *o)
     buf_init(&out, MIB);
     struct jsonw j = {.out = &out};
     uint64_t held = 0;
+    size_t count = 0;
     int r = 0;
     jsonw_open(&j, NULL, '[');
     for (uint64_t serial = 0; o->context.holder.sock >= 0; serial = a.reply.session.serial) {
@@ -259,6 +260,7 @@ static int on_list(struct session_options *o)
             break;
         uint64_t memory = memory_of(a.reply.session.pid);
         held += a.reply.session.held;
+        count++;
         if (o->context.json)
             put_row(&j, &a.reply, memory);
         else
@@ -267,6 +269,8 @@ static int on_list(struct session_options *o)
     jsonw_close(&j, ']');
     if (r == 0 && o->context.json)
         puts(out.data);
+    else if (r == 0 && !count)
+        result_note(WHO, "no sessions");
     else if (r == 0 && held)
         printf("idle sessions hold %.1f MB; with what a call may take they may hold %.1f MB\n",
                (double)held / MIB, (double)o->context.holder.budget / MIB);
@@ -288,6 +292,15 @@ static const struct {
     {"close", on_close, 2, 2, false},
 };
 
+static int no_verb(const struct session_options *o, struct err *err)
+{
+    enum { COUNT = sizeof verbs / sizeof *verbs };
+    const char *names[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        names[i] = verbs[i].name;
+    return options_no_verb(word(o, 0), names, COUNT, err);
+}
+
 int cmd_session(int argc, char **argv)
 {
     struct session_options *o = calloc(1, sizeof *o);
@@ -301,8 +314,7 @@ int cmd_session(int argc, char **argv)
     while (verb < count && (!o->words.count || strcmp(o->words.items[0], verbs[verb].name) != 0))
         verb++;
     if (r == 0 && !o->help && verb == count)
-        r = err_set(&err, ERR_USAGE,
-                    "new, list, run, fork, export, interrupt or close? see --help");
+        r = no_verb(o, &err);
     if (r == 0 && !o->help &&
         (o->words.count < verbs[verb].least || o->words.count > verbs[verb].most))
         r = err_set(&err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,

@@ -176,6 +176,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
                       "Ends every running execution at once and refuses new ones until `cordon "
                       "resume`.\n");
         options_print(all, count);
+        exits_print(EXITS_OTHER);
         return EXIT_DONE;
     }
     r = resume ? admin_open(&admin, &err) : admin_open_bare(&admin, &err);

@@ -146,10 +146,10 @@ static const struct verb *find_verb(const struct option_list *words, struct err 
                     words->count - 1 < verbs[i].least ? "few" : "many");
             return NULL;
         }
-    err_set(
-        err, ERR_USAGE,
-        "'%.40s' is none of: create, import, log, diff, snapshot, restore, export, delete, list",
-        word);
+    const char *names[VERBS];
+    for (size_t i = 0; i < VERBS; i++)
+        names[i] = verbs[i].name;
+    options_no_verb(words->count ? word : NULL, names, VERBS, err);
     return NULL;
 }
 

@@ -408,8 +408,8 @@ static int do_list(const struct order *o, struct err *err)
     if (count < 0)
         return err_sys(err, "look into the folder of the workspaces");
     output_init(&out, STDOUT_FILENO, o->tty);
-    int damaged = 0, r = o->json ? put(&out, "[", 1) : 0;
-    for (int i = 0, shown = 0; i < count; i++) {
+    int damaged = 0, shown = 0, r = o->json ? put(&out, "[", 1) : 0;
+    for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
         struct workspace_facts f = {0};
         struct err why = ERR_INIT;
@@ -425,6 +425,8 @@ static int do_list(const struct order *o, struct err *err)
     free(names);
     if (r == 0 && o->json)
         r = put(&out, "]\n", 2);
+    else if (r == 0 && shown == 0 && !damaged)
+        fputs("cordon workspace: no workspaces\n", stderr);
     r = output_end(&out, r, err);
     return r < 0 || !damaged ? r : ERR_STATE;
 }
