@@ -289,6 +289,52 @@ def interrupt(u):
     u.ok(not u.sessions(), "a prompt that was left, and one that was ended, leave no session", u.sessions())
 
 
+def busy(u):
+    """A session that somebody else calls, or that is refused for its memory: the prompt outlives the refusal."""
+    policy = programs.dir / f"little-{u.who}.yaml"
+    policy.write_text(tapsys.POLICY + "sessions: {memory_percent: 1}\n")
+    os.chmod(policy, 0o600)
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(policy, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    percent = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 100
+    options = ("--profile", "standard", "--memory", f"{(percent >> 20) + 256}m")
+    s = u.new(*options)
+    t = Terminal(u, "--session", s, "--policy", str(policy))
+    t.run(b"kept = 'kept'")
+
+    def called():
+        p = subprocess.Popen(programs.command(["session", "run", s, "-"], u.who), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=tapsys.clean_env({}, u.who), cwd="/")
+        p.stdin.write(b"print('begun', flush=True)\nwhile True: pass\n")
+        p.stdin.close()
+        p.stdout.readline()
+        return p
+
+    def free(p):
+        u("session", "interrupt", s)
+        p.wait(60 * tapsys.SLOW)
+        p.stdout.close()
+
+    p = called()
+    said = t.run(b"kept")
+    free(p)
+    u.ok(said.count(b"is in another call") == 1 and said.startswith(b"cordon repl: "), "a prompt whose session is in another call says so once, on a line of its own", said, t.tail())
+    u.ok(t.run(b"kept").startswith(b"'kept'"), "a prompt whose session was in another call goes on", t.tail())
+    large = u.new(*options)
+    u.cell(large, f"held = bytearray({percent * 3 // 4})\nfor i in range(0, len(held), 4096): held[i] = 1\n")
+    said = t.run(b"kept")
+    u("session", "close", large)
+    u.ok(f"close {large}".encode() in said.replace(b"\r\n", b"") and t.run(b"kept").startswith(b"'kept'"), "a prompt that is refused for the memory of idle sessions goes on", said, t.tail())
+    p = called()
+    t.run(b"kept")
+    t.type(b"\x04")
+    code = t.wait()
+    free(p)
+    t.close()
+    u.ok(code == 75 and s in u.sessions(), "a prompt that was last told that its session is in another call exits with 75", code)
+    u("session", "close", s)
+
+
 def others(u):
     """The same without a terminal."""
     s = u.new("--profile", "standard")
@@ -341,5 +387,6 @@ for who in tapsys.users():
         edit(user)
         history(user)
         interrupt(user)
+        busy(user)
     others(user)
 tap.done()

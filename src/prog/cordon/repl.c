@@ -192,6 +192,13 @@ static void names(void *ctx, const char *word, size_t len, struct prompt_names *
     r->call.offer_ctx = ret;
     look(r, word, len);
     r->call.offer = NULL;
+    r->call.declined = r->call.declined && r->call.over; /* else Tab has nothing to offer */
+}
+
+static void tell_declined(struct repl *r)
+{
+    r->call.declined = false;
+    r->status = session_declined(&r->o->context, r->call.session, &r->call.answer);
 }
 
 static bool is_word(const struct buf *text, const char *const *words, size_t count)
@@ -233,6 +240,10 @@ static void run_block(struct repl *r, const struct buf *text)
 {
     struct err err = ERR_INIT;
     struct session_call *c = &r->call;
+    if (c->declined) { /* already when its parser was asked: whether the block is whole nobody knows */
+        tell_declined(r);
+        return;
+    }
     if (session_context_refresh(&r->o->context, &err) < 0) {
         r->status = result_usage(WHO, &err);
         return;
@@ -246,6 +257,10 @@ static void run_block(struct repl *r, const struct buf *text)
         c->asks = true;
     }
     r->status = session_call(&r->o->context, c);
+    if (c->declined) {
+        c->declined = false; /* and told */
+        return;
+    }
     r->input = -1; /* the first block has it, and the others go on with what that one leaves */
     c->same_input = !c->asks;
 }
@@ -374,6 +389,8 @@ static int serve(struct repl_options *o, const char *session, int input)
         greet(&r);
     if (!r.terminal || !served_by_editor(&r))
         read_lines(&r);
+    if (r.call.declined)
+        tell_declined(&r);
     return r.call.over && r.status == EXIT_DONE ? EXIT_NEVER_RAN : r.status;
 }
 
