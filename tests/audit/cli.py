@@ -96,6 +96,12 @@ for who in users():
     tap.eq(s.audit("export", "--until", "1h")[1], "", f"{who}: export --until 1h has no record of a new log")
     tap.eq(s.audit("export", "--since", "2999-01-01")[1], "", f"{who}: export --since 2999 has no record")
     tap.eq(len(s.audit("export", "--since", "2000-01-01T10:30")[1].splitlines()), count, f"{who}: export --since takes a date and a time")
+    s.env["TZ"] = "TST-5"  # five hours ahead of UTC
+    an_hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() + 4 * 3600))
+    tap.eq([len(s.audit("export", option, an_hour_ago + zone)[1].splitlines()) for option, zone in
+            (("--since", ""), ("--until", ""), ("--since", "Z"), ("--until", "Z"))], [count, 0, 0, count],
+           f"{who}: a date is the caller's time, and with Z behind it UTC")
+    del s.env["TZ"]
     code, out, err = s.audit("export", "--since", "yesterday")
     tap.ok(code == 2 and "is not a time" in err, f"{who}: a time that is none", err)
 

@@ -13,6 +13,22 @@
 #include <string.h>
 #include <time.h>
 
+/* A date as people write it: theirs, as `tail` prints it, or with a Z behind it UTC. 0: it is none. */
+static uint64_t date_ms(const char *text)
+{
+    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tm tm = {.tm_isdst = -1};
+        const char *end = strptime(text, forms[i], &tm);
+        const bool utc = end && strcmp(end, "Z") == 0;
+        if (end && (utc || *end == 0) && tm.tm_year >= 70) {
+            time_t t = utc ? timegm(&tm) : mktime(&tm);
+            return t > 0 ? (uint64_t)t * 1000 : 1;
+        }
+    }
+    return 0;
+}
+
 int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, struct err *err)
 {
     size_t len = strlen(text);
@@ -31,18 +47,14 @@ int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, struct err *err
             return 0;
         }
     } else {
-        static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
-        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-            struct tm tm = {0};
-            const char *end = strptime(text, forms[i], &tm);
-            if (end && *end == 0 && tm.tm_year >= 70) {
-                *ret = (uint64_t)timegm(&tm) * 1000;
-                return 0;
-            }
-        }
+        *ret = date_ms(text);
+        if (*ret)
+            return 0;
     }
     return err_set(err, ERR_USAGE,
-                   "'%.40s' is not a time: 30m, 2h, 7d (ago), or 2026-11-15T10:30 (UTC)", text);
+                   "'%.40s' is not a time: 30m, 2h, 7d (ago), or 2026-11-15T10:30 (your time; "
+                   "with Z: UTC)",
+                   text);
 }
 
 static bool is(const json_t *record, const char *key, const char *want)
