@@ -289,6 +289,23 @@ def interrupt(u):
     u.ok(not u.sessions(), "a prompt that was left, and one that was ended, leave no session", u.sessions())
 
 
+def pastes(u):
+    """What a paste must not do: take the keys that come after it, or a signal that comes during it."""
+    t = Terminal(u, "--profile", "standard")
+    long = b"\x1b[200~" + b"x" * (600 << 10) + b"\x1b[201~"
+    while long:
+        long = long[os.write(t.main, long):]
+    said = t.expect(b"the paste is longer than 512 KB, and forgotten")
+    u.ok(said and t.shows(">>> ".rstrip()) and t.run(b"6 * 7").startswith(b"42"), "a paste beyond the limit is forgotten, and the next key is heard", t.tail()[-300:])
+    t.close()
+    t = Terminal(u, "--profile", "standard")
+    t.type(b"\x1b[200~lost = 1")
+    until(lambda: struct.unpack("i", fcntl.ioctl(t.theirs, termios.FIONREAD, bytes(4)))[0] == 0)
+    t.forget()
+    u.ok(t.run(b"'lost' in dir()").startswith(b"False"), "Ctrl-C during a paste forgets it", t.tail())
+    t.close()
+
+
 def busy(u):
     """A session that somebody else calls, or that is refused for its memory: the prompt outlives the refusal."""
     policy = programs.dir / f"little-{u.who}.yaml"
@@ -388,5 +405,6 @@ for who in tapsys.users():
         history(user)
         interrupt(user)
         busy(user)
+        pastes(user)
     others(user)
 tap.done()
