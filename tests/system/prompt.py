@@ -306,6 +306,23 @@ def pastes(u):
     t.close()
 
 
+def bad_history(u):
+    """A history file that cannot be used takes neither the prompt nor its editor away."""
+    file = pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"]) / "history"
+    file.unlink(missing_ok=True)
+    file.symlink_to("/dev/null")
+    t = Terminal(u, "--profile", "standard")
+    said = t.seen.replace(b"\r\n", b" ")
+    u.ok(str(file).encode() in said and said.count(b"nothing is kept this time") == 1 and b"--no-history" in said,
+         "a history file that cannot be used is named, with what to do", t.seen)
+    t.run(b"kept = [1, 2]")
+    t.type(b"kept.app\t")
+    u.ok(t.shows(">>> kept.append"), "a prompt without its history file has its line editor", t.tail())
+    t.forget()
+    t.close()
+    file.unlink()
+
+
 def busy(u):
     """A session that somebody else calls, or that is refused for its memory: the prompt outlives the refusal."""
     policy = programs.dir / f"little-{u.who}.yaml"
@@ -406,5 +423,6 @@ for who in tapsys.users():
         interrupt(user)
         busy(user)
         pastes(user)
+        bad_history(user)
     others(user)
 tap.done()

@@ -450,7 +450,17 @@ static int open_editor(struct prompt *p, struct err *err)
     history_w(p->history, &event, H_SETUNIQUE, 1);
     el_wset(p->editor, EL_HIST, history_w, p->history);
     bind_keys(p->editor);
-    return p->start.history >= 0 ? history_load(p->start.history, remember, p, err) : 0;
+    return 0;
+}
+
+/* Whoever sits there can work without what was typed another day. */
+static void recall(struct prompt *p)
+{
+    struct err err = ERR_INIT;
+    if (p->start.history >= 0 && history_load(p->start.history, remember, p, &err) < 0) {
+        say(p, "cordon repl: %s; nothing is kept this time\n", err.msg);
+        p->start.history = -1;
+    }
 }
 
 int prompt_new(const struct prompt_start *start, struct prompt **ret, struct err *err)
@@ -471,6 +481,7 @@ int prompt_new(const struct prompt_start *start, struct prompt **ret, struct err
         prompt_free(p);
         return r;
     }
+    recall(p);
     *ret = p;
     return 0;
 }
