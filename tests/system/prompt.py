@@ -408,6 +408,13 @@ def others(u):
     u.ok(p.returncode == 143 and s not in u.sessions(), "SIGTERM during a call ends the session, exit status 143", p.returncode, u.sessions())
     r = u("repl", "--session", "nope", text="")
     u.ok(r.code == 125 and "no session 'nope'" in r.err, "repl --session with a name that there is not fails before anything is read", r)
+    with subprocess.Popen(programs.command(["repl"], u.who), stdin=os.open("/tmp", os.O_RDONLY), **quiet) as p:
+        try:
+            err = p.communicate(timeout=30 * tapsys.SLOW)[1]
+        except subprocess.TimeoutExpired:
+            p.kill()
+            err = b"it reads for ever"
+    u.ok(p.returncode == 125 and b"standard input" in err, "a repl whose input cannot be read ends, and says so", p.returncode, err)
     r = u("repl", text="x = 1\nexit()\nprint('not here')\n")
     u.ok(r.code == 0 and "not here" not in r.out, "exit() ends a repl that reads a pipe", r)
 

@@ -92,6 +92,7 @@ struct lines {
     struct buf held; /* read, not yet given out */
     size_t at;
     bool ended;
+    int why; /* errno of a read that failed; 0: none did */
 };
 
 enum line { LINE_READ, LINE_END, LINE_INTERRUPT, LINE_TOO_LONG };
@@ -114,7 +115,13 @@ static enum line more(struct lines *l, int stop)
         return LINE_END;
     if (p[1].revents)
         return only_interrupt(stop) ? LINE_INTERRUPT : LINE_END;
-    ssize_t n = p[0].revents ? read(STDIN_FILENO, chunk, sizeof chunk) : -1;
+    if (!p[0].revents)
+        return LINE_READ;
+    ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) { /* a folder, a terminal that is gone */
+        l->why = errno;
+        return LINE_END;
+    }
     l->ended = n == 0;
     return n > 0 && buf_add(&l->held, chunk, (size_t)n) < 0 ? LINE_TOO_LONG : LINE_READ;
 }
@@ -358,6 +365,12 @@ static void read_lines(struct repl *r)
     }
     if (r->terminal && got == LINE_END)
         writer_put(JAIL_STDOUT, "\n", 1);
+    if (lines.why) {
+        struct err err = ERR_INIT;
+        errno = lines.why;
+        (void)err_sys(&err, "standard input");
+        r->status = result_usage(WHO, &err);
+    }
     buf_done(&text);
     buf_done(&lines.held);
 }
