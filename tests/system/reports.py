@@ -315,6 +315,7 @@ def doctor(who):
     tap.eq(s.run("doctor").code, 0, f"{who}: doctor is content where a program runs")
     listed = s.run("doctor", "--checklist").out
     tap.ok("[x] policy, state folder" in listed and "[ ] people are asked" in listed, f"{who}: doctor --checklist ticks what it saw", listed)
+    tap.ok("[x] a state to go back to can be kept" in listed and "snapshot" not in listed, f"{who}: doctor --checklist knows of workspaces", listed)
     config = s.home / "config/cordon"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text("approval: {mode: HITL}\n")
