@@ -130,6 +130,12 @@ for who in users():
     tap.ok(code == 0 and "Excessive violations: 5" in out and "validation failures" not in out, f"{who}: anomalies by the operator's thresholds", out, err)
     del s.env["XDG_CONFIG_HOME"]
 
+    slow = State(who)
+    slow.run(driver, "times")
+    code, out, err = slow.audit("anomalies")
+    tap.ok("uid:5: Unusually long execution: slow-10: took 0.900 s; the mean of this client is 0.020 s\n" in out and "slow-11" not in out,
+           f"{who}: anomalies name the time of a long run and the mean, and leave out what the time limit ended", out, err)
+
     # --- runs without an end -------------------------------------------------------------------------
     s.run(driver, "orphan")
     tap.ok("1 runs have begun and not ended" in s.audit("verify")[1], f"{who}: a writer was killed in a run")
