@@ -264,6 +264,7 @@ static void sample_of(struct audit_sample *s, const struct audit_facts *f, uint6
                                .wall_us = o ? o->wall_us : 0,
                                .blocked = o && o->validation == AUDIT_BLOCKED,
                                .ran = o && o->has_exit_code,
+                               .timed_out = o && o->status && strcmp(o->status, "timeout") == 0,
                                .violations = !o                    ? 0
                                              : o->violations_total ? o->violations_total
                                                                    : o->nviolations};

@@ -141,6 +141,9 @@ enum audit_kind {
 };
 const char *audit_kind_name(enum audit_kind kind);
 
+/* The alert about one execution that took MS where others of its client took MEAN_MS. */
+void audit_say_long(char *out, size_t size, const char *id, uint64_t ms, uint64_t mean_ms);
+
 struct audit;
 
 /* Opens the log, makes it at first use, repairs what a crash left, writes `lost` records for runs whose

@@ -351,7 +351,7 @@ void audit_window_close(struct audit *a);
 struct audit_sample {
     const char *client, *execution_id, *code_hash;
     uint64_t ms, wall_us, violations;
-    bool blocked, ran;
+    bool blocked, ran, timed_out;
 };
 void audit_window_feed(struct audit *a,
                        const struct audit_sample *s); /* under the lock; adds to a->alerts */

@@ -17,6 +17,7 @@ struct job {
     uint64_t ms;
     bool blocked;
     size_t violations;
+    const char *status;
 };
 
 /* Runs it, and returns the one alert that it raised ("" for none, "several" for more). */
@@ -30,7 +31,9 @@ static const char *run(struct audit *a, const struct job *j)
     char code[32];
     snprintf(code, sizeof code, "code %d", number);
     const char *source = j->code ? j->code : code;
-    const struct audit_outcome o = {.status = j->blocked ? "blocked" : "ok",
+    const struct audit_outcome o = {.status = j->status    ? j->status
+                                              : j->blocked ? "blocked"
+                                                           : "ok",
                                     .validation = j->blocked ? AUDIT_BLOCKED : AUDIT_PASSED,
                                     .wall_us = j->ms * 1000,
                                     .has_exit_code = !j->blocked,
@@ -95,10 +98,26 @@ static void times(struct audit *a)
     folder.now += 3600001;
     for (int i = 0; i < 4; i++)
         tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
-    char want[64];
-    snprintf(want, sizeof want, "Unusually long execution: run-%d", number + 1);
+    char want[128];
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201, .status = "timeout"}), "",
+               "a run that its time limit ended raises no alert about its time");
+    folder.now += 3600001;
+    for (int i = 0; i < 4; i++)
+        tap_eq_str(run(a, &(struct job){.client = "t", .ms = 20}), "", "a run of 20 ms");
+    snprintf(want, sizeof want,
+             "Unusually long execution: run-%d: took 0.201 s; the mean of this client is 0.020 s",
+             number + 1);
     tap_eq_str(run(a, &(struct job){.client = "t", .ms = 201}), want,
                "a run of more than ten times the mean raises an alert");
+    folder.now += 3600001;
+    for (int i = 0; i < 4; i++)
+        tap_eq_str(run(a, &(struct job){.client = "t", .ms = 0}), "", "a run of less than 1 ms");
+    snprintf(want, sizeof want,
+             "Unusually long execution: run-%d: took 1.9 s; the mean of this client is less than "
+             "0.001 s",
+             number + 1);
+    tap_eq_str(run(a, &(struct job){.client = "t", .ms = 1999}), want,
+               "the alert about a long run names its time and the mean in seconds");
     folder.now += 3600001;
     for (int i = 0; i < 20; i++)
         if (run(a, &(struct job){.client = "t", .ms = 1})[0])

@@ -51,6 +51,33 @@ static int may_at_all(const struct gate *g, const struct gate_request *q,
     return 1;
 }
 
+/* The breaker of a tool counts failures of programs that may differ from each other and from the one that is asked for
+ * now: only the breaker of a request may say that the same will fail again. */
+static int refuse_broken(const struct gate *g, const struct gate_tool *tool,
+                         const struct gate_breaker_word *w, struct gate_refusal *r)
+{
+    const unsigned long long times = g->config->breaker.failures,
+                             left = (w->wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S;
+    const uint64_t ms = (w->wait_ns + 999999) / CLOCK_NS_PER_MS;
+    const bool runs = tool->kind == GATE_TOOL_EXECUTION;
+    char many[32] = "";
+    if (!w->of_tool)
+        return gate_refuse(r, GATE_RULE_BREAKER, ms,
+                           "the same again will fail again: change the code, or wait",
+                           "failed %llu times with: %s; try again in %llu s", times, w->text, left);
+    if (times > 1)
+        snprintf(many, sizeof many, "%llu ", times);
+    return gate_refuse(
+        r, GATE_RULE_BREAKER, ms,
+        runs ? "any program is refused until then; cordon audit tail shows the failures, "
+               "breakers.counts in the policy says what counts"
+             : "any call of it is refused until then; cordon audit tail shows the failures, "
+               "breakers.counts in the policy says what counts",
+        "the last %s%s%s of %.40s failed%s with: %s; try again in %llu s", many,
+        runs ? "program" : "call", times > 1 ? "s" : "", tool->name, times > 1 ? ", the last" : "",
+        w->text, left);
+}
+
 /* Under the lock. 1 or 2 (queued): the ticket has a row. */
 static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gate_refusal *r)
 {
@@ -66,12 +93,7 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
         gate_refusals_flush(g, &t->request.client, client, now);
     gate_breaker_ask(g, t, now, &word);
     if (word.refuse)
-        return gate_refuse(
-            r, GATE_RULE_BREAKER, (word.wait_ns + 999999) / CLOCK_NS_PER_MS,
-            "the same again will fail again: change the code, or wait",
-            "failed %llu times with: %s; try again in %llu s",
-            (unsigned long long)g->config->breaker.failures, word.text,
-            (unsigned long long)((word.wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S));
+        return refuse_broken(g, t->tool, &word, r);
     uint64_t wait =
         slots ? gate_window_wait(g, t->client, gate_queue_waiting(g, t->client), now) : 0;
     if (wait)

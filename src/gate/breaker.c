@@ -180,6 +180,7 @@ void gate_breaker_ask(struct gate *g, const struct gate_ticket *t, uint64_t now,
             w->probe[k] = i;
         } else if (wait > w->wait_ns) {
             w->refuse = true;
+            w->of_tool = k == 0;
             w->wait_ns = wait;
             memcpy(w->text, b->text, sizeof w->text);
             w->text[sizeof w->text - 1] = 0;

@@ -88,6 +88,7 @@ void gate_queue_serve(struct gate *g, uint64_t now);
 enum gate_breaker_state { GATE_BREAKER_CLOSED = 0, GATE_BREAKER_OPEN = 1, GATE_BREAKER_HALF = 2 };
 struct gate_breaker_word {
     bool refuse;
+    bool of_tool;      /* any program is refused; else only this request */
     uint32_t probe[2]; /* breakers that let this one through as their probe; UINT32_MAX: none */
     uint64_t wait_ns;
     char text[96]; /* the error that opened it */

@@ -70,6 +70,9 @@ static void test_keys(void)
     }
     tap_eq_int(FAIL(g, &q), 0,
                "a request that failed three times is refused, whatever else succeeded in between");
+    tap_ok(strncmp(r.reason, "failed 3 times with: NameError", 30) == 0 &&
+               strstr(r.hint, "the same again will fail again"),
+           "the breaker of a request says that the same will fail again: %s", r.reason);
     tap_eq_int(GOOD(g, &changed), 1, "changed code is not refused");
     tap_eq_int(GOOD(g, &argued), 1, "other arguments are not refused");
     tap_eq_int(GOOD(g, &other), 1,
@@ -106,6 +109,15 @@ static void test_keys(void)
     failing.code_len = 3;
     tap_ok(all && GOOD(g, &failing) == 0 && r.rule == GATE_RULE_BREAKER,
            "three programs of a client that fail in a row open the breaker of their tool");
+    tap_ok(
+        strncmp(r.reason,
+                "the last 3 programs of run failed, the last with: MemoryError: m; try again in ",
+                79) == 0 &&
+            strstr(r.hint, "any program is refused until then") &&
+            !strstr(r.hint, "the same again"),
+        "the breaker of a tool names the last failure, and says that any program is refused: "
+        "%s; %s",
+        r.reason, r.hint);
 
     struct gate_request lost = testing_request("uid:3", "a");
     for (int i = 0; i < 3; i++) {

@@ -96,6 +96,12 @@ for who in users():
     tap.eq(s.audit("export", "--until", "1h")[1], "", f"{who}: export --until 1h has no record of a new log")
     tap.eq(s.audit("export", "--since", "2999-01-01")[1], "", f"{who}: export --since 2999 has no record")
     tap.eq(len(s.audit("export", "--since", "2000-01-01T10:30")[1].splitlines()), count, f"{who}: export --since takes a date and a time")
+    s.env["TZ"] = "TST-5"  # five hours ahead of UTC
+    an_hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() + 4 * 3600))
+    tap.eq([len(s.audit("export", option, an_hour_ago + zone)[1].splitlines()) for option, zone in
+            (("--since", ""), ("--until", ""), ("--since", "Z"), ("--until", "Z"))], [count, 0, 0, count],
+           f"{who}: a date is the caller's time, and with Z behind it UTC")
+    del s.env["TZ"]
     code, out, err = s.audit("export", "--since", "yesterday")
     tap.ok(code == 2 and "is not a time" in err, f"{who}: a time that is none", err)
 
@@ -123,6 +129,12 @@ for who in users():
     code, out, err = s.audit("anomalies")
     tap.ok(code == 0 and "Excessive violations: 5" in out and "validation failures" not in out, f"{who}: anomalies by the operator's thresholds", out, err)
     del s.env["XDG_CONFIG_HOME"]
+
+    slow = State(who)
+    slow.run(driver, "times")
+    code, out, err = slow.audit("anomalies")
+    tap.ok("uid:5: Unusually long execution: slow-10: took 0.900 s; the mean of this client is 0.020 s\n" in out and "slow-11" not in out,
+           f"{who}: anomalies name the time of a long run and the mean, and leave out what the time limit ended", out, err)
 
     # --- runs without an end -------------------------------------------------------------------------
     s.run(driver, "orphan")

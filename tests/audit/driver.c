@@ -2,6 +2,7 @@
 /* Writes to the log of $CORDON_STATE as the product does, for tests of what reads it.
  *
  *   make N      N runs of three clients: good, blocked, with violations and texts that would act on a terminal
+ *   times       six runs of two clients, the last of each slow: of one it is ok, of the other the time limit ended it
  *   follow      one run every 50 ms until killed
  *   orphan      begins a run and dies
  *   fill        begins a run, then runs until the disk is full; the first must still end
@@ -68,6 +69,21 @@ static int make(long n)
                                            .nviolations = 5};
         if (run(id, clients[i % 3], i % 10 == 9 ? &wild : i % 3 == 1 ? &bad : &good) < 0)
             return fail("make");
+    }
+    return 0;
+}
+
+static int times(void)
+{
+    struct audit_outcome o = {.status = "ok", .validation = AUDIT_PASSED, .has_exit_code = true};
+    for (int i = 0; i < 12; i++) {
+        char id[40];
+        const bool slow = i >= 10;
+        snprintf(id, sizeof id, "%s-%d", slow ? "slow" : "quick", i);
+        o.wall_us = slow ? 900000 : 20000;
+        o.status = i == 11 ? "timeout" : "ok";
+        if (run(id, i % 2 ? "uid:6" : "uid:5", &o) < 0)
+            return fail("times");
     }
     return 0;
 }
@@ -186,6 +202,8 @@ int main(int argc, char **argv)
         return fail("open");
     if (strcmp(what, "make") == 0)
         r = make(n);
+    else if (strcmp(what, "times") == 0)
+        r = times();
     else if (strcmp(what, "follow") == 0)
         r = follow();
     else if (strcmp(what, "orphan") == 0)

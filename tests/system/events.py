@@ -89,6 +89,12 @@ def progress(who):
     rest = [json.loads(line) for line in p.stdout]
     tap.ok(event["event"] == "progress" and event["what"] == "approval" and re.fullmatch(r"ap-[0-9a-f]+", event["approval"] or "")
            and not faults_of([event, *rest]) and rest[-1]["event"] == "result" and p.wait(60) == exits.STOPPED, f"{who}: that a person is waited for is told", event, rest)
+    r = s.run("exec", "--events", "--no-wait", "--policy", policy, "--", "/bin/echo", "another question")
+    events = events_of(r)
+    tap.ok([e["event"] for e in events] == ["result"] and events[0]["result"]["status"] == "denied" and re.search(r"\bap-[0-9a-f]+", r.out) and not faults_of(events),
+           f"{who}: with --no-wait nothing is waited for, and the result names the approval", r.out)
+    r = s.run("exec", "--events", "--no-such-option")
+    tap.ok(r.out == "" and r.code == exits.NEVER_RAN, f"{who}: a wrong command line has no result", r.out, r.err)
     first = s.start("exec", "--policy", s.policy("rates: {concurrent: 1}\n"), "--", "/bin/sleep", "100000")
     s.wait_for(1)
     p = s.start("exec", "--events", "--policy", s.policy("rates: {concurrent: 1}\n"), "--", "/bin/true")

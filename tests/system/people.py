@@ -29,6 +29,7 @@ class Place:
         (self.dir / "policy.yaml").write_text("version: 1\n" + policy)
         (self.dir / "again.py").write_text("print('x')\n")
         (self.dir / "bad.py").write_text("import os\n")
+        (self.dir / "fails.py").write_text("1 / 0\n")
         for p in (self.dir, *self.dir.iterdir()):
             p.chmod(0o700 if p.name == "state" else 0o755 if p.is_dir() else 0o644)
             if who == "user" and os.geteuid() == 0:
@@ -68,6 +69,23 @@ def tail(who):
     p.close()
 
 
+def columns(who):
+    """What a breaker did is told apart, and the name of a session moves no column."""
+    p = Place(who, "breakers: {failures: 1, cooldown: 100ms}\n")
+    p.run("fails.py")
+    until(lambda: p.run("again.py").code == 0)
+    rows = p("audit", "tail", "--kind", "breaker").out
+    tap.ok(all(f" run run breaker {state} " in " ".join(rows.split()) for state in ("open", "half-open", "closed")),
+           f"{who}: audit tail tells an open, a half-open and a closed breaker apart", rows)
+    s = p("session", "new").out.strip()
+    p("session", "run", s, "-", text="1\n")
+    p("pool", "stop", "--force")
+    rows = [x for x in p("audit", "tail", "--lines", 50).out.splitlines() if " run-" in x]
+    called = [x for x in rows if f" session {s} " in x]
+    tap.ok(called and len({x.index(" run-") for x in rows}) == 1, f"{who}: audit tail keeps its columns where a session is named", rows)
+    p.close()
+
+
 def repeated(who):
     p = Place(who, "rates: {executions: 1000}\n")
     for _ in range(19):
@@ -95,6 +113,8 @@ def approve(who):
     tap.ok(r.code == 0 and out[0] == b"" and b"it prints" in out[1], f"{who}: a question that was watched is answered, and the run ends with the reason", r.err, out)
     rows = p("audit", "tail", "--kind", "approval").out.splitlines()
     tap.ok(any("uid" in x and "it prints" in x and line.split()[0] in x for x in rows), f"{who}: audit tail shows who answered which question, and why", rows)
+    tap.ok(all(any(f" approval {state} " in x for x in rows) for state in ("asked", "answered", "denied")),
+           f"{who}: audit tail tells a question, its answer and the refusal of the run apart", rows)
     again = until(lambda: watch.poll() is not None, 1)
     watch.kill()
     rest = watch.communicate()[0].decode()
@@ -104,6 +124,7 @@ def approve(who):
 
 for user in tapsys.users():
     tail(user)
+    columns(user)
     approve(user)
 repeated("root" if os.geteuid() == 0 else "user")
 tap.done()

@@ -289,6 +289,86 @@ def interrupt(u):
     u.ok(not u.sessions(), "a prompt that was left, and one that was ended, leave no session", u.sessions())
 
 
+def pastes(u):
+    """What a paste must not do: take the keys that come after it, or a signal that comes during it."""
+    t = Terminal(u, "--profile", "standard")
+    long = b"\x1b[200~" + b"x" * (600 << 10) + b"\x1b[201~"
+    while long:
+        long = long[os.write(t.main, long):]
+    said = t.expect(b"the paste is longer than 512 KB, and forgotten")
+    u.ok(said and t.shows(">>> ".rstrip()) and t.run(b"6 * 7").startswith(b"42"), "a paste beyond the limit is forgotten, and the next key is heard", t.tail()[-300:])
+    t.close()
+    t = Terminal(u, "--profile", "standard")
+    t.type(b"\x1b[200~lost = 1")
+    until(lambda: struct.unpack("i", fcntl.ioctl(t.theirs, termios.FIONREAD, bytes(4)))[0] == 0)
+    t.forget()
+    u.ok(t.run(b"'lost' in dir()").startswith(b"False"), "Ctrl-C during a paste forgets it", t.tail())
+    t.close()
+
+
+def bad_history(u):
+    """A history file that cannot be used takes neither the prompt nor its editor away."""
+    file = pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"]) / "history"
+    file.unlink(missing_ok=True)
+    file.symlink_to("/dev/null")
+    t = Terminal(u, "--profile", "standard")
+    said = t.seen.replace(b"\r\n", b" ")
+    u.ok(str(file).encode() in said and said.count(b"nothing is kept this time") == 1 and b"--no-history" in said,
+         "a history file that cannot be used is named, with what to do", t.seen)
+    t.run(b"kept = [1, 2]")
+    t.type(b"kept.app\t")
+    u.ok(t.shows(">>> kept.append"), "a prompt without its history file has its line editor", t.tail())
+    t.forget()
+    t.close()
+    file.unlink()
+
+
+def busy(u):
+    """A session that somebody else calls, or that is refused for its memory: the prompt outlives the refusal."""
+    policy = programs.dir / f"little-{u.who}.yaml"
+    policy.write_text(tapsys.POLICY + "sessions: {memory_percent: 1}\n")
+    os.chmod(policy, 0o600)
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(policy, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    percent = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 100
+    options = ("--profile", "standard", "--memory", f"{(percent >> 20) + 256}m")
+    s = u.new(*options)
+    t = Terminal(u, "--session", s, "--policy", str(policy))
+    t.run(b"kept = 'kept'")
+
+    def called():
+        p = subprocess.Popen(programs.command(["session", "run", s, "-"], u.who), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=tapsys.clean_env({}, u.who), cwd="/")
+        p.stdin.write(b"print('begun', flush=True)\nwhile True: pass\n")
+        p.stdin.close()
+        p.stdout.readline()
+        return p
+
+    def free(p):
+        u("session", "interrupt", s)
+        p.wait(60 * tapsys.SLOW)
+        p.stdout.close()
+
+    p = called()
+    said = t.run(b"kept")
+    free(p)
+    u.ok(said.count(b"is in another call") == 1 and said.startswith(b"cordon repl: "), "a prompt whose session is in another call says so once, on a line of its own", said, t.tail())
+    u.ok(t.run(b"kept").startswith(b"'kept'"), "a prompt whose session was in another call goes on", t.tail())
+    large = u.new(*options)
+    u.cell(large, f"held = bytearray({percent * 3 // 4})\nfor i in range(0, len(held), 4096): held[i] = 1\n")
+    said = t.run(b"kept")
+    u("session", "close", large)
+    u.ok(f"close {large}".encode() in said.replace(b"\r\n", b"") and t.run(b"kept").startswith(b"'kept'"), "a prompt that is refused for the memory of idle sessions goes on", said, t.tail())
+    p = called()
+    t.run(b"kept")
+    t.type(b"\x04")
+    code = t.wait()
+    free(p)
+    t.close()
+    u.ok(code == 75 and s in u.sessions(), "a prompt that was last told that its session is in another call exits with 75", code)
+    u("session", "close", s)
+
+
 def others(u):
     """The same without a terminal."""
     s = u.new("--profile", "standard")
@@ -328,6 +408,13 @@ def others(u):
     u.ok(p.returncode == 143 and s not in u.sessions(), "SIGTERM during a call ends the session, exit status 143", p.returncode, u.sessions())
     r = u("repl", "--session", "nope", text="")
     u.ok(r.code == 125 and "no session 'nope'" in r.err, "repl --session with a name that there is not fails before anything is read", r)
+    with subprocess.Popen(programs.command(["repl"], u.who), stdin=os.open("/tmp", os.O_RDONLY), **quiet) as p:
+        try:
+            err = p.communicate(timeout=30 * tapsys.SLOW)[1]
+        except subprocess.TimeoutExpired:
+            p.kill()
+            err = b"it reads for ever"
+    u.ok(p.returncode == 125 and b"standard input" in err, "a repl whose input cannot be read ends, and says so", p.returncode, err)
     r = u("repl", text="x = 1\nexit()\nprint('not here')\n")
     u.ok(r.code == 0 and "not here" not in r.out, "exit() ends a repl that reads a pipe", r)
 
@@ -341,5 +428,8 @@ for who in tapsys.users():
         edit(user)
         history(user)
         interrupt(user)
+        busy(user)
+        pastes(user)
+        bad_history(user)
     others(user)
 tap.done()

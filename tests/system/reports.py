@@ -77,6 +77,8 @@ def breaker_of_the_tool(who):
     r = s.run("run", "--json", "--profile", "standard", "-", text="print(1)\n")
     tap.ok([e["status"] for e in ends] == ["error"] * 3 and r.rules() == ["gate.breaker"],
            f"{who}: three programs that fail in a row open the breaker of run, whatever their code", r.story())
+    tap.ok(r["reason"].startswith("the last 3 programs of run failed, the last with: KeyError") and "any program is refused" in json.dumps(r.json),
+           f"{who}: the refusal by the breaker of run does not say that the same program failed before", r.story())
     tap.eq(s.run("exec", "--", "/bin/true").code, 0, f"{who}: the breaker of exec stays closed")
     s.close()
 
@@ -313,6 +315,7 @@ def doctor(who):
     tap.eq(s.run("doctor").code, 0, f"{who}: doctor is content where a program runs")
     listed = s.run("doctor", "--checklist").out
     tap.ok("[x] policy, state folder" in listed and "[ ] people are asked" in listed, f"{who}: doctor --checklist ticks what it saw", listed)
+    tap.ok("[x] a state to go back to can be kept" in listed and "snapshot" not in listed, f"{who}: doctor --checklist knows of workspaces", listed)
     config = s.home / "config/cordon"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text("approval: {mode: HITL}\n")

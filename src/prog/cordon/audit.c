@@ -379,7 +379,7 @@ int cmd_audit(int argc, char **argv)
         {"lines", OPTION_COUNT, &o.lines, "N", "tail: how many records (10)"},
         {"follow", OPTION_FLAG, &o.follow, NULL, "tail: go on as records are written"},
         {"since", OPTION_STRING, &o.since, "WHEN",
-         "from then on: 30m, 2h, 7d (ago), 2026-11-15T10:30 (UTC)"},
+         "from then on: 30m, 2h, 7d (ago), 2026-11-15T10:30 (your time; with Z: UTC)"},
         {"until", OPTION_STRING, &o.until, "WHEN", "before then"},
         {"client", OPTION_STRING, &o.filter.client, "ID", "of this client alone"},
         {"status", OPTION_STRING, &o.filter.status, "WORD",

@@ -16,7 +16,7 @@
 struct sample {
     char *client, *id, *code;
     int64_t ms, violations;
-    bool blocked, ran;
+    bool blocked, ran, timed_out;
     size_t order;
 };
 
@@ -33,7 +33,8 @@ static char *text_of(const json_t *record, const char *key)
 
 static int keep(struct samples *all, const struct audit_step *s, const json_t *record)
 {
-    const char *validation = json_string_value(json_object_get(record, "validation_result"));
+    const char *validation = json_string_value(json_object_get(record, "validation_result")),
+               *status = json_string_value(json_object_get(record, "status"));
     if (all->count == all->cap) {
         size_t cap = all->cap ? 2 * all->cap : 256;
         struct sample *more = realloc(all->items, cap * sizeof *more);
@@ -52,6 +53,7 @@ static int keep(struct samples *all, const struct audit_step *s, const json_t *r
         .violations = json_integer_value(json_object_get(record, "violations_total")),
         .blocked = blocked,
         .ran = s->kind == AUDIT_END && json_is_integer(json_object_get(record, "exit_code")),
+        .timed_out = status && strcmp(status, "timeout") == 0,
         .order = all->count};
     all->count++;
     return 0;
@@ -119,10 +121,11 @@ static int judge(const struct sample *s, size_t count, const struct audit_config
         tell(s, false, json, text);
     }
     for (size_t i = 0; i < count; i++)
-        if (c->long_factor && s[i].ran && ran > 1 && ran >= c->long_min_records &&
-            s[i].ms >= (int64_t)c->long_floor_ms &&
+        if (c->long_factor && s[i].ran && !s[i].timed_out && ran > 1 &&
+            ran >= c->long_min_records && s[i].ms >= (int64_t)c->long_floor_ms &&
             (s[i].ms * (int64_t)(ran - 1)) > (int64_t)c->long_factor * (sum - s[i].ms)) {
-            snprintf(text, sizeof text, "Unusually long execution: %.100s", name(s[i].id));
+            audit_say_long(text, sizeof text, name(s[i].id), (uint64_t)s[i].ms,
+                           (uint64_t)(sum - s[i].ms) / (ran - 1));
             tell(&s[i], true, json, text);
         }
     qsort(codes, ncodes, sizeof *codes, by_code);

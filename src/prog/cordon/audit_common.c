@@ -13,6 +13,22 @@
 #include <string.h>
 #include <time.h>
 
+/* A date as people write it: theirs, as `tail` prints it, or with a Z behind it UTC. 0: it is none. */
+static uint64_t date_ms(const char *text)
+{
+    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tm tm = {.tm_isdst = -1};
+        const char *end = strptime(text, forms[i], &tm);
+        const bool utc = end && strcmp(end, "Z") == 0;
+        if (end && (utc || *end == 0) && tm.tm_year >= 70) {
+            time_t t = utc ? timegm(&tm) : mktime(&tm);
+            return t > 0 ? (uint64_t)t * 1000 : 1;
+        }
+    }
+    return 0;
+}
+
 int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, struct err *err)
 {
     size_t len = strlen(text);
@@ -31,18 +47,14 @@ int audit_when(const char *text, uint64_t now_ms, uint64_t *ret, struct err *err
             return 0;
         }
     } else {
-        static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
-        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-            struct tm tm = {0};
-            const char *end = strptime(text, forms[i], &tm);
-            if (end && *end == 0 && tm.tm_year >= 70) {
-                *ret = (uint64_t)timegm(&tm) * 1000;
-                return 0;
-            }
-        }
+        *ret = date_ms(text);
+        if (*ret)
+            return 0;
     }
     return err_set(err, ERR_USAGE,
-                   "'%.40s' is not a time: 30m, 2h, 7d (ago), or 2026-11-15T10:30 (UTC)", text);
+                   "'%.40s' is not a time: 30m, 2h, 7d (ago), or 2026-11-15T10:30 (your time; "
+                   "with Z: UTC)",
+                   text);
 }
 
 static bool is(const json_t *record, const char *key, const char *want)
@@ -107,6 +119,8 @@ static void show_time(uint64_t ts)
 
 /* ---- a line a record ---- */
 
+enum { WHAT_WIDTH = 18 /* session s-01234567 */, VERDICT_WIDTH = 17 /* breaker half-open */ };
+
 /* The local time, without what a person does not need to tell two records apart; with the date where it is another day. */
 static void put_when(struct buf *out, uint64_t ts)
 {
@@ -169,10 +183,36 @@ static const char *file_of(const json_t *record)
                                   : text_of(args, "event");
 }
 
+/* Of a breaker and of a question what happened to it: `breaker open`, `approval asked`. Others say it by their kind. */
+static bool put_event(struct buf *out, const struct audit_step *s, const json_t *record)
+{
+    static const struct {
+        const char *event, *said;
+    } rows[] = {
+        {"gate.breaker.open", "breaker open"},
+        {"gate.breaker.half-open", "breaker half-open"},
+        {"gate.breaker.close", "breaker closed"},
+        {"gate.approval.asked", "approval asked"},
+        {"gate.approval.answered", "approval answered"},
+        {"gate.approval.used", "approval granted"},
+        {"gate.approval.denied", "approval denied"},
+        {"gate.arena.verdict", "arena verdict"},
+        {"gate.arena", "arena"},
+    };
+    const char *event = text_of(args_of(record), "event");
+    if (s->kind == AUDIT_BREAKER || s->kind == AUDIT_APPROVAL)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            if (strcmp(rows[i].event, event) == 0)
+                return buf_str(out, rows[i].said) == 0;
+    return false;
+}
+
 static void put_verdict(struct buf *out, const struct audit_step *s, const json_t *record)
 {
     const char *status = text_of(record, "status");
     const json_t *code = json_object_get(record, "exit_code");
+    if (put_event(out, s, record))
+        return;
     (void)!buf_str(out, *status ? status : audit_kind_name(s->kind));
     if (json_integer_value(code) > 0)
         (void)!buf_printf(out, " %lld", (long long)json_integer_value(code));
@@ -205,8 +245,8 @@ static void put_column(const struct buf *text, size_t width)
 
 void audit_print_head(void)
 {
-    printf("%-8s %6s %-16s %-8s %-16s %-10s %-20s %s\n", "TIME", "RECORD", "WHO", "WHAT", "FILE",
-           "VERDICT", "RUN", "WHY");
+    printf("%-8s %6s %-16s %-*s %-16s %-*s %-20s %s\n", "TIME", "RECORD", "WHO", WHAT_WIDTH, "WHAT",
+           "FILE", VERDICT_WIDTH, "VERDICT", "RUN", "WHY");
 }
 
 void audit_print_line(const struct audit_step *s, const json_t *record)
@@ -221,13 +261,13 @@ void audit_print_line(const struct audit_step *s, const json_t *record)
     put_column(&text, 16);
     buf_reset(&text);
     put_what(&text, s, record);
-    put_column(&text, 8);
+    put_column(&text, WHAT_WIDTH);
     buf_reset(&text);
     (void)!buf_str(&text, file_of(record));
     put_column(&text, 16);
     buf_reset(&text);
     put_verdict(&text, s, record);
-    put_column(&text, 10);
+    put_column(&text, VERDICT_WIDTH);
     buf_reset(&text);
     (void)!buf_str(&text, text_of(record, "execution_id"));
     put_column(&text, 20);

@@ -4,6 +4,7 @@
 #include "doctor_context.h"
 
 #include "output/clean.h"
+#include "programs.h"
 #include "result.h"
 
 #include <stdio.h>
@@ -47,6 +48,13 @@ static bool no_secrets(void)
     return output_env_secrets((const char *const *)environ, SIZE_MAX, one, 1) == 0;
 }
 
+static bool can_go_back(void)
+{
+    char path[4096];
+    struct err none = ERR_INIT;
+    return programs_find("cordon-workspace", path, sizeof path, &none) == 0;
+}
+
 struct row {
     const char *state, *text; /* state NULL: a heading */
 };
@@ -86,8 +94,10 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
         {NULL, "Before running experiments"},
         {tick(can_stop(h)), "`cordon stop` would end what runs, and is not in force now"},
         {"?", "you know what the program may do: `cordon policy show`; the rest is denied"},
+        {tick(can_go_back()), "a state to go back to can be kept: `--workspace NAME`, and `cordon "
+                              "workspace restore`"},
         {NULL, "Comes with later parts of Cordon"},
-        {"-", "hidden API keys; a snapshot to go back to"},
+        {"-", "hidden API keys"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].state)

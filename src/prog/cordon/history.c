@@ -20,6 +20,20 @@
 
 #define NAME "history"
 
+/* Which file it is, and what a person can do. Returns R. */
+static int about_file(int r, struct err *err)
+{
+    char folder[STATE_PATH_MAX], why[sizeof err->msg];
+    struct err none = ERR_INIT;
+    if (r == 0)
+        return 0;
+    snprintf(why, sizeof why, "%s", err->msg);
+    if (state_path(folder, sizeof folder, &none) < 0)
+        snprintf(folder, sizeof folder, "the state folder");
+    return err_set(err, r, "%.80s; mend or remove %.90s/" NAME ", or use --no-history", why,
+                   folder);
+}
+
 static int encode(const char *text, size_t len, struct buf *out)
 {
     int r = 0;
@@ -78,7 +92,7 @@ int history_load(int dir, void (*block)(void *ctx, const char *text, size_t len)
     FD_AUTO fd = -1;
     int r = state_file(dir, NAME, O_RDONLY, &fd, err);
     if (r < 0)
-        return r == ERR_SYS && err->sys_errno == ENOENT ? 0 : r;
+        return r == ERR_SYS && err->sys_errno == ENOENT ? 0 : about_file(r, err);
     buf_init(&all, 16 * HISTORY_BYTES);
     buf_init(&one, HISTORY_BYTES);
     r = read_all(fd, &all, err);
@@ -93,7 +107,7 @@ int history_load(int dir, void (*block)(void *ctx, const char *text, size_t len)
         r = shorten(dir, &all, err);
     buf_done(&all);
     buf_done(&one);
-    return r;
+    return about_file(r, err);
 }
 
 int history_add(int dir, const char *text, size_t len, struct err *err)
@@ -110,5 +124,5 @@ int history_add(int dir, const char *text, size_t len, struct err *err)
     if (r == 0 && write(fd, line.data, line.len) != (ssize_t)line.len)
         r = err_sys(err, "the history");
     buf_done(&line);
-    return r;
+    return about_file(r, err);
 }

@@ -23,6 +23,7 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,16 @@ static struct prompt *prompt_of(EditLine *e)
     void *p = NULL;
     el_wget(e, EL_CLIENTDATA, &p);
     return p;
+}
+
+static void say(struct prompt *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct prompt *p, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(p->out, fmt, ap);
+    va_end(ap);
+    fflush(p->out);
 }
 
 /* ---- keys ---- */
@@ -161,25 +172,44 @@ static unsigned char on_enter(EditLine *e, int key)
 
 /* ---- paste ---- */
 
-/* One letter of a paste into TEXT; false where it ended. What a terminal would obey is not code. */
-static bool take_pasted(EditLine *e, wchar_t *text, size_t *count, size_t most)
+#define PASTE_MOST (LIMIT_SOURCE / 2)
+static const wchar_t paste_end[] = L"\033[201~";
+
+struct paste {
+    wchar_t *text;
+    size_t count;
+    size_t ending;  /* letters of the end mark that were seen and are not in TEXT */
+    bool too_long;  /* the rest is read up to the end mark, and not kept */
+    bool cut_short; /* a signal, or the end of the input */
+};
+
+static void keep_pasted(struct paste *p, wchar_t letter)
 {
-    static const wchar_t end[] = L"\033[201~";
-    const size_t tail = sizeof end / sizeof *end - 1;
+    if (p->count < PASTE_MOST)
+        p->text[p->count++] = letter == L'\r' ? L'\n' : letter;
+    else
+        p->too_long = true;
+}
+
+/* One letter of a paste; false where it ended. The mark's first letter is nowhere else in it. */
+static bool take_pasted(EditLine *e, struct paste *p)
+{
     wchar_t letter;
-    if (next_letter(e, &letter) <= 0)
-        return false;
-    if (letter == L'\r')
-        letter = L'\n';
-    if (*count < most)
-        text[(*count)++] = letter;
-    if (*count >= tail && wmemcmp(text + *count - tail, end, tail) == 0) {
-        *count -= tail;
+    if (next_letter(e, &letter) <= 0) {
+        p->cut_short = true;
         return false;
     }
+    if (letter == paste_end[p->ending])
+        return paste_end[++p->ending] != 0;
+    for (size_t i = 0; i < p->ending; i++)
+        keep_pasted(p, paste_end[i]);
+    p->ending = letter == paste_end[0];
+    if (!p->ending)
+        keep_pasted(p, letter);
     return true;
 }
 
+/* What a terminal would obey is not code. */
 static void drop_controls(wchar_t *text, size_t count)
 {
     size_t to = 0;
@@ -193,18 +223,25 @@ static void drop_controls(wchar_t *text, size_t count)
 
 static unsigned char on_paste(EditLine *e, int key)
 {
-    const size_t most = LIMIT_SOURCE / 2;
-    wchar_t *text = calloc(most + 1, sizeof *text);
-    size_t count = 0;
+    struct paste p = {.text = calloc(PASTE_MOST + 1, sizeof *p.text)};
+    unsigned char done = CC_REFRESH;
     (void)key;
-    if (!text)
+    if (!p.text)
         return CC_ERROR;
-    while (take_pasted(e, text, &count, most))
+    while (take_pasted(e, &p))
         ;
-    drop_controls(text, count);
-    int r = el_winsertstr(e, text);
-    free(text);
-    return r < 0 ? CC_ERROR : CC_REFRESH;
+    drop_controls(p.text, p.count);
+    if (p.cut_short) {
+        done = CC_EOF; /* prompt_read tells by `got` which it was */
+    } else if (p.too_long) {
+        say(prompt_of(e), "\ncordon repl: the paste is longer than %llu KB, and forgotten\n",
+            PASTE_MOST / KIB);
+        done = CC_REDISPLAY;
+    } else if (el_winsertstr(e, p.text) < 0) {
+        done = CC_ERROR;
+    }
+    free(p.text);
+    return done;
 }
 
 /* ---- up and down: in the block, then in the history ---- */
@@ -413,7 +450,17 @@ static int open_editor(struct prompt *p, struct err *err)
     history_w(p->history, &event, H_SETUNIQUE, 1);
     el_wset(p->editor, EL_HIST, history_w, p->history);
     bind_keys(p->editor);
-    return p->start.history >= 0 ? history_load(p->start.history, remember, p, err) : 0;
+    return 0;
+}
+
+/* Whoever sits there can work without what was typed another day. */
+static void recall(struct prompt *p)
+{
+    struct err err = ERR_INIT;
+    if (p->start.history >= 0 && history_load(p->start.history, remember, p, &err) < 0) {
+        say(p, "cordon repl: %s; nothing is kept this time\n", err.msg);
+        p->start.history = -1;
+    }
 }
 
 int prompt_new(const struct prompt_start *start, struct prompt **ret, struct err *err)
@@ -434,6 +481,7 @@ int prompt_new(const struct prompt_start *start, struct prompt **ret, struct err
         prompt_free(p);
         return r;
     }
+    recall(p);
     *ret = p;
     return 0;
 }
@@ -485,8 +533,7 @@ enum prompt_got prompt_read(struct prompt *p, struct buf *text)
         remember(p, text->data, text->len);
         if (p->start.history >= 0 &&
             history_add(p->start.history, text->data, text->len, &err) < 0) {
-            fprintf(p->out, "cordon repl: %s; nothing more is kept\n", err.msg);
-            fflush(p->out);
+            say(p, "cordon repl: %s; nothing more is kept\n", err.msg);
             p->start.history = -1;
         }
     }

@@ -92,6 +92,7 @@ struct lines {
     struct buf held; /* read, not yet given out */
     size_t at;
     bool ended;
+    int why; /* errno of a read that failed; 0: none did */
 };
 
 enum line { LINE_READ, LINE_END, LINE_INTERRUPT, LINE_TOO_LONG };
@@ -114,7 +115,13 @@ static enum line more(struct lines *l, int stop)
         return LINE_END;
     if (p[1].revents)
         return only_interrupt(stop) ? LINE_INTERRUPT : LINE_END;
-    ssize_t n = p[0].revents ? read(STDIN_FILENO, chunk, sizeof chunk) : -1;
+    if (!p[0].revents)
+        return LINE_READ;
+    ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) { /* a folder, a terminal that is gone */
+        l->why = errno;
+        return LINE_END;
+    }
     l->ended = n == 0;
     return n > 0 && buf_add(&l->held, chunk, (size_t)n) < 0 ? LINE_TOO_LONG : LINE_READ;
 }
@@ -192,6 +199,13 @@ static void names(void *ctx, const char *word, size_t len, struct prompt_names *
     r->call.offer_ctx = ret;
     look(r, word, len);
     r->call.offer = NULL;
+    r->call.declined = r->call.declined && r->call.over; /* else Tab has nothing to offer */
+}
+
+static void tell_declined(struct repl *r)
+{
+    r->call.declined = false;
+    r->status = session_declined(&r->o->context, r->call.session, &r->call.answer);
 }
 
 static bool is_word(const struct buf *text, const char *const *words, size_t count)
@@ -233,6 +247,10 @@ static void run_block(struct repl *r, const struct buf *text)
 {
     struct err err = ERR_INIT;
     struct session_call *c = &r->call;
+    if (c->declined) { /* already when its parser was asked: whether the block is whole nobody knows */
+        tell_declined(r);
+        return;
+    }
     if (session_context_refresh(&r->o->context, &err) < 0) {
         r->status = result_usage(WHO, &err);
         return;
@@ -246,6 +264,10 @@ static void run_block(struct repl *r, const struct buf *text)
         c->asks = true;
     }
     r->status = session_call(&r->o->context, c);
+    if (c->declined) {
+        c->declined = false; /* and told */
+        return;
+    }
     r->input = -1; /* the first block has it, and the others go on with what that one leaves */
     c->same_input = !c->asks;
 }
@@ -343,6 +365,12 @@ static void read_lines(struct repl *r)
     }
     if (r->terminal && got == LINE_END)
         writer_put(JAIL_STDOUT, "\n", 1);
+    if (lines.why) {
+        struct err err = ERR_INIT;
+        errno = lines.why;
+        (void)err_sys(&err, "standard input");
+        r->status = result_usage(WHO, &err);
+    }
     buf_done(&text);
     buf_done(&lines.held);
 }
@@ -374,6 +402,8 @@ static int serve(struct repl_options *o, const char *session, int input)
         greet(&r);
     if (!r.terminal || !served_by_editor(&r))
         read_lines(&r);
+    if (r.call.declined)
+        tell_declined(&r);
     return r.call.over && r.status == EXIT_DONE ? EXIT_NEVER_RAN : r.status;
 }
 

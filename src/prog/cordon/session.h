@@ -64,6 +64,7 @@ struct session_call {
     bool last;       /* nothing comes after it: root may be given up */
     bool quiet;      /* print nothing but complaints */
     bool over;       /* set: the session is no more */
+    bool declined;   /* set: the holder did not lend it, and ANSWER says why */
     bool is_final;   /* set: FINAL was called */
     int input;       /* -1: none */
     bool asks;       /* INPUT is a terminal: a line is read when the program asks for one */
@@ -72,8 +73,10 @@ struct session_call {
     void (*offer)(void *ctx, const char *name, size_t len); /* with LINE: names for a word */
     void *offer_ctx;
     bool same_input; /* what the call before left unread is this one's */
+    struct pool_answer answer;
 };
-/* Returns the exit status; everything has been printed. */
+/* Returns the exit status; everything has been printed, except that a LINE that is TYPED was declined: whoever draws the
+ * line says it when that is over. */
 int session_call(struct session_context *h, struct session_call *c);
 
 /* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The

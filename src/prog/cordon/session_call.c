@@ -438,20 +438,32 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }
 
+/* Of what else is declined (it is in another call, memory is short) the next call may be lent. */
+static bool is_gone(const struct pool_answer *a)
+{
+    static const char *const words[] = {POOL_WHY_UNKNOWN, POOL_WHY_ENDED, POOL_WHY_REST,
+                                        POOL_WHY_STOPPING, POOL_WHY_COLD};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(a->reply.state, words[i]) == 0)
+            return true;
+    return false;
+}
+
 int session_call(struct session_context *h, struct session_call *c)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer a;
+    struct pool_answer *a = &c->answer;
     struct err err = ERR_INIT;
-    c->incomplete = c->over = c->is_final = c->left = false;
-    int r = pool_client_call(&h->holder, c->session, c->line, &child, &a, &err);
+    c->incomplete = c->over = c->declined = c->is_final = c->left = false;
+    int r = pool_client_call(&h->holder, c->session, c->line, &child, a, &err);
     if (r < 0)
         return failed(h, c->session, r, &err);
-    if (a.declined) {
-        c->over = true;
-        return session_declined(h, c->session, &a);
+    if (a->declined) {
+        c->declined = true;
+        c->over = is_gone(a);
+        return c->line && c->typed ? EXIT_NEVER_RAN : session_declined(h, c->session, a);
     }
-    r = run_on(h, c, &child, &a.reply);
+    r = run_on(h, c, &child, &a->reply);
     jail_child_close(&child);
     return r;
 }
