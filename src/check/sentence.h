@@ -31,7 +31,8 @@
     X(BARE_CR, "Blocked: carriage return inside a line", NULL)                                     \
     X(SIZE, "Code exceeds size limit (", ")")                                                      \
     X(SYNTAX, "Syntax error: ", "")                                                                \
-    X(TAMPERED, "Blocked: the parser's types were changed (", ")")
+    X(TAMPERED, "Blocked: the parser's types were changed (", ")")                                 \
+    X(EXCEPT_STAR, "Blocked: except*", NULL)
 
 enum check_sentence {
 #define CHECK_SENTENCE_ENUM(name, before, behind) CHECK_SAY_##name,

@@ -58,7 +58,8 @@ enum policy_rule_kind {
     X(STRING_ANNOTATION, "string-annotation") /* code in a string that names what is refused */    \
     X(ENCODING_COOKIE, "encoding-cookie")     /* # coding: anything but utf-8 */                   \
     X(BARE_CR, "bare-cr")               /* a carriage return that is not before a line feed */     \
-    X(PRIVATE_MEMBER, "private-member") /* m._x, from m import _x: a module's inside */
+    X(PRIVATE_MEMBER, "private-member") /* m._x, from m import _x: a module's inside */            \
+    X(EXCEPT_STAR, "except-star")       /* try: ... except* T: ... */
 
 enum policy_construct {
 #define POLICY_CONSTRUCT_ENUM(name, word) POLICY_CONSTRUCT_##name,

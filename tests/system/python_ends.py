@@ -105,6 +105,15 @@ ROWS = [  # name, source, options, {key: value}, printed
 ]
 
 
+UNPRINTABLE = "print('x')\ns = SyntaxError('m', ('f', 1, -5, 'text', 1, -3))\ns.offset, s.end_offset, s.end_lineno, s.text = -10**6, -10**5, 1, 'abc\\udc80'\nraise s\n"
+GUARDED = [  # of the profiles with guards alone
+    ("an error that Python cannot print is named, without an address", UNPRINTABLE, [],
+     {"status": "error", "error.type": "SyntaxError", "stderr": 'Traceback (most recent call last):\n  File "<stdin>", line 4, in <module>\n  File "f", line 1\nSyntaxError: it cannot be printed\n'}, "x\n"),
+    ("an error is printed as Python prints it", "def f():\n    raise ValueError('a') from KeyError('b')\nf()\n", [],
+     {"stderr": 'KeyError: \'b\'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File "<stdin>", line 3, in <module>\n  File "<stdin>", line 2, in f\nValueError: a\n'}, ""),
+]
+
+
 def done_number():
     """The number of DONE on the wire: the place in the one table."""
     import pathlib, re
@@ -146,10 +155,11 @@ for who in tapsys.users():
     canaries = tapsys.Canaries(programs, who)
     given = canaries.ro / "input"
     given.write_text("some input\n")
-    for name, source, options, want, printed in ROWS:
+    for name, source, options, want, printed in ROWS + GUARDED:
         options = [o.replace("{input}", str(given)) for o in options]
         text = source.replace("[DONE]", f"[24, {done_number()}]") if isinstance(source, str) else source
-        for profile in ("standard", "open") if "size limit" not in str(want) else ("strict", "standard"):
+        profiles = ("strict", "locked") if any(name == row[0] for row in GUARDED) else ("strict", "standard") if "size limit" in str(want) else ("standard", "open")
+        for profile in profiles:
             r = tapsys.cordon(programs, ["run", "--json", "--profile", profile, *options, "-"], who, text=text)
             what = f"{who}: {profile}: {name}"
             faults = [f"{k} is {pick(r.json, k)!r}, not {v!r}" for k, v in want.items() if pick(r.json, k) != v]

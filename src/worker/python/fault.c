@@ -6,6 +6,7 @@
 #include "channel.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The line in the guest's own file that is nearest to where it was raised. */
@@ -81,6 +82,24 @@ static bool print_with_lines(PyObject *value, const char *file, const char *sour
     return done != NULL;
 }
 
+/* As python3 prints it without lines. Where that fails (a SyntaxError whose text or places were set), the interpreter dumps the
+ * object with its addresses into the C library's stderr: that goes to memory of ours, and the type's name is said instead. */
+static void print_plainly(PyObject *type, PyObject *value, PyObject *traceback)
+{
+    char dump[64] = "";
+    FILE *plain = stderr, *sink = fmemopen(dump, sizeof dump, "w");
+    const char *name = PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "?";
+    if (sink) {
+        stderr = sink;
+        PyErr_Display(type, value, traceback);
+        PyErr_Clear();
+        stderr = plain;
+        (void)fclose(sink);
+    }
+    if (!sink || dump[0])
+        PySys_FormatStderr("%s: it cannot be printed\n", name);
+}
+
 /* sys.exit(): None is 0, a number is itself, anything else is said on stderr and is 1. */
 static int exit_code(PyObject *value)
 {
@@ -115,10 +134,8 @@ int py_fault_report(const char *file, const char *source, size_t len)
         if (traceback)
             PyException_SetTraceback(value, traceback);
         tell(type, value, own_line(traceback, file));
-        if (!source || !print_with_lines(value, file, source, len)) {
-            PyErr_Display(type, value, traceback);
-            PyErr_Clear();
-        }
+        if (!source || !print_with_lines(value, file, source, len))
+            print_plainly(type, value, traceback);
     }
     Py_XDECREF(type);
     Py_XDECREF(value);

@@ -302,19 +302,33 @@ static int close_view(void)
 
 /* ---- iterators ---- */
 
-/* groupby keeps its keys, pairwise its iterator and last value, while it runs code of the guest (gh-143543, gh-146613, gh-149557). */
-static iternextfunc plain_groupby, plain_grouper, plain_pairwise, plain_reader;
+/* Each keeps its iterator, its sentinel, its key or its last value while it runs code of the guest, which lets go of it by asking for the
+ * next value (gh-143543, gh-146613, gh-149557). Those of itertools, and csv's reader, whose fields are gone when it is
+ * entered again (gh-145105). */
+#define ITERATORS(X)                                                                               \
+    X(groupby, "itertools", "groupby")                                                             \
+    X(pairwise, "itertools", "pairwise")                                                           \
+    X(islice, "itertools", "islice")                                                               \
+    X(zip_longest, "itertools", "zip_longest")                                                     \
+    X(accumulate, "itertools", "accumulate")                                                       \
+    X(chain, "itertools", "chain")                                                                 \
+    X(cycle, "itertools", "cycle")                                                                 \
+    X(count, "itertools", "count")                                                                 \
+    X(reader, "_csv", "Reader")
 static PyTypeObject *groupby;
+static iternextfunc plain_grouper;
 
-#define ITERATOR(name)                                                                             \
+#define ITERATOR(name, module, type)                                                               \
+    static iternextfunc plain_##name;                                                              \
     static PyObject *next_##name(PyObject *self)                                                   \
     {                                                                                              \
         struct under_way op;                                                                       \
         return enter(&op, self, true) ? left(&op, plain_##name(self)) : NULL;                      \
     }
-ITERATOR(groupby)
-ITERATOR(pairwise)
-ITERATOR(reader) /* of csv: its fields are gone when it is entered again (gh-145105) */
+ITERATORS(ITERATOR)
+ITERATOR(sequence, , ) /* iter(x) of an x with __getitem__ */
+ITERATOR(callable, , ) /* iter(f, sentinel) */
+#undef ITERATOR
 
 static bool is_groupby(PyObject *x)
 {
@@ -331,11 +345,9 @@ static PyObject *next_grouper(PyObject *self)
     return left(&op, plain_grouper(self));
 }
 
-static int close_iterator(const char *module, const char *name, void *mine,
-                          iternextfunc *ret_before)
+static int close_iterator(PyTypeObject *type, void *mine, iternextfunc *ret_before)
 {
     static const char *const next[] = {"__next__", NULL};
-    PyTypeObject *type = guard_type_of(module, name);
     if (!type || *ret_before)
         return 0;
     return guard_exchange_slot(type, guard_slot_next, mine, (void **)ret_before, next);
@@ -343,12 +355,23 @@ static int close_iterator(const char *module, const char *name, void *mine,
 
 int guard_close_entered(void)
 {
+    const struct {
+        PyTypeObject *type;
+        PyObject *(*mine)(PyObject *self);
+        iternextfunc *before;
+    } iterators[] = {
+#define ROW(name, module, type) {guard_type_of(module, type), next_##name, &plain_##name},
+        ITERATORS(ROW)
+#undef ROW
+            {guard_type_of("itertools", "_grouper"), next_grouper, &plain_grouper},
+        {&PySeqIter_Type, next_sequence, &plain_sequence},
+        {&PyCallIter_Type, next_callable, &plain_callable},
+    };
+    groupby = guard_type_of("itertools", "groupby");
     if (!plain_od_set && (close_od() < 0 || close_view() < 0))
         return -1;
-    groupby = guard_type_of("itertools", "groupby");
-    if (close_iterator("itertools", "groupby", (void *)next_groupby, &plain_groupby) < 0 ||
-        close_iterator("itertools", "_grouper", (void *)next_grouper, &plain_grouper) < 0 ||
-        close_iterator("itertools", "pairwise", (void *)next_pairwise, &plain_pairwise) < 0)
-        return -1;
-    return close_iterator("_csv", "Reader", (void *)next_reader, &plain_reader);
+    for (size_t i = 0; i < sizeof iterators / sizeof *iterators; i++)
+        if (close_iterator(iterators[i].type, (void *)iterators[i].mine, iterators[i].before) < 0)
+            return -1;
+    return 0;
 }

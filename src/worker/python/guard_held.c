@@ -3,22 +3,6 @@
  * (arguments are converted to plain ones), or what was looked at is held until the end. */
 #include "guard_slots.h"
 
-/* Puts a method of ours into TYPE; *ret_before: what was there. */
-static int exchange_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
-{
-    PyObject *before = PyDict_GetItemString(type->tp_dict, def->ml_name); /* borrowed */
-    if (!before) {
-        PyErr_Format(PyExc_SystemError, "%s has no method %s", type->tp_name, def->ml_name);
-        return -1;
-    }
-    *ret_before = Py_NewRef(before);
-    PyObject *descr = PyDescr_NewMethod(type, def);
-    int r = descr ? PyDict_SetItemString(type->tp_dict, def->ml_name, descr) : -1;
-    Py_XDECREF(descr);
-    PyType_Modified(type);
-    return r;
-}
-
 static const char *const comparisons[] = {"__lt__", "__le__", "__eq__", "__ne__",
                                           "__gt__", "__ge__", NULL};
 
@@ -174,10 +158,10 @@ static int close_bytearray(void)
                               METH_FASTCALL | METH_KEYWORDS, NULL};
     PyTypeObject *type = &PyByteArray_Type;
     for (int i = 0; i < SEARCH_COUNT; i++)
-        if (exchange_method(type, &table[i], &searches[i]) < 0)
+        if (guard_exchange_method(type, &table[i], &searches[i]) < 0)
             return -1;
-    if (exchange_method(type, &join, &plain_join) < 0 ||
-        exchange_method(type, &hex, &plain_hex) < 0)
+    if (guard_exchange_method(type, &join, &plain_join) < 0 ||
+        guard_exchange_method(type, &hex, &plain_hex) < 0)
         return -1;
     return guard_exchange_slot(type, guard_slot_contains, (void *)bytes_contains,
                                (void **)&plain_bytes_contains, contains);
@@ -214,32 +198,56 @@ static PyObject *decode_str(PyObject *self)
     return text;
 }
 
-/* ---- deque, array, tzinfo ---- */
+/* ---- deque, array ---- */
 
-static PyObject *plain_deque_index, *plain_fromutc, *plain_tofile;
+static PyObject *plain_tofile;
 
-/* The element that is compared is held by nothing but the deque (gh-115243). */
-static PyObject *deque_index(PyObject *self, PyObject *args)
+static PyTypeObject *deque;
+static PyObject *plain_deque_index;
+
+/* A place counted from the end, as CPython has it. */
+static Py_ssize_t place(Py_ssize_t at, Py_ssize_t size)
 {
-    PyObject *held = PySequence_Tuple(self);
-    PyObject *plain = held ? plain_arguments(self, args) : NULL;
-    PyObject *found = plain ? PyObject_Call(plain_deque_index, plain, NULL) : NULL;
-    Py_XDECREF(plain);
-    Py_XDECREF(held);
-    return found;
+    if (at < 0)
+        at += size;
+    return at < 0 ? 0 : at;
 }
 
-static PyTypeObject *datetime;
-
-/* It adds twice, and takes what the first sum gave for a datetime: a __new__ may have made it anything (gh-145166). */
-static PyObject *fromutc(PyObject *self, PyObject *when)
+/* Where VALUE is among the places START to STOP of what ITERATOR gives; -1: nowhere, -2 with an exception. */
+static Py_ssize_t find(PyObject *iterator, PyObject *value, Py_ssize_t start, Py_ssize_t stop)
 {
-    if (PyObject_TypeCheck(when, datetime) && Py_TYPE(when)->tp_new != datetime->tp_new) {
-        PyErr_SetString(PyExc_TypeError,
-                        "fromutc: a subclass of datetime with a __new__ of its own");
-        return NULL;
+    PyObject *x = NULL;
+    iternextfunc next = Py_TYPE(iterator)->tp_iternext;
+    for (Py_ssize_t i = 0; i < stop && (x = next(iterator)); i++) {
+        int same = i < start ? 0 : PyObject_RichCompareBool(x, value, Py_EQ);
+        Py_DECREF(x);
+        if (same)
+            return same < 0 ? -2 : i;
     }
-    return PyObject_CallFunctionObjArgs(plain_fromutc, self, when, NULL);
+    if (start < stop)
+        Py_XDECREF(next(iterator)); /* says so if the last comparison changed the deque */
+    return PyErr_Occurred() ? -2 : -1;
+}
+
+/* As CPython has it, which holds none of the elements that it compares (gh-115243): what the iterator gives is held. */
+static PyObject *deque_index(PyObject *self, PyObject *args)
+{
+    Py_ssize_t size = Py_SIZE(self), start = 0, stop = size;
+    PyObject *value, *iterator;
+    if (!PyArg_ParseTuple(args, "O|O&O&:index", &value, _PyEval_SliceIndexNotNone, &start,
+                          _PyEval_SliceIndexNotNone, &stop))
+        return NULL;
+    size = Py_SIZE(self); /* what it is after that code has run */
+    start = place(start, size);
+    stop = place(stop, size);
+    iterator = deque->tp_iter(self);
+    if (!iterator)
+        return NULL;
+    Py_ssize_t at = find(iterator, value, start, stop > size ? size : stop);
+    Py_DECREF(iterator);
+    if (at == -1)
+        PyErr_Format(PyExc_ValueError, "%R is not in deque", value);
+    return at < 0 ? NULL : PyLong_FromSsize_t(at);
 }
 
 /* The file is asked to write a block at a time, and may shrink the array meanwhile: a copy is written. */
@@ -298,23 +306,21 @@ static int close_builtins(void)
 int guard_close_held(void)
 {
     static PyMethodDef index = {"index", deque_index, METH_VARARGS, NULL};
-    static PyMethodDef utc = {"fromutc", fromutc, METH_O, NULL};
     static PyMethodDef file = {"tofile", tofile, METH_O, NULL};
+    deque = guard_type_of("_collections", "deque");
     const struct {
         PyTypeObject *type;
         PyMethodDef *def;
         PyObject **before;
     } methods[] = {
-        {guard_type_of("_collections", "deque"), &index, &plain_deque_index},
-        {guard_type_of("_datetime", "tzinfo"), &utc, &plain_fromutc},
+        {deque, &index, &plain_deque_index},
         {guard_type_of("array", "array"), &file, &plain_tofile},
     };
     if ((!plain_list_compare && close_builtins() < 0) || close_decimal() < 0)
         return -1;
-    datetime = guard_type_of("_datetime", "datetime");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (methods[i].type && !*methods[i].before &&
-            exchange_method(methods[i].type, methods[i].def, methods[i].before) < 0)
+            guard_exchange_method(methods[i].type, methods[i].def, methods[i].before) < 0)
             return -1;
     return 0;
 }

@@ -87,6 +87,8 @@ int guard_may_set(PyObject *x, PyObject *name)
         what = "an attribute of a module";
     else if (PyType_Check(x) && !guard_is_own_type((PyTypeObject *)x))
         what = "an attribute of a class that is not the program's own";
+    else if (PyType_Check(x) && PyUnicode_CompareWithASCIIString(name, "__new__") == 0)
+        what = "an attribute that a class statement sets"; /* guard_returned.c looks at it once */
     else if (PyFunction_Check(x) && !guard_is_own_function(x))
         what = "an attribute of a function that is not the program's own";
     else if (Py_IS_TYPE(x, guard.field))

@@ -56,6 +56,21 @@ int guard_exchange_slot(PyTypeObject *type, guard_slot_fn *slot, void *mine, voi
     return exchange_inherited(type, slot, mine, before);
 }
 
+int guard_exchange_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before)
+{
+    PyObject *before = PyDict_GetItemString(type->tp_dict, def->ml_name); /* borrowed */
+    if (!before) {
+        PyErr_Format(PyExc_SystemError, "%s has no method %s", type->tp_name, def->ml_name);
+        return -1;
+    }
+    *ret_before = Py_NewRef(before);
+    PyObject *descr = PyDescr_NewMethod(type, def);
+    int r = descr ? PyDict_SetItemString(type->tp_dict, def->ml_name, descr) : -1;
+    Py_XDECREF(descr);
+    PyType_Modified(type);
+    return r;
+}
+
 PyMethodDef *guard_method(PyTypeObject *type, const char *name)
 {
     PyObject *descr = PyDict_GetItemString(type->tp_dict, name); /* borrowed */
@@ -84,5 +99,7 @@ int guard_close_slots(void)
         }
         subclasses_of = Py_NewRef(descr);
     }
-    return guard_close_held() < 0 || guard_close_entered() < 0 ? -1 : guard_close_struct();
+    return guard_close_held() < 0 || guard_close_entered() < 0 || guard_close_returned() < 0
+               ? -1
+               : guard_close_struct();
 }

@@ -20,6 +20,8 @@ guard_slot_fn guard_slot_compare, guard_slot_contains, guard_slot_set_item, guar
  * what was there; set before anything is exchanged. */
 int guard_exchange_slot(PyTypeObject *type, guard_slot_fn *slot, void *mine, void **ret_before,
                         const char *const *names);
+/* Puts a method of ours into TYPE; *ret_before: what was there. */
+int guard_exchange_method(PyTypeObject *type, PyMethodDef *def, PyObject **ret_before);
 /* The record that TYPE's own method NAME calls by: exchanging its function keeps flags, name and text. NULL with an exception. */
 PyMethodDef *guard_method(PyTypeObject *type, const char *name);
 /* The type NAME of a C module, borrowed; NULL without an exception if module or type is not there. */
@@ -31,6 +33,8 @@ int guard_close_slots(void);
 int guard_close_held(void);
 /* guard_entered.c: refuses to change what is in the middle of an operation */
 int guard_close_entered(void);
+/* guard_returned.c: looks at who makes what the operation is about to use */
+int guard_close_returned(void);
 /* guard_struct.c: a format is set once */
 int guard_close_struct(void);
 

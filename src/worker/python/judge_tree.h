@@ -58,6 +58,7 @@ static inline PyObject *Py_NewRef(PyObject *o)
     X(ClassDef)                                                                                    \
     X(Global)                                                                                      \
     X(Nonlocal)                                                                                    \
+    X(TryStar)                                                                                     \
     X(ExceptHandler)                                                                               \
     X(withitem)                                                                                    \
     X(keyword)                                                                                     \

@@ -311,6 +311,16 @@ static void handler(struct judge *j, const struct judge_entry *e, PyObject *dict
     push_all(j, dict, e, 0);
 }
 
+/* What a group's split() returns is used unseen: any object is taken for a tuple of two groups. */
+static void try_star(struct judge *j, const struct judge_entry *e, PyObject *dict)
+{
+    const struct policy_rule *rule =
+        check_ruleset_construct(j->rules, POLICY_CONSTRUCT_EXCEPT_STAR);
+    if (rule)
+        py_judge_find(j, rule, CHECK_SAY_EXCEPT_STAR, (struct text_piece){"except*", 7}, e->node);
+    push_all(j, dict, e, 0);
+}
+
 static void declared(struct judge *j, const struct judge_entry *e, PyObject *dict)
 {
     PyObject *names = py_tree_get(dict, py_tree_names.names);
@@ -408,6 +418,9 @@ static void visit(struct judge *j, const struct judge_entry *e, PyObject *dict)
         break;
     case TREE_AnnAssign:
         annotated(j, e, dict);
+        break;
+    case TREE_TryStar:
+        try_star(j, e, dict);
         break;
     case TREE_ExceptHandler:
         handler(j, e, dict);
