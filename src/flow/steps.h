@@ -91,6 +91,10 @@ bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t
 /* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);
 
+/* verdict.c: the worker has judged; FLOW_STOP where it refused, or was asked for no more. */
+int flow_verdict(struct flow *f);
+int flow_verdict_unread(struct flow *f); /* over a source that no worker is given */
+
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_connect(struct flow *f, struct err *err);
 int flow_start(struct flow *f, struct err *err);

@@ -22,7 +22,7 @@ static void limits(void)
     jail_spec_init(&s);
     tap_eq_int(jail_spec_check(&s, &err), 0, "the defaults make sense");
     s.limits.memory = 1;
-    tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--memory: 1 bytes"),
+    tap_ok(jail_spec_check(&s, &err) == ERR_USAGE && strstr(err.msg, "--memory: 1 byte"),
            "a memory limit of one byte is refused by name");
     jail_spec_init(&s);
     s.limits.wall_ms = UINT64_MAX;
