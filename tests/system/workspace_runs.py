@@ -291,6 +291,9 @@ def waits(who):
             run.stdin.write(word)
             run.stdin.close()
             run.stdin = None
+            children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children")
+            while stop and time.monotonic() < until and children.exists() and children.read_text().strip():
+                time.sleep(0.01)  # a signal before the program's end would end the program
             time.sleep(2.2)
             alive = run.poll() is None
             if stop:
