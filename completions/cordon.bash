@@ -10,13 +10,13 @@ _cordon()
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --ro --rw --workspace --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--code --profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
     local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
-    local check='--lang --intake --profile --policy --schema --expr --json --help'
+    local check='--code --lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
@@ -93,7 +93,7 @@ _cordon()
     audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
         exec--processes | exec--threads | exec--output | run--env | run--timeout | run--cpu | run--memory | \
-        run--descriptors | run--disk | run--inodes | run--output | run--task | exec--task) ;; # a value that only you know
+        run--descriptors | run--disk | run--inodes | run--output | run--task | exec--task | run--code | check--code) ;; # a value that only you know
     run*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$run" -- "$cur") $(compgen -f -- "$cur"))

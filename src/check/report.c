@@ -288,7 +288,7 @@ int check_report_print_text(const struct check_report *report, const char *file,
     if (r == 0 && check_report_safe(report))
         r = buf_str(out, "Code passed validation\n");
     else if (r == 0)
-        r = buf_printf(out, "%zu findings, risk %s\n", report->count + report->dropped,
-                       check_report_risk(report));
+        r = buf_printf(out, "%zu finding%s, risk %s\n", report->count + report->dropped,
+                       report->count + report->dropped == 1 ? "" : "s", check_report_risk(report));
     return r;
 }

@@ -120,6 +120,8 @@ def colours(who):
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         tap.ok(b"\x1b" not in on_terminal(who, args, **env), f"{who}: a message on a terminal has no colour with {env}")
     tap.ok(b"\x1b" in on_terminal(who, args, NO_COLOR=""), f"{who}: an empty NO_COLOR says nothing about colour")
+    plain = on_terminal(who, ["run", "--intake", "text", "-c", "Sure:\n\n```python\nprint(1)\n```\n"])
+    tap.ok(b"cordon: ran the block of code at line 4" in plain and b"\x1b" not in plain, f"{who}: a note on a terminal has not the colour of errors", plain)
     r = tapsys.cordon(programs, args, who, env={"TERM": "xterm"})
     tap.ok("\x1b" not in r.err, f"{who}: a message into a pipe has no colour", r.err)
 

@@ -168,9 +168,31 @@ def words(who):
     tap.ok(r.code == 1 and 'File "<string>", line 1' in r.err, f"{who}: a program of -c is called <string> in its traceback", r.story())
     r = tapsys.cordon(programs, ["run", "-c", "import os; os.system('id')"], who)
     tap.ok(r.code == exits.NEVER_RAN and "Blocked import: os" in r.err, f"{who}: a program of -c is judged", r.story())
+    r = tapsys.cordon(programs, ["check", "-c", "import os"], who)
+    tap.ok(r.code == exits.FAILED and "<string>" in r.out and "Blocked import: os" in r.out and r.out.endswith("\n1 finding, risk high\n"), f"{who}: check -c judges the words behind it", r.story())
+    r = tapsys.cordon(programs, ["check", "--json", "-c", "print(6 * 7)"], who)
+    tap.ok(r.code == exits.DONE and r.json["is_safe"], f"{who}: check -c of a good program finds nothing", r.story())
+    for words in (["-c", "1", "file.py"], ["-c", "1", "-e", "1"], ["-c", "1", "--lang", "expr"]):
+        r = tapsys.cordon(programs, ["check", *words], who)
+        tap.ok(r.code == exits.USAGE and "-e EXPR" in r.err, f"{who}: check {' '.join(words)} is refused: one thing to judge", r.story())
+    in_sessions(who)
     arguments(who)
     values(who)
     at_terminal(who)
+
+
+def in_sessions(who):
+    s = State(programs, who)
+    name = s.run("session", "new").out.strip()
+    r = s.run("session", "run", name, "-c", "x = 6 * 7")
+    tap.ok((r.code, r.out, r.err) == (exits.DONE, "", ""), f"{who}: session run NAME -c runs the words behind it", r.story())
+    r = s.run("session", "run", "-cprint(x)\nraise ValueError('here')", name)
+    tap.ok(r.code == exits.FAILED and r.out == "42\n" and 'File "<string>", line 2' in r.err, f"{who}: a program of session run -c is called <string>", r.story())
+    for what, words in (("run with a FILE and -c", ["run", name, "file.py", "-c", "1"]), ("list with -c", ["list", "-c", "1"])):
+        r = s.run("session", *words)
+        tap.ok(r.code == exits.NEVER_RAN and "--code is for run" in r.err, f"{who}: session {what} is refused", r.story())
+    s.run("pool", "stop", "--force")
+    s.close()
 
 
 def arguments(who):

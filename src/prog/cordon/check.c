@@ -13,7 +13,7 @@
 
 static void help(const struct option_row *rows, size_t count)
 {
-    puts("usage: cordon check [--lang LANG] [OPTIONS] [FILE | - | -e EXPR]\n\n"
+    puts("usage: cordon check [--lang LANG] [OPTIONS] [FILE | - | -c CODE | -e EXPR]\n\n"
          "Judges a program by the rules of a profile, with the language's own parser, inside the\n"
          "jail; nothing of it runs. Every finding has its line, its rule and what to write "
          "instead.\n"
@@ -34,6 +34,7 @@ int cmd_check(int argc, char **argv)
     const char *lang = NULL;
     bool wants_help = false;
     const struct option_row rows[] = {
+        {"code", OPTION_STRING, &o.code, "CODE", "the program itself, instead of a FILE"},
         {"lang", OPTION_STRING, &lang, "LANG",
          "python or expr (by the file's ending, else python)"},
         {"profile", OPTION_STRING, &o.profile, "NAME",
@@ -52,13 +53,18 @@ int cmd_check(int argc, char **argv)
         help(rows, sizeof rows / sizeof *rows);
         return EXIT_DONE;
     }
-    if (r == 0 && words.count > (o.expr ? 0U : 1U))
-        r = err_set(&err, ERR_USAGE, "one FILE, or -e EXPR, not more; see --help");
+    if (r == 0 && words.count + (o.code != NULL) + (o.expr != NULL) > 1)
+        r = err_set(&err, ERR_USAGE, "one FILE, -c CODE or -e EXPR, not more; see --help");
     o.file = words.count ? words.items[0] : "-";
     if (r == 0)
-        r = languages_choose(lang ? lang : o.expr ? "expr" : NULL, o.file, true, &err);
+        r = languages_choose(lang     ? lang
+                             : o.expr ? "expr"
+                                      : NULL,
+                             o.code ? NULL : o.file, true, &err);
     if (r == LANGUAGE_PYTHON && (o.schema || o.expr))
         r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
+    if (r == LANGUAGE_EXPR && o.code)
+        r = err_set(&err, ERR_USAGE, "--code is a program; a condition is -e EXPR");
     if (r == LANGUAGE_EXPR && (o.profile || o.policy))
         r = err_set(&err, ERR_USAGE, "--profile and --policy are not for --lang expr");
     if (r < 0)

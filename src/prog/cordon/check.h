@@ -13,6 +13,7 @@
 
 struct check_options {
     const char *file; /* - is standard input */
+    const char *code; /* a program instead of it; NULL: none */
     const char *profile, *policy;
     const char *intake;        /* text, source, or NULL: by the ending */
     const char *schema, *expr; /* conditions only */

@@ -129,7 +129,7 @@ static void print_intake(const struct intake_source *s)
             r = put_note(&s->notes[i], &line);
     }
     if (line.data && (s->blocks || s->note_count))
-        result_complain("cordon", line.data);
+        result_note("cordon", line.data);
     buf_done(&line);
 }
 
@@ -332,7 +332,7 @@ static void tell_waiting(const struct gate_event *e)
                  e->subject);
     else
         return;
-    result_complain("cordon", line);
+    result_note("cordon", line);
 }
 
 static void tell_alert(const char *alert)

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CODE_NAME "<string>" /* what the program of -c is called */
+
 struct run_options {
     struct jail_options jail;
     const char *lang, *profile, *code, *intake;
@@ -96,13 +98,21 @@ static const char *display_name(const char *file)
 static int read_source(const char *file, struct flow_request *req, struct text *t, struct err *err)
 {
     if (strcmp(file, "-") == 0 && isatty(STDIN_FILENO))
-        result_complain("cordon", "reading the program from standard input; Ctrl-D ends it");
+        result_note("cordon", "reading the program from standard input; Ctrl-D ends it");
     int r = source_read(file, LIMIT_SOURCE, req->spec.limits.wall_ms, t, err);
     req->source_too_long = r == ERR_LIMIT; /* more than any profile takes: the flow's verdict */
     req->source = r == 0 ? t->data : "";
     req->source_len = r == 0 ? t->len : 0;
     req->name = display_name(file);
     return r == ERR_LIMIT ? 0 : r;
+}
+
+static void take_code(const char *code, struct flow_request *req)
+{
+    req->source = code;
+    req->source_len = strlen(code);
+    req->source_too_long = req->source_len > LIMIT_SOURCE;
+    req->name = CODE_NAME;
 }
 
 static bool shows_argv(const struct policy_profile *p)
@@ -133,10 +143,7 @@ static int choose_source(const struct run_options *o, const struct option_list *
     req->language = o->lang;
     if (r < 0 || !o->code)
         return r < 0 ? r : read_source(file, req, t, err);
-    req->source = o->code;
-    req->source_len = strlen(o->code);
-    req->source_too_long = req->source_len > LIMIT_SOURCE;
-    req->name = "<string>";
+    take_code(o->code, req);
     return 0;
 }
 
@@ -188,7 +195,8 @@ static void print_report(void *ctx, const struct check_report *report)
     struct buf out;
     buf_init(&out, 4 * MIB);
     int r = o->json ? check_report_print_json(report, &out)
-                    : check_report_print_text(report, display_name(o->file), &out);
+                    : check_report_print_text(report, o->code ? CODE_NAME : display_name(o->file),
+                                              &out);
     if (r == 0 && o->json)
         r = buf_str(&out, "\n");
     if (r == 0) /* its reader is waited for when the jail is gone */
@@ -218,8 +226,10 @@ int check_python(const struct check_options *o)
     if (r == 0)
         r = jail_options_fill(&jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
     if (r == 0)
-        r = languages_intake(o->intake, o->file, &req.raw, &err);
-    if (r == 0)
+        r = languages_intake(o->intake, o->code ? ".py" : o->file, &req.raw, &err);
+    if (r == 0 && o->code)
+        take_code(o->code, &req);
+    else if (r == 0)
         r = read_source(o->file, &req, &source, &err);
     if (r == 0)
         r = result_check("cordon check", &req, o->json, &err);

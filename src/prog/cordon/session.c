@@ -3,7 +3,7 @@
  * verb.
  *
  * Waits: read in copy_out; memory; at once; the end
- *        source_read in on_run; whoever writes the program; the time limit of the call; an error that names the file */
+ *        source_read in read_program; whoever writes the program; the time limit of the call; an error that names the file */
 #include "session.h"
 
 #include "base/jsonw.h"
@@ -27,8 +27,26 @@ struct session_options {
     struct session_context context;
     struct session_new make;
     struct option_list tools, words; /* words: the verb first */
+    const char *code;
     bool help;
 };
+
+static void help(const struct option_row *rows, size_t count)
+{
+    puts("usage: cordon session new [NAME] | list | run NAME [FILE | - | -c CODE] |\n"
+         "                      fork NAME [NEW] | export NAME | interrupt NAME | close NAME   "
+         "[OPTIONS]\n\n"
+         "An interpreter that stays: variables and files live on between calls. new prints its\n"
+         "name; run runs a program in it, and the value of its last expression is its `value`; "
+         "fork\n"
+         "makes a second one of it that goes on by itself; export prints what it saw and did;\n"
+         "interrupt raises KeyboardInterrupt in its call, as Ctrl-C does, and it lives on.");
+    options_print(rows, count);
+    exits_print(EXITS_SESSION);
+    puts("\n  s=$(cordon session new --profile standard)\n"
+         "  echo 'x = 6 * 7' | cordon session run $s\n"
+         "  echo 'x' | cordon session run --json $s");
+}
 
 static int parse(int argc, char **argv, struct session_options *o, struct err *err)
 {
@@ -46,6 +64,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"idle", OPTION_MILLIS, &o->make.idle_ms, "TIME",
          "without a call for so long it ends (30m)"},
         {"", OPTION_GROUP, NULL, NULL, "For run:"},
+        {"code", OPTION_STRING, &o->code, "CODE", "the program itself, instead of a FILE"},
         {"timeout", OPTION_MILLIS, &p->limits.wall_ms, "TIME", "wall clock of the call (120s)"},
         {"cpu", OPTION_MILLIS, &p->limits.cpu_ms, "TIME", "CPU time of the call (120s)"},
         {"output", OPTION_BYTES, &p->limits.output, "SIZE",
@@ -68,18 +87,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);
     if (r < 0 || !o->help)
         return r;
-    puts("usage: cordon session new [NAME] | list | run NAME [FILE | -] | fork NAME [NEW] |\n"
-         "                      export NAME | interrupt NAME | close NAME   [OPTIONS]\n\n"
-         "An interpreter that stays: variables and files live on between calls. new prints its\n"
-         "name; run runs a program in it, and the value of its last expression is its `value`; "
-         "fork\n"
-         "makes a second one of it that goes on by itself; export prints what it saw and did;\n"
-         "interrupt raises KeyboardInterrupt in its call, as Ctrl-C does, and it lives on.");
-    options_print(rows, count);
-    exits_print(EXITS_SESSION);
-    puts("\n  s=$(cordon session new --profile standard)\n"
-         "  echo 'x = 6 * 7' | cordon session run $s\n"
-         "  echo 'x' | cordon session run --json $s");
+    help(rows, count);
     return 0;
 }
 
@@ -110,22 +118,37 @@ static const char *base_name(const char *file)
     return slash ? slash + 1 : file;
 }
 
+/* The program of -c, or of FILE. */
+static int read_program(const struct session_options *o, const char *file, struct text *t,
+                        bool *ret_raw, struct err *err)
+{
+    if (!o->code) {
+        int r = source_read(file, LIMIT_SOURCE, o->context.spec.limits.wall_ms, t, err);
+        return r < 0 ? r : languages_intake(NULL, file, ret_raw, err);
+    }
+    t->len = strlen(o->code);
+    if (t->len > LIMIT_SOURCE)
+        return ERR_LIMIT;
+    t->data = strdup(o->code);
+    return t->data ? 0 : err_set(err, ERR_MEMORY, "no memory");
+}
+
 static int on_run(struct session_options *o)
 {
     struct err err = ERR_INIT;
     struct text source = {0};
     FD_AUTO in = -1;
     const char *file = word(o, 2) ? word(o, 2) : "-";
+    bool raw = false;
     int r = jail_options_open_input(o->context.jail.input, &in, &err);
     if (r == 0)
-        r = source_read(file, LIMIT_SOURCE, o->context.spec.limits.wall_ms, &source, &err);
-    bool raw = false;
-    if (r == 0)
-        r = languages_intake(NULL, file, &raw, &err);
+        r = read_program(o, file, &source, &raw, &err);
     if (r < 0 && r != ERR_LIMIT)
         return result_usage(WHO, &err);
     struct session_call c = {.session = word(o, 1),
-                             .name = strcmp(file, "-") == 0 ? "<session>" : base_name(file),
+                             .name = o->code                  ? "<string>"
+                                     : strcmp(file, "-") == 0 ? "<session>"
+                                                              : base_name(file),
                              .source = source.data ? source.data : "",
                              .len = r == ERR_LIMIT ? LIMIT_SOURCE + 1 : source.len,
                              .raw = raw,
@@ -301,24 +324,36 @@ static int no_verb(const struct session_options *o, struct err *err)
     return options_no_verb(word(o, 0), names, COUNT, err);
 }
 
+/* Which of the verbs the words ask for, and whether they are as many as it takes. */
+static int find_verb(const struct session_options *o, size_t *ret_verb, struct err *err)
+{
+    const size_t count = sizeof verbs / sizeof *verbs, words = o->words.count;
+    size_t verb = 0;
+    while (verb < count && (!words || strcmp(o->words.items[0], verbs[verb].name) != 0))
+        verb++;
+    if (verb == count)
+        return no_verb(o, err);
+    if (words < verbs[verb].least || words > verbs[verb].most)
+        return err_set(err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
+                       words < verbs[verb].least ? "a name is missing" : "too many words");
+    if (o->code && (verbs[verb].run != on_run || words > 2))
+        return err_set(err, ERR_USAGE, "--code is for run, instead of a FILE; see --help");
+    *ret_verb = verb;
+    return 0;
+}
+
 int cmd_session(int argc, char **argv)
 {
     struct session_options *o = calloc(1, sizeof *o);
     struct err err = ERR_INIT;
-    size_t verb = 0, count = sizeof verbs / sizeof *verbs;
+    size_t verb = 0;
     if (!o)
         return EXIT_FAILED;
     session_context_init(&o->context, WHO);
     o->make.idle_ms = UINT64_MAX;
     int r = parse(argc, argv, o, &err);
-    while (verb < count && (!o->words.count || strcmp(o->words.items[0], verbs[verb].name) != 0))
-        verb++;
-    if (r == 0 && !o->help && verb == count)
-        r = no_verb(o, &err);
-    if (r == 0 && !o->help &&
-        (o->words.count < verbs[verb].least || o->words.count > verbs[verb].most))
-        r = err_set(&err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
-                    o->words.count < verbs[verb].least ? "a name is missing" : "too many words");
+    if (r == 0 && !o->help)
+        r = find_verb(o, &verb, &err);
     if (r == 0 && !o->help) {
         r = session_context_open(&o->context, &o->tools, verbs[verb].start, &err);
         if (r == 0)
