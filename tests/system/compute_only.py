@@ -137,6 +137,8 @@ HONEST = {
     "a time is parsed and printed": ("import datetime, time\nd = datetime.datetime.strptime('2024-02-29', '%Y-%m-%d')\n"
                                      "print(d.strftime('%a %d %b'), time.strftime('%H', time.gmtime(0)), time.mktime(d.timetuple()) > 0, time.localtime(0).tm_year)\n",
                                      "Thu 29 Feb 00 True 1970\n"),
+    "a time is parsed by a name that was put together": ("from datetime import datetime\nimport time\nn = ''.join(['strp', 'time'])\n"
+                                                         "print(getattr(datetime, n)('2024-02-29', '%Y-%m-%d'), getattr(time, n)('2024', '%Y').tm_year)\n", "2024-02-29 00:00:00 2024\n"),
     "rare encodings": ("print('é'.encode('cp1252'), b'\\x81'.decode('cp500'), 'x'.encode('utf-16-be'), 'ü.de'.encode('idna'), str(b'a', 'koi8_r'))\n",
                        "b'\\xe9' a b'\\x00x' b'xn--tda.de' a\n"),
     "a name of a character": ("import re\nprint(re.findall('\\\\N{DIGIT ONE}', '121'), 'é'.encode('ascii', 'namereplace'))\n",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program loads modules when its import statements run, and some modules load others when a function is called
  * (datetime.strptime loads _strptime) or a name is looked up (an encoding). The import statements are known from the
- * judged tree; what comes later is known by the words of the compiled code that lead there: in a guarded program an
- * attribute or an encoding that is used stands in the code as a name or a constant, since nothing is looked up by a
- * string that was put together. A template loads all of it for its children, so that a session, whose later
+ * judged tree; what comes later is known by the words of the compiled code that lead there: an attribute or an encoding
+ * that is used mostly stands in the code as a name or a constant. One that a program puts together (getattr(x, a + b)) is
+ * not seen: _strptime is therefore loaded with the modules that lead to it; other late ones are not found then, and the
+ * program is told so by a ModuleNotFoundError or a LookupError. A template loads all of it for its children, so that a session, whose later
  * programs nobody has seen, can close the table too.
  *
  * What would look for files afterwards is told that there are none: the finder of modules on the disk is taken out,
@@ -102,18 +103,21 @@ static void put_finder_back(void)
 static const struct {
     const char *word, *module;
 } late[] = {
-    {"strptime", "_strptime"},
-    {"most_common", "heapq"},
-    {"statistics", "heapq"},
-    {"idna", "encodings.punycode"},
-    {"UserDict", "copy"},
-    {"singledispatch", "typing"},
-    {"singledispatch", "weakref"},
-    {"singledispatchmethod", "typing"},
-    {"singledispatchmethod", "weakref"},
-    {"namereplace", "unicodedata"},
-    {"unicode_escape", "unicodedata"},
+    {"most_common", "heapq"},           {"statistics", "heapq"},
+    {"idna", "encodings.punycode"},     {"UserDict", "copy"},
+    {"singledispatch", "typing"},       {"singledispatch", "weakref"},
+    {"singledispatchmethod", "typing"}, {"singledispatchmethod", "weakref"},
+    {"namereplace", "unicodedata"},     {"unicode_escape", "unicodedata"},
     {"unicode-escape", "unicodedata"},
+};
+
+/* What is loaded with a module, whatever the program does with it. */
+static const struct {
+    const char *module, *with;
+} together[] = {
+    {"calendar", "_strptime"},
+    {"datetime", "_strptime"},
+    {"time", "_strptime"},
 };
 
 static PyObject *loaded(const char *module)
@@ -127,6 +131,15 @@ static void load(const char *module)
         return;
     put_finder_back();
     py_guard_load(module);
+}
+
+/* One that an import statement names. */
+static void load_named(const char *module)
+{
+    load(module);
+    for (size_t i = 0; i < sizeof together / sizeof *together; i++)
+        if (strcmp(together[i].module, module) == 0)
+            load(together[i].with);
 }
 
 /* The names of all encodings, as a program may write them: a set of str, borrowed; NULL with an exception. */
@@ -240,12 +253,12 @@ static void load_module(PyObject *entry)
     }
     memcpy(name, text, strlen(text) + 1);
     if (!colon) {
-        load(name);
+        load_named(name);
         return;
     }
     char *member = name + (colon - text) + 1;
     member[-1] = 0;
-    load(name);
+    load_named(name);
     PyObject *module = loaded(name);
     bool wanted = module && PyObject_HasAttrString(module, "__path__") &&
                   !PyObject_HasAttrString(module, member);
@@ -260,7 +273,7 @@ int py_compute_load(const struct policy_profile *profile, struct err *err)
         return 0;
     for (size_t i = 0; i < profile->rule_count; i++)
         if (profile->rules[i].kind == POLICY_IMPORT_ALLOW)
-            load(profile->rules[i].name);
+            load_named(profile->rules[i].name);
     for (size_t i = 0; i < sizeof late / sizeof *late; i++)
         load(late[i].module);
     PyObject *known = encodings(), *list = known ? PySequence_List(known) : NULL;

@@ -3,6 +3,8 @@
  * (arguments are converted to plain ones), or what was looked at is held until the end. */
 #include "guard_slots.h"
 
+#include <structmember.h>
+
 static const char *const comparisons[] = {"__lt__", "__le__", "__eq__", "__ne__",
                                           "__gt__", "__ge__", NULL};
 
@@ -167,37 +169,6 @@ static int close_bytearray(void)
                                (void **)&plain_bytes_contains, contains);
 }
 
-/* ---- exceptions ---- */
-
-static reprfunc plain_decode_str;
-
-/* Its text names a byte of .object at .start, both of which a guest may set to whatever it likes: any number is an offset,
- * and any object is taken for bytes. What is not a place in bytes gets the form that names no byte. */
-static PyObject *decode_str(PyObject *self)
-{
-    PyUnicodeErrorObject *e = (PyUnicodeErrorObject *)self;
-    PyObject *object = e->object;
-    if (!object)
-        return plain_decode_str(self);
-    PyObject *reason = e->reason ? PyObject_Str(e->reason) : PyUnicode_FromString("");
-    PyObject *encoding = !reason       ? NULL
-                         : e->encoding ? PyObject_Str(e->encoding)
-                                       : PyUnicode_FromString("");
-    PyObject *text = NULL;
-    object = e->object; /* what it is after that code has run */
-    if (encoding && object && PyBytes_Check(object) && e->start >= 0 &&
-        e->start < PyBytes_GET_SIZE(object) && e->end == e->start + 1)
-        text = PyUnicode_FromFormat("'%U' codec can't decode byte 0x%02x in position %zd: %U",
-                                    encoding, PyBytes_AS_STRING(object)[e->start] & 0xff, e->start,
-                                    reason);
-    else if (encoding)
-        text = PyUnicode_FromFormat("'%U' codec can't decode bytes in position %zd-%zd: %U",
-                                    encoding, e->start, e->end - 1, reason);
-    Py_XDECREF(reason);
-    Py_XDECREF(encoding);
-    return text;
-}
-
 /* ---- deque, array ---- */
 
 static PyObject *plain_tofile;
@@ -289,16 +260,92 @@ static int close_decimal(void)
                                (void **)&plain_decimal_compare, comparisons);
 }
 
+/* ---- functions: cmp_to_key, Counter ---- */
+
+/* What a key wraps is compared while nothing else holds it: it stays what it is. */
+static int close_keys(void)
+{
+    static bool closed;
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_functools"); /* borrowed */
+    if (!module || closed)
+        return 0;
+    PyObject *key = PyObject_CallMethod(module, "cmp_to_key", "O", Py_None);
+    PyObject *member = key ? PyDict_GetItemString(Py_TYPE(key)->tp_dict, "obj") : NULL;
+    closed = member && Py_IS_TYPE(member, &PyMemberDescr_Type);
+    if (closed)
+        ((PyMemberDescrObject *)member)->d_member->flags |= READONLY;
+    else if (key)
+        PyErr_SetString(PyExc_SystemError, "a key of cmp_to_key has no member obj");
+    Py_XDECREF(key);
+    return closed ? 0 : -1;
+}
+
+static PyObject *plain_count;
+
+/* MAPPING gets and sets as a dict does. */
+static bool is_plain_mapping(PyObject *mapping)
+{
+    static PyObject *get, *set;
+    if (!get && !(get = PyUnicode_InternFromString("get")))
+        return false;
+    if (!set && !(set = PyUnicode_InternFromString("__setitem__")))
+        return false;
+    return PyDict_Check(mapping) &&
+           _PyType_Lookup(Py_TYPE(mapping), get) == _PyType_Lookup(&PyDict_Type, get) &&
+           _PyType_Lookup(Py_TYPE(mapping), set) == _PyType_Lookup(&PyDict_Type, set);
+}
+
+static int count_one(PyObject *mapping, PyObject *key, PyObject *one)
+{
+    Py_hash_t hash = PyObject_Hash(key);
+    PyObject *before = hash == -1 ? NULL : _PyDict_GetItem_KnownHash(mapping, key, hash);
+    Py_XINCREF(before); /* its __add__ may take it out of the mapping */
+    PyObject *after = before                           ? PyNumber_Add(before, one)
+                      : hash == -1 || PyErr_Occurred() ? NULL
+                                                       : Py_NewRef(one);
+    int r = after ? _PyDict_SetItem_KnownHash(mapping, key, after, hash) : -1;
+    Py_XDECREF(before);
+    Py_XDECREF(after);
+    return r;
+}
+
+/* collections._count_elements, as CPython has it for dicts, which does not hold the number that it adds to. */
+static PyObject *count_elements(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 2 || !is_plain_mapping(args[0]))
+        return PyObject_Vectorcall(plain_count, args, (size_t)count, NULL);
+    PyObject *iterator = PyObject_GetIter(args[1]), *key = NULL;
+    PyObject *one = iterator ? PyLong_FromLong(1) : NULL;
+    int r = one ? 0 : -1;
+    while (r == 0 && (key = PyIter_Next(iterator))) {
+        r = count_one(args[0], key, one);
+        Py_DECREF(key);
+    }
+    Py_XDECREF(iterator);
+    Py_XDECREF(one);
+    if (r < 0 || PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static int close_counter(void)
+{
+    static PyMethodDef def = {"_count_elements", (PyCFunction)(void (*)(void))count_elements,
+                              METH_FASTCALL, NULL};
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "collections"); /* borrowed */
+    return !module || !PyModule_Check(module) || plain_count
+               ? 0
+               : guard_exchange(module, &def, &plain_count);
+}
+
 static int close_builtins(void)
 {
     static const char *const set[] = {"__setitem__", "__delitem__", NULL};
-    static const char *const str[] = {"__str__", NULL};
     if (guard_exchange_slot(&PyList_Type, guard_slot_compare, (void *)list_compare,
                             (void **)&plain_list_compare, comparisons) < 0 ||
         guard_exchange_slot(&PyList_Type, guard_slot_set_item, (void *)list_set,
-                            (void **)&plain_list_set, set) < 0 ||
-        guard_exchange_slot((PyTypeObject *)PyExc_UnicodeDecodeError, guard_slot_str,
-                            (void *)decode_str, (void **)&plain_decode_str, str) < 0)
+                            (void **)&plain_list_set, set) < 0)
         return -1;
     return close_bytearray();
 }
@@ -316,7 +363,8 @@ int guard_close_held(void)
         {deque, &index, &plain_deque_index},
         {guard_type_of("array", "array"), &file, &plain_tofile},
     };
-    if ((!plain_list_compare && close_builtins() < 0) || close_decimal() < 0)
+    if ((!plain_list_compare && close_builtins() < 0) || close_decimal() < 0 || close_keys() < 0 ||
+        close_counter() < 0)
         return -1;
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (methods[i].type && !*methods[i].before &&

@@ -14,6 +14,8 @@ SLOT(repr, &type->tp_repr)
 SLOT(str, &type->tp_str)
 SLOT(hash, &type->tp_hash)
 SLOT(init, &type->tp_init)
+SLOT(new, &type->tp_new)
+SLOT(dealloc, &type->tp_dealloc)
 SLOT(contains, type->tp_as_sequence ? &type->tp_as_sequence->sq_contains : NULL)
 SLOT(set_item, type->tp_as_mapping ? &type->tp_as_mapping->mp_ass_subscript : NULL)
 SLOT(get_item, type->tp_as_mapping ? &type->tp_as_mapping->mp_subscript : NULL)
@@ -99,7 +101,11 @@ int guard_close_slots(void)
         }
         subclasses_of = Py_NewRef(descr);
     }
-    return guard_close_held() < 0 || guard_close_entered() < 0 || guard_close_returned() < 0
-               ? -1
-               : guard_close_struct();
+    static int (*const parts[])(void) = {guard_close_held,     guard_close_entered,
+                                         guard_close_returned, guard_close_made,
+                                         guard_close_texts,    guard_close_struct};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i]() < 0)
+            return -1;
+    return 0;
 }

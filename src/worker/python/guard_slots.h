@@ -14,7 +14,8 @@
 /* Where a type has the pointer of one of its slots; NULL if it has no such table. */
 typedef void **guard_slot_fn(PyTypeObject *type);
 guard_slot_fn guard_slot_compare, guard_slot_contains, guard_slot_set_item, guard_slot_get_item,
-    guard_slot_next, guard_slot_repr, guard_slot_str, guard_slot_hash, guard_slot_init;
+    guard_slot_next, guard_slot_repr, guard_slot_str, guard_slot_hash, guard_slot_init,
+    guard_slot_new, guard_slot_dealloc;
 
 /* Puts MINE into the slot of TYPE, of those that inherited it, and into the wrappers NAMES (ended by NULL). *ret_before:
  * what was there; set before anything is exchanged. */
@@ -35,6 +36,10 @@ int guard_close_held(void);
 int guard_close_entered(void);
 /* guard_returned.c: looks at who makes what the operation is about to use */
 int guard_close_returned(void);
+/* guard_made.c: what is not made whole cannot be had */
+int guard_close_made(void);
+/* guard_texts.c: texts of exceptions hold what they are made of */
+int guard_close_texts(void);
 /* guard_struct.c: a format is set once */
 int guard_close_struct(void);
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C objects that an operation takes for made: those that __new__ alone made, or a call of a type that is only ever made by a
+ * function, have nothing inside that could be used; and a part of an object that outlives it looks into memory that was given back. */
+#include "guard_slots.h"
+
+/* ---- csv: reader() and writer() make them; type(x)() would make empty ones ---- */
+
+static void close_type(PyTypeObject *type)
+{
+    if (!type || !type->tp_new)
+        return;
+    type->tp_new = NULL;
+    type->tp_flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    type->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* a subclass would be made by object.__new__ */
+    PyType_Modified(type);
+}
+
+/* ---- bz2, lzma: made whole by __init__; a call of the type has both, T.__new__(T) has not ---- */
+
+static int hide_new(PyTypeObject *type)
+{
+    if (!type || !PyDict_GetItemString(type->tp_dict, "__new__"))
+        return 0;
+    if (type->tp_flags & Py_TPFLAGS_BASETYPE) {
+        PyErr_Format(PyExc_SystemError, "%s has subclasses, which may leave __init__ out",
+                     type->tp_name);
+        return -1;
+    }
+    PyType_Modified(type); /* object.__new__ stands there now, and refuses it */
+    return PyDict_DelItemString(type->tp_dict, "__new__");
+}
+
+/* ---- decimal: flags and traps of a context are numbers inside it ---- */
+
+/* SignalDict as _decimal.c has it. */
+struct signals {
+    PyObject_HEAD;
+    uint32_t *flags;
+};
+static newfunc plain_signals_new;
+static initproc plain_signals_init;
+static destructor plain_context_dealloc;
+static getattrofunc context_get;
+static uint32_t nobodys; /* what one without a context shows */
+
+static PyObject *signals_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    PyObject *self = plain_signals_new(type, args, names);
+    if (self)
+        ((struct signals *)self)->flags = &nobodys;
+    return self;
+}
+
+/* The context says where its numbers are, once; CPython's own would forget that. */
+static int signals_init(PyObject *self, PyObject *args, PyObject *names)
+{
+    (void)self;
+    (void)args;
+    (void)names;
+    return 0;
+}
+
+/* CONTEXT is about to go: its part NAME keeps its number, in memory of its own, if somebody else has it. */
+static void detach(PyObject *context, const char *name)
+{
+    PyObject *word = PyUnicode_FromString(name), *part = word ? context_get(context, word) : NULL;
+    if (part && Py_REFCNT(part) > 2) {
+        uint32_t *own =
+            PyMem_RawMalloc(sizeof *own); /* given back by nobody: it has no end to hang it on */
+        if (own)
+            *own = *((struct signals *)part)->flags;
+        ((struct signals *)part)->flags = own ? own : &nobodys;
+    }
+    Py_XDECREF(part);
+    Py_XDECREF(word);
+}
+
+static void context_dealloc(PyObject *self)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    detach(self, "flags");
+    detach(self, "traps");
+    PyErr_Restore(type, value, traceback);
+    plain_context_dealloc(self);
+}
+
+static int close_contexts(void)
+{
+    PyTypeObject *context = guard_type_of("_decimal", "Context");
+    if (!context || plain_context_dealloc)
+        return 0;
+    PyObject *made = PyObject_CallNoArgs((PyObject *)context);
+    PyObject *flags = made ? PyObject_GetAttrString(made, "flags") : NULL;
+    PyTypeObject *signals = flags ? Py_TYPE(flags)->tp_base : NULL;
+    int r = -1;
+    context_get = context->tp_getattro;
+    if (signals && signals->tp_basicsize != sizeof(struct signals))
+        PyErr_SetString(PyExc_SystemError, "SignalDict is not as it was");
+    else if (signals &&
+             guard_exchange_slot(signals, guard_slot_new, (void *)signals_new,
+                                 (void **)&plain_signals_new, NULL) == 0 &&
+             guard_exchange_slot(signals, guard_slot_init, (void *)signals_init,
+                                 (void **)&plain_signals_init,
+                                 (const char *const[]){"__init__", NULL}) == 0)
+        r = guard_exchange_slot(context, guard_slot_dealloc, (void *)context_dealloc,
+                                (void **)&plain_context_dealloc, NULL);
+    Py_XDECREF(flags);
+    Py_XDECREF(made);
+    return r;
+}
+
+int guard_close_made(void)
+{
+    static const char *const compressors[][2] = {{"_bz2", "BZ2Compressor"},
+                                                 {"_bz2", "BZ2Decompressor"},
+                                                 {"_lzma", "LZMACompressor"},
+                                                 {"_lzma", "LZMADecompressor"}};
+    close_type(guard_type_of("_csv", "Reader"));
+    close_type(guard_type_of("_csv", "Writer"));
+    for (size_t i = 0; i < sizeof compressors / sizeof *compressors; i++)
+        if (hide_new(guard_type_of(compressors[i][0], compressors[i][1])) < 0)
+            return -1;
+    return close_contexts();
+}
