@@ -29,7 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 import corpus as programs_of  # noqa: E402
 import tapsys  # noqa: E402
 
-BUILD, TOOL, PART = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+BUILD, TOOL, PART = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 HERE = pathlib.Path(__file__).resolve().parent
 tap = tapsys.Tap()
 who = tapsys.users()[0]
