@@ -332,7 +332,8 @@ class Canaries:
         self.vsock_port = 5005
         try:
             s = socket.socket(socket.AF_VSOCK)
-            s.bind((0xffffffff, self.vsock_port))
+            s.bind((0xffffffff, 0xffffffff))  # any port: others may have canaries at the same time
+            self.vsock_port = s.getsockname()[1]
             s.listen(4)
             self.servers.append(s)
         except (OSError, AttributeError):
