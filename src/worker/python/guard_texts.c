@@ -112,11 +112,12 @@ static reprfunc plain_os_str;
 static PyObject *os_str(PyObject *self)
 {
     PyOSErrorObject *e = (PyOSErrorObject *)self;
-    PyObject *held[] = {e->myerrno, e->strerror, e->filename, e->filename2};
-    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+    enum { MEMBERS = 4 };
+    PyObject *held[MEMBERS] = {e->myerrno, e->strerror, e->filename, e->filename2};
+    for (size_t i = 0; i < MEMBERS; i++)
         Py_XINCREF(held[i]);
     PyObject *text = plain_os_str(self);
-    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+    for (size_t i = 0; i < MEMBERS; i++)
         Py_XDECREF(held[i]);
     return text;
 }
