@@ -3,19 +3,16 @@
  * that ASan sees an overrun from one object into the next. */
 #include "base/arena.h"
 
+#include "base/sanitized.h"
+
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 #define BLOCK 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BLOCK 0
-#endif
-#endif
-#ifndef BLOCK
+#else
 #define BLOCK 1024 /* the first; each further one twice the last: short programs touch few pages */
 #endif
 #define BLOCK_MAX 65536

@@ -165,11 +165,11 @@ static void put_intake(struct jsonw *j, const struct intake_source *s)
 
 static void put_snapshot(struct jsonw *j, const struct flow_snapshot *s)
 {
-    const char *at = s->left.data, *end = s->left.data + s->left.len;
     if (!s->workspace[0]) {
         jsonw_null(j, "snapshot");
         return;
     }
+    const char *at = s->left.data, *end = at ? at + s->left.len : NULL;
     jsonw_open(j, "snapshot", '{');
     jsonw_string(j, "workspace", s->workspace);
     jsonw_string(j, "id", s->id[0] ? s->id : NULL);

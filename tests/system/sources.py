@@ -270,4 +270,15 @@ for who in users():
     silent_input(who)
     written_pipes(who)
     devices(who)
+# options of run before and behind the program
+for word in ("-t200ms", "-t=200ms"):
+    run = tapsys.cordon(programs, ["run", word, "-c", "while True: pass"])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} before -c limits the program of run", run.story())
+    run = tapsys.cordon(programs, ["run", "-cwhile True: pass", word])
+    tap.ok(run.code == exits.LIMIT and "0.200s" in run.err, f"{word} behind -cCODE limits the program of run", run.story())
+run = tapsys.cordon(programs, ["run", "-c", "import sys; print(sys.argv[1:])", "--", "-t1s", "-x"])
+tap.ok(run.code == 0 and run.out == "['-t1s', '-x']\n", "behind -- what looks like an option is a word of the program", run.story())
+for profile, status in (("strict", "blocked"), ("locked", "blocked"), ("standard", "ok"), ("open", "ok")):
+    run = tapsys.cordon(programs, ["run", "--json", "--profile", profile, "-c", "open('note', 'w').close()"])
+    tap.ok(run["status"] == status and bool(run["files"]) == (status == "ok"), f"under {profile} a program that writes a file is {status}", run.story())
 tap.done()

@@ -5,6 +5,7 @@
  *
  * Waits: read in read_all; a sealed file in memory; at once; an error
  *        write in write_all; the gate to read; none (the gate kills us after LIMIT_APPROVALS_MS); ends */
+#include "base/sanitized.h"
 #include "gate/record.h"
 #include "gate/store.h"
 
@@ -17,17 +18,7 @@
 
 #define STATE_FD 3
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-int __lsan_is_turned_off(
-    void); /* it takes seconds at the end of a process that lives for milliseconds */
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
-#endif
+NO_SEARCH_FOR_LEAKS
 
 static int read_all(struct buf *in)
 {

@@ -4,32 +4,82 @@
  * generator that is asked for its next value while it makes one. An operation that only looks may be entered again. */
 #include "guard_slots.h"
 
-/* An operation that is under way: lives on the stack of the operation itself, the newest first. */
+/* An operation that is under way: lives on the stack of the operation itself. */
 struct under_way {
-    PyObject *object; /* held until the operation is over */
-    struct under_way *outer;
+    PyObject *object;        /* held until the operation is over */
+    struct under_way *outer; /* the one it was begun in */
+    struct under_way *same;  /* the next one whose object has the same hash */
 };
-static _Thread_local struct under_way *newest;
+
+/* Iterators within iterators are as many operations within each other, 200,000 in tests/cases: a hash table finds those of
+ * an object in any depth. It doubles with the depth and goes back to the small one when nothing is under way. */
+#define SMALL 64 /* a power of two */
+static _Thread_local struct {
+    struct under_way *newest;
+    struct under_way *small[SMALL];
+    struct under_way **large; /* NULL: small is used */
+    size_t size;              /* of large */
+    size_t depth;
+} now;
+
+static struct under_way **bucket(const PyObject *object)
+{
+    size_t address = (uintptr_t)object >> 4, hash = address ^ (address >> 8) ^ (address >> 16);
+    return now.large ? &now.large[hash & (now.size - 1)] : &now.small[hash & (SMALL - 1)];
+}
+
+static void put(struct under_way *op)
+{
+    struct under_way **b = bucket(op->object);
+    op->same = *b;
+    *b = op;
+}
+
+/* Without memory the old table serves on, more slowly. */
+static void grow(void)
+{
+    size_t size = 4 * (now.large ? now.size : SMALL);
+    struct under_way **large = calloc(size, sizeof(struct under_way *));
+    if (!large)
+        return;
+    free((void *)now.large);
+    now.large = large;
+    now.size = size;
+    for (struct under_way *x = now.newest; x; x = x->outer)
+        put(x);
+}
 
 /* False, with an exception, if OBJECT is to be CHANGEd in the middle of one of its operations. */
 static bool enter(struct under_way *op, PyObject *object, bool change)
 {
-    for (struct under_way *x = newest; change && x; x = x->outer)
+    for (struct under_way *x = change ? *bucket(object) : NULL; x; x = x->same)
         if (x->object == object) {
             PyErr_Format(PyExc_RuntimeError,
                          "%.100s is changed while one of its operations is under way",
                          Py_TYPE(object)->tp_name);
             return false;
         }
+    if (now.depth++ >= 2 * (now.large ? now.size : SMALL))
+        grow();
     op->object = Py_NewRef(object);
-    op->outer = newest;
-    newest = op;
+    op->outer = now.newest;
+    now.newest = op;
+    put(op);
     return true;
 }
 
 static void leave(struct under_way *op)
 {
-    newest = op->outer;
+    struct under_way **b = bucket(op->object);
+    while (*b != op)
+        b = &(*b)->same;
+    *b = op->same;
+    now.newest = op->outer;
+    if (!--now.depth && now.large) {
+        free((void *)now.large);
+        now.large = NULL;
+        memset((void *)now.small, 0, sizeof now.small);
+    }
     Py_DECREF(op->object);
 }
 

@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "base/sanitized.h"
 #include "base/tap.h"
 
 #include <stdbool.h>
@@ -21,6 +22,8 @@ enum {
     EACH = 100,
     PAGE = 4096
 };
+
+NO_SEARCH_FOR_LEAKS
 
 static void *small[BLOCKS], *longer[LONG_BLOCKS];
 
@@ -52,11 +55,8 @@ static size_t pages_of(void *(*take)(size_t), size_t size)
     return count;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-static const bool has_heap = false; /* the C library's allocator is not the one that is linked */
-#else
-static const bool has_heap = true;
-#endif
+static const bool has_heap =
+    !SANITIZED; /* there the C library's allocator is not the one that is linked */
 
 int main(void)
 {
