@@ -9,7 +9,7 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -34,6 +34,9 @@ test: build build-asan build-switches build-cross	## every test; ends with `N pa
 
 lint: build build-cross	## house rules, clang-format, clang-tidy for both architectures
 	@tests/run build:lint
+
+tidy-deep: build build-cross	## clang-tidy to its analyzer's own bound: three times as long as in `make lint`
+	@/usr/bin/python3 tests/lint/tidy.py . build build-$(if $(filter x86_64,$(shell uname -m)),aarch64,x86_64) deep
 
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
 	@bench/run build $(BENCH)
