@@ -3,14 +3,10 @@
  * asks it with, and says `incomplete input`. Nothing here guesses at brackets or colons. */
 #include "call.h"
 
-#include "base/limits.h"
-#include "channel.h"
-#include "hook.h"
+#include "worker/frame/given.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifndef PyCF_ALLOW_INCOMPLETE_INPUT /* before 3.11 there is no such word: every error is one */
 #define PyCF_ALLOW_INCOMPLETE_INPUT 0
@@ -94,56 +90,24 @@ static void set_in(const char *module, const char *behind, const char *name, con
     Py_XDECREF(value);
 }
 
-/* Three places: what C libraries read, what `os` will be made of, and what it was made of. */
-static int set_one(const char *word, size_t len)
+/* What `os` will be made of, and what it was made of. */
+void py_call_variable(const char *name, const char *value)
 {
-    char *pair = malloc(len + 1);
-    if (!pair)
-        return -1;
-    memcpy(pair, word, len);
-    pair[len] = 0;
-    char *equals = strchr(pair, '=');
-    int r = !equals || equals == pair || strlen(pair) != len ? -1 : 0;
-    if (r == 0) {
-        *equals = 0;
-        r = setenv(pair, equals + 1, 1);
-        set_in("posix", NULL, pair, equals + 1);
-        set_in("os", "_data", pair, equals + 1);
-    }
-    free(pair);
-    return r;
-}
-
-int py_call_environ(struct wire_reader *r)
-{
-    size_t count = wire_get_list(r), len;
-    if (count > LIMIT_ENV)
-        return -1;
-    for (; count; count--) {
-        const char *word = wire_next(r, &len);
-        if (set_one(word, len) < 0)
-            return -1;
-    }
-    return 0;
+    set_in("posix", NULL, name, value);
+    set_in("os", "_data", name, value);
 }
 
 /* ---- the program's own name and words ---- */
 
-static PyObject *words; /* what came with ARGV; NULL: none */
-
-int py_call_argv(struct wire_reader *r)
+static int add_words(PyObject *argv)
 {
-    size_t count = wire_get_list(r), len;
-    PyObject *list = count <= LIMIT_ARGS ? PyList_New(0) : NULL;
-    for (size_t i = 0; list && i < count; i++) {
-        const char *word = wire_next(r, &len);
-        PyObject *text = PyUnicode_DecodeFSDefaultAndSize(word, (Py_ssize_t)len);
-        if (!text || PyList_Append(list, text) < 0)
-            Py_CLEAR(list);
+    int r = 0;
+    for (size_t i = 0; i < worker_given_count() && r == 0; i++) {
+        PyObject *text = PyUnicode_DecodeFSDefault(worker_given_word(i));
+        r = text ? PyList_Append(argv, text) : -1;
         Py_XDECREF(text);
     }
-    Py_XSETREF(words, list);
-    return list ? 0 : -1;
+    return r;
 }
 
 /* As python3 has them: -c and - where there is no file. A file is shown where a program expects its data, in
@@ -154,8 +118,8 @@ int py_call_program(PyObject *globals, const char *name)
     PyObject *own = PyUnicode_DecodeFSDefault(typed ? "-c" : read ? "-" : name);
     PyObject *argv = own ? PyList_New(1) : NULL, *file = NULL;
     int r = argv ? PyList_SetItem(argv, 0, Py_NewRef(own)) : -1;
-    if (r == 0 && words)
-        r = PyList_SetSlice(argv, 1, 1, words);
+    if (r == 0)
+        r = add_words(argv);
     if (r == 0)
         r = PySys_SetObject("argv", argv);
     if (r == 0 && !typed && !read) {
@@ -170,59 +134,17 @@ int py_call_program(PyObject *globals, const char *name)
 
 /* ---- standard input ---- */
 
-static struct {
-    PyObject *text, *bytes; /* Python's own readers of descriptor 0 */
-    bool used;              /* a program has run since: they may hold what it left unread */
-    bool changed;           /* descriptor 0 is another one since */
-    int person;             /* the read end of what a person types; -1: nobody does */
-} input = {.person = -1};
+static PyObject *text_reader, *byte_reader; /* Python's own of descriptor 0 */
 
 /* Before a program has run they are what the interpreter made. */
-static void find_readers(void)
+void py_call_input(void)
 {
     PyObject *text = PySys_GetObject("__stdin__"); /* borrowed */
-    if (input.text || !text)
+    if (text_reader || !text)
         return;
-    input.text = Py_NewRef(text);
-    input.bytes = PyObject_GetAttrString(text, "buffer");
+    text_reader = Py_NewRef(text);
+    byte_reader = PyObject_GetAttrString(text, "buffer");
     PyErr_Clear();
-}
-
-/* input() is about to print its question and to read: whoever sits there is asked. */
-static void ask_person(void)
-{
-    if (input.person >= 0 && dup2(input.person, STDIN_FILENO) >= 0)
-        py_channel_say(WIRE_ASK);
-}
-
-static int become_input(int fd)
-{
-    int r = dup2(fd, STDIN_FILENO) < 0 ? -1 : 0;
-    if (fd != STDIN_FILENO) /* which a guest may have closed: then it came to be that */
-        close(fd);
-    return r;
-}
-
-static int wait_for_question(int fd)
-{
-    if (fd == STDIN_FILENO)
-        return -1;
-    input.person = fd; /* 0 is at its end: an INPUT before this one saw to it */
-    py_hook_input(ask_person);
-    return 0;
-}
-
-int py_call_input(struct wire_reader *r, int fd)
-{
-    const bool asks = wire_get_uint(r) == 1;
-    if (fd < 0)
-        return -1;
-    find_readers();
-    if (input.person >= 0)
-        close(input.person);
-    input.person = -1;
-    input.changed = true;
-    return asks ? wait_for_question(fd) : become_input(fd);
 }
 
 /* Twice: a decoder that stumbles keeps the text before that for the next read. */
@@ -235,24 +157,10 @@ static void read_to_end(PyObject *reader)
     }
 }
 
-/* Emptied by reading, not made anew: programs keep references to them, and a thread may be in one. What they read
- * meanwhile is a descriptor at its end, so they give what they hold and no more. A guest that changed them fools itself,
- * and does it on its own time: this comes after GO. */
-void py_call_forget_input(void)
+/* Emptied by reading, not made anew: programs keep references to them, and a thread may be in one. A guest that changed
+ * them fools itself, and does it on its own time: this comes after GO. */
+void py_call_empty_input(void)
 {
-    int at_end[2];
-    if (input.used && input.changed && pipe2(at_end, O_CLOEXEC) == 0) {
-        int fresh = dup(STDIN_FILENO);
-        close(at_end[1]);
-        if (fresh >= 0 && dup2(at_end[0], STDIN_FILENO) >= 0) {
-            read_to_end(input.text);
-            read_to_end(input.bytes);
-            dup2(fresh, STDIN_FILENO);
-        }
-        close(at_end[0]);
-        if (fresh >= 0)
-            close(fresh);
-    }
-    input.used = true;
-    input.changed = false;
+    read_to_end(text_reader);
+    read_to_end(byte_reader);
 }

@@ -12,57 +12,12 @@
  * again for every date. */
 #include "compute.h"
 
-#include "channel.h"
 #include "guard.h"
-#include "jail/compute.h"
-#include "jail/template.h"
+#include "worker/frame/compute.h"
 
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 static const struct policy_profile *all_loaded; /* of which everything is loaded */
-static volatile sig_atomic_t guest;
-static bool rehearses;
-
-void py_compute_rehearse(void)
-{
-    rehearses = true;
-}
-
-/* ---- telling ---- */
-
-static unsigned char told[1024 / 8]; /* in this run */
-
-/* In a signal handler. Each call once a run: a flood of refused calls is one line. */
-static void tell(const struct jail_filter *f, const struct jail_call *call)
-{
-    static char room[1024]; /* not the channel's: it may be half written */
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
-    struct wire_writer w;
-    if (!guest || call->nr >= 8 * sizeof told || told[call->nr / 8] >> call->nr % 8 & 1)
-        return;
-    told[call->nr / 8] |= (unsigned char)(1 << call->nr % 8);
-    wire_begin(&w, &b, WIRE_EVENT);
-    wire_put_text(&w, jail_call_layer(f, call));
-    wire_put_text(&w, "py.compute.call");
-    wire_put_text(&w, jail_call_name(f, call));
-    wire_put_text(
-        &w, "a program of this profile only computes; give it its data, or choose another profile");
-    wire_put_uint(&w, 0);
-    if (wire_end(&w) == 0)
-        (void)!send(PY_CHANNEL, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void py_compute_guest(bool running)
-{
-    if (running)
-        memset(told, 0, sizeof told);
-    guest = running;
-}
 
 /* ---- the finder of modules on the disk ---- */
 
@@ -322,23 +277,12 @@ static int forget_files(void)
     return r;
 }
 
-/* A variable that is set is compared, and its file read once; without one the C library asks for the file's date
- * again and again. */
-static int fix_zone(void)
-{
-    static const char file[] = "/etc/localtime";
-    if (!getenv("TZ") && setenv("TZ", access(file, R_OK) == 0 ? file : "UTC0", 1) < 0)
-        return -1;
-    tzset();
-    return 0;
-}
-
 int py_compute_forget_files(const struct policy_profile *profile, struct err *err)
 {
     static bool forgotten;
     if (!profile->compute_only)
         return 0;
-    if (take_finder_out() < 0 || (!forgotten && forget_files() < 0) || fix_zone() < 0) {
+    if (take_finder_out() < 0 || (!forgotten && forget_files() < 0) || worker_compute_zone() < 0) {
         PyErr_Clear();
         return err_set(err, ERR_STATE, "the interpreter cannot be told that there are no files");
     }
@@ -349,7 +293,7 @@ int py_compute_forget_files(const struct policy_profile *profile, struct err *er
 int py_compute_close(const struct policy_profile *profile, PyObject *modules, PyObject *code,
                      PyObject *last, struct err *err)
 {
-    if (!profile->compute_only || jail_computes_only() || rehearses)
+    if (!worker_compute_pending(profile))
         return 0;
     if (!modules && py_compute_load(profile, err) < 0)
         return -1;
@@ -361,7 +305,5 @@ int py_compute_close(const struct policy_profile *profile, PyObject *modules, Py
         load_for_value(last);
     if (py_compute_forget_files(profile, err) < 0)
         return -1;
-    if (jail_branch_prepare() < 0)
-        return err_sys(err, "ask for what a branch needs");
-    return jail_compute_only(tell, err);
+    return worker_compute_close(err);
 }

@@ -30,10 +30,4 @@ ERR_MUST_USE int py_compute_forget_files(const struct policy_profile *profile, s
 ERR_MUST_USE int py_compute_close(const struct policy_profile *profile, PyObject *modules,
                                   PyObject *code, PyObject *last, struct err *err);
 
-/* In a rehearsal, which runs a program of ours behind a table of its own that lets it load no other: never closes. */
-void py_compute_rehearse(void);
-
-/* While the guest's code runs, refused calls are told to the supervisor; at other times it expects no such message. */
-void py_compute_guest(bool running);
-
 #endif

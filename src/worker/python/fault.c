@@ -3,7 +3,7 @@
  * here as the rest of the program did, under the same limits; what comes of it is text. */
 #include "fault.h"
 
-#include "channel.h"
+#include "worker/frame/channel.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -38,7 +38,6 @@ static unsigned own_line(PyObject *traceback, const char *file)
 
 static void tell(PyObject *type, PyObject *value, unsigned line)
 {
-    struct wire_writer w;
     PyObject *text = value ? PyObject_Str(value) : NULL;
     if (!text)
         PyErr_Clear();
@@ -48,12 +47,8 @@ static void tell(PyObject *type, PyObject *value, unsigned line)
     const char *name = PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "?";
     const char *dot = strrchr(name, '.');
     name = dot ? dot + 1 : name;
-    py_channel_begin(&w, WIRE_FAULT);
-    py_channel_text(&w, name, strlen(name), 80);
-    py_channel_text(&w, bytes ? PyBytes_AsString(bytes) : "",
-                    bytes ? (size_t)PyBytes_Size(bytes) : 0, 1000);
-    wire_put_uint(&w, line);
-    (void)!py_channel_send(&w);
+    worker_channel_fault(name, bytes ? PyBytes_AsString(bytes) : "",
+                         bytes ? (size_t)PyBytes_Size(bytes) : 0, line);
     Py_XDECREF(text);
     Py_XDECREF(bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A template's allocators hand out fresh memory from here on, not the holes between what was loaded.
+/* The interpreter of a template hands out fresh memory from here on, not the holes between what was loaded.
  *
  * Takes:   an interpreter that has loaded everything and collected its garbage.
  * Gives:   the same one; what its children allocate lies together, on few pages.

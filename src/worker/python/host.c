@@ -5,26 +5,8 @@
 #include "host.h"
 
 #include "base/limits.h"
-#include "channel.h"
-
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-static char tools[LIMIT_HOST_TOOLS][64];
-static size_t tool_count;
-static uint64_t next_call = 1;
-
-int py_host_tools(const char *const *names, size_t count, struct err *err)
-{
-    if (count > LIMIT_HOST_TOOLS)
-        return err_set(err, ERR_LIMIT, "more than %d host functions", LIMIT_HOST_TOOLS);
-    for (size_t i = 0; i < count; i++)
-        snprintf(tools[i], sizeof tools[i], "%s", names[i]);
-    tool_count = count;
-    return 0;
-}
+#include "worker/frame/channel.h"
+#include "worker/frame/host.h"
 
 static PyObject * final(PyObject *self, PyObject *value)
 {
@@ -34,7 +16,7 @@ static PyObject * final(PyObject *self, PyObject *value)
     Py_XDECREF(text);
     if (!bytes)
         return NULL;
-    py_channel_pieces(WIRE_FINAL, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
+    worker_channel_pieces(WIRE_FINAL, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
     Py_DECREF(bytes);
     PyErr_SetNone(PyExc_SystemExit); /* the answer is given: the program is at its end */
     return NULL;
@@ -43,22 +25,20 @@ static PyObject * final(PyObject *self, PyObject *value)
 /* What the supervisor said, as a Python object. */
 static PyObject *read_answer(uint64_t id)
 {
-    struct wire_reader r;
+    struct worker_answer answer;
     int got;
-    Py_BEGIN_ALLOW_THREADS got = py_channel_next(&r);
-    Py_END_ALLOW_THREADS if (got != 1 || r.type != WIRE_ANSWER || wire_get_uint(&r) != id)
+    Py_BEGIN_ALLOW_THREADS got = worker_host_wait(id, &answer);
+    Py_END_ALLOW_THREADS if (got < 0)
     {
         PyErr_SetString(PyExc_ConnectionError, "the host function's side of the channel is gone");
         return NULL;
     }
-    uint64_t ok = wire_get_uint(&r);
-    size_t len;
-    const char *json = wire_get_bytes(&r, &len);
     PyObject *module = PyImport_ImportModule("json");
     PyObject *value =
-        module ? PyObject_CallMethod(module, "loads", "s#", json, (Py_ssize_t)len) : NULL;
+        module ? PyObject_CallMethod(module, "loads", "s#", answer.json, (Py_ssize_t)answer.len)
+               : NULL;
     Py_XDECREF(module);
-    if (value && !ok) {
+    if (value && !answer.good) {
         PyErr_SetObject(PyExc_RuntimeError, value);
         Py_CLEAR(value);
     }
@@ -67,13 +47,8 @@ static PyObject *read_answer(uint64_t id)
 
 static PyObject *ask(const char *name, const char *json, size_t len)
 {
-    struct wire_writer w;
-    uint64_t id = next_call++;
-    py_channel_begin(&w, WIRE_CALL);
-    wire_put_uint(&w, id);
-    wire_put_text(&w, name);
-    wire_put_bytes(&w, json, len);
-    if (py_channel_send(&w) < 0) {
+    uint64_t id = worker_host_ask(name, json, len);
+    if (!id) {
         PyErr_SetString(PyExc_ConnectionError, "the call could not be sent");
         return NULL;
     }
@@ -95,9 +70,9 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
         PyErr_Format(PyExc_ValueError, "the arguments are longer than %llu bytes",
                      (unsigned long long)LIMIT_CALL);
     else if (text && name) {
-        Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&one_at_a_time);
+        Py_BEGIN_ALLOW_THREADS worker_host_lock();
         Py_END_ALLOW_THREADS value = ask(name, text, (size_t)len);
-        pthread_mutex_unlock(&one_at_a_time);
+        worker_host_unlock();
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "the arguments cannot be written as JSON");
     }
@@ -114,10 +89,10 @@ int py_host_bind(PyObject *globals)
     PyObject *f = PyCFunction_New(&final_def, NULL);
     int r = f ? PyDict_SetItemString(globals, "FINAL", f) : -1;
     Py_XDECREF(f);
-    for (size_t i = 0; i < tool_count && r == 0; i++) {
-        PyObject *name = PyUnicode_FromString(tools[i]);
+    for (size_t i = 0; i < worker_host_count() && r == 0; i++) {
+        PyObject *name = PyUnicode_FromString(worker_host_name(i));
         f = name ? PyCFunction_New(&call_def, name) : NULL;
-        r = f ? PyDict_SetItemString(globals, tools[i], f) : -1;
+        r = f ? PyDict_SetItemString(globals, worker_host_name(i), f) : -1;
         Py_XDECREF(f);
         Py_XDECREF(name);
     }

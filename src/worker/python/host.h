@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that guest code finds beside its own: FINAL, and one for each host function of the run.
  *
- * Takes:   the names of the host functions; calls by guest code.
+ * Takes:   the host functions of worker/frame/host.h; calls by guest code.
  * Gives:   callables for the guest's namespace; a blocked call suspends only this guest.
  * Never:   decides anything: whether a call is allowed, and how often, is the supervisor's to say.
  * Runs in: cordon-python, called by guest code.
@@ -13,9 +13,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "base/err.h"
-
-ERR_MUST_USE int py_host_tools(const char *const *names, size_t count, struct err *err);
 int py_host_bind(PyObject *globals); /* 0, or -1 with a Python exception */
 
 #endif

@@ -31,7 +31,7 @@ static PyStatus add_path(PyConfig *c, const char *path)
     return s;
 }
 
-static PyStatus configure(PyConfig *c, const struct py_start *start)
+static PyStatus configure(PyConfig *c, const struct worker_start *start)
 {
     static const char *const paths[] = {CORDON_PYTHON_STDLIB, CORDON_PYTHON_STDLIB "/lib-dynload"};
     PyStatus s = PyConfig_SetString(c, &c->program_name, L"/usr/bin/python3");
@@ -255,7 +255,7 @@ static int preload(const char *names, struct err *err)
                : r;
 }
 
-int py_interp_start(const struct py_start *start, struct err *err)
+int py_interp_start(const struct worker_start *start, struct err *err)
 {
     PyConfig config;
     PyPreConfig pre;

@@ -14,19 +14,13 @@
 #include <Python.h>
 
 #include "base/err.h"
+#include "worker/frame/language.h"
 
 #include <stdbool.h>
 
-struct py_start {
-    bool alone;          /* it never forks: its first objects may share one large page */
-    bool packages;       /* Debian's packages (numpy, pandas, ...) */
-    const char *env;     /* a virtual environment's site-packages folder, before them; NULL: none */
-    const char *preload; /* modules to import now, separated by commas; NULL: none */
-};
-
 /* The collector is off until the second call, for which everything of ours is made by then: it does not
  * look at that again. */
-ERR_MUST_USE int py_interp_start(const struct py_start *start, struct err *err);
+ERR_MUST_USE int py_interp_start(const struct worker_start *start, struct err *err);
 ERR_MUST_USE int py_interp_started(struct err *err);
 
 #if PY_VERSION_HEX >= 0x030b0000

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signal is blocked, not ignored, while no code of the guest runs: an interrupt that arrives while a call is judged is
- * raised as soon as the call begins, instead of being lost. Python's own handler is used, so that a program which sets
- * another one behaves as under python3. A program that ignores the signal is ended by the supervisor: a second
- * interrupt within two seconds is no signal (jail/supervisor/keys.c). */
+/* The handler only notes the signal; Python raises it at its next safe place, or is asked here. */
 #include "interrupt.h"
 
+/* Python.h wants to be first */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include <signal.h>
-#include <time.h>
 
-static bool ready; /* the handler is set, and the signal waits */
-
-static void mask(int how)
-{
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    (void)sigprocmask(how, &interrupt, NULL);
-}
-
-/* What a handler has seen and Python has not raised yet. */
-static void drop_raised(void)
+void py_interrupt_drop(void)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -28,7 +17,7 @@ static void drop_raised(void)
     PyErr_Restore(type, value, trace);
 }
 
-static int set_handler(void)
+int py_interrupt_set(void)
 {
     PyObject *module = PyImport_ImportModule("_signal");
     PyObject *handler = module ? PyObject_GetAttrString(module, "default_int_handler") : NULL;
@@ -40,33 +29,4 @@ static int set_handler(void)
     Py_XDECREF(handler);
     Py_XDECREF(module);
     return r;
-}
-
-int py_interrupt_expect(void)
-{
-    mask(SIG_BLOCK);
-    if (!ready && set_handler() < 0)
-        return -1;
-    ready = true;
-    return 0;
-}
-
-void py_interrupt_drop(void)
-{
-    const struct timespec at_once = {0};
-    sigset_t interrupt;
-    if (!ready)
-        return;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    while (sigtimedwait(&interrupt, NULL, &at_once) == SIGINT)
-        ;
-    drop_raised();
-}
-
-void py_interrupt_let(bool through)
-{
-    mask(through ? SIG_UNBLOCK : SIG_BLOCK);
-    if (!through)
-        drop_raised();
 }

@@ -1,91 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon-python: an interpreter that lives in a jail. --child: one worker, behind all its locks before it
- * starts its interpreter.
- * --template: a pristine interpreter that forks locked workers until its holder is gone; what it imports is
- * imported by another process, which has its memory and nothing else of it. It is never
- * started by hand; what it needs comes by descriptor. */
-#include "interp.h"
+/* cordon-python: the frame's program, with Python as its language. */
+#include "program.h"
 
-#include "channel.h"
+#include "call.h"
 #include "compute.h"
-#include "driver.h"
 #include "guard.h"
 #include "holes.h"
 #include "hook.h"
-#include "jail/enter.h"
-#include "jail/template.h"
+#include "interp.h"
+#include "interrupt.h"
 #include "judge.h"
-#include "rehearse.h"
-#include "remap.h"
-#include "stack.h"
+#include "worker/frame/input.h"
+#include "worker/frame/remap.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-struct words {
-    bool template;
-    const char *profile;
-    struct py_start start;
-};
+/* ---- where objects lie ---- */
 
-static int complain(const char *text)
+static void *take_block(void *ctx, size_t size)
 {
-    fprintf(stderr, "cordon-python: %s\n", text);
-    return 70;
+    (void)ctx;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    worker_remap_add(p, size);
+    return p;
 }
 
-/* argv: --child | --template, [--profile NAME] [--packages] [--env FOLDER] [--preload a,b] */
-static int parse(int argc, char **argv, struct words *w)
+static void give_block(void *ctx, void *p, size_t size)
 {
-    if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
+    (void)ctx;
+    worker_remap_remove(p);
+    munmap(p, size);
+}
+
+static void watch(void)
+{
+    PyObjectArenaAllocator allocator = {.alloc = take_block, .free = give_block};
+    PyObject_SetArenaAllocator(&allocator);
+}
+
+/* ---- start ---- */
+
+static int start(const struct worker_start *how, struct err *err)
+{
+    if (py_interp_start(how, err) < 0 || py_judge_init(err) < 0 || py_guard_init(err) < 0 ||
+        py_hook_install(err) < 0)
         return -1;
-    w->template = strcmp(argv[1], "--template") == 0;
-    w->start.alone = !w->template;
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--packages") == 0)
-            w->start.packages = true;
-        else if (strcmp(argv[i], "--preload") == 0 && i + 1 < argc)
-            w->start.preload = argv[++i];
-        else if (strcmp(argv[i], "--env") == 0 && i + 1 < argc)
-            w->start.env = argv[++i];
-        else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
-            w->profile = argv[++i];
-        else
-            return -1;
-    }
+    py_hook_input(worker_input_ask);
     return 0;
 }
 
-static int start(const struct words *w, struct err *err)
-{
-    if (py_stack_threads(err) < 0 || py_interp_start(&w->start, err) < 0 ||
-        py_judge_init(err) < 0 || py_guard_init(err) < 0 || py_hook_install(err) < 0 ||
-        (w->profile && py_driver_profile(w->profile, err) < 0))
-        return -1;
-    return py_interp_started(err);
-}
-
-/* ---- template ---- */
-
-/* A child of the stock has time until a job comes; one that somebody waits for gets it at once, and then serves it rather
- * than fetch what it may not need. */
-static int entry(void *ctx)
-{
-    (void)ctx;
-    py_driver_ready();
-    bool fetched = py_remap_fetch(py_channel_waits);
-    py_interp_after_fork();
-    if (!fetched && !py_channel_waits() && py_driver_warm() < 0)
-        return 70;
-    return !py_channel_waits() && py_driver_close() < 0 ? 70 : py_driver_serve();
-}
-
 /* The profile's own list of modules that its programs use: imported once, shared by every child. */
-static int preload(struct err *err)
+static int load(const struct check_ruleset *rules, struct err *err)
 {
-    const struct policy_profile *p = check_ruleset_profile(py_driver_rules());
+    const struct policy_profile *p = check_ruleset_profile(rules);
     for (size_t i = 0; i < p->rule_count; i++)
         if (p->rules[i].kind == POLICY_PRELOAD && py_interp_import(p->rules[i].name, err) < 0)
             return -1;
@@ -97,62 +67,76 @@ static int preload(struct err *err)
         return -1;
     /* its children serve this profile alone: what guards take away is taken away once, and what guards and
      * judge make once is made here for all of them */
-    if (py_guard_close(py_driver_rules(), err) < 0)
+    if (py_guard_close(rules, err) < 0)
         return -1;
-    if (py_driver_warm() < 0)
+    if (py_program_warm(rules) < 0)
         return err_set(err, ERR_STATE, "not even a small program runs");
     if (py_finish_prepare(err) < 0 || py_compute_forget_files(p, err) < 0)
         return -1;
     return py_interp_freeze(err);
 }
 
-struct loading {
-    const struct words *words;
-    struct err err;
-};
-
-/* All that the interpreter of a template ever does, in a process that has nothing but its memory (jail/template.h): the
- * start, the modules, the hooks that they registered for a fork. It stands at that fork for good: the template itself runs
- * no Python, neither now nor between two children. */
-static int load(void *ctx)
+static void before_fork(void)
 {
-    struct loading *l = ctx;
-    if (start(l->words, &l->err) < 0)
-        return -1;
-    if (!py_driver_rules())
-        return err_set(&l->err, ERR_USAGE, "a template needs a profile");
-    if (preload(&l->err) < 0)
-        return -1;
     PyOS_BeforeFork();
     py_holes_fill();
-    return 0;
 }
 
-static int serve_template(const struct words *w, struct err *err)
+/* ---- rehearsals ---- */
+
+static size_t sample(const char *imports, bool only_print, char *to, size_t size)
 {
-    const struct jail_template_hooks hooks = {.entry = entry};
-    struct loading l = {.words = w, .err = ERR_INIT};
-    py_remap_watch();
-    int r = jail_template_load(load, &l, err);
-    if (r < 0 && l.err.code)
-        *err = l.err;
-    if (r == 0)
-        r = py_remap(JAIL_FD_TEMPLATE_PROC, py_rehearse, w->start.preload, err);
-    return r == 0 ? jail_template_serve(&hooks, err) : r;
+    static const char body[] = PY_PROGRAM_SAMPLE "print(x)\n", print[] = "print(1)\n";
+    if (only_print) {
+        memcpy(to, print, sizeof print - 1);
+        return sizeof print - 1;
+    }
+    size_t len = 0;
+    while (imports && *imports) {
+        size_t n = strcspn(imports, ",");
+        if (len + n + sizeof "import \n" + sizeof body > size)
+            break;
+        memcpy(to + len, "import ", 7);
+        memcpy(to + len + 7, imports, n);
+        to[len + 7 + n] = '\n';
+        len += n + 8;
+        imports += n + (imports[n] == ',');
+    }
+    memcpy(to + len, body, sizeof body - 1);
+    return len + sizeof body - 1;
 }
+
+static const struct worker_language python = {
+    .program = "cordon-python",
+    .compute_rule = "py.compute.call",
+    .watch = watch,
+    .start = start,
+    .started = py_interp_started,
+    .load = load,
+    .before_fork = before_fork,
+    .after_fork = py_interp_after_fork,
+    .warm = py_program_warm,
+    .sample = sample,
+    .expect = py_program_expect,
+    .rules = py_program_rules,
+    .incomplete = py_call_incomplete,
+    .names = py_program_names,
+    .judge = py_program_judge,
+    .prepare = py_program_prepare,
+    .close = py_program_close,
+    .begin = py_program_begin,
+    .execute = py_program_execute,
+    .report = py_program_report,
+    .finish = py_program_finish,
+    .forget = py_program_forget,
+    .set_variable = py_call_variable,
+    .input_comes = py_call_input,
+    .empty_input = py_call_empty_input,
+    .set_interrupt = py_interrupt_set,
+    .drop_interrupt = py_interrupt_drop,
+};
 
 int main(int argc, char **argv)
 {
-    struct words w = {0};
-    struct err err = ERR_INIT;
-    if (parse(argc, argv, &w) < 0 || fcntl(PY_CHANNEL, F_GETFD) < 0)
-        return complain("started by cordon, not by hand; see `cordon run --help`");
-    if (w.template)
-        return serve_template(&w, &err) < 0 ? complain(err.msg) : 0;
-    if (jail_enter(&err) < 0)
-        _exit(70); /* who started it says why */
-    if (start(&w, &err) < 0 || jail_entered(&err) < 0)
-        return complain(err.msg);
-    py_driver_ready();
-    _exit(py_driver_serve());
+    return worker_main(&python, argc, argv);
 }

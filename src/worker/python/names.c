@@ -4,17 +4,11 @@
  * property there is nothing to offer, as in python3's own completer. A facade (facade.h) is ours, and is asked. */
 #include "names.h"
 
-#include "channel.h"
 #include "facade.h"
+#include "worker/frame/names.h"
 
 #include <stdbool.h>
 #include <string.h>
-
-struct found {
-    const char *part; /* what they begin with */
-    size_t len, count;
-    char text[PY_NAMES_MAX][64];
-};
 
 static const char *plain_key(PyObject *key, Py_ssize_t *ret_len)
 {
@@ -23,28 +17,14 @@ static const char *plain_key(PyObject *key, Py_ssize_t *ret_len)
     return PyUnicode_AsUTF8AndSize(key, ret_len);
 }
 
-/* Private names are offered to whoever began to type one. */
-static void add(struct found *f, const char *name, size_t len)
-{
-    bool private = name[0] == '_' && f->part[0] != '_';
-    if (f->count == PY_NAMES_MAX || len >= sizeof f->text[0] || len < f->len || private ||
-        strncmp(name, f->part, f->len) != 0)
-        return;
-    for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->text[i], name) == 0)
-            return;
-    memcpy(f->text[f->count], name, len);
-    f->text[f->count++][len] = 0;
-}
-
-static void add_keys(struct found *f, PyObject *dict)
+static void add_keys(struct worker_names *f, PyObject *dict)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0, len;
     while (dict && PyDict_Check(dict) && PyDict_Next(dict, &at, &key, &value)) {
         const char *name = plain_key(key, &len);
         if (name && len > 0)
-            add(f, name, (size_t)len);
+            worker_names_add(f, name, (size_t)len);
     }
 }
 
@@ -79,13 +59,13 @@ static PyObject *class_dict(PyObject *classes, Py_ssize_t i)
     return PyType_Check(class) ? ((PyTypeObject *)class)->tp_dict : NULL;
 }
 
-static void add_classes(struct found *f, PyObject *classes)
+static void add_classes(struct worker_names *f, PyObject *classes)
 {
     for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++)
         add_keys(f, class_dict(classes, i));
 }
 
-static void add_attributes(struct found *f, PyObject *x)
+static void add_attributes(struct worker_names *f, PyObject *x)
 {
     if (facade_check(x)) {
         PyObject *all = PyObject_GetAttrString(x, "__all__");
@@ -93,7 +73,7 @@ static void add_attributes(struct found *f, PyObject *x)
             Py_ssize_t len;
             const char *name = plain_key(PyList_GET_ITEM(all, i), &len);
             if (name)
-                add(f, name, (size_t)len);
+                worker_names_add(f, name, (size_t)len);
         }
         PyErr_Clear();
         Py_XDECREF(all);
@@ -143,7 +123,7 @@ static PyObject *builtins_of(PyObject *globals)
     return b && PyModule_Check(b) ? PyModule_GetDict(b) : b;
 }
 
-static void add_keywords(struct found *f)
+static void add_keywords(struct worker_names *f)
 {
     static const char *const words[] = {
         "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
@@ -151,32 +131,21 @@ static void add_keywords(struct found *f)
         "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
         "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        add(f, words[i], strlen(words[i]));
-}
-
-static int send_names(const struct found *f)
-{
-    const char *list[PY_NAMES_MAX];
-    struct wire_writer w;
-    for (size_t i = 0; i < f->count; i++)
-        list[i] = f->text[i];
-    py_channel_begin(&w, WIRE_NAMES);
-    wire_put_strings(&w, list, f->count);
-    return py_channel_send(&w);
+        worker_names_add(f, words[i], strlen(words[i]));
 }
 
 int py_names_send(PyObject *globals, const char *word)
 {
-    static struct found found; /* 32 KB are too much for a stack that a guest may have used up */
+    static struct worker_names
+        found; /* 32 KB are too much for a stack that a guest may have used up */
     const char *dot = strchr(word, '.');
     const char *last = strrchr(word, '.');
-    found = (struct found){.part = last ? last + 1 : word};
-    found.len = strlen(found.part);
+    worker_names_begin(&found, last ? last + 1 : word);
     if (!dot) {
         add_keywords(&found);
         add_keys(&found, globals);
         add_keys(&found, globals ? builtins_of(globals) : NULL);
-        return send_names(&found);
+        return worker_names_send(&found);
     }
     PyObject *x = globals ? lookup(globals, word, (size_t)(dot - word)) : NULL;
     if (!x && globals)
@@ -192,5 +161,5 @@ int py_names_send(PyObject *globals, const char *word)
     if (x)
         add_attributes(&found, x);
     Py_XDECREF(x);
-    return send_names(&found);
+    return worker_names_send(&found);
 }

@@ -13,8 +13,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#define PY_NAMES_MAX 500 /* that are sent; prog/cordon/prompt.h has the same */
-
 /* GLOBALS NULL: nothing has run yet, and there are only keywords. 0, or -1: nobody listens. */
 int py_names_send(PyObject *globals, const char *word);
 

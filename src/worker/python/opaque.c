@@ -5,68 +5,21 @@
  *
  * Hashes cannot be changed once dicts have stored them. But every type that says nothing of its hash gets the
  * one of `object` when it is made ready, so that one is exchanged before there is a type: in the structs, before
- * Python starts. The few types that hash addresses by themselves are exchanged with it. It is SipHash-1-3, as
- * CPython has it for strings. id() must tell apart what lives at the same time, so it is a permutation of 64-bit
- * numbers: Speck64 with 27 rounds, whose round keys are all random. */
+ * Python starts. The few types that hash addresses by themselves are exchanged with it. The ciphers are the
+ * frame's. */
 #include "opaque.h"
+
+#include "worker/frame/opaque.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/random.h>
 
-enum { ROUNDS = 27 };
-static struct {
-    uint64_t hash[2];
-    uint32_t id[ROUNDS];
-    bool closed; /* id() and reprs, too */
-} keys;
-
-/* ---- the two ciphers ---- */
-
-static inline uint64_t left(uint64_t x, int n)
-{
-    return x << n | x >> (64 - n);
-}
-
-static inline void mix(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[2] += v[3];
-    v[1] = left(v[1], 13) ^ v[0];
-    v[3] = left(v[3], 16) ^ v[2];
-    v[0] = left(v[0], 32);
-    v[2] += v[1];
-    v[0] += v[3];
-    v[1] = left(v[1], 17) ^ v[2];
-    v[3] = left(v[3], 21) ^ v[0];
-    v[2] = left(v[2], 32);
-}
+static bool closed; /* id() and reprs, too */
 
 static Py_hash_t hash_address(const void *p)
 {
-    uint64_t words[2] = {(uint64_t)(uintptr_t)p, 8ULL << 56}; /* eight bytes, then their number */
-    uint64_t v[4] = {keys.hash[0] ^ 0x736f6d6570736575ULL, keys.hash[1] ^ 0x646f72616e646f6dULL,
-                     keys.hash[0] ^ 0x6c7967656e657261ULL, keys.hash[1] ^ 0x7465646279746573ULL};
-    for (int i = 0; i < 2; i++) {
-        v[3] ^= words[i];
-        mix(v);
-        v[0] ^= words[i];
-    }
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        mix(v);
-    Py_hash_t h = (Py_hash_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
+    Py_hash_t h = (Py_hash_t)worker_opaque_hash(p);
     return h == -1 ? -2 : h; /* -1 is an error */
-}
-
-static uint64_t cipher(const void *p)
-{
-    uint32_t x = (uint32_t)((uint64_t)(uintptr_t)p >> 32), y = (uint32_t)(uintptr_t)p;
-    for (int i = 0; i < ROUNDS; i++) {
-        x = ((x >> 8 | x << 24) + y) ^ keys.id[i];
-        y = (y << 3 | y >> 29) ^ x;
-    }
-    return (uint64_t)x << 32 | y;
 }
 
 /* ---- hashes ---- */
@@ -168,7 +121,7 @@ static PyObject *exchanged(PyObject *text, const void *address, bool first)
     char written[32];
     if (!text || !address)
         return text;
-    snprintf(written, sizeof written, "0x%llx", (unsigned long long)cipher(address));
+    snprintf(written, sizeof written, "0x%llx", (unsigned long long)worker_opaque_number(address));
     PyObject *from = PyUnicode_FromFormat("%p", address), *result = NULL;
     Py_ssize_t end = PyUnicode_GET_LENGTH(text);
     Py_ssize_t at = from ? PyUnicode_Find(text, from, 0, end, first ? 1 : -1) : -2;
@@ -208,7 +161,7 @@ static PyObject *repr(PyObject *x)
             if (shown[i].type == type)
                 s = &shown[i];
     PyObject *text = s ? s->plain(x) : plain_object_repr(x);
-    if (!keys.closed)
+    if (!closed)
         return text;
     const void *other = behind(x);
     return exchanged(exchanged(text, x, other != NULL), other, false);
@@ -217,7 +170,7 @@ static PyObject *repr(PyObject *x)
 static PyObject *object_repr(PyObject *x)
 {
     PyObject *text = plain_object_repr(x);
-    return keys.closed ? exchanged(text, x, false) : text;
+    return closed ? exchanged(text, x, false) : text;
 }
 
 static void start_reprs(void)
@@ -236,7 +189,7 @@ static void start_reprs(void)
 PyObject *opaque_id(PyObject *self, PyObject *x)
 {
     (void)self;
-    return keys.closed ? PyLong_FromUnsignedLongLong(cipher(x)) : PyLong_FromVoidPtr(x);
+    return closed ? PyLong_FromUnsignedLongLong(worker_opaque_number(x)) : PyLong_FromVoidPtr(x);
 }
 
 /* ---- modules that are loaded later ---- */
@@ -248,7 +201,7 @@ static Py_hash_t decimal_hash(PyObject *x)
 {
     Py_hash_t h = plain_decimal_hash(x);
     uint64_t address = (uint64_t)(uintptr_t)x;
-    return (uint64_t)h == left(address, 60) ? hash_address(x) : h;
+    return (uint64_t)h == worker_opaque_left(address, 60) ? hash_address(x) : h;
 }
 
 static PyObject *decimal_hash_method(PyObject *x, PyObject *none)
@@ -267,10 +220,10 @@ static PyObject *buffer_info(PyObject *x, PyObject *none)
     PyObject *pair = PyObject_CallOneArg(plain_buffer_info, x);
     PyObject *address = pair && PyTuple_Check(pair) ? PyTuple_GetItem(pair, 0) : NULL;
     void *p = address ? PyLong_AsVoidPtr(address) : NULL;
-    PyObject *told =
-        p || (pair && !PyErr_Occurred())
-            ? Py_BuildValue("(KO)", (unsigned long long)cipher(p), PyTuple_GET_ITEM(pair, 1))
-            : NULL;
+    PyObject *told = p || (pair && !PyErr_Occurred())
+                         ? Py_BuildValue("(KO)", (unsigned long long)worker_opaque_number(p),
+                                         PyTuple_GET_ITEM(pair, 1))
+                         : NULL;
     Py_XDECREF(pair);
     return told;
 }
@@ -360,9 +313,9 @@ int opaque_library(PyObject *module, const char *name)
 
 int py_opaque_start(struct err *err)
 {
-    if (getrandom(&keys.hash, sizeof keys.hash, 0) != (ssize_t)sizeof keys.hash ||
-        getrandom(&keys.id, sizeof keys.id, 0) != (ssize_t)sizeof keys.id)
-        return err_sys(err, "getrandom");
+    int r = worker_opaque_start(err);
+    if (r < 0)
+        return r;
     start_hashes();
     start_reprs();
     return 0;
@@ -380,6 +333,6 @@ int opaque_close(void)
         PyErr_SetString(PyExc_SystemError, "Python was started with hashes that show addresses");
         return -1;
     }
-    keys.closed = true;
+    closed = true;
     return r;
 }

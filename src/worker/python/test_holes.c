@@ -8,6 +8,7 @@
 
 #include "base/sanitized.h"
 #include "base/tap.h"
+#include "worker/frame/holes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,11 +68,13 @@ int main(void)
     tap_ok(!has_heap || before_long > TAKEN / 3, "with holes, long blocks are taken from %zu pages",
            before_long);
     py_holes_fill();
+    worker_holes_fill();
     size_t after = pages_of(PyObject_Malloc, SIZE), after_long = pages_of(malloc, LONG);
     tap_ok(after <= 3, "without, small blocks are taken from %zu pages", after);
     tap_ok(!has_heap || after_long <= TAKEN * LONG / PAGE + 3,
            "without, long blocks are taken from %zu pages", after_long);
-    py_holes_fill(); /* once more: there is nothing to do */
+    py_holes_fill();
+    worker_holes_fill(); /* once more: there is nothing to do */
     tap_ok(pages_of(PyObject_Malloc, SIZE) <= 3, "a second time changes nothing");
     return tap_done();
 }

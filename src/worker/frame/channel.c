@@ -2,7 +2,7 @@
 /* Plain blocking calls on a SOCK_SEQPACKET socket: a packet is a frame, so nothing has to be put
  * together again, and a frame that is too long is refused by its length alone. The supervisor sets the
  * pace before GO; after it the guest runs and only sends. */
-#include "channel.h"
+#include "worker/frame/channel.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -18,25 +18,25 @@ static struct buf out = {
 
 static int rode_along = -1; /* a descriptor that came with the last frame */
 
-int py_channel_descriptor(void)
+int worker_channel_descriptor(void)
 {
     int fd = rode_along;
     rode_along = -1;
     return fd;
 }
 
-bool py_channel_waits(void)
+bool worker_channel_waits(void)
 {
     char byte;
-    return recv(PY_CHANNEL, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    return recv(WORKER_CHANNEL, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-void py_channel_warm(void)
+void worker_channel_warm(void)
 {
     in_storage[0] = out_storage[0] = 0;
 }
 
-int py_channel_next(struct wire_reader *r)
+int worker_channel_next(struct wire_reader *r)
 {
     union {
         struct cmsghdr head;
@@ -48,7 +48,7 @@ int py_channel_next(struct wire_reader *r)
     do {
         m.msg_control = control.storage;
         m.msg_controllen = sizeof control.storage;
-        n = recvmsg(PY_CHANNEL, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC);
+        n = recvmsg(WORKER_CHANNEL, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
     if (n <= 0)
         return 0;
@@ -64,31 +64,31 @@ int py_channel_next(struct wire_reader *r)
     return wire_open(r, in_storage, (size_t)n, &err) < 0 ? -1 : 1;
 }
 
-void py_channel_begin(struct wire_writer *w, enum wire_type type)
+void worker_channel_begin(struct wire_writer *w, enum wire_type type)
 {
     buf_reset(&out);
     wire_begin(w, &out, type);
 }
 
-int py_channel_send(struct wire_writer *w)
+int worker_channel_send(struct wire_writer *w)
 {
     if (wire_end(w) < 0)
         return -1;
     ssize_t n;
     do
-        n = send(PY_CHANNEL, out.data, out.len, MSG_NOSIGNAL);
+        n = send(WORKER_CHANNEL, out.data, out.len, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n == (ssize_t)out.len ? 0 : -1;
 }
 
-void py_channel_say(enum wire_type type)
+void worker_channel_say(enum wire_type type)
 {
     struct wire_writer w;
-    py_channel_begin(&w, type);
-    (void)!py_channel_send(&w);
+    worker_channel_begin(&w, type);
+    (void)!worker_channel_send(&w);
 }
 
-void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t storage)
+void worker_channel_text(struct wire_writer *w, const char *text, size_t len, size_t storage)
 {
     char clean[4096];
     size_t at = 0, to = 0;
@@ -121,32 +121,42 @@ static size_t characters(const char *text, size_t len, size_t most)
     return at;
 }
 
-void py_channel_pieces(enum wire_type type, const char *text, size_t len)
+void worker_channel_pieces(enum wire_type type, const char *text, size_t len)
 {
     const size_t end = characters(text, len, LIMIT_VALUE + 1);
     size_t at = 0;
     do {
         struct wire_writer w;
         const size_t piece = end - at < LIMIT_FRAME / 4 ? end - at : LIMIT_FRAME / 4;
-        py_channel_begin(&w, type);
+        worker_channel_begin(&w, type);
         wire_put_uint(&w, at == 0);
         wire_put_bytes(&w, text + at, piece);
-        if (py_channel_send(&w) < 0)
+        if (worker_channel_send(&w) < 0)
             return; /* failing is the next read's end */
         at += piece;
     } while (at < end);
 }
 
-void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
-              unsigned line)
+void worker_channel_fault(const char *type, const char *text, size_t len, unsigned line)
+{
+    struct wire_writer w;
+    worker_channel_begin(&w, WIRE_FAULT);
+    worker_channel_text(&w, type, strlen(type), 80);
+    worker_channel_text(&w, text, len, 1000);
+    wire_put_uint(&w, line);
+    (void)!worker_channel_send(&w);
+}
+
+void worker_event(void *ctx, const char *layer, const char *rule, const char *detail,
+                  const char *hint, unsigned line)
 {
     struct wire_writer w;
     (void)ctx;
-    py_channel_begin(&w, WIRE_EVENT);
-    py_channel_text(&w, layer, strlen(layer), 16);
-    py_channel_text(&w, rule, strlen(rule), 48);
-    py_channel_text(&w, detail, strlen(detail), 320);
-    py_channel_text(&w, hint, strlen(hint), 160);
+    worker_channel_begin(&w, WIRE_EVENT);
+    worker_channel_text(&w, layer, strlen(layer), 16);
+    worker_channel_text(&w, rule, strlen(rule), 48);
+    worker_channel_text(&w, detail, strlen(detail), 320);
+    worker_channel_text(&w, hint, strlen(hint), 160);
     wire_put_uint(&w, line);
-    (void)!py_channel_send(&w);
+    (void)!worker_channel_send(&w);
 }

@@ -14,10 +14,10 @@
  *
  * Where one of this is not to be had (no page map, a kernel before 5.14), a child runs its small program as well
  * and takes the faults itself: slower, and else the same. */
-#include "remap.h"
+#include "worker/frame/remap.h"
 
-#include "interp.h"
 #include "sys/fd.h"
+#include "worker/frame/language.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,31 +64,24 @@ static struct {
     bool watched;
 } arenas;
 
-static void *arena_alloc(void *ctx, size_t size)
+void worker_remap_watch(void)
 {
-    (void)ctx;
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    if (arenas.watched && arenas.count < RANGES) /* one that is not known is copied as ever */
-        arenas.at[arenas.count++] = (struct range){(uintptr_t)p, size};
-    return p;
+    arenas.watched = true;
+    if (worker_language->watch)
+        worker_language->watch();
 }
 
-static void arena_free(void *ctx, void *p, size_t size)
+void worker_remap_add(const void *p, size_t size)
 {
-    (void)ctx;
+    if (arenas.watched && arenas.count < RANGES) /* one that is not known is copied as ever */
+        arenas.at[arenas.count++] = (struct range){(uintptr_t)p, size};
+}
+
+void worker_remap_remove(const void *p)
+{
     for (size_t i = 0; arenas.watched && i < arenas.count; i++)
         if (arenas.at[i].at == (uintptr_t)p)
             arenas.at[i] = arenas.at[--arenas.count];
-    munmap(p, size);
-}
-
-void py_remap_watch(void)
-{
-    PyObjectArenaAllocator allocator = {.alloc = arena_alloc, .free = arena_free};
-    PyObject_SetArenaAllocator(&allocator);
-    arenas.watched = true;
 }
 
 /* ---- maps ---- */
@@ -319,7 +312,7 @@ static void need(void *ctx, uintptr_t at, size_t page, uint64_t entry)
 
 /* In a fork: does what a child will do, and tells which pages that took. */
 static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size_t count,
-                                py_remap_rehearse *rehearse, const char *with, bool only_print)
+                                worker_remap_rehearse *rehearse, const char *with, bool only_print)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
     if (rehearse(with, only_print) < 0)
@@ -332,7 +325,8 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
     _exit(write(tell, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
 }
 
-static bool hold_rehearsal(int proc, py_remap_rehearse *rehearse, const char *with, bool only_print)
+static bool hold_rehearsal(int proc, worker_remap_rehearse *rehearse, const char *with,
+                           bool only_print)
 {
     struct map maps[RANGES];
     int tell[2], status = -1;
@@ -379,7 +373,7 @@ static void put_first(struct needs *least, const struct needs *usual)
 
 /* A profile may refuse what was loaded ahead for others, and a kernel may not tell. What is written down on the way is
  * in memory that goes again: every fork would copy it. */
-static void find_needs(int proc, py_remap_rehearse *rehearse, const char *with)
+static void find_needs(int proc, worker_remap_rehearse *rehearse, const char *with)
 {
     struct needs *least =
         mmap(NULL, sizeof *least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -415,7 +409,7 @@ static int remap_code(int proc)
     return n ? remap_ranges(ranges, n, PROT_READ | PROT_EXEC) : 0;
 }
 
-int py_remap(int proc, py_remap_rehearse *rehearse, const char *with, struct err *err)
+int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, struct err *err)
 {
     struct map maps[RANGES];
     arenas.watched = false;
@@ -433,7 +427,7 @@ static bool enough(size_t i, bool (*stop)(void))
     return i % ASK == 0 && stop();
 }
 
-bool py_remap_fetch(bool (*stop)(void))
+bool worker_remap_fetch(bool (*stop)(void))
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < needs.writes; i++) {

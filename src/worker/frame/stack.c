@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPython walks some chains of objects by recursion in C and counts it nowhere: nested iterators, the causes of an
- * exception, hashes of nested tuples, deallocation of nested deques. A pure Python program can so reach the end of the C
+/* An interpreter walks some chains of objects by recursion in C and counts it nowhere; in CPython: nested iterators, the causes of an
+ * exception, hashes of nested tuples, deallocation of nested deques. A program without any C code can so reach the end of the C
  * stack, and then the kernel kills the process. The jail therefore raises RLIMIT_STACK before it executes the
  * worker: the kernel places the memory maps below that room at exec, and maps the stack page by page when it is
  * touched, so room that nobody uses costs nothing, neither memory nor address space (RLIMIT_AS).
@@ -8,10 +8,10 @@
  * What is deeper still must end, and says why: the handler runs on a stack of its own, sends one message that was
  * not allocated, and returns. The handler is reset by then, so the same instruction faults again and the kernel
  * ends the process with the signal that it deserves. */
-#include "stack.h"
+#include "worker/frame/stack.h"
 
 #include "base/limits.h"
-#include "channel.h"
+#include "worker/frame/channel.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static char own[OWN] __attribute__((aligned(16)));
 static uintptr_t lowest, highest; /* addresses that belong to the main thread's stack */
 static volatile sig_atomic_t guest;
 
-int py_stack_threads(struct err *err)
+int worker_stack_threads(struct err *err)
 {
     pthread_attr_t a;
     int r = pthread_attr_init(&a);
@@ -53,7 +53,7 @@ static void tell(void)
     wire_put_text(&w, "");
     wire_put_uint(&w, 0);
     if (wire_end(&w) == 0)
-        (void)!send(PY_CHANNEL, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)!send(WORKER_CHANNEL, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -69,7 +69,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         tell();
 }
 
-void py_stack_watch(void)
+void worker_stack_watch(void)
 {
     struct rlimit limit;
     struct sigaction a = {.sa_sigaction = on_fault,
@@ -85,7 +85,7 @@ void py_stack_watch(void)
         (void)sigaction(SIGSEGV, &a, NULL);
 }
 
-void py_stack_guest(bool running)
+void worker_stack_guest(bool running)
 {
     guest = running;
 }

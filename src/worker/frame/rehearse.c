@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver itself serves the program, on a socket pair in place of the channel, so that a rehearsal is
  * what a run is. Both messages fit the socket's buffer, and so do the answers: nobody has to read them. */
-#include "rehearse.h"
+#include "worker/frame/rehearse.h"
 
 #include "base/buf.h"
-#include "compute.h"
-#include "driver.h"
-#include "interp.h"
 #include "jail/template.h"
 #include "wire/msg.h"
+#include "worker/frame/compute.h"
+#include "worker/frame/driver.h"
+#include "worker/frame/language.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,29 +41,7 @@ static int play_supervisor(int sock, const char *source, size_t len)
     return send_frame(sock, &w, &b);
 }
 
-static size_t write_program(const char *imports, bool only_print, char *to, size_t storage)
-{
-    static const char body[] = PY_DRIVER_PROGRAM "print(x)\n", print[] = "print(1)\n";
-    if (only_print) {
-        memcpy(to, print, sizeof print - 1);
-        return sizeof print - 1;
-    }
-    size_t len = 0;
-    while (imports && *imports) {
-        size_t n = strcspn(imports, ",");
-        if (len + n + sizeof "import \n" + sizeof body > storage)
-            break;
-        memcpy(to + len, "import ", 7);
-        memcpy(to + len + 7, imports, n);
-        to[len + 7 + n] = '\n';
-        len += n + 8;
-        imports += n + (imports[n] == ',');
-    }
-    memcpy(to + len, body, sizeof body - 1);
-    return len + sizeof body - 1;
-}
-
-int py_rehearse(const char *imports, bool only_print)
+int worker_rehearse(const char *imports, bool only_print)
 {
     char program[1024];
     int sv[2], out[2];
@@ -71,16 +49,17 @@ int py_rehearse(const char *imports, bool only_print)
         pipe2(out, O_CLOEXEC) < 0 || dup2(out[1], STDOUT_FILENO) < 0 ||
         dup2(sv[1], JAIL_FD_CHANNEL) < 0)
         return -1;
-    size_t len = write_program(imports, only_print, program, sizeof program);
+    size_t len = worker_language->sample(imports, only_print, program, sizeof program);
     struct err err = ERR_INIT;
     if (play_supervisor(sv[0], program, len) < 0)
         return -1;
     if (jail_template_confine(&err) < 0) { /* what was imported has its say from here on */
-        fprintf(stderr, "cordon-python: a rehearsal could not be locked: %s\n", err.msg);
+        fprintf(stderr, "%s: a rehearsal could not be locked: %s\n", worker_language->program,
+                err.msg);
         return -1;
     }
-    py_compute_rehearse();
-    py_driver_ready();
-    py_interp_after_fork();
-    return py_driver_serve() == 0 ? 0 : -1;
+    worker_compute_rehearse();
+    worker_driver_ready();
+    worker_language->after_fork();
+    return worker_driver_serve() == 0 ? 0 : -1;
 }

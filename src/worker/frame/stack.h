@@ -3,23 +3,23 @@
  *
  * Takes:   the process as the jail started it, its stack limit raised (base/limits.h, LIMIT_STACK).
  * Gives:   threads with the usual size; a FAULT message when guest code has used up the stack.
- * Never:   keeps the process alive after such a fault; runs Python code in a signal handler.
- * Runs in: cordon-python, template and child.
+ * Never:   keeps the process alive after such a fault; runs the interpreter in a signal handler.
+ * Runs in: a worker, template and child.
  */
-#ifndef WORKER_PYTHON_STACK_H
-#define WORKER_PYTHON_STACK_H
+#ifndef WORKER_FRAME_STACK_H
+#define WORKER_FRAME_STACK_H
 
 #include "base/err.h"
 
 #include <stdbool.h>
 
 /* Before the first thread: the C library would give each one the whole stack limit. */
-ERR_MUST_USE int py_stack_threads(struct err *err);
+ERR_MUST_USE int worker_stack_threads(struct err *err);
 
 /* In the process that serves a program, on its main thread: a fault in the stack's range is told. */
-void py_stack_watch(void);
+void worker_stack_watch(void);
 
 /* While guest code runs: before and after it the supervisor does not expect a FAULT message. */
-void py_stack_guest(bool running);
+void worker_stack_guest(bool running);
 
 #endif
