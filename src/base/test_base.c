@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/fit.h"
 #include "base/jsonw.h"
+#include "base/languages.h"
 #include "base/near.h"
 #include "base/tap.h"
 #include "base/units.h"
@@ -243,6 +244,31 @@ static void near(void)
     }
 }
 
+static void languages(void)
+{
+    const struct language *python = language_default();
+    tap_ok(language_named("python") == python && language_ending(".py") == python &&
+               language_tagged("IPython") == python,
+           "a language is found by its name, by an ending and by a tag in any case");
+    tap_ok(!language_named("pytho") && !language_named("shell") && !language_ending(".p") &&
+               !language_ending("") && !language_tagged("py python") && !language_tagged(""),
+           "a part of a word, two words and no word at all are no language");
+    tap_ok(language_ending(".sh") && !language_tagged("sh"),
+           "a shell's file is told apart, and its blocks are no program's");
+    size_t named = 0, workers = 0;
+    for (const struct language *l = language_next(NULL); l; l = language_next(l)) {
+        named++;
+        workers += l->worker != NULL;
+        tap_ok(language_named(l->name) == l && language_tagged(l->name) == l && l->title &&
+                   l->endings && !l->worker == !l->filter,
+               "the row of %s is found by its name, which is a tag, and is whole", l->name);
+    }
+    tap_ok(named > workers && workers > 0, "some languages run, and some are only named");
+    char filter[48];
+    tap_eq_str(language_filter(python, true, true, false, filter, sizeof filter),
+               "python-compute-landlock", "a filter is named by the language and by what it keeps");
+}
+
 int main(void)
 {
     near();
@@ -253,5 +279,6 @@ int main(void)
     units();
     sizes();
     utf8();
+    languages();
     return tap_done();
 }

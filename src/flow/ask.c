@@ -152,7 +152,7 @@ static void facts(const struct flow *f, struct audit_facts *ret)
                                 .client_id = f->ask.client.id,
                                 .tool = flow_tool_name(f),
                                 .session = f->result->session[0] ? f->result->session : NULL,
-                                .language = req->kind == FLOW_EXEC ? NULL : "python",
+                                .language = req->kind == FLOW_EXEC ? NULL : f->language->name,
                                 .profile = req->profile ? req->profile->name : NULL,
                                 .role = req->role ? req->role : req->context->policy->run.role,
                                 .worker_id = f->worker_id[0] ? f->worker_id : NULL,

@@ -143,13 +143,11 @@ static int plan_worker(struct flow *f, struct err *err)
         f->spec.limits.threads = 0;
     const bool own_root = f->spec.mode == JAIL_FULL;
     f->spec.filter =
-        f->req->profile->compute_only ? own_root ? "python-compute" : "python-compute-landlock"
-        : f->spec.limits.threads      ? own_root ? "python-threads" : "python-threads-landlock"
-        : own_root                    ? "python"
-                                      : "python-landlock";
+        language_filter(f->language, f->req->profile->compute_only, f->spec.limits.threads != 0,
+                        own_root, f->filter, sizeof f->filter);
     f->spec.program = JAIL_PYTHON;
     f->spec.stack = LIMIT_STACK;
-    f->worker_argv[n++] = "cordon-python";
+    f->worker_argv[n++] = f->language->worker;
     f->worker_argv[n++] = "--child";
     if (installed)
         n += pool_environment_argv(&f->environment, false, NULL, 0, f->worker_argv + n);
@@ -483,8 +481,8 @@ int flow_child_judge(struct flow *f, struct err *err)
         return FLOW_GO_ON; /* the next step takes it up */
     if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
         return died_early(f);
-    err_set(err, ERR_MISSING, "cordon-python did not start (exit status %d); try `cordon doctor`",
-            jail_run_outcome(f->run)->exit_code);
+    err_set(err, ERR_MISSING, "%s did not start (exit status %d); try `cordon doctor`",
+            f->language->worker, jail_run_outcome(f->run)->exit_code);
     err_layer(err, "process");
     return ERR_MISSING;
 }

@@ -23,6 +23,7 @@ int flow_intake(struct flow *f, struct err *err)
     struct intake_source *s = &f->result->intake;
     struct err why = ERR_INIT;
     char message[200];
+    f->language = language_default();
     f->source = req->source;
     f->source_len = req->source_len;
     if (req->kind == FLOW_EXEC || !req->raw || req->source_too_long ||
@@ -40,12 +41,14 @@ int flow_intake(struct flow *f, struct err *err)
                       : s->not_utf8 ? CHECK_RULE_ENCODING
                                     : CHECK_RULE_INTAKE,
                       why.msg);
-    if (s->language[0] && strcmp(s->language, "python") != 0) {
+    const struct language *l = s->language[0] ? language_named(s->language) : language_default();
+    if (!l || !l->worker) {
         snprintf(message, sizeof message,
                  "the program is %s (line %zu), and only Python runs here%s", s->language, s->line,
                  strcmp(s->language, "expr") == 0 ? "; `cordon eval` evaluates conditions" : "");
         return refuse(f, CHECK_RULE_INTAKE, message);
     }
+    f->language = l;
     f->source = s->code.data;
     f->source_len = s->code.len;
     return FLOW_GO_ON;

@@ -9,6 +9,7 @@
 #ifndef FLOW_STEPS_H
 #define FLOW_STEPS_H
 
+#include "base/languages.h"
 #include "flow/flow.h"
 #include "pool/pool_client.h"
 
@@ -26,7 +27,8 @@ struct flow {
     struct flow_result *result;
     const void *source; /* what is judged and run: the request's, or what was found in its text */
     size_t source_len;
-    const char *no_program_rule; /* of the verdict that there is none; NULL: there is one */
+    const struct language *language; /* of the program */
+    const char *no_program_rule;     /* of the verdict that there is none; NULL: there is one */
     char no_program[300];
     struct jail_spec spec; /* what the jail is built by */
     struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
@@ -45,6 +47,7 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
+    char filter[48]; /* of a cold worker */
     const char *worker_argv[6 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];

@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table. Shell blocks are no programs here: they mostly say how to install or start what the other block is. */
+/* The names are those of the table of languages. */
 #include "intake/tags.h"
+
+#include "base/languages.h"
 
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
-
-static const struct {
-    const char *tag, *language;
-} tags[] = {
-    {"python", "python"},   {"py", "python"},
-    {"python3", "python"},  {"py3", "python"},
-    {"ipython", "python"},  {"ruby", "ruby"},
-    {"rb", "ruby"},         {"javascript", "javascript"},
-    {"js", "javascript"},   {"mjs", "javascript"},
-    {"node", "javascript"}, {"typescript", "typescript"},
-    {"ts", "typescript"},   {"expr", "expr"},
-    {"condition", "expr"},
-};
 
 const char *intake_tag_language(const char *tag)
 {
-    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
-        if (strcasecmp(tag, tags[i].tag) == 0)
-            return tags[i].language;
-    return NULL;
+    const struct language *l = language_tagged(tag);
+    return l ? l->name : NULL;
 }
 
 static bool is_blank(char c)

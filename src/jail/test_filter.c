@@ -11,6 +11,7 @@
  *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
  *   ACTION   allow, notify, trap, kill, or an errno's name; `free` is allow without looking at arguments
  * A call that the architecture lacks is an error unless the row says `both`. */
+#include "base/languages.h"
 #include "base/tap.h"
 #include "jail/bpf_sim.h"
 #include "jail/filter.h"
@@ -405,6 +406,18 @@ static void simulator(void)
            "the simulator refuses what the kernel refuses");
 }
 
+/* A cold worker and a child of a template ask for them by these names. */
+static void filters_of_languages(void)
+{
+    char name[48];
+    for (const struct language *l = language_next(NULL); l; l = language_next(l))
+        for (int i = 0; l->worker && i < 8; i++) {
+            language_filter(l, i & 1, i & 2, i & 4, name, sizeof name);
+            tap_ok(jail_filter_find(name) != NULL, "the worker of %s has the filter %s", l->name,
+                   name);
+        }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -415,6 +428,7 @@ int main(int argc, char **argv)
     wholes();
     computes("python-compute");
     computes("python-compute-landlock");
+    filters_of_languages();
     bound();
     below();
     run_folder(argv[1]);

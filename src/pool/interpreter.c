@@ -3,6 +3,7 @@
  * that a program cannot tell which of the two it runs in; on top of it, the packages that are loaded ahead. */
 #include "pool/holding.h"
 
+#include "base/languages.h"
 #include "policy/profile.h"
 
 #include <string.h>
@@ -14,14 +15,13 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     const bool installed = packages || !profile->guards;
     size_t n = 0;
     *t = (struct pool_interpreter){
-        .binds = {
-            {.source = start->python, .dest = "/cordon-python", .moved = true, .links = true}}};
+        .binds = {{.source = start->python, .dest = JAIL_PYTHON, .moved = true, .links = true}}};
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";
-    spec->program = "/cordon-python";
+    spec->program = JAIL_PYTHON;
     spec->stack = LIMIT_STACK;
-    t->argv[n++] = "cordon-python";
+    t->argv[n++] = language_default()->worker;
     t->argv[n++] = "--template";
     t->argv[n++] = "--profile";
     t->argv[n++] = profile->name;

@@ -5,6 +5,7 @@
 #include "pool/holding.h"
 
 #include "base/clock.h"
+#include "base/languages.h"
 #include "policy/profile.h"
 #include "sys/fd.h"
 
@@ -168,12 +169,13 @@ static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_l
                  bool session, uint64_t tag, struct err *err)
 {
     const struct policy_profile *profile = policy_profile_find(w->profile);
-    struct jail_child_spec plan = {.tag = tag,
-                                   .filter = profile && profile->compute_only ? "python-compute"
-                                             : limits->threads                ? "python-threads"
-                                                                              : "python",
-                                   .limits = *limits,
-                                   .session = session};
+    char filter[48];
+    struct jail_child_spec plan = {
+        .tag = tag,
+        .filter = language_filter(language_default(), profile && profile->compute_only,
+                                  limits->threads != 0, true, filter, sizeof filter),
+        .limits = *limits,
+        .session = session};
     if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */
         plan.limits.cpu_ms = LIMIT_WALL_MS_MAX;
     int r = jail_template_order(w->template, &plan, err);

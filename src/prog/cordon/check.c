@@ -32,6 +32,7 @@ int cmd_check(int argc, char **argv)
     struct option_list words = {0};
     struct err err = ERR_INIT;
     const char *lang = NULL;
+    const struct language *l = NULL;
     bool wants_help = false;
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o.code, "CODE", "the program itself, instead of a FILE"},
@@ -60,14 +61,14 @@ int cmd_check(int argc, char **argv)
         r = languages_choose(lang     ? lang
                              : o.expr ? "expr"
                                       : NULL,
-                             o.code ? NULL : o.file, true, &err);
-    if (r == LANGUAGE_PYTHON && (o.schema || o.expr))
+                             o.code ? NULL : o.file, true, &l, &err);
+    if (r == 0 && l->worker && (o.schema || o.expr))
         r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
-    if (r == LANGUAGE_EXPR && o.code)
+    if (r == 0 && !l->worker && o.code)
         r = err_set(&err, ERR_USAGE, "--code is a program; a condition is -e EXPR");
-    if (r == LANGUAGE_EXPR && (o.profile || o.policy))
+    if (r == 0 && !l->worker && (o.profile || o.policy))
         r = err_set(&err, ERR_USAGE, "--profile and --policy are not for --lang expr");
     if (r < 0)
         return result_unjudged("cordon check", o.json, &err);
-    return r == LANGUAGE_EXPR ? check_expr(&o) : check_python(&o);
+    return l->worker ? check_python(&o) : check_expr(&o);
 }

@@ -2,7 +2,7 @@
 /* Which language a program is in: by its name, or by what the caller said.
  *
  * Takes:   --lang and the name of a file.
- * Gives:   one of the languages of this build.
+ * Gives:   one of the languages of this build: base/languages.h has the table.
  * Never:   looks into the program.
  * Runs in: `cordon`.
  */
@@ -10,15 +10,14 @@
 #define PROG_CORDON_LANGUAGES_H
 
 #include "base/err.h"
+#include "base/languages.h"
 
 #include <stdbool.h>
 
-enum language { LANGUAGE_PYTHON, LANGUAGE_EXPR };
-
-/* WORD is --lang, or NULL: then by the ending of FILE, and Python if that tells nothing. ERR_USAGE
+/* WORD is --lang, or NULL: then by the ending of FILE, and the default if that tells nothing. ERR_USAGE
  * for the ending of a language that this build does not have. CONDITIONS: a message names expr, too. */
 ERR_MUST_USE int languages_choose(const char *word, const char *file, bool conditions,
-                                  struct err *err);
+                                  const struct language **ret, struct err *err);
 
 /* Whether the program has to be looked for in the text of FILE: HOW is `text`, `source`, or NULL, by the ending. */
 ERR_MUST_USE int languages_intake(const char *how, const char *file, bool *ret_raw,

@@ -4,6 +4,7 @@
 #include "result.h"
 
 #include "base/jsonw.h"
+#include "base/languages.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "events.h"
@@ -231,7 +232,7 @@ static int find_programs(struct flow_request *req, char *nest, char *python, siz
     if (r == 0)
         r = programs_find("cordon-nest", nest, size, err);
     if (r == 0 && req->kind != FLOW_EXEC)
-        r = programs_find("cordon-python", python, size, err);
+        r = programs_find(language_default()->worker, python, size, err);
     req->nest = nest;
     req->python = python;
     req->stop = jail_options_stop_fd();

@@ -135,10 +135,11 @@ static int choose_source(const struct run_options *o, const struct option_list *
                        "'%.60s': under %.40s a program has no sys.argv; use --profile strict, or "
                        "write the value into the program",
                        req->args[0], req->profile->name);
-    int r = languages_choose(o->lang, o->code ? NULL : file, false, err);
-    if (r == LANGUAGE_EXPR)
+    const struct language *l;
+    int r = languages_choose(o->lang, o->code ? NULL : file, false, &l, err);
+    if (r == 0 && !l->worker)
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
-    if (r == LANGUAGE_PYTHON)
+    if (r == 0)
         r = languages_intake(o->intake, o->code ? ".py" : file, &req->raw, err);
     req->language = o->lang;
     if (r < 0 || !o->code)

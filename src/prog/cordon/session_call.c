@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/languages.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "gate/escalate.h"
@@ -343,7 +344,7 @@ static int staff(struct session_context *h, struct flow_request *req, struct err
     if (r == 0)
         r = programs_find("cordon-nest", h->nest, sizeof h->nest, err);
     if (r == 0)
-        r = programs_find("cordon-python", h->python, sizeof h->python, err);
+        r = programs_find(language_default()->worker, h->python, sizeof h->python, err);
     if (r == 0)
         r = result_rules(req, &h->rules, err);
     if (r == 0 && h->stop < 0)

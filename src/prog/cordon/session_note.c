@@ -2,6 +2,7 @@
 /* What becomes of sessions is on record as what they run is: opened, forked, closed, ended by a call. What the
  * holder does by itself (a session that was idle for too long, that did not rest, whose process died) it leaves in a file
  * (pool/ended.h), and the next client of any session records it: the holder never writes to the audit. */
+#include "base/languages.h"
 #include "pool/ended.h"
 #include "pool/socket.h"
 #include "result.h"
@@ -27,7 +28,7 @@ static int note(struct session_context *h, const char *event, const char *sessio
     const struct audit_facts f = {.client_id = client.id,
                                   .tool = "session",
                                   .session = session,
-                                  .language = "python",
+                                  .language = language_default()->name,
                                   .role = role && role[0] ? role : h->flow.policy->run.role,
                                   .args = args,
                                   .nargs = sizeof args / sizeof *args - (ended_ms == 0),

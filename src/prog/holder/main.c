@@ -7,6 +7,7 @@
  *        write in complain; an empty pipe, which takes a line whole; 0; ends */
 #include "pool/holder.h"
 
+#include "base/languages.h"
 #include "programs.h"
 
 #include <signal.h>
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = programs_find("cordon-nest", nest, sizeof nest, &err);
     if (r == 0)
-        r = programs_find("cordon-python", python, sizeof python, &err);
+        r = programs_find(language_default()->worker, python, sizeof python, &err);
     if (r == 0)
         r = pool_holder_run(&start, &err);
     return r < 0 && complain(&err) < 0 ? 3 : r < 0;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One table. Shell has no tags: blocks of it mostly say how to install or start what the other block is. */
+#include "base/languages.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct language rows[] = {
+    {.name = "python",
+     .title = "Python",
+     .endings = ".py",
+     .tags = "python py python3 py3 ipython",
+     .worker = "cordon-python",
+     .filter = "python"},
+    {.name = "expr", .title = "a condition", .endings = ".expr", .tags = "expr condition"},
+    {.name = "ruby", .title = "Ruby", .endings = ".rb", .tags = "ruby rb"},
+    {.name = "javascript",
+     .title = "JavaScript",
+     .endings = ".js .mjs .cjs",
+     .tags = "javascript js mjs node"},
+    {.name = "typescript", .title = "TypeScript", .endings = ".ts", .tags = "typescript ts"},
+    {.title = "shell", .endings = ".sh .bash"},
+    {.title = "Perl", .endings = ".pl"},
+    {.title = "Lua", .endings = ".lua"},
+    {.title = "PHP", .endings = ".php"},
+    {.title = "Go", .endings = ".go"},
+    {.title = "Rust", .endings = ".rs"},
+    {.title = "C", .endings = ".c"},
+    {.title = "C++", .endings = ".cc .cpp"},
+    {.title = "Java", .endings = ".java"},
+    {.title = "R", .endings = ".r .R"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* WORD stands in LIST, whose words have a blank between two. */
+static bool has(const char *list, const char *word,
+                int (*compare)(const char *, const char *, size_t))
+{
+    const size_t len = strlen(word);
+    for (const char *at = list; at && *at;) {
+        const size_t n = strcspn(at, " ");
+        if (n == len && compare(at, word, n) == 0)
+            return true;
+        at += n + (at[n] == ' ');
+    }
+    return false;
+}
+
+const struct language *language_named(const char *name)
+{
+    const struct language *l = language_next(NULL);
+    while (l && strcmp(l->name, name) != 0)
+        l = language_next(l);
+    return l;
+}
+
+const struct language *language_ending(const char *ending)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (has(rows[i].endings, ending, strncmp))
+            return &rows[i];
+    return NULL;
+}
+
+const struct language *language_tagged(const char *tag)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (has(rows[i].tags, tag, strncasecmp))
+            return &rows[i];
+    return NULL;
+}
+
+const struct language *language_next(const struct language *l)
+{
+    for (l = l ? l + 1 : rows; l < rows + ROWS; l++)
+        if (l->name)
+            return l;
+    return NULL;
+}
+
+const struct language *language_default(void)
+{
+    return rows;
+}
+
+const char *language_filter(const struct language *l, bool compute, bool threads, bool own_root,
+                            char *to, size_t size)
+{
+    snprintf(to, size, "%s%s%s", l->filter,
+             compute   ? "-compute"
+             : threads ? "-threads"
+                       : "",
+             own_root ? "" : "-landlock");
+    return to;
+}
