@@ -32,7 +32,7 @@ int cmd_check(int argc, char **argv)
     struct option_list words = {0};
     struct err err = ERR_INIT;
     const char *lang = NULL;
-    const struct language *l = NULL;
+    const struct language *l = language_default();
     bool wants_help = false;
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o.code, "CODE", "the program itself, instead of a FILE"},
