@@ -417,7 +417,11 @@ static int set_warm(const char *profile, uint64_t warm, struct err *err)
 {
     struct pool_client c;
     struct pool_answer answer;
-    struct pool_set_numbers set = {.warm = warm, .budget = UINT64_MAX, .idle_exit_ms = UINT64_MAX};
+    struct pool_set_numbers set = {.warm = warm,
+                                   .budget = UINT64_MAX,
+                                   .idle_exit_ms = UINT64_MAX,
+                                   .renew_ms = UINT64_MAX,
+                                   .renew_runs = UINT64_MAX};
     int r = pool_client_open(&c, NULL, POOL_ANSWER_MS, err);
     if (r == 0)
         r = pool_client_set(&c, profile, false, &set, &answer, err);

@@ -85,7 +85,8 @@ static const char *wrong_name(enum policy_rule_kind kind, const char *name)
     if (kind == POLICY_CONSTRUCT_DENY && policy_construct_find(name) < 0)
         return "no construct: metaclass, unlisted-import, star-import, relative-import, "
                "format-field, "
-               "string-annotation, encoding-cookie, bare-cr, private-member, except-star";
+               "string-annotation, encoding-cookie, bare-cr, private-member, except-star, "
+               "rebound-call";
     return NULL;
 }
 

@@ -102,9 +102,10 @@ struct policy {
     } python;
     struct {
         bool enabled;
-        uint64_t warm;    /* children kept ready, each template */
-        uint64_t idle_ms; /* the holder ends when nobody asked for this long */
-        uint64_t memory;  /* for children that wait */
+        uint64_t warm;                 /* children kept ready, each template */
+        uint64_t idle_ms;              /* the holder ends when nobody asked for this long */
+        uint64_t memory;               /* for children that wait */
+        uint64_t renew_ms, renew_runs; /* a template is replaced: by age, by children lent */
     } pool;
     const struct policy_profile *const
         *profiles; /* ended by NULL; NULL itself: the built-in ones */

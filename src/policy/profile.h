@@ -59,7 +59,8 @@ enum policy_rule_kind {
     X(ENCODING_COOKIE, "encoding-cookie")     /* # coding: anything but utf-8 */                   \
     X(BARE_CR, "bare-cr")               /* a carriage return that is not before a line feed */     \
     X(PRIVATE_MEMBER, "private-member") /* m._x, from m import _x: a module's inside */            \
-    X(EXCEPT_STAR, "except-star")       /* try: ... except* T: ... */
+    X(EXCEPT_STAR, "except-star")       /* try: ... except* T: ... */                              \
+    X(REBOUND_CALL, "rebound-call")     /* a call of a refused name that the program bound */
 
 enum policy_construct {
 #define POLICY_CONSTRUCT_ENUM(name, word) POLICY_CONSTRUCT_##name,

@@ -94,7 +94,7 @@ static uint64_t tick(struct pool_holder *h)
     }
     if (pool_registry_next_ns(&h->sessions) < next)
         next = pool_registry_next_ns(&h->sessions);
-    for (size_t i = 0; i < POOL_TEMPLATES; i++) {
+    for (size_t i = 0; i < POOL_PLACES; i++) {
         uint64_t at = pool_warm_tick(h, &h->warm[i]);
         next = at < next ? at : next;
     }
@@ -137,7 +137,7 @@ static void end_all(struct pool_holder *h)
             pool_session_end_to_record(h, s, "the holder ended");
     for (size_t i = 0; i < POOL_CLIENTS; i++)
         pool_conn_close(h, &h->conn[i]);
-    for (size_t i = 0; i < POOL_TEMPLATES; i++)
+    for (size_t i = 0; i < POOL_PLACES; i++)
         pool_warm_stop(h, &h->warm[i]);
     pool_registry_done(&h->sessions);
     fd_close(h->epoll);
@@ -190,6 +190,8 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     h->epoll = h->signals = h->meminfo = h->sock = h->spare = -1;
     h->now = h->started_ns = h->asked_ns = clock_now_ns();
     h->idle_exit_ns = POOL_IDLE_EXIT_MS * CLOCK_NS_PER_MS;
+    h->renew_ns = POOL_RENEW_MS * CLOCK_NS_PER_MS;
+    h->renew_runs = POOL_RENEW_RUNS;
     h->memory.budget = POOL_BUDGET;
     h->warm_usual = POOL_WARM_DEFAULT;
     pool_registry_init(&h->sessions);

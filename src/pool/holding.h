@@ -54,7 +54,9 @@ struct pool_warm {
     uint64_t serial; /* 0: a free place */
     char profile[POOL_PROFILE + 1];
     bool packages;
-    bool pinned; /* asked for by name: kept though nobody leases */
+    bool pinned;       /* asked for by name: kept though nobody leases */
+    bool retired;      /* another has its place: it ends with the last of its children */
+    uint64_t replaces; /* serial of the one whose place it takes when it has children; 0: none */
     const struct policy_profile *rules;
     struct jail_template *template; /* NULL: not up */
     bool up;                        /* it has made a child */
@@ -69,6 +71,7 @@ struct pool_warm {
     uint64_t started_ns, used_ns;
     uint64_t refill_ns; /* not before: a run that just began is not disturbed */
     uint64_t made, starts, crashes;
+    uint64_t served; /* children of this start that were lent */
     struct pool_backoff backoff;
     char error[POOL_REASON + 1]; /* the last thing that went wrong */
     char said[POOL_REASON + 1];  /* the last line it printed */
@@ -95,8 +98,9 @@ struct pool_holder {
     uint64_t looked_ns;                 /* when that was looked at */
     uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
     uint64_t idle_exit_ns;
-    size_t descriptors; /* how many may be open at once */
-    size_t warm_usual;  /* of a template that nobody asked for by name */
+    uint64_t renew_ns, renew_runs; /* a template is replaced at this age, after so many children */
+    size_t descriptors;            /* how many may be open at once */
+    size_t warm_usual;             /* of a template that nobody asked for by name */
     uint64_t serial, tag, turn;
     uint64_t leases, declined, refused_peers, bad_frames;
     struct pool_memory memory;
@@ -104,7 +108,7 @@ struct pool_holder {
     char narrow[POOL_REASON + 1];
     struct pool_conn conn[POOL_CLIENTS];
     size_t conns;
-    struct pool_warm warm[POOL_TEMPLATES];
+    struct pool_warm warm[POOL_PLACES];
     struct pool_registry sessions;
 };
 
@@ -170,6 +174,12 @@ ERR_MUST_USE int pool_warm_order(struct pool_holder *h, struct pool_warm *w, str
                                  struct err *err);
 uint64_t pool_warm_cost(const struct pool_warm *w);
 void pool_memory_look(struct pool_holder *h);
+
+/* renew.c: a template's place goes to another, in time. */
+uint64_t pool_renew_tick(struct pool_holder *h, struct pool_warm *w); /* when to come again */
+/* W, which replaces another, takes its place once it can. False: there is nothing to replace any more. */
+bool pool_renew_take_over(struct pool_holder *h, struct pool_warm *w);
+bool pool_renew_over(const struct pool_warm *w); /* retired, and the last of its children is gone */
 
 /* idle_memory.c: what sessions hold that rest. */
 uint64_t pool_idle_memory(struct pool_session *s);    /* of one; 0: it does not rest */

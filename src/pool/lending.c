@@ -82,6 +82,7 @@ void pool_lend_child(struct pool_holder *h, struct pool_conn *conn, struct pool_
         conn->from = w;
         conn->init = fd_take(&child->init);
         w->lent++;
+        w->served++;
         h->leases++;
         w->refill_ns = h->now + POOL_CALM_NS;
     }
@@ -111,6 +112,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
                                .start = w->starts,
                                .pid = (uint64_t)sys_pidfd_pid(child->guest)};
     w->sessions++;
+    w->served++;
     s->packages = w->packages;
     s->limits = child->limits;
     s->generation = child->generation;

@@ -19,6 +19,7 @@
 /* What a holder keeps at most. Every table of its loop has one of these as its size. */
 #define POOL_CLIENTS    256 /* connections at once */
 #define POOL_TEMPLATES  8
+#define POOL_PLACES     16 /* the same, those that come and those that go */
 #define POOL_SESSIONS   64 /* that live */
 #define POOL_REMEMBERED 64 /* that are over and can still be asked about */
 #define POOL_WARM       64 /* children ahead, each template */
@@ -32,6 +33,8 @@
 /* Defaults. */
 #define POOL_WARM_DEFAULT    4
 #define POOL_IDLE_EXIT_MS    (10ULL * 60 * 1000) /* a holder that nobody asks for anything ends */
+#define POOL_RENEW_MS        (60ULL * 60 * 1000) /* a template is replaced after so long */
+#define POOL_RENEW_RUNS      1000ULL             /* ... and after so many children */
 #define POOL_SESSION_IDLE_MS (30ULL * 60 * 1000) /* so does a session */
 #define POOL_REMEMBER_MS     (30ULL * 60 * 1000) /* that is how long its end is remembered */
 #define POOL_HALF_OPEN_MS    5000ULL             /* a connection that says nothing */

@@ -57,7 +57,9 @@
 #define POOL_SET_NUMBERS(X)                                                                        \
     X(warm)                                                                                        \
     X(budget)                                                                                      \
-    X(idle_exit_ms)
+    X(idle_exit_ms)                                                                                \
+    X(renew_ms)   /* how old a template gets */                                                    \
+    X(renew_runs) /* how many of its children are lent */
 
 /* The numbers of POOL_IS, for the holder itself ... */
 #define POOL_HOLDER_NUMBERS(X)                                                                     \

@@ -343,6 +343,11 @@ static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct p
         h->idle_exit_ns =
             (q->set.idle_exit_ms < LIMIT_WALL_MS_MAX ? q->set.idle_exit_ms : LIMIT_WALL_MS_MAX) *
             CLOCK_NS_PER_MS;
+    if (q->set.renew_ms != UINT64_MAX)
+        h->renew_ns = (q->set.renew_ms < LIMIT_WALL_MS_MAX ? q->set.renew_ms : LIMIT_WALL_MS_MAX) *
+                      CLOCK_NS_PER_MS;
+    if (q->set.renew_runs != UINT64_MAX)
+        h->renew_runs = q->set.renew_runs;
     if (w) {
         w->pinned = true;
         w->used_ns = h->now;
@@ -360,7 +365,9 @@ static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct p
 
 static void put_template(struct pool_holder *h, const struct pool_warm *w, struct pool_reply *p)
 {
-    const char *state = w->template && w->up               ? "ready"
+    const char *state = w->retired                         ? "ending"
+                        : w->replaces                      ? "coming"
+                        : w->template && w->up             ? "ready"
                         : w->template                      ? "starting"
                         : pool_backoff_broken(&w->backoff) ? "broken"
                                                            : "down";
@@ -389,7 +396,7 @@ static void on_look(struct pool_holder *h, struct pool_conn *conn, const struct 
 {
     struct pool_reply p = {.type = WIRE_POOL_IS};
     const struct pool_warm *found = NULL;
-    for (size_t i = 0; i < POOL_TEMPLATES; i++)
+    for (size_t i = 0; i < POOL_PLACES; i++)
         if (h->warm[i].serial && h->warm[i].serial >= q->number &&
             (!found || h->warm[i].serial < found->serial))
             found = &h->warm[i];

@@ -24,9 +24,10 @@ uint64_t pool_warm_cost(const struct pool_warm *w)
 
 struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages)
 {
-    for (size_t i = 0; i < POOL_TEMPLATES; i++) {
+    for (size_t i = 0; i < POOL_PLACES; i++) {
         struct pool_warm *w = &h->warm[i];
-        if (w->serial && w->packages == packages && strcmp(w->profile, profile) == 0)
+        if (w->serial && !w->retired && !w->replaces && w->packages == packages &&
+            strcmp(w->profile, profile) == 0)
             return w;
     }
     return NULL;
@@ -38,15 +39,20 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool
     struct pool_warm *w = pool_warm_find(h, profile, packages);
     const struct policy_profile *rules = policy_profile_find(profile);
     struct jail_spec spec;
+    size_t lending = 0;
     if (w)
         return w;
     *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_UNKNOWN};
     snprintf(declined->reason, sizeof declined->reason, "the pool has no template for profile %s",
              profile);
-    for (size_t i = 0; i < POOL_TEMPLATES && rules && !w; i++)
-        if (!h->warm[i].serial)
+    for (size_t i = 0; i < POOL_PLACES && rules; i++) {
+        const struct pool_warm *other = &h->warm[i];
+        if (!other->serial)
             w = &h->warm[i];
-    if (!w)
+        else
+            lending += !other->retired && !other->replaces;
+    }
+    if (!w || lending >= POOL_TEMPLATES)
         return NULL;
     jail_spec_init(&spec);
     *w = (struct pool_warm){.serial = ++h->serial,
@@ -104,6 +110,7 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     pool_interpreter_plan(&plan, w->rules, w->packages, h->start, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
+    w->served = 0;
     w->up = false;
     w->said[0] = 0;
     if (spec.foreign && pool_environment_check(h->start->environment, &err) < 0) {
@@ -308,7 +315,7 @@ void pool_memory_look(struct pool_holder *h)
 
 static bool in_use(const struct pool_warm *w)
 {
-    return w->pinned || w->lent || w->sessions || w->stock.waiters || w->orders;
+    return w->pinned || w->replaces || w->lent || w->sessions || w->stock.waiters || w->orders;
 }
 
 static void refill(struct pool_holder *h, struct pool_warm *w)
@@ -316,6 +323,9 @@ static void refill(struct pool_holder *h, struct pool_warm *w)
     struct err err = ERR_INIT;
     pool_memory_look(h);
     size_t n = pool_stock_ask(&w->stock, &h->memory, pool_warm_cost(w));
+    /* one that replaces another needs a child to do so; what that one keeps is given back then */
+    if (n == 0 && w->replaces && !w->stock.ready && !w->orders && !pool_memory_short(&h->memory))
+        n = 1;
     const size_t cap = pool_room_children(h);
     for (n = n < cap ? n : cap; n; n--) {
         if (order(h, w, &w->plan, false, 0, &err) < 0) {
@@ -335,11 +345,15 @@ uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
         failed(h, w, "it did not answer for a minute");
         pool_warm_stop(h, w);
     }
-    if (!in_use(w) && h->now - w->used_ns > h->idle_exit_ns) {
+    const bool moot = w->replaces && !pool_renew_take_over(h, w);
+    if (moot || pool_renew_over(w) ||
+        (!in_use(w) && !w->retired && h->now - w->used_ns > h->idle_exit_ns)) {
         pool_warm_stop(h, w);
         *w = (struct pool_warm){0};
         return next;
     }
+    if (w->retired)
+        return w->orders ? w->order_ns + STUCK_NS + 1 : next;
     if (!w->template && !pool_warm_start(h, w))
         return w->backoff.retry_ns > h->now ? w->backoff.retry_ns : h->now + CLOCK_NS_PER_S;
     bool missing = w->stock.ready + w->stock.asked < w->stock.warm + w->stock.waiters;
@@ -353,5 +367,6 @@ uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
         next = w->order_ns + STUCK_NS + 1;
     if (!in_use(w) && w->used_ns + h->idle_exit_ns < next)
         next = w->used_ns + h->idle_exit_ns + 1;
-    return next;
+    const uint64_t renew = pool_renew_tick(h, w);
+    return renew < next ? renew : next;
 }

@@ -111,7 +111,7 @@ static bool set(uint64_t warm)
     struct pool_client c = client();
     struct pool_answer a;
     struct err err = ERR_INIT;
-    const struct pool_set_numbers n = {warm, UINT64_MAX, UINT64_MAX};
+    const struct pool_set_numbers n = {warm, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     int r = pool_client_set(&c, "strict", false, &n, &a, &err);
     pool_client_close(&c);
     return r == 0 && !a.declined;

@@ -77,6 +77,8 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set)
         set->budget = policy->pool.memory;
     if (set->idle_exit_ms == UINT64_MAX)
         set->idle_exit_ms = policy->pool.idle_ms;
+    set->renew_ms = policy->pool.renew_ms;
+    set->renew_runs = policy->pool.renew_runs;
 }
 
 static int by_policy(struct pool_set_numbers *set, struct pool_environment *ret, struct err *err)

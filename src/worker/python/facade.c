@@ -5,6 +5,8 @@
  * falls back to sys.modules by the module's __name__, so a plain read of that finds nothing. */
 #include "facade.h"
 
+#include "check/closed_members.h"
+
 #include "guard_inside.h"
 
 #include <string.h>
@@ -34,41 +36,6 @@ void facade_forget(void)
 
 /* ---- what is shown ---- */
 
-/* Members that are ways round the guards, whatever a profile says of them. */
-static const struct {
-    const char *member, *hint;
-} hidden[] = {
-    {"contextlib.chdir", "there are no folders to change to"},
-    {"copy.dispatch_table", "define __copy__"},
-    {"datetime.datetime_CAPI", "use the classes"},
-    {"enum.global_enum", "name the members through their class"}, /* writes into any module */
-    {"enum.EnumDict", "derive from Enum"},
-    {"io.FileIO", "keep the data in memory"},
-    {"io.open", "keep the data in memory"},
-    {"io.open_code", "keep the data in memory"},
-    {"time.pthread_getcpuclockid", "use time.thread_time"}, /* takes any number for an address */
-    {"types.CodeType", "write the function itself"},
-    {"types.FunctionType", "write the function itself"},
-    {"types.LambdaType", "write the function itself"},
-    {"types.CellType", "use a list of one element"},
-    {"types.FrameType", "print the exception"},
-    {"types.TracebackType", "print the exception"},
-    {"types.new_class", "write a class statement"},
-    {"unittest.IsolatedAsyncioTestCase", "use TestCase"},
-    {"unittest.TestLoader",
-     "call unittest.main()"}, /* finds tests by import path, and calls them */
-    {"unittest.TestProgram", "call unittest.main()"},
-    {"unittest.defaultTestLoader", "call unittest.main()"},
-    {"unittest.findTestCases", "call unittest.main()"},
-    {"unittest.loader", "call unittest.main()"},
-    {"unittest.makeSuite", "call unittest.main()"},
-    {"unittest.mock", "pass a stand-in as an argument"}, /* patches by import path */
-    {"unittest.runner", "call unittest.main()"},
-    {"unittest.signals", "call unittest.main()"},
-    {"types.ModuleType", "use a class"},
-    {"types.coroutine", "use async def"},
-};
-
 /* Do rules name the members of MODULE that may be seen? Then the others may not. */
 static bool has_listed_members(const char *module, size_t len)
 {
@@ -90,9 +57,10 @@ static int check_member(const char *member, size_t len, bool quiet)
     if (has_listed_members(member, len) &&
         !check_ruleset_match(guard.rules, POLICY_MEMBER_ALLOW, member, strlen(member)))
         hint = "use the members of this module that the profile lists";
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-        if (strcmp(hidden[i].member, member) == 0)
-            hint = hidden[i].hint;
+    const char *closed =
+        check_closed_member(member, len, member + len + 1, strlen(member + len + 1));
+    if (closed)
+        hint = closed;
     if (rule && !quiet)
         guard_refuse(rule, member);
     else if (hint && !quiet)

@@ -4,6 +4,7 @@
  * `().__class__.__base__` both nodes begin at the same parenthesis. */
 #include "judge_inside.h"
 
+#include "check/closed_members.h"
 #include "judge.h"
 
 #include <string.h>
@@ -214,15 +215,20 @@ static bool hidden_member(struct judge *j, struct text_piece module, struct text
     struct text_piece whole;
     const struct policy_rule *rule =
         check_ruleset_member(j->rules, module.at, module.len, member.at, member.len);
-    if (!rule || !join(module, member, name, sizeof name, &whole))
+    const char *id = rule ? rule->id : CHECK_RULE_CLOSED_MEMBER;
+    const char *hint = rule ? rule->hint : NULL;
+    if (!rule && check_ruleset_profile(j->rules)->guards)
+        hint = check_closed_member(module.at, module.len, member.at, member.len);
+    if (!hint || !join(module, member, name, sizeof name, &whole))
         return false;
     if (last) { /* the place of the member, the whole as operand */
         judge_position end = py_judge_end(node);
         struct text_place place = place_of(
             j, (uint32_t)end >= member.len ? end - member.len : py_judge_start(node), NULL);
-        py_judge_find_at(j, rule->id, rule->hint, CHECK_SAY_MEMBER, whole, place);
+        py_judge_find_at(j, id, hint, CHECK_SAY_MEMBER, whole, place);
     } else {
-        py_judge_find(j, rule, CHECK_SAY_MEMBER, whole, node);
+        struct text_place place = place_of(j, py_judge_start(node), NULL);
+        py_judge_find_at(j, id, hint, CHECK_SAY_MEMBER, whole, place);
     }
     return true;
 }
@@ -242,7 +248,8 @@ static const struct policy_rule *part_rule(struct judge *j, struct text_piece pa
 static void remember(struct judge *j, PyObject *name, struct text_piece module, bool is_module)
 {
     check_row row = check_ruleset_row(j->rules, module.at, module.len);
-    bool is_ruled = check_at(j->rules, row, CHECK_ROW_MEMBERS) != NULL;
+    bool is_ruled = check_at(j->rules, row, CHECK_ROW_MEMBERS) != NULL ||
+                    check_has_closed_members(module.at, module.len);
     if ((!is_ruled && !is_module) ||
         !py_judge_reserve(j, &j->imports, &j->import_cap, j->import_count, sizeof *j->imports))
         return;

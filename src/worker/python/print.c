@@ -6,6 +6,7 @@
 
 #include "guard_inside.h"
 #include "read.h"
+#include "reconfigure.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,6 +131,18 @@ static PyObject *stream_fileno(PyObject *self, PyObject *none)
     return NULL;
 }
 
+static PyObject *stream_reconfigure(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct stream *s = (struct stream *)self;
+    if (s->bytes) {
+        PyErr_SetString(PyExc_AttributeError, "'stream' object has no attribute 'reconfigure'");
+        return NULL;
+    }
+    if (py_reconfigure(args, kwargs, &s->errors) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *stream_encoding(PyObject *self, void *closure)
 {
     (void)self;
@@ -168,11 +181,18 @@ static PyObject *stream_closed(PyObject *self, void *closure)
 }
 
 static PyMethodDef stream_methods[] = {
-    {"write", stream_write, METH_O, NULL},        {"writelines", stream_writelines, METH_O, NULL},
-    {"flush", stream_nothing, METH_NOARGS, NULL}, {"close", stream_nothing, METH_NOARGS, NULL},
-    {"isatty", stream_no, METH_NOARGS, NULL},     {"readable", stream_no, METH_NOARGS, NULL},
-    {"seekable", stream_no, METH_NOARGS, NULL},   {"writable", stream_yes, METH_NOARGS, NULL},
-    {"fileno", stream_fileno, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
+    {"write", stream_write, METH_O, NULL},
+    {"writelines", stream_writelines, METH_O, NULL},
+    {"flush", stream_nothing, METH_NOARGS, NULL},
+    {"close", stream_nothing, METH_NOARGS, NULL},
+    {"isatty", stream_no, METH_NOARGS, NULL},
+    {"readable", stream_no, METH_NOARGS, NULL},
+    {"seekable", stream_no, METH_NOARGS, NULL},
+    {"writable", stream_yes, METH_NOARGS, NULL},
+    {"fileno", stream_fileno, METH_NOARGS, NULL},
+    {"reconfigure", (PyCFunction)(void (*)(void))stream_reconfigure, METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef stream_words[] = {
     {"encoding", stream_encoding, NULL, NULL, NULL}, {"errors", stream_errors, NULL, NULL, NULL},

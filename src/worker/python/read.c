@@ -10,8 +10,12 @@
  * Waits: read(0) for whoever feeds the program; the run's time limit ends it. */
 #include "read.h"
 
+#include "base/utf8.h"
+#include "reconfigure.h"
+
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +30,8 @@ static struct {
     char *data;
     size_t at, end, cap; /* data[at..end) is not yet taken */
 } held;
+
+static const char *errors = "surrogateescape";
 
 static PyTypeObject reader_type;
 static PyObject *readers[2]; /* text, bytes */
@@ -71,10 +77,11 @@ static int more(void)
 }
 
 /* How many of the held bytes are one line, its end included; 0: it does not end within them. A text's line may
- * end in \r and \r\n as well; whether a \n follows the last byte is not known, unless WHOLE. */
-static size_t line_length(bool text, bool whole)
+ * end in \r and \r\n as well; whether a \n follows the last byte is not known, unless WHOLE. *SEEN: so many of them
+ * were looked at before, and need not be again. */
+static size_t line_length(bool text, bool whole, size_t *seen)
 {
-    for (size_t i = held.at; i < held.end; i++) {
+    for (size_t i = held.at + *seen; i < held.end; i++) {
         char c = held.data[i];
         if (c == '\n')
             return i - held.at + 1;
@@ -82,19 +89,50 @@ static size_t line_length(bool text, bool whole)
             continue;
         if (i + 1 < held.end)
             return i - held.at + 1 + (held.data[i + 1] == '\n');
+        *seen = i - held.at;
         return whole ? i - held.at + 1 : 0;
     }
+    *seen = held.end - held.at;
     return whole ? held.end - held.at : 0;
 }
 
-/* How many of the first LEN held bytes are WANT characters, or as many as there are. */
-static size_t characters(size_t len, Py_ssize_t want)
+/* The bytes of the character at P; 0: it is not known yet, unless WHOLE. A line's end is one character, and so is each byte
+ * that is no UTF-8, as it is decoded. */
+static size_t character(const char *p, size_t len, bool whole)
 {
-    size_t i = 0;
-    for (; i < len; i++)
-        if (((unsigned char)held.data[held.at + i] & 0xC0) != 0x80 && want-- == 0)
+    uint32_t cp;
+    if (*p == '\r' && len > 1)
+        return p[1] == '\n' ? 2 : 1;
+    int n = *p == '\r' ? -1 : utf8_decode((const unsigned char *)p, len, &cp);
+    return n > 0 ? (size_t)n : n == 0 || whole;
+}
+
+/* Reads until MOST characters are held, or, of a line, its end; gives their bytes. No more is waited for than that needs. -1
+ * with an exception. */
+static Py_ssize_t characters(Py_ssize_t most, bool of_line)
+{
+    size_t len = 0;
+    bool whole = false;
+    while (most > 0) {
+        const size_t left = held.end - held.at - len;
+        const char *p = left ? held.data + held.at + len : NULL;
+        const size_t n = left ? character(p, left, whole) : 0;
+        if (n == 0 && whole)
             break;
-    return i;
+        if (n == 0) {
+            int r = more();
+            if (r < 0)
+                return -1;
+            whole = r == 0;
+            continue;
+        }
+        const bool ends = *p == '\n' || *p == '\r';
+        len += n;
+        most--;
+        if (ends && of_line)
+            break;
+    }
+    return (Py_ssize_t)len;
 }
 
 /* In place: \r\n and \r become \n. Gives the new length. */
@@ -113,30 +151,53 @@ static size_t plain_ends(char *p, size_t len)
 
 static PyObject *take(bool text, size_t len)
 {
-    char *p = held.data + held.at;
+    char *p = held.data ? held.data + held.at : NULL;
     if (!len)
         return text ? PyUnicode_FromString("") : PyBytes_FromStringAndSize(NULL, 0);
     held.at += len;
     if (!text)
         return PyBytes_FromStringAndSize(p, (Py_ssize_t)len);
-    return PyUnicode_DecodeUTF8(p, (Py_ssize_t)plain_ends(p, len), "surrogateescape");
+    return PyUnicode_DecodeUTF8(p, (Py_ssize_t)plain_ends(p, len), errors);
+}
+
+/* At most MOST bytes, up to the end of a line where OF_LINE; MOST < 0: all there are. Gives how many; -1 with an exception. */
+static Py_ssize_t some_bytes(Py_ssize_t most, bool of_line)
+{
+    for (size_t seen = 0;;) {
+        const size_t have = held.end - held.at, want = most < 0 ? SIZE_MAX : (size_t)most;
+        const size_t look = have < want ? have : want;
+        const char *end =
+            of_line && look > seen ? memchr(held.data + held.at + seen, '\n', look - seen) : NULL;
+        if (end)
+            return end - (held.data + held.at) + 1;
+        if (have >= want)
+            return (Py_ssize_t)want;
+        seen = look;
+        int r = more();
+        if (r <= 0)
+            return r < 0 ? -1 : (Py_ssize_t)(held.end - held.at);
+    }
+}
+
+static Py_ssize_t whole_line(void)
+{
+    size_t seen = 0, len;
+    while ((len = line_length(true, false, &seen)) == 0) {
+        int r = more();
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            return (Py_ssize_t)line_length(true, true, &seen);
+    }
+    return (Py_ssize_t)len;
 }
 
 static PyObject *line(bool text, Py_ssize_t most)
 {
-    size_t len;
-    while ((len = line_length(text, false)) == 0) {
-        int r = more();
-        if (r < 0)
-            return NULL;
-        if (r == 0) {
-            len = line_length(text, true);
-            break;
-        }
-    }
-    if (most >= 0)
-        len = text ? characters(len, most) : len < (size_t)most ? len : (size_t)most;
-    return take(text, len);
+    Py_ssize_t len = !text      ? some_bytes(most, true)
+                     : most < 0 ? whole_line()
+                                : characters(most, true);
+    return len < 0 ? NULL : take(text, (size_t)len);
 }
 
 /* ---- methods ---- */
@@ -159,18 +220,10 @@ static PyObject *reader_read(PyObject *self, PyObject *const *args, Py_ssize_t n
 {
     Py_ssize_t want;
     bool text = is_text(self);
-    int r = 1;
     if (count_of(args, n, &want) < 0)
         return NULL;
-    while (r > 0 && (want < 0 || (text ? characters(held.end - held.at, want) == held.end - held.at
-                                       : held.end - held.at < (size_t)want)))
-        r = more();
-    if (r < 0)
-        return NULL;
-    size_t len = held.end - held.at;
-    if (want >= 0)
-        len = text ? characters(len, want) : len < (size_t)want ? len : (size_t)want;
-    return take(text, len);
+    Py_ssize_t len = text && want >= 0 ? characters(want, false) : some_bytes(want, false);
+    return len < 0 ? NULL : take(text, (size_t)len);
 }
 
 static PyObject *reader_readline(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -238,6 +291,24 @@ static PyObject *reader_fileno(PyObject *self, PyObject *none)
     return NULL;
 }
 
+static PyObject *reader_reconfigure(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    if (!is_text(self)) {
+        PyErr_SetString(PyExc_AttributeError, "'stream' object has no attribute 'reconfigure'");
+        return NULL;
+    }
+    if (py_reconfigure(args, kwargs, &errors) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *word_errors(PyObject *self, void *closure)
+{
+    (void)self;
+    (void)closure;
+    return PyUnicode_FromString(errors);
+}
+
 static PyObject *word_buffer(PyObject *self, void *closure)
 {
     (void)closure;
@@ -274,6 +345,7 @@ static PyMethodDef reader_methods[] = {
     {"writable", reader_no, METH_NOARGS, NULL},
     {"seekable", reader_no, METH_NOARGS, NULL},
     {"fileno", reader_fileno, METH_NOARGS, NULL},
+    {"reconfigure", FAST(reader_reconfigure), METH_VARARGS | METH_KEYWORDS, NULL},
     {"__enter__", reader_self, METH_NOARGS, NULL},
     {"__exit__", reader_nothing, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -281,7 +353,7 @@ static PyMethodDef reader_methods[] = {
 static PyGetSetDef reader_words[] = {
     {"buffer", word_buffer, NULL, NULL, NULL},
     {"encoding", word_text, NULL, NULL, (char *)"utf-8"},
-    {"errors", word_text, NULL, NULL, (char *)"surrogateescape"},
+    {"errors", word_errors, NULL, NULL, NULL},
     {"name", word_text, NULL, NULL, (char *)"<stdin>"},
     {"mode", word_text, NULL, NULL, (char *)"r"},
     {"closed", word_closed, NULL, NULL, NULL},
