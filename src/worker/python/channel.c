@@ -137,6 +137,14 @@ void py_channel_pieces(enum wire_type type, const char *text, size_t len)
     } while (at < end);
 }
 
+void py_note(const char *id)
+{
+    struct wire_writer w;
+    py_channel_begin(&w, WIRE_NOTE);
+    py_channel_text(&w, id, strlen(id), 48);
+    (void)!py_channel_send(&w);
+}
+
 void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
               unsigned line)
 {
@@ -146,7 +154,7 @@ void py_event(void *ctx, const char *layer, const char *rule, const char *detail
     py_channel_text(&w, layer, strlen(layer), 16);
     py_channel_text(&w, rule, strlen(rule), 48);
     py_channel_text(&w, detail, strlen(detail), 320);
-    py_channel_text(&w, hint, strlen(hint), 160);
+    py_channel_text(&w, hint, strlen(hint), LIMIT_HINT);
     wire_put_uint(&w, line);
     (void)!py_channel_send(&w);
 }

@@ -38,6 +38,8 @@ void py_channel_text(struct wire_writer *w, const char *text, size_t len, size_t
  * knows that there was more. */
 void py_channel_pieces(enum wire_type type, const char *text, size_t len);
 
+/* A note about how the program ran, by its id: for py_hook_notes. */
+void py_note(const char *id);
 void py_event(void *ctx, const char *layer, const char *rule, const char *detail, const char *hint,
               unsigned line);
 

@@ -14,6 +14,7 @@
 
 #include "channel.h"
 #include "guard.h"
+#include "guard_own.h"
 #include "jail/compute.h"
 #include "jail/template.h"
 
@@ -118,6 +119,7 @@ static const struct {
     {"calendar", "_strptime"},
     {"datetime", "_strptime"},
     {"time", "_strptime"},
+    {"threading", "traceback"},
 };
 
 static PyObject *loaded(const char *module)
@@ -127,7 +129,7 @@ static PyObject *loaded(const char *module)
 
 static void load(const char *module)
 {
-    if (loaded(module))
+    if (loaded(module) && !guard_own_has(module))
         return;
     put_finder_back();
     py_guard_load(module);

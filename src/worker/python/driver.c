@@ -65,7 +65,7 @@ static void send_finding(const struct check_finding *f)
     py_channel_text(&w, f->layer, strlen(f->layer), 16);
     py_channel_text(&w, f->operand, strlen(f->operand), 200);
     py_channel_text(&w, f->message, strlen(f->message), 320);
-    py_channel_text(&w, f->hint, strlen(f->hint), 240);
+    py_channel_text(&w, f->hint, strlen(f->hint), LIMIT_HINT);
     wire_put_uint(&w, f->line);
     wire_put_uint(&w, f->column);
     (void)!py_channel_send(&w);
@@ -284,6 +284,7 @@ static int run(void)
     if (!job.made && close_table(NULL) < 0)
         return -1; /* nothing of a guest runs before; our death is the refusal */
     py_hook_arm(job.rules, job.name, py_event, NULL);
+    py_hook_notes(py_note);
     py_stack_guest(true);
     if (job.kind == JOB_CALL)
         py_call_forget_input();
