@@ -55,6 +55,8 @@
 #define LIMIT_TASK           64          /* letters of the name of a task */
 #define LIMIT_HOST_TOOLS     32          /* host functions that one run may call */
 #define LIMIT_FILES          1000        /* files of /workspace that a result lists */
+#define LIMIT_HINT                                                                                 \
+    1024 /* bytes of what to do instead: a list of all modules fits, nothing of it is cut */
 #define LIMIT_VIOLATIONS                                                                           \
     200 /* kept word for word, more than there are rules; the rest is counted */
 

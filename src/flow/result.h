@@ -39,7 +39,7 @@ enum flow_violation_end { FLOW_WAS_DENIED, FLOW_WAS_SEEN, FLOW_WAS_HARMLESS, FLO
 #define FLOW_PLACES 16
 struct flow_violation {
     enum flow_violation_end end;
-    char layer[16], rule[64], detail[320], hint[640]; /* a hint may list every module there is */
+    char layer[16], rule[64], detail[320], hint[LIMIT_HINT];
     unsigned line, column;
     uint64_t times;
     /* of what the judge found several times: the first so many places, the one above among them */
@@ -64,6 +64,8 @@ struct flow_snapshot {
     struct buf left; /* path and reason of each file that is not in it, each with a NUL behind it */
 };
 
+#define FLOW_NOTES_MAX 4
+
 struct flow_result {
     char id[40];
     enum flow_status status;
@@ -77,6 +79,9 @@ struct flow_result {
     struct flow_violation *violations;
     size_t violation_count, violation_cap;
     uint64_t violations_total;
+
+    const char *notes[FLOW_NOTES_MAX]; /* sentences of ours about how it ran, each once */
+    size_t note_count;
 
     /* where it ran: */
     uint64_t wall_us, cpu_us, memory;

@@ -197,6 +197,10 @@ int flow_result_json(const struct flow_result *r, struct buf *out)
     jsonw_string(&j, "layer", r->layer);
     jsonw_string(&j, "reason", r->reason[0] ? r->reason : NULL);
     put_intake(&j, &r->intake);
+    jsonw_open(&j, "notes", '[');
+    for (size_t i = 0; i < r->note_count; i++)
+        jsonw_string(&j, NULL, r->notes[i]);
+    jsonw_close(&j, ']');
     put_violations(&j, r);
     jsonw_int(&j, "violations_total", (int64_t)r->violations_total);
     put_streams(&j, r);

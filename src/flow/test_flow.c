@@ -55,7 +55,7 @@ static void end(void)
     flow_result_done(&result);
 }
 
-static const char *layer = "input", *rule = "py.attr.dunder";
+static const char *layer = "input", *rule = "py.attr.dunder", *note = "threads.in_order";
 
 static void say(enum wire_type type)
 {
@@ -76,6 +76,7 @@ static void say(enum wire_type type)
             texts++;
             wire_put_text(&m, type == WIRE_EVENT     ? (texts == 1 ? layer : rule)
                               : type == WIRE_FINDING ? (texts == 2 ? layer : rule)
+                              : type == WIRE_NOTE    ? note
                                                      : "echo");
             break;
         default:
@@ -99,6 +100,7 @@ static void table(void)
         {WIRE_FINAL, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
         {WIRE_FAULT, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
         {WIRE_CALL, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
+        {WIRE_NOTE, FLOW_WORKER_RUNNING, FLOW_WORKER_RUNNING},
         {WIRE_DONE, FLOW_WORKER_RUNNING, FLOW_WORKER_DONE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -168,6 +170,24 @@ static void garbage(void)
     tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_GONE,
            "a worker that closes the channel is gone, not broken");
     theirs = -1;
+    end();
+}
+
+/* The words of a note are the supervisor's; a worker only chooses among them. */
+static void notes(void)
+{
+    begin(FLOW_WORKER_RUNNING);
+    say(WIRE_NOTE);
+    say(WIRE_NOTE);
+    flow_worker_read(&w);
+    tap_ok(w.state == FLOW_WORKER_RUNNING && result.note_count == 1 &&
+               strstr(result.notes[0], "in order"),
+           "a note that comes twice is told once");
+    note = "you may pass";
+    say(WIRE_NOTE);
+    tap_ok(!flow_worker_read(&w) && w.state == FLOW_WORKER_BROKEN && result.note_count == 1,
+           "a note that nobody knows breaks the channel");
+    note = "threads.in_order";
     end();
 }
 
@@ -309,6 +329,7 @@ int main(void)
     early();
     garbage();
     names();
+    notes();
     calls();
     flood();
     words();

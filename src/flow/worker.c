@@ -269,7 +269,7 @@ static bool take_report(struct flow_worker *w, struct wire_reader *r)
 
 static bool take_event(struct flow_worker *w, struct wire_reader *r)
 {
-    char layer[16], rule[48], detail[320], hint[160];
+    char layer[16], rule[48], detail[320], hint[LIMIT_HINT];
     wire_get_text(r, layer, sizeof layer);
     wire_get_text(r, rule, sizeof rule);
     wire_get_text(r, detail, sizeof detail);
@@ -278,6 +278,33 @@ static bool take_event(struct flow_worker *w, struct wire_reader *r)
         return false;
     violation(w, layer, rule, detail, hint, wire_get_uint(r));
     return true;
+}
+
+/* What a worker may say about how it ran a program, and what that means. The words are ours: a guest that has taken
+ * its worker over can choose among them and say nothing else. */
+static const struct {
+    const char *id, *sentence;
+} notes[] = {
+    {"threads.in_order", "threads and executors ran in order, in one thread: start() and submit() "
+                         "return when the work is done"},
+};
+_Static_assert(sizeof notes / sizeof *notes <= FLOW_NOTES_MAX, "a result has room for each note");
+
+static bool take_note(struct flow_worker *w, struct wire_reader *r)
+{
+    char id[48];
+    struct flow_result *result = w->result;
+    wire_get_text(r, id, sizeof id);
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        if (strcmp(notes[i].id, id) != 0)
+            continue;
+        for (size_t k = 0; k < result->note_count; k++)
+            if (result->notes[k] == notes[i].sentence)
+                return true; /* once is enough */
+        result->notes[result->note_count++] = notes[i].sentence;
+        return true;
+    }
+    return false;
 }
 
 /* A value that is longer than one message comes in pieces. Whatever the bytes are, no more are kept than so many
@@ -416,6 +443,7 @@ static const struct {
     {WIRE_FINDING, FLOW_WORKER_JUDGING, take_finding},
     {WIRE_REPORT, FLOW_WORKER_JUDGING, take_report},
     {WIRE_EVENT, FLOW_WORKER_RUNNING, take_event},
+    {WIRE_NOTE, FLOW_WORKER_RUNNING, take_note},
     {WIRE_ASK, FLOW_WORKER_RUNNING, take_ask},
     {WIRE_NAMES, FLOW_WORKER_JUDGING, take_names},
     {WIRE_CALL, FLOW_WORKER_RUNNING, take_call},

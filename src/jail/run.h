@@ -71,7 +71,7 @@ enum jail_end {
 };
 
 struct jail_violation {
-    char layer[16], rule[48], detail[320], hint[160];
+    char layer[16], rule[48], detail[320], hint[LIMIT_HINT];
     uint64_t line; /* of the guest's source; 0: not known */
     uint64_t times;
     bool told; /* the worker said so; otherwise the kernel or the supervisor saw it */

@@ -69,7 +69,7 @@ def check_rule(place, rule, seen, ids):
     need(kind not in DOTTED or re.fullmatch(r"\w+(\.\w+)*", name), f"no module name: {name}")
     need(kind not in MEMBER or re.fullmatch(r"\w+(\.\w+)+", name), f"no module.member: {name}")
     need(kind != "construct-deny" or name in CONSTRUCTS, f"no such construct: {name}")
-    need(all(len(rule[k].encode()) <= 1024 for k in rule if k != "__line__"), "a text is at most 1024 bytes")
+    need(all(len(rule[k].encode()) < 1024 for k in rule if k != "__line__"), "a text is shorter than 1024 bytes (LIMIT_HINT)")
     seen.add((kind, name))
     ids.add(rule["id"])
 

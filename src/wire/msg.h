@@ -32,6 +32,7 @@
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \
     X(EVENT, "ttttu", "worker -> layer, rule, detail, hint, line: refused while it ran")           \
+    X(NOTE, "t", "worker -> id of a sentence about how it ran; the supervisor has the sentence")   \
     X(ASK, "", "worker -> input() waits for a line of whoever sits at the prompt")                 \
     X(NAMES, "T", "worker -> names that may stand where somebody pressed Tab")                     \
     X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \

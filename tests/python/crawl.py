@@ -298,7 +298,7 @@ while queue and len(seen) < LIMIT and not (STOP and any(not f.startswith("plant"
         except BaseException:
             pass
     last = way.rpartition(".")[2]
-    waits = type(getattr(v, "__self__", None)).__module__ in ("_thread", "threading", "queue", "_queue")  # for nobody
+    waits = type(getattr(v, "__self__", None)).__module__ in ("_thread", "_queue")  # for nobody
     if callable(v) and last not in NEVER_CALLED and not waits and way.count("(") < 3:
         for args in ARGUMENTS:
             calls += 1

@@ -46,10 +46,10 @@ class Jailed:
         shutil.copy2(TOOL, self.programs.bin / "guard_tool")
         self.file = self.programs.dir / "program.py"
 
-    def run(self, profile, code, mode="run", options=()):
+    def run(self, profile, code, mode="run", options=(), **more):
         self.file.write_text(code)
         r = tapsys.exec_json(self.programs, ["--ro", str(self.programs.dir), *options],
-                             [self.programs.bin / "guard_tool", mode, profile, self.file], who)
+                             [self.programs.bin / "guard_tool", mode, profile, self.file], who, **more)
         r.reports = re.findall(r"^report: (\S+) (\S+) line (\d+): (.*)$", r["stderr"] or "", re.M)
         return r
 
@@ -206,7 +206,7 @@ def crawl():
     script = (HERE / "crawl.py").read_text()
     for profile, raw, known in (("strict", False, []), ("bare", False, ["open: the function open"]), ("strict", True, [])):
         text = script.replace("RAW = False", "RAW = True") if raw else script
-        r = jail.run(profile, text, "crawl", ["--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--output", "100m"])
+        r = jail.run(profile, text, "crawl", ["--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--output", "100m"], timeout=700)
         profile += ", attributes unguarded" if raw else ""
         out = r["stdout"] or ""
         faults = [f for f in re.findall(r"^fault: (.*)$", out, re.M) if f not in known]
@@ -223,7 +223,7 @@ def crawl():
 
     for without, finds in WITHOUT.items():
         r = jail.run("strict", script.replace("STOP = False", "STOP = True"), f"crawl-without-{without}",
-                     ["--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--output", "100m"])
+                     ["--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--output", "100m"], timeout=700)
         faults = re.findall(r"^fault: (.*)$", r["stdout"] or "", re.M)
         tap.ok(r["status"] == "ok" and any(re.search(finds, f) for f in faults), f"strict without the guard for {without}: the walk finds that", faults[:5], r.story())
 

@@ -30,7 +30,7 @@ STATUSES = {"ok", "error", "blocked", "denied", "timeout", "memory", "output", "
 LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "gate")
 REQUIRED_LAYERS = ("input", "process", "syscalls", "resources", "network", "filesystem", "output", "audit")
 KEYS = {  # docs/exec.md, "The JSON object"
-    "id": str, "status": str, "layer": (str, type(None)), "reason": (str, type(None)), "violations": list,
+    "id": str, "status": str, "layer": (str, type(None)), "reason": (str, type(None)), "notes": list, "violations": list,
     "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int, "truncated": bool,
     "value": object, "is_final": bool, "final": object, "error": (dict, type(None)),
     "exit_code": (int, type(None)), "signal": (int, type(None)), "usage": dict, "layers": dict,

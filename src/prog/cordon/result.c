@@ -188,10 +188,12 @@ static void say_place(const struct flow_violation *v, char *out, size_t size)
 
 void result_print_text(const struct flow_result *r)
 {
-    char line[1400], place[200];
+    char line[LIMIT_HINT + 800], place[200];
     bool said = false;
     if (r->ran)
         print_intake(&r->intake);
+    for (size_t i = 0; i < r->note_count; i++)
+        result_note("cordon", r->notes[i]);
     for (size_t i = 0; i < r->violation_count; i++) {
         const struct flow_violation *v = &r->violations[i];
         if (v->end == FLOW_WAS_HARMLESS)

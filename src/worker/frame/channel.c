@@ -147,6 +147,14 @@ void worker_channel_fault(const char *type, const char *text, size_t len, unsign
     (void)!worker_channel_send(&w);
 }
 
+void worker_note(const char *id)
+{
+    struct wire_writer w;
+    worker_channel_begin(&w, WIRE_NOTE);
+    worker_channel_text(&w, id, strlen(id), 48);
+    (void)!worker_channel_send(&w);
+}
+
 void worker_event(void *ctx, const char *layer, const char *rule, const char *detail,
                   const char *hint, unsigned line)
 {
@@ -156,7 +164,7 @@ void worker_event(void *ctx, const char *layer, const char *rule, const char *de
     worker_channel_text(&w, layer, strlen(layer), 16);
     worker_channel_text(&w, rule, strlen(rule), 48);
     worker_channel_text(&w, detail, strlen(detail), 320);
-    worker_channel_text(&w, hint, strlen(hint), 160);
+    worker_channel_text(&w, hint, strlen(hint), LIMIT_HINT);
     wire_put_uint(&w, line);
     (void)!worker_channel_send(&w);
 }

@@ -41,6 +41,8 @@ void worker_channel_pieces(enum wire_type type, const char *text, size_t len);
 /* How a program went wrong: the exception's type, its text, the line (0: not known). */
 void worker_channel_fault(const char *type, const char *text, size_t len, unsigned line);
 
+/* A note about how the program ran, by its id. */
+void worker_note(const char *id);
 /* One thing that was tried: layer, rule id, what exactly, what to do instead, line (0: not known). */
 void worker_event(void *ctx, const char *layer, const char *rule, const char *detail,
                   const char *hint, unsigned line);

@@ -48,7 +48,7 @@ static void send_finding(const struct check_finding *f)
     worker_channel_text(&w, f->layer, strlen(f->layer), 16);
     worker_channel_text(&w, f->operand, strlen(f->operand), 200);
     worker_channel_text(&w, f->message, strlen(f->message), 320);
-    worker_channel_text(&w, f->hint, strlen(f->hint), 240);
+    worker_channel_text(&w, f->hint, strlen(f->hint), LIMIT_HINT);
     wire_put_uint(&w, f->line);
     wire_put_uint(&w, f->column);
     (void)!worker_channel_send(&w);

@@ -13,6 +13,7 @@
 #include "compute.h"
 
 #include "guard.h"
+#include "guard_own.h"
 #include "worker/frame/compute.h"
 
 #include <string.h>
@@ -73,6 +74,7 @@ static const struct {
     {"calendar", "_strptime"},
     {"datetime", "_strptime"},
     {"time", "_strptime"},
+    {"threading", "traceback"},
 };
 
 static PyObject *loaded(const char *module)
@@ -82,7 +84,7 @@ static PyObject *loaded(const char *module)
 
 static void load(const char *module)
 {
-    if (loaded(module))
+    if (loaded(module) && !guard_own_has(module))
         return;
     put_finder_back();
     py_guard_load(module);

@@ -8,6 +8,7 @@
 #include "check/closed_members.h"
 
 #include "guard_inside.h"
+#include "guard_own.h"
 
 #include <string.h>
 
@@ -48,6 +49,14 @@ static bool has_listed_members(const char *module, size_t len)
     return false;
 }
 
+/* What there is of a module whose members are listed: the first LEN letters of MEMBER are its name. */
+static const char *hint_of(const char *member, size_t len)
+{
+    const struct policy_rule *rule =
+        check_ruleset_match(guard.rules, POLICY_IMPORT_ALLOW, member, len);
+    return rule && rule->hint[0] ? rule->hint : "leave it out";
+}
+
 /* MEMBER is `module.name`, LEN of it the module. 0, or -1: refused, and said so unless QUIET. */
 static int check_member(const char *member, size_t len, bool quiet)
 {
@@ -56,7 +65,7 @@ static int check_member(const char *member, size_t len, bool quiet)
     const char *hint = NULL;
     if (has_listed_members(member, len) &&
         !check_ruleset_match(guard.rules, POLICY_MEMBER_ALLOW, member, strlen(member)))
-        hint = "use the members of this module that the profile lists";
+        hint = hint_of(member, len);
     const char *closed =
         check_closed_member(member, len, member + len + 1, strlen(member + len + 1));
     if (closed)
@@ -70,6 +79,15 @@ static int check_member(const char *member, size_t len, bool quiet)
 
 static PyObject *facade_of(PyObject *module, PyObject *name, bool bare);
 
+/* The module of that name that is loaded, as guests get it; borrowed. */
+static PyObject *loaded(PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    if (text && guard_own_has(text))
+        return guard_own_module(text);
+    return text ? PyDict_GetItemWithError(PyImport_GetModuleDict(), name) : NULL;
+}
+
 static bool may_import(PyObject *name, bool quiet);
 
 /* A module that hangs in another is shown only if it is its own sub-module and may be imported. */
@@ -77,9 +95,8 @@ static PyObject *show_module(struct facade *f, PyObject *value, PyObject *attrib
                              const char *member)
 {
     PyObject *full = PyUnicode_FromFormat("%U.%U", f->name, attribute);
-    PyObject *loaded = full ? PyDict_GetItemWithError(PyImport_GetModuleDict(), full) : NULL;
     PyObject *shown = NULL;
-    if (full && loaded == value) {
+    if (full && loaded(full) == value) {
         if (may_import(full, false))
             shown = facade_of(value, full, false);
     } else if (!PyErr_Occurred()) {
@@ -304,7 +321,7 @@ static int import_parts(PyObject *name, PyObject *parts)
             r = -1;
             break;
         }
-        PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
+        PyObject *module = loaded(name);
         PyObject *full = module ? PyUnicode_FromFormat("%U.%U", name, part) : NULL;
         if (full && PyUnicode_READ_CHAR(part, 0) != '_' && PyUnicode_READ_CHAR(part, 0) != '*' &&
             PyObject_HasAttrString(module, "__path__") && !PyObject_HasAttr(module, part) &&
@@ -322,8 +339,25 @@ static int import_parts(PyObject *name, PyObject *parts)
     return r;
 }
 
+/* Ours of that name, as CPython gives it: the first of a.b.c. NULL: there is none, or with an exception. */
+static PyObject *import_own(PyObject *name)
+{
+    char first[64];
+    const char *text = PyUnicode_AsUTF8(name);
+    size_t len = text ? strcspn(text, ".") : 0;
+    if (!text || !guard_own_has(text) || len >= sizeof first)
+        return NULL;
+    memcpy(first, text, len);
+    first[len] = 0;
+    PyObject *module = guard_own_module(first);
+    return module ? Py_NewRef(module) : NULL;
+}
+
 static PyObject *import_real(PyObject *name)
 {
+    PyObject *own = import_own(name);
+    if (own || PyErr_Occurred())
+        return own;
     Py_ssize_t before = PyDict_Size(PyImport_GetModuleDict());
     int building = guard.building;
     if (!PyDict_Contains(PyImport_GetModuleDict(), name))
@@ -344,7 +378,10 @@ static PyObject *import_real(PyObject *name)
 void py_guard_load(const char *module)
 {
     PyObject *name = PyUnicode_FromString(module);
-    PyObject *m = !name ? NULL : guard.hidden ? import_real(name) : PyImport_Import(name);
+    bool ours = guard_own_has(module); /* needs no file, but may as well be there */
+    PyObject *m = !name ? NULL : guard.hidden || ours ? import_real(name) : PyImport_Import(name);
+    if (m && strcmp(module, "zoneinfo") == 0 && guard_close_zoneinfo(m) < 0)
+        Py_CLEAR(m); /* then a program that asks for it is told why */
     PyErr_Clear();
     Py_XDECREF(name);
     Py_XDECREF(m);
@@ -360,7 +397,7 @@ static bool is_where_it_says(PyObject *module, PyObject *name)
         return true;
     PyObject *above = PyUnicode_Substring(name, 0, dot),
              *last = PyUnicode_Substring(name, dot + 1, end);
-    PyObject *parent = above ? PyDict_GetItemWithError(PyImport_GetModuleDict(), above) : NULL;
+    PyObject *parent = above ? loaded(above) : NULL;
     PyObject *member = parent && last ? PyObject_GetAttr(parent, last) : NULL;
     bool is = member == module;
     if (!member)
@@ -379,7 +416,7 @@ static PyObject *import_guarded(PyObject *name, PyObject *parts)
     if (!top)
         return NULL;
     if (some) {
-        PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
+        PyObject *module = loaded(name);
         if (module && is_where_it_says(module, name) && import_parts(name, parts) == 0)
             shown = facade_of(module, name, false);
     } else {

@@ -59,6 +59,7 @@ struct guard_state {
     PyObject *marks[GUARD_OP_COUNT]; /* their placeholders: bytes that nobody can guess */
     PyTypeObject *field; /* dataclasses.Field, once it was seen: names that are read later */
     int building;        /* class statements of the guest that are under way */
+    bool unpacking;      /* code that was compiled into the worker */
     bool hidden;         /* the interpreter has been closed */
 };
 extern struct guard_state guard;

@@ -8,11 +8,12 @@
  *   io.BytesIO.getbuffer                is memory without a type of its own
  *   linecache                           reads the file that a made-up traceback names
  *   contextlib.redirect_stdout          sets an attribute of sys that a private name chooses
- *   dataclasses, copy, unittest         in files of their own
+ *   dataclasses, copy, queue, unittest, warnings, zoneinfo    in files of their own
  *
  * They are changed in the module itself where other paths lead to the same thing. */
 #include "builtins.h"
 #include "guard_inside.h"
+#include "guard_own.h"
 #include "guard_slots.h"
 
 #include "opaque.h"
@@ -319,11 +320,13 @@ int guard_library(PyObject *module, const char *name)
         const char *name;
         int (*close)(PyObject *module);
     } table[] = {
-        {"array", guard_close_array},   {"contextlib", close_contextlib},
-        {"copy", guard_close_copy},     {"dataclasses", guard_close_dataclasses},
-        {"functools", close_functools}, {"io", close_io},
-        {"operator", close_operator},   {"string", close_string},
-        {"typing", close_typing},       {"unittest", guard_close_unittest},
+        {"array", guard_close_array},       {"contextlib", close_contextlib},
+        {"copy", guard_close_copy},         {"dataclasses", guard_close_dataclasses},
+        {"functools", close_functools},     {"io", close_io},
+        {"operator", close_operator},       {"queue", guard_close_queue},
+        {"string", close_string},           {"typing", close_typing},
+        {"unittest", guard_close_unittest}, {"warnings", guard_close_warnings},
+        {"zoneinfo", guard_close_zoneinfo},
     };
     if (close_linecache() < 0 || guard_close_slots() < 0 || opaque_library(module, name) < 0)
         return -1;

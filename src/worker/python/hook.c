@@ -205,7 +205,9 @@ static bool importer_runs(void)
 
 static int on_loading(const char *event, PyObject *args, const struct verdict *v)
 {
-    return importer_runs() || guard_asker() == GUARD_LOADING ? 0 : by_rule(event, args, v);
+    return importer_runs() || guard.unpacking || guard_asker() == GUARD_LOADING
+               ? 0
+               : by_rule(event, args, v);
 }
 
 static int on_open(const char *event, PyObject *args, const struct verdict *v)
@@ -293,6 +295,21 @@ void py_hook_input(void (*asks)(void))
     ask = asks;
 }
 
+static void (*note)(const char *id);
+static bool in_order_said; /* the one note that there is, in this program */
+
+void py_hook_notes(void (*notes)(const char *id))
+{
+    note = notes;
+}
+
+void py_hook_note(const char *id)
+{
+    if (note && !in_order_said)
+        note(id);
+    in_order_said = true;
+}
+
 static int on_input(const char *event, PyObject *args, const struct verdict *v)
 {
     int r = by_rule(event, args, v);
@@ -338,4 +355,5 @@ void py_hook_arm(const struct check_ruleset *rules, const char *file, py_report 
     hook.report = report;
     hook.ctx = ctx;
     hook.count = 0;
+    in_order_said = false;
 }

@@ -35,6 +35,10 @@ void py_hook_arm(const struct check_ruleset *rules, const char *file, py_report 
 /* ASK is called whenever input() is about to read. */
 void py_hook_input(void (*ask)(void));
 
+/* NOTE is called, once a program for each ID, when something is said that is no refusal. */
+void py_hook_notes(void (*note)(const char *id));
+void py_hook_note(const char *id);
+
 /* Reports, unless the same was reported before or there is no room; for the guards. */
 void py_hook_report(const char *layer, const char *rule, const char *detail, const char *hint);
 

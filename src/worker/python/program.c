@@ -208,6 +208,7 @@ int py_program_begin(const struct worker_job *job)
     if (!program.made && close_table(job->rules, NULL) < 0)
         return -1;
     py_hook_arm(job->rules, job->name, worker_event, NULL);
+    py_hook_notes(worker_note);
     return 0;
 }
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program of a profile without threads that says `import threading` wants its work done, not a second thread: our
+ * module does it in order, and says so once in the result. Python's own would ask the kernel for a thread and be
+ * refused. It is loaded from memory, so it may be loaded when no file can be opened any more. */
+#include "guard_own.h"
+
+#include "guard_inside.h"
+#include "hook.h"
+
+#include <marshal.h>
+#include <string.h>
+
+#define MODULES 8
+
+static struct {
+    const char *name;
+    PyObject *module;
+} made[MODULES];
+
+/* `concurrent` is there for the sake of its one part. */
+static const char package[] = "concurrent", part[] = "concurrent.futures";
+
+static const struct guard_own_code *find(const char *name)
+{
+    const struct guard_own_code *c = guard_own_code;
+    while (c->name && strcmp(c->name, name) != 0)
+        c++;
+    return c->name ? c : NULL;
+}
+
+/* Beside what stands in for a module there is code of ours that changes one. */
+static const char zones[] = "cordon.zones", queues[] = "cordon.queues", caught[] = "cordon.caught";
+
+bool guard_own_has(const char *name)
+{
+    return strcmp(name, package) == 0 || (strncmp(name, "cordon.", 7) != 0 && find(name));
+}
+
+static PyObject *say_in_order(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+    py_hook_note("threads.in_order");
+    Py_RETURN_NONE;
+}
+
+static int fill(PyObject *module, const struct guard_own_code *c)
+{
+    static PyMethodDef note = {"_note", say_in_order, METH_NOARGS, NULL};
+    PyObject *dict = PyModule_GetDict(module), *done = NULL;
+    /* not by PyImport_Import: that asks the guest's __import__, if a guest runs */
+    PyObject *builtins = PyDict_GetItemString(PyImport_GetModuleDict(), "builtins"); /* borrowed */
+    PyObject *say = PyCFunction_New(&note, NULL);
+    guard.unpacking = true;
+    PyObject *code = PyMarshal_ReadObjectFromString((const char *)c->code, (Py_ssize_t)c->size);
+    guard.unpacking = false;
+    if (say && builtins && code && PyDict_SetItemString(dict, "_note", say) == 0 &&
+        PyDict_SetItemString(dict, "__builtins__", builtins) == 0)
+        done = PyEval_EvalCode(code, dict, dict);
+    Py_XDECREF(say);
+    Py_XDECREF(code);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* Once the interpreter is closed, classes that are made are a guest's unless somebody says otherwise. */
+static int fill_as_library(PyObject *module, const struct guard_own_code *c)
+{
+    int building = guard.building;
+    if (!guard.hidden)
+        return fill(module, c);
+    guard_lock_classes(false);
+    guard.building = 0;
+    int r = fill(module, c);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (guard_learn_classes() < 0)
+        r = -1;
+    if (type)
+        PyErr_Restore(type, value, traceback);
+    guard_lock_classes(true);
+    guard.building = building;
+    return r;
+}
+
+static PyObject *make(const char *name)
+{
+    const struct guard_own_code *c = find(name);
+    PyObject *module = PyModule_New(name);
+    int r = !module ? -1 : c ? fill_as_library(module, c) : 0;
+    if (r == 0 && !c) {
+        PyObject *futures = guard_own_module(part);
+        r = futures ? PyDict_SetItemString(PyModule_GetDict(module), "futures", futures) : -1;
+    }
+    if (r < 0)
+        Py_CLEAR(module);
+    return module;
+}
+
+/* One of MODULES; made at the first call. */
+static PyObject *remembered(const char *name)
+{
+    size_t i = 0;
+    while (i < MODULES && made[i].name && strcmp(made[i].name, name) != 0)
+        i++;
+    if (i < MODULES && made[i].name)
+        return made[i].module;
+    PyObject *module = make(name);
+    for (i = 0; i < MODULES && made[i].name; i++)
+        ; /* the one above may have made another */
+    if (!module || i == MODULES) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    made[i].name = find(name) ? find(name)->name : package;
+    return made[i].module = module;
+}
+
+PyObject *guard_own_module(const char *name)
+{
+    return guard_own_has(name) ? remembered(name) : NULL;
+}
+
+int guard_close_zoneinfo(PyObject *module)
+{
+    (void)module;
+    return remembered(zones) ? 0 : -1;
+}
+
+int guard_close_warnings(PyObject *module)
+{
+    (void)module;
+    return remembered(caught) ? 0 : -1;
+}
+
+int guard_close_queue(PyObject *module)
+{
+    PyObject *own = guard_own_module("threading");
+    if (!own || PyDict_SetItemString(PyModule_GetDict(module), "threading", own) < 0)
+        return -1;
+    return remembered(queues) ? 0 : -1;
+}
