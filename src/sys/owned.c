@@ -46,8 +46,8 @@ static int judge(struct look *l, const char *path, const struct stat *st, bool o
                        "%s: %.150s belongs to somebody else; root or you must own it", l->what,
                        path);
     if (!S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) && !sticky)
-        return err_set(l->err, ERR_USAGE, "%s: it is writable for others: chmod go-w %.160s", l->what,
-                       path);
+        return err_set(l->err, ERR_USAGE, "%s: it is writable for others: chmod go-w %.160s",
+                       l->what, path);
     return 0;
 }
 
