@@ -9,7 +9,8 @@ FUZZ_SECONDS = 60
 COUNT        = 10000000
 SEED         = 1
 BENCH        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
+GAINS        =
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -43,6 +44,9 @@ bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH
 
 messages:		## every message of the program, to be read in one go
 	@scripts/messages
+
+gains: build		## what each thing that is done for speed alone gains (GAINS="--alone EARLY")
+	@bench/gains build $(GAINS)
 
 costs: programs		## what a start costs, beside those of the others that are installed here, as a table
 	@bench/costs build
@@ -102,7 +106,7 @@ deb-test: deb		## installed, used and removed in a clean Debian root (root)
 	@/usr/bin/python3 tests/deb/try.py build-deb
 
 clean:			## every build folder
-	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-switches-* build-vm-*
+	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-without build-switches-* build-vm-*
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

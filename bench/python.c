@@ -40,27 +40,28 @@ enum {
     CASES
 };
 static struct row {
-    const char *name, *note;
+    const char *key, *name, *note;
     double goal; /* of bare; 0: none */
     double *ms, p50, p95, p99;
     const char *off;
     char why[240];
 } rows[CASES] = {
-    [BARE] = {"bare python3 -I -S -c pass"},
-    [BWRAP] = {"bubblewrap + python3"},
-    [EXEC] = {"cordon exec -- /bin/true", "the jail, gate and audit alone"},
-    [START] = {"libpython to its first tree", "no jail, no judge: the floor under the next row"},
-    [ONESHOT] = {"cordon run, no holder",
+    [BARE] = {"bare", "bare python3 -I -S -c pass"},
+    [BWRAP] = {"bwrap", "bubblewrap + python3"},
+    [EXEC] = {"exec", "cordon exec -- /bin/true", "the jail, gate and audit alone"},
+    [START] = {"start", "libpython to its first tree",
+               "no jail, no judge: the floor under the next row"},
+    [ONESHOT] = {"oneshot", "cordon run, no holder",
                  "a process of its own: all layers, judge, audit without fsync", 1.25},
-    [WARM] = {"warm run", "judge, all layers, result; a client that stays: its next child waits",
-              1.0 / 20},
-    [WARM_NEW] = {"warm run, new connection", "as `cordon run` does it"},
-    [FLOW] = {"the same with gate, output, audit",
+    [WARM] = {"warm", "warm run",
+              "judge, all layers, result; a client that stays: its next child waits", 1.0 / 20},
+    [WARM_NEW] = {"warm-new", "warm run, new connection", "as `cordon run` does it"},
+    [FLOW] = {"flow", "the same with gate, output, audit",
               "audit without fsync; after a pause, with cold caches"},
-    [WARM_PANDAS] = {"warm run, import pandas", "goal: 1.3 of the warm run"},
-    [ON_DEMAND] = {"run with no warm child ready", "the template forks and locks one on request",
-                   1.0 / 5},
-    [FORK] = {"fork of a live session", "variables and files", 1.0 / 4},
+    [WARM_PANDAS] = {"pandas", "warm run, import pandas", "goal: 1.3 of the warm run"},
+    [ON_DEMAND] = {"on-demand", "run with no warm child ready",
+                   "the template forks and locks one on request", 1.0 / 5},
+    [FORK] = {"fork", "fork of a live session", "variables and files", 1.0 / 4},
 };
 static char dir[] = "/tmp/cordon-bench-XXXXXX", bin[64];
 /* A round has each case a few times in a row: then it, too, and not only the peer that came before, has the caches to
@@ -373,11 +374,11 @@ static void busy(struct flow_context *context, double ret[2])
         }
 }
 
-/* Two clients at once for a few seconds. */
-static double throughput(void)
+/* Two clients at once: runs a second. */
+static double throughput(double ms_long)
 {
     int *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    double until = now_ms() + 4000;
+    double until = now_ms() + ms_long;
     pid_t pids[2];
     for (int k = 0; k < 2; k++) {
         pids[k] = fork();
@@ -390,7 +391,7 @@ static double throughput(void)
     }
     for (int k = 0; k < 2; k++)
         waitpid(pids[k], NULL, 0);
-    double rate = (done[0] + done[1]) / 4.0;
+    double rate = (done[0] + done[1]) / (ms_long / 1e3);
     munmap(done, 4096);
     return rate;
 }
@@ -453,6 +454,37 @@ static double idle_mb(void)
     return each[LOOKS / 2];
 }
 
+/* For bench/gains, which measures two builds by turns: each line on standard input is a turn, and is answered by a line
+ * of milliseconds. */
+static int take_turns(const char *key, struct flow_context *context)
+{
+    char line[16];
+    int i = 0;
+    while (i < CASES && strcmp(rows[i].key, key) != 0)
+        i++;
+    const bool rate = strcmp(key, "rate") == 0;
+    if (i == CASES && !rate) {
+        fprintf(stderr, "bench: no row has the name %s\n", key);
+        return 2;
+    }
+    while (fgets(line, sizeof line, stdin)) {
+        if (rate)
+            printf("%.4f", 1e3 / throughput(400));
+        for (unsigned k = 0; i < CASES && k < IN_A_ROW; k++) {
+            struct err err = ERR_INIT;
+            double ms = once(i, context, &err);
+            if (ms < 0)
+                fprintf(stderr, "bench: %s: %s\n", key, err.code ? err.msg : "it failed");
+            else
+                printf("%.4f ", ms);
+            nanosleep(&(struct timespec){0, 6000000}, NULL);
+        }
+        puts("");
+        fflush(stdout);
+    }
+    return 0;
+}
+
 static int report(double rate, double idle, const double mean[2])
 {
     int missed = 0;
@@ -498,6 +530,15 @@ static int report(double rate, double idle, const double mean[2])
     puts("The ratios are of p50. Absolute times prove nothing: they are this machine's in this "
          "minute.");
     return missed || rate < 800 || idle > 1.1;
+}
+
+static int measure_all(struct flow_context *context)
+{
+    double mean[2];
+    measure(context);
+    busy(context, mean);
+    double rate = throughput(4000), idle = idle_mb();
+    return report(rate, idle, mean);
 }
 
 static int prepare(struct flow_context *context, struct err *err)
@@ -556,30 +597,46 @@ static bool copy_build(const char *build)
     return mkdir(bin, 0755) == 0 && peer_copy(copied, bin) == 0;
 }
 
-int main(int argc, char **argv)
+static bool write_files(void)
 {
     static const char policy[] =
         "version: 1\nrates: {executions: 1000, window: 1ms, concurrent: 200}\n"
         "audit: {sync: \"off\", duplicates: 0}\n";
+    char path[256];
+    snprintf(path, sizeof path, "%s/cordon", dir);
+    return mkdir(path, 0700) == 0 && write_file("cordon/policy.yaml", policy) &&
+           write_file("no-pool.yaml", "version: 1\npool: {enabled: false}\n") &&
+           write_file("pass.py", "pass\n");
+}
+
+static bool parse(int argc, char **argv, const char **ret_key)
+{
+    if (argc == 4 && strcmp(argv[2], "--turns") == 0)
+        *ret_key = argv[3];
+    else if (argc == 4 && strcmp(argv[2], "--rounds") == 0)
+        rounds = (unsigned)strtoul(argv[3], NULL, 10);
+    else if (argc != 2)
+        return false;
+    return rounds >= 3 && rounds <= 100000;
+}
+
+int main(int argc, char **argv)
+{
     struct flow_context context = {0};
     struct err err = ERR_INIT;
     struct pool_client c;
     struct pool_answer answer;
     char path[256];
-    if (argc == 4 && strcmp(argv[2], "--rounds") == 0)
-        rounds = (unsigned)strtoul(argv[3], NULL, 10);
-    if ((argc != 2 && argc != 4) || rounds < 3 || rounds > 100000) {
-        fputs("usage: python_bench BUILD [--rounds N]\n", stderr);
+    const char *key = NULL;
+    if (!parse(argc, argv, &key)) {
+        fputs("usage: python_bench BUILD [--rounds N | --turns ROW]\n", stderr);
         return 2;
     }
     if (!mkdtemp(dir) || chmod(dir, 0700) < 0 || chdir(dir) < 0)
         return 2;
     if (!copy_build(argv[1]))
         return 2;
-    snprintf(path, sizeof path, "%s/cordon", dir);
-    if (mkdir(path, 0700) < 0 || !write_file("cordon/policy.yaml", policy) ||
-        !write_file("no-pool.yaml", "version: 1\npool: {enabled: false}\n") ||
-        !write_file("pass.py", "pass\n"))
+    if (!write_files())
         return 2;
     setenv("XDG_CONFIG_HOME", dir, 1);
     snprintf(path, sizeof path, "%s/state", dir);
@@ -587,22 +644,19 @@ int main(int argc, char **argv)
     own = calloc(rounds * IN_A_ROW, sizeof(double));
     for (int i = 0; i < CASES; i++)
         rows[i].ms = calloc(rounds * IN_A_ROW, sizeof(double));
-    printf("One run of Python: %u rounds, each case %d times in a row\n", rounds, IN_A_ROW);
+    if (!key)
+        printf("One run of Python: %u rounds, each case %d times in a row\n", rounds, IN_A_ROW);
     if (prepare(&context, &err) < 0) {
         fprintf(stderr, "bench: %s\n", err.msg);
         return 2;
     }
-    double mean[2];
-    measure(&context);
-    busy(&context, mean);
-    double rate = throughput(), idle = idle_mb();
+    int missed = key ? take_turns(key, &context) : measure_all(&context);
     flow_context_close(&context);
-    int missed = report(rate, idle, mean);
     if (pool_client_open(&c, NULL, POOL_ANSWER_MS, &err) == 0)
         (void)!pool_client_stop(&c, true, &answer, &err);
     pool_client_close(&c);
     const char *strict = getenv("BENCH_STRICT");
     const char *const rm[] = {"/bin/rm", "-rf", "--one-file-system", dir, NULL};
     spawn_once(rm);
-    return missed && strict && strcmp(strict, "1") == 0;
+    return missed && (key || (strict && strcmp(strict, "1") == 0));
 }

@@ -33,7 +33,10 @@ static int add(int dir, uint32_t day, struct audit_files *f, struct err *err)
         struct audit_file *more =
             f->count < FILES_MAX ? realloc(f->items, (f->count + 64) * sizeof *more) : NULL;
         if (!more)
-            return err_set(err, ERR_LIMIT, "too many days in the log");
+            return err_set(err, ERR_LIMIT,
+                           "the audit has more than %d daily files: shorten audit.retention, or "
+                           "move old ones away",
+                           FILES_MAX);
         f->items = more;
     }
     struct audit_file *new = &f->items[f->count];

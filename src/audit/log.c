@@ -140,7 +140,8 @@ int audit_lock(struct audit *a, struct err *err)
     base_assert(!a->locked);
     if (a->broken)
         return err_set(err, ERR_STATE,
-                       "the audit's disk failed; nothing is written through this handle any more");
+                       "an earlier write to the audit failed, so this process records no more: "
+                       "check the disk of the state folder, then start cordon again");
     audit_no_job_control(a);
     int r = audit_lock_bytes(a, err);
     if (r < 0) {
@@ -151,9 +152,9 @@ int audit_lock(struct audit *a, struct err *err)
     a->now = audit_now(a);
     if (fstat(a->head_fd, &st) == 0 && st.st_nlink == 0) { /* its lock keeps nobody out any more */
         audit_unlock(a);
-        return err_set(
-            err, ERR_STATE,
-            "seal/head was removed while this process wrote; it writes no more: start anew");
+        return err_set(err, ERR_STATE,
+                       "seal/head in the state folder was removed while this process wrote "
+                       "records; it writes no more: start cordon again");
     }
     /* a head of zeros is what a new handle remembers, and what somebody may have made of the file */
     bool known = a->seen_any && memcmp(a->head_map, a->seen, sizeof a->seen) == 0;

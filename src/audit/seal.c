@@ -74,7 +74,9 @@ int audit_key_load(int seal, bool make, struct hmac_sha256_ctx *ret, struct err 
     } else if (r == 0) {
         ssize_t n = read(fd, text, sizeof text);
         if (n != 2 * AUDIT_HASH + 1 || !audit_unhex(text, AUDIT_HASH, key))
-            r = err_set(err, ERR_FORMAT, "seal/key is not a key of the audit");
+            r = err_set(err, ERR_FORMAT,
+                        "seal/key in the state folder is not a key of the audit: put the right one "
+                        "back, or move audit/ and seal/ away to begin anew");
     }
     if (r == 0)
         hmac_sha256_set_key(ret, sizeof key, key);
@@ -148,7 +150,9 @@ int audit_anchor_load(int seal, struct hmac_sha256_ctx *key, struct audit_anchor
         return r;
     if (read(fd, &f, sizeof f) != sizeof f || f.magic != MAGIC ||
         !audit_signed(key, 'a', &f, offsetof(struct anchor_file, mac), f.mac))
-        return err_set(err, ERR_FORMAT, "seal/anchor is not signed by our key");
+        return err_set(err, ERR_FORMAT,
+                       "seal/anchor in the state folder is not signed with seal/key: one of them "
+                       "was replaced");
     ret->seq = f.seq;
     memcpy(ret->hash, f.hash, AUDIT_HASH);
     return 0;

@@ -85,6 +85,8 @@
 #define LIMIT_SYNC_NOTE_MS 2ULL /* to note for others what was synced; then it stays unnoted */
 #define LIMIT_JANITOR_MS                                                                           \
     2000ULL /* the janitor of a run; then it is killed, and the supervisor cleans up */
+#define LIMIT_DYING_MS                                                                             \
+    100ULL /* the holder for a session that it killed; then its relatives count in full */
 #define LIMIT_APPROVALS_BUSY_MS 2000ULL  /* cordon-approvals for the lock of its database */
 #define LIMIT_APPROVALS_MS      10000ULL /* the gate for cordon-approvals, its fsyncs included */
 

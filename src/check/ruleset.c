@@ -54,7 +54,7 @@ static int add_exact(struct check_ruleset *set, const struct policy_rule *rule, 
         return 0;
     const char *dot = strrchr(rule->name, '.');
     if (!dot || dot == rule->name || !dot[1])
-        return err_set(err, ERR_FORMAT, "no module.member: %.60s", rule->name);
+        return err_set(err, ERR_FORMAT, "'%.60s' is not MODULE.MEMBER", rule->name);
     (void)link_to(set, rule->name, (size_t)(dot - rule->name), CHECK_ROW_MEMBERS, rule);
     if (rule->kind == POLICY_MEMBER_ALLOW)
         (void)link_to(set, rule->name, (size_t)(dot - rule->name), CHECK_ROW_RESTRICTED, rule);
@@ -77,7 +77,7 @@ static int add(struct check_ruleset *set, const struct policy_rule *rule, struct
 {
     const char *star = strchr(rule->name, '*');
     if (!rule->name[0] || !rule->id[0])
-        return err_set(err, ERR_FORMAT, "a rule has a name and an id");
+        return err_set(err, ERR_FORMAT, "a rule needs a name and an id");
     if (rule->kind == POLICY_CONSTRUCT_DENY) {
         int construct = policy_construct_find(rule->name);
         if (construct < 0)

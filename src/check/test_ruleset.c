@@ -129,7 +129,7 @@ static void tables(void)
     refuse_table(star, 1, "no pattern", "a star in the middle");
     refuse_table(module_star, 1, "no pattern", "a pattern of modules");
     refuse_table(empty, 1, "a name", "a rule without a name");
-    refuse_table(member, 1, "no module.member", "a member without a module");
+    refuse_table(member, 1, "is not MODULE.MEMBER", "a member without a module");
     refuse_table(some, CHECK_RULES_MAX + 1, "at most", "too many rules");
 }
 

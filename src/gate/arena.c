@@ -141,8 +141,10 @@ static int can_sit(const struct gate_config *c, struct gate_refusal *r)
         return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena has %zu judges; at most %d",
                            c->arena.njudges, GATE_JUDGES_MAX);
     if (c->arena.quorum > c->arena.njudges)
-        return gate_refuse(r, GATE_RULE_ARENA, 0, hint, "the arena wants %llu of %zu judges",
-                           (unsigned long long)c->arena.quorum, c->arena.njudges);
+        return gate_refuse(
+            r, GATE_RULE_ARENA, 0, hint,
+            "the arena cannot reach its quorum: it wants %llu of %zu judges (arena.quorum)",
+            (unsigned long long)c->arena.quorum, c->arena.njudges);
     for (size_t i = 0; i < c->arena.njudges; i++) {
         const struct gate_judge *j = &c->arena.judges[i];
         if (j->kind == GATE_JUDGE_MODEL)

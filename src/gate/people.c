@@ -29,7 +29,9 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
     const char *program = g->config->approvals_program;
     buf_init(reply, GATE_RECORD_MAX);
     if (!program)
-        return err_set(err, ERR_MISSING, "no cordon-approvals: nobody can be asked");
+        return err_set(
+            err, ERR_MISSING,
+            "cordon-approvals is not installed, so no person can be asked; reinstall Cordon");
     if (gate_record_end(request) < 0)
         return err_set(err, ERR_LIMIT, "the question is too long");
     char path[PATH_MAX]; /* it starts in the root folder */

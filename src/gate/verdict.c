@@ -58,7 +58,7 @@ int gate_verdict_read(const char *text, size_t len, const char hash[65],
         return err_set(err, ERR_FORMAT,
                        "the fourth line is not `reason` and 1 to 400 bytes of text");
     if (at != end)
-        return err_set(err, ERR_FORMAT, "there is more than four lines");
+        return err_set(err, ERR_FORMAT, "there are more than four lines");
     *ret_verdict = (struct gate_verdict){.approve = yes};
     memcpy(ret_verdict->reason, word, n);
     return 0;

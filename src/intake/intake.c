@@ -28,7 +28,7 @@ static int check_encoding(const char *text, size_t len, struct intake_source *s,
     const char *nul = memchr(text, 0, len);
     s->not_utf8 = true;
     if (len >= 2 && ((u[0] == 0xff && u[1] == 0xfe) || (u[0] == 0xfe && u[1] == 0xff)))
-        return err_set(err, ERR_FORMAT, "the text is UTF-16");
+        return err_set(err, ERR_FORMAT, "the text is UTF-16; save it as UTF-8");
     s->not_utf8 = false;
     s->has_nul = nul;
     if (nul)
@@ -196,9 +196,9 @@ static int find_program(const struct intake_text *text, const char *data, size_t
         r = err_set(err, ERR_FORMAT,
                     "there is no program in the text: its blocks of code are empty");
     } else if (r == 0 && b->reasoning_inside) {
-        r = err_set(
-            err, ERR_FORMAT,
-            "words, then reasoning, and no block of code: what the program is cannot be told");
+        r = err_set(err, ERR_FORMAT,
+                    "the text has words and reasoning but no block of code, so it is not clear "
+                    "what the program is; put it into a ```python block");
     } else if (r == 0) {
         r = take_whole(data + b->prose, len - b->prose, b->prose_line, ret, err);
     }

@@ -245,8 +245,10 @@ int jail_attest_judge(const struct jail_proof *p, const struct jail_spec *spec,
             snprintf(ret->note[layer], sizeof ret->note[layer], "%s not seen", rows[i].what);
         ret->on[layer] = false;
         if (r == 0 && !spec->switches) {
-            r = err_set(err, ERR_MISSING, "the jail's own proof failed: %s was not seen",
-                        rows[i].what);
+            r = err_set(
+                err, ERR_MISSING,
+                "the jail could not prove that %s is on, so nothing ran; see `cordon doctor`",
+                rows[i].what);
             err_layer(err, jail_layer_names[layer]);
         }
     }

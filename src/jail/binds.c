@@ -43,7 +43,8 @@ static int check_dest(const struct jail_bind *b, struct err *err)
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         size_t n = strlen(taken[i]);
         if (strncmp(d, taken[i], n) == 0 && (d[n] == 0 || d[n] == '/'))
-            return err_set(err, ERR_USAGE, "%s: %s is the jail's own; choose another place",
+            return err_set(err, ERR_USAGE,
+                           "%s: %s belongs to the jail itself; choose another destination",
                            option(b), d);
     }
     return 0;

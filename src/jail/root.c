@@ -11,6 +11,7 @@
 #include "jail/copy.h"
 #include "jail/inside.h"
 
+#include "base/speed.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 
@@ -65,7 +66,7 @@ static bool rootfs_serves(const struct jail_spec *spec)
 #endif
     };
     char link[16];
-    if (spec->proc || spec->kind != JAIL_KIND_PROGRAM)
+    if (!SPEED_READY_ROOT || spec->proc || spec->kind != JAIL_KIND_PROGRAM)
         return false;
     for (size_t i = 0; i < spec->nbinds; i++)
         if (!spec->binds[i].lower && strcmp(spec->binds[i].dest, JAIL_PYTHON) != 0 &&

@@ -64,7 +64,7 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
     for (size_t i = 0; spec->mode == JAIL_LANDLOCK && i < spec->nbinds; i++)
         if (spec->binds[i].moved)
             return err_set(err, ERR_USAGE,
-                           "--mode landlock cannot show %.80s at another place: it has no mounts",
+                           "--mode landlock cannot show %.80s under another path: it has no mounts",
                            spec->binds[i].source);
     if (spec->mode == JAIL_LANDLOCK && spec->proc)
         return err_set(err, ERR_USAGE, "--mode landlock takes no --proc: it has no mounts");

@@ -173,13 +173,7 @@ static void generations(struct jail_template *tpl)
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--template") == 0)
-        return test_guest_template();
-    if (argc < 2)
-        return 2;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    signal(SIGPIPE, SIG_IGN);
-    struct jail_template *tpl = test_template_start(argv[1]);
+    struct jail_template *tpl = test_begin(argc, argv);
     if (!tap_ok(tpl != NULL, "a template starts"))
         return tap_done();
     branches(tpl);

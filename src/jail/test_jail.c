@@ -39,13 +39,10 @@ static void limits(void)
            "processes are refused in landlock mode, which could not end them");
 }
 
-/* A proof as a good jail gives it; each row breaks one thing and names the layer that must go off.
- */
-static void judge(void)
+/* What a launcher proves in a good jail. */
+static struct jail_proof good_proof(void)
 {
-    struct jail_spec spec;
-    struct jail_proof own = {.namespaces = {1, 2, 3, 4, 5, 6, 7}, .root = 1, .name = "host"};
-    const struct jail_proof good = {
+    return (struct jail_proof){
         .namespaces = {11, 0, 0, 0, 15, 0, 17},
         .pid = 2,
         .uid = 1000,
@@ -62,6 +59,14 @@ static void judge(void)
                  [JAIL_ACT_signal_up] = EPERM},
         .status = "NSpid:\t9\t2\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
                   "CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"};
+}
+
+/* Each row breaks one thing of a good proof and names the layer that must go off. */
+static void judge(void)
+{
+    struct jail_spec spec;
+    struct jail_proof own = {.namespaces = {1, 2, 3, 4, 5, 6, 7}, .root = 1, .name = "host"};
+    const struct jail_proof good = good_proof();
     struct jail_layers layers;
     struct err err = ERR_INIT;
     jail_spec_init(&spec);
@@ -168,24 +173,9 @@ static void judge_child(void)
     struct jail_layers layers;
     struct err err = ERR_INIT;
     struct jail_proof own = {.namespaces = {1, 2, 3, 4, 5, 6, 7}, .root = 99, .queue = 1};
-    const struct jail_proof good = {
-        .namespaces = {0, 0, 0, 0, 0, 0, 17},
-        .pid = 2,
-        .uid = 1000,
-        .root = 99,
-        .quota = LIMIT_DISK,
-        .name = JAIL_HOSTNAME,
-        .acts = {[JAIL_ACT_seal_open] = EACCES,
-                 [JAIL_ACT_root_write] = EROFS,
-                 [JAIL_ACT_host_file] = ENOENT,
-                 [JAIL_ACT_denied_call] = EPERM,
-                 [JAIL_ACT_high_dup] = EBADF,
-                 [JAIL_ACT_udp] = ENETUNREACH,
-                 [JAIL_ACT_leftover] = 1,
-                 [JAIL_ACT_signal_up] = EPERM,
-                 [JAIL_ACT_queue] = EINVAL},
-        .status = "NSpid:\t9\t2\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
-                  "CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"};
+    struct jail_proof good = good_proof();
+    good.namespaces[0] = good.namespaces[4] = 0; /* its template's */
+    good.acts[JAIL_ACT_queue] = EINVAL;
     jail_spec_init(&spec);
     spec.kind = JAIL_KIND_CHILD;
     tap_eq_int(jail_attest_judge(&good, &spec, &own, &layers, &err), 0,

@@ -2,10 +2,12 @@
 /* What a holder and its clients do with children, for tests: failures are told as comments. */
 #include "jail/test_talk.h"
 
+#include "jail/test_guest.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +26,15 @@ static void print_err(void *ctx, enum jail_stream stream, const void *data, size
     printf("# %.*s", (int)len, (const char *)data);
 }
 
-struct jail_template *test_template_start(const char *nest)
+static struct jail_template *start_template(const char *nest)
 {
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
-    char place[32]; /* a name of this test's own, so that it can count what it started */
-    snprintf(place, sizeof place, "/" TEST_GUEST_NAME, (int)getpid());
-    const char *argv[] = {place, "--template", NULL}, *env[] = {NULL};
-    struct jail_bind bind = {.source = self, .dest = place};
+    char name[32]; /* one of this test's own, so that it can count what it started */
+    snprintf(name, sizeof name, "/" TEST_GUEST_NAME, (int)getpid());
+    const char *argv[] = {name, "--template", NULL}, *env[] = {NULL};
+    struct jail_bind bind = {.source = self, .dest = name};
     struct jail_sink sink = {.bytes = print_err};
     struct jail_template *t = NULL;
     struct jail_spec spec;
@@ -50,6 +52,17 @@ struct jail_template *test_template_start(const char *nest)
     if (jail_template_new(&spec, nest, &sink, &t, &err) < 0)
         printf("# no template: %s (%s)\n", err.msg, err.layer);
     return t;
+}
+
+struct jail_template *test_begin(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--template") == 0)
+        exit(test_guest_template());
+    if (argc < 2)
+        exit(2);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    return start_template(argv[1]);
 }
 
 struct jail_child_spec test_plan(const char *filter, bool session)

@@ -24,7 +24,9 @@ struct test_talk {
 };
 
 #define TEST_GUEST_NAME "guest%d" /* of the processes of a template; with our pid */
-struct jail_template *test_template_start(const char *nest);
+/* In main: the program is its own template, which it starts with the cordon-nest that ARGV names. NULL: it does not
+ * start, and a comment tells why. */
+struct jail_template *test_begin(int argc, char **argv);
 struct jail_child_spec test_plan(const char *filter, bool session);
 bool test_order(struct jail_template *t, const struct jail_child_spec *plan, struct jail_child *c);
 bool test_hear(struct test_talk *t);

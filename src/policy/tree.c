@@ -160,7 +160,7 @@ static int add_node(struct builder *b, const yaml_event_t *e, enum policy_node_k
     const struct policy_node *parent = b->depth ? b->stack[b->depth - 1].node : NULL;
     bool is_key = parent && parent->kind == POLICY_MAP && !b->stack[b->depth - 1].key;
     if (is_key && kind != POLICY_SCALAR) {
-        complain(b, &e->start_mark, "a key that is no word");
+        complain(b, &e->start_mark, "a key must be a word, not a list or a mapping");
         return 1;
     }
     hang(b, n);
@@ -179,12 +179,12 @@ static int take(struct builder *b, const yaml_event_t *e)
     switch (e->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (b->documents++) {
-            complain(b, &e->start_mark, "a second document; a policy is one");
+            complain(b, &e->start_mark, "a second YAML document (---): a policy is one document");
             return 1;
         }
         return 0;
     case YAML_ALIAS_EVENT:
-        complain(b, &e->start_mark, "an alias; write the value out");
+        complain(b, &e->start_mark, "a YAML alias (*name) is not allowed: write the value out");
         return 1; /* what it stands for is unknown, so is the rest */
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
@@ -208,9 +208,10 @@ static int take(struct builder *b, const yaml_event_t *e)
         return 0;
     }
     if (anchor)
-        complain(b, &e->start_mark, "an anchor; there are no aliases in a policy");
+        complain(b, &e->start_mark,
+                 "a YAML anchor (&name) is not allowed: write the value where it is needed");
     if (tag)
-        complain(b, &e->start_mark, "a tag; types are known from the keys");
+        complain(b, &e->start_mark, "a YAML tag (!name) is not allowed: each key has its type");
     return add_node(b, e, kind);
 }
 

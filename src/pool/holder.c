@@ -144,6 +144,7 @@ static void end_all(struct pool_holder *h)
     fd_close(h->signals);
     fd_close(h->meminfo);
     fd_close(h->spare);
+    fd_close(h->dying);
     fd_close(h->sock);
 }
 
@@ -187,7 +188,7 @@ int pool_holder_run(const struct pool_holder_start *start, struct err *err)
     if (!h)
         return err_set(err, ERR_MEMORY, "no memory");
     h->start = start;
-    h->epoll = h->signals = h->meminfo = h->sock = h->spare = -1;
+    h->epoll = h->signals = h->meminfo = h->sock = h->spare = h->dying = -1;
     h->now = h->started_ns = h->asked_ns = clock_now_ns();
     h->idle_exit_ns = POOL_IDLE_EXIT_MS * CLOCK_NS_PER_MS;
     h->renew_ns = POOL_RENEW_MS * CLOCK_NS_PER_MS;

@@ -92,6 +92,8 @@ struct pool_holder {
     const struct pool_holder_start *start;
     int epoll, sock, signals, meminfo;
     int spare; /* a low number that is free for a moment when a peer is looked at */
+    int dying; /* a pidfd of the session that was killed last; -1: it is gone */
+    uint64_t killed_ns;
     bool stopping;
     bool hidden;                        /* the socket is no longer where clients look for it */
     uint64_t socket_file;               /* its inode */
@@ -182,8 +184,10 @@ bool pool_renew_take_over(struct pool_holder *h, struct pool_warm *w);
 bool pool_renew_over(const struct pool_warm *w); /* retired, and the last of its children is gone */
 
 /* idle_memory.c: what sessions hold that rest. */
-uint64_t pool_idle_memory(struct pool_session *s);    /* of one; 0: it does not rest */
-void pool_idle_memory_changed(struct pool_holder *h); /* all of them are looked at anew */
+uint64_t pool_idle_memory(struct pool_holder *h, struct pool_session *s); /* 0: it does not rest */
+/* A session was killed, and PIDFD, which is the holder's from here on, tells when it is gone: all others are looked at
+ * anew. */
+void pool_idle_memory_ended(struct pool_holder *h, int pidfd);
 /* False, with a reply in DECLINED: idle sessions but ALL_BUT (may be NULL) hold so much that ASKED more bytes are more than
  * BUDGET (0: no bound). */
 bool pool_idle_memory_fits(struct pool_holder *h, const struct pool_session *all_but,

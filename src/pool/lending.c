@@ -180,12 +180,13 @@ static void end_session(struct pool_holder *h, struct pool_session *s, const cha
     }
     epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
     jail_child_kill(&held->child);
+    int dying = fd_take(&held->child.guest);
     jail_child_close(&held->child);
     base_assert(held->from->sessions > 0);
     held->from->sessions--;
     held->from->used_ns = h->now;
     free(held);
-    pool_idle_memory_changed(h); /* what it had in common with others is theirs now */
+    pool_idle_memory_ended(h, dying); /* what it had in common with others is theirs now */
 }
 
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)

@@ -78,7 +78,7 @@ static int receive(const struct pool_client *c, uint64_t patience_ms, struct fd_
 {
     if (!wait_for(c->sock, patience_ms + c->answer_ms)) {
         in->nfds = 0;
-        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
+        return err_set(err, ERR_STATE, "the holder does not answer; see `cordon pool status`");
     }
     int got = fd_receive(c->sock, in);
     if (got > 0)
@@ -166,7 +166,7 @@ static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_ch
     if (ret->reply.type != WIRE_LENT)
         return err_set(err, ERR_FORMAT, "the holder answered with %s", wire_name(ret->reply.type));
     if (!wait_for(c->sock, c->answer_ms))
-        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
+        return err_set(err, ERR_STATE, "the holder does not answer; see `cordon pool status`");
     return jail_child_receive(c->sock, ret_child, err);
 }
 
@@ -319,7 +319,7 @@ int pool_client_branch(struct pool_client *c, const char *name, const struct jai
     char frame[4096];
     struct fd_packet in = {.data = frame, .len = sizeof frame};
     if (!wait_for(c->sock, c->answer_ms))
-        return err_set(err, ERR_STATE, "the holder does not answer; cordon pool status");
+        return err_set(err, ERR_STATE, "the holder does not answer; see `cordon pool status`");
     if (fd_receive(c->sock, &in) <= 0)
         return lost(err);
     r = pool_reply_read(frame, in.len, &ret->reply, err);

@@ -310,7 +310,7 @@ static void on_session_next(struct pool_holder *h, struct pool_conn *conn,
             .cpu_us = s->cpu_us,
             .memory = s->limits.memory,
             .files = files,
-            .held = pool_idle_memory(s),
+            .held = pool_idle_memory(h, s),
             .records = s->log.records,
             .dropped = s->log.dropped};
         snprintf(p.name, sizeof p.name, "%s", s->name);

@@ -61,7 +61,8 @@ static int folder_name(char *out, size_t size, struct err *err)
         len = snprintf(out, size, "/var/lib/cordon/run");
     if (len < 0)
         return err_set(err, ERR_USAGE,
-                       "no place for the holder: set XDG_RUNTIME_DIR, CORDON_STATE or HOME");
+                       "there is no folder for the holder's socket: set XDG_RUNTIME_DIR, "
+                       "CORDON_STATE or HOME");
     return (size_t)len >= size ? err_set(err, ERR_USAGE, "the path of the state folder is too long")
                                : 0;
 }
@@ -211,7 +212,7 @@ int pool_socket_connect(const struct pool_socket *p, uint64_t patience_ms, int *
                    ? 0
                    : err_sys(err, "connect to the holder in %.120s", p->path);
     if (!pool_socket_peer_is_us(sock, NULL))
-        return err_set(err, ERR_STATE, "the holder in %.120s is not of this user", p->path);
+        return err_set(err, ERR_STATE, "the holder in %.120s belongs to another user", p->path);
     *ret_sock = fd_take(&sock);
     return 0;
 }

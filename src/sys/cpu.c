@@ -4,6 +4,7 @@
  * (more than a thousand CPUs) turns this off. */
 #include "sys/cpu.h"
 
+#include "base/speed.h"
 #include "sys/raw.h"
 
 #include <sched.h>
@@ -13,7 +14,7 @@ void sys_cpu_move_child(pid_t child)
     unsigned here = 0;
     cpu_set_t all, others;
     CPU_ZERO(&all); /* the kernel fills in only what it has */
-    if (raw_syscall(SYS_getcpu, (long)&here, 0, 0, 0, 0) < 0 ||
+    if (!SPEED_OTHER_CPU || raw_syscall(SYS_getcpu, (long)&here, 0, 0, 0, 0) < 0 ||
         raw_syscall(SYS_sched_getaffinity, child, sizeof all, (long)&all, 0, 0) < 0)
         return;
     others = all;

@@ -43,8 +43,8 @@ static int judge(struct look *l, const char *path, const struct stat *st, bool o
     const bool sticky = on_the_way && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
     if (st->st_uid != 0 && st->st_uid != l->system && st->st_uid != geteuid())
         return err_set(l->err, ERR_USAGE,
-                       "%s: root or you must own it, and it belongs to somebody else: %.150s",
-                       l->what, path);
+                       "%s: %.150s belongs to somebody else; root or you must own it", l->what,
+                       path);
     if (!S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) && !sticky)
         return err_set(l->err, ERR_USAGE, "%s: it is writable for others: chmod go-w %.160s",
                        l->what, path);

@@ -108,7 +108,9 @@ static int read_mounts(struct places *p, struct err *err)
     buf_init(&p->text, MOUNTS_TEXT_MAX);
     do {
         if (buf_reserve(&p->text, 16 * KIB, &at) < 0)
-            return err_set(err, ERR_LIMIT, "more mounts than can be looked at");
+            return err_set(err, ERR_LIMIT,
+                           "too many mounts: it cannot be checked whether a program could write "
+                           "what is protected");
         n = read(fd, at, 16 * KIB - 1);
         if (n > 0)
             buf_added(&p->text, (size_t)n);
@@ -131,7 +133,8 @@ static const struct mount *locate(const struct places *p, int fd, char shown[PAT
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(self, shown, PATH_MAX - 1);
     if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0) {
-        err_set(err, ERR_STATE, "it cannot be told where a folder lies that is to be guarded");
+        err_set(err, ERR_STATE,
+                "/proc/self/mountinfo does not tell on which mount a protected folder is");
         return NULL;
     }
     shown[n] = 0;

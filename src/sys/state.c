@@ -80,7 +80,7 @@ int state_path(char *out, size_t size, struct err *err)
             return err_set(err, ERR_USAGE, "%s is too long", places[i].variable);
         return 0;
     }
-    return err_set(err, ERR_USAGE, "no place for the state folder: set CORDON_STATE or HOME");
+    return err_set(err, ERR_USAGE, "there is no state folder: set CORDON_STATE or HOME");
 }
 
 /* FORBIDDEN: the bits that would let others in. */

@@ -34,7 +34,8 @@ static int back(git_commit *commit, uint64_t steps, git_commit **ret, struct err
     }
     if (steps && steps != UINT64_MAX) {
         git_commit_free(commit);
-        return err_set(err, ERR_USAGE, "the history is shorter than that");
+        return err_set(err, ERR_USAGE,
+                       "the history has fewer snapshots than that; see cordon workspace log");
     }
     *ret = commit;
     return 0;
@@ -72,7 +73,7 @@ int workspace_find(struct workspace *w, const char *word, git_commit **ret, stru
     if (strcmp(word, "genesis") == 0)
         steps = UINT64_MAX;
     else if (strncmp(word, "head~", 5) == 0 && units_count(word + 5, &steps) < 0)
-        return err_set(err, ERR_USAGE, "'%.60s': a number belongs behind head~", word);
+        return err_set(err, ERR_USAGE, "'%.60s': a number must follow head~, such as head~2", word);
     else if (strcmp(word, "head") != 0 && strncmp(word, "head~", 5) != 0)
         return by_name(w, word, ret, err);
     r = head(w, &from, err);

@@ -11,19 +11,11 @@ import sys
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(ROOT / "tests/system"))
 import corpus  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/lint"))
+from tap import case as ok, done  # noqa: E402
 
 README = ROOT / "tests/cases/README.md"
 SHARED = ROOT / "../shared/corpora"
-count = failures = 0
-
-
-def ok(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", str(d)[:400])
 
 
 def cases_in(place):
@@ -96,5 +88,4 @@ for span in [c for c in covered if re.fullmatch(r"(expression|system) \d+ to \d+
 if SHARED.exists():
     lacking = sorted(w for w in wanted() if w not in covered)
     ok(not lacking, f"each of the {len(wanted())} groups, kinds and items of the collection has a family here", *lacking)
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

@@ -10,17 +10,8 @@ import threading
 sys.path.insert(0, sys.argv[1] + "/bindings/python")
 import cordon  # noqa: E402
 from cordon import UnsafeExpressionError, compile_condition, validate_condition  # noqa: E402
-
-count = failures = 0
-
-
-def tap(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", repr(d)[:300])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lint"))
+from tap import case as tap, done  # noqa: E402
 
 
 def raises(cls, f, *args):
@@ -153,5 +144,4 @@ for _ in range(20000):
     validate_condition("foo(")
 if "LD_PRELOAD" not in os.environ:  # the sanitizers keep what was released, to see whether it is used
     tap(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20000, "no memory is lost in 220000 calls")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

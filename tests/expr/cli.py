@@ -11,18 +11,10 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 import exits  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lint"))
+from tap import case as tap, done  # noqa: E402
 
 cordon, root = sys.argv[1], pathlib.Path(sys.argv[2])
-count = failures = 0
-
-
-def tap(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", repr(d)[:400])
 
 
 def run(*args, stdin=b"", env=None, stack=None):
@@ -162,5 +154,4 @@ tap(code == 0 and json.loads(o)["value"] == big * 3, "an integer of 19085 digits
 for bad in ['{"a": "\\ud800"}', '{"a": 01}', '{"a": 1,}', '{"a" 1}', '[1]', '{"a": "' + "x" * 10 + '}', "{" * 100000, '{"a": ' + "[" * 100000]:
     code, o, e = run("eval", "1", "--ctx-file", file("bad", bad), stack=256 * 1024)
     tap(code == 2, f"a bad context is an error: {bad[:24]}", code, o, e)
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

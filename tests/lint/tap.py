@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every lint prints: one case a line, details under a failed one, the plan at the end (TAP)."""
+"""What lints, and tests that need no jail, print: one case a line, details under a failed one, the plan at the end (TAP)."""
 import sys
 
 count = failures = 0
@@ -11,7 +11,7 @@ def case(good, name, *details):
     failures += not good
     print(f"{'ok' if good else 'not ok'} {count} - {name}")
     for d in details if not good else ():
-        print("#", str(d).replace("\n", "\n# "))
+        print("#", str(d)[:4000].replace("\n", "\n# "))
     return good
 
 

@@ -25,18 +25,8 @@ TOOL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
 CASES = ROOT / "tests/cases/python/judge"
 sys.path.insert(0, str(ROOT / "tests/system"))
 import corpus  # noqa: E402
-
-count = failures = 0
-
-
-def ok(good, name, *details):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    for d in details if not good else ():
-        print("#", str(d)[:400])
-    return good
+sys.path.insert(0, str(ROOT / "tests/lint"))
+from tap import case as ok, done  # noqa: E402
 
 
 class Judge:
@@ -257,5 +247,4 @@ if attacks:
 
 judge.process.stdin.close()
 ok(judge.process.wait(60) == 0, "the judge ended well after all of them")
-print(f"1..{count}")
-sys.exit(failures > 0)
+done()

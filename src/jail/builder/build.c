@@ -26,6 +26,7 @@
 #include "jail/inside.h"
 
 #include "base/clock.h"
+#include "base/speed.h"
 #include "jail/nest.h"
 #include "sys/clone.h"
 #include "sys/cpu.h"
@@ -62,11 +63,17 @@ static void second_lock(const struct jail_spec *spec, int proc)
     raw_syscall(SYS_close, fd, 0, 0, 0, 0);
 }
 
+/* A process of its own makes the network; not where a worker is executed early (net.c). */
+static bool net_aside(const struct jail_stage *st)
+{
+    return st->worker < 0 && (SPEED_NET_ASIDE || jail_off(st->spec, net));
+}
+
 static int build_namespaces(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
     struct err *err = &st->err;
-    int r = st->worker < 0 ? jail_net_start(st, err) : 0;
+    int r = net_aside(st) ? jail_net_start(st, err) : 0;
     if (r < 0) {
         err_layer(err, "network");
         return r;
@@ -137,7 +144,7 @@ static int build_root(struct jail_stage *st)
         }
     }
     if (st->spec->mode == JAIL_FULL) {
-        r = st->worker < 0 ? jail_net_enter(st, err) : jail_net_here(st, err);
+        r = net_aside(st) ? jail_net_enter(st, err) : jail_net_here(st, err);
         if (r < 0)
             err_layer(err, "network");
     }

@@ -4,6 +4,8 @@
  * it. Then it closes the locks itself, with the functions and in the order of apply.c, before it starts its
  * interpreter; nothing of the guest comes to it before the builder has taken its word for it.
  *
+ * `make gains GAINS="--alone EARLY"`: a cold run takes 3 to 5 % longer without it (2 CPUs, aarch64).
+ *
  *   builder                                    worker
  *   id map, session, rlimits
  *   clone, pid 2 ----------------------------> execve, by descriptor; variables that are ours
@@ -186,9 +188,10 @@ static void tell_exit(int status, struct err *err)
             "the worker does not fit into %llu KB of address space; raise `ulimit -v` or --memory",
             (unsigned long long)space.rlim_cur / 1024);
     else if (status == LOADER_FAILED)
-        err_set(err, ERR_MISSING,
-                "the loader could not put the worker together, a library of its may be missing; "
-                "install Cordon again, or build it on this machine");
+        err_set(
+            err, ERR_MISSING,
+            "the loader could not put the worker together, a library that it needs may be missing; "
+            "install Cordon again, or build it on this machine");
     else
         err_set(err, ERR_MISSING, "the worker could not be executed: %s; try `cordon doctor`",
                 strerror(status));

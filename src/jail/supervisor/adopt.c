@@ -6,6 +6,7 @@
 #include "jail/supervisor/running.h"
 
 #include "base/clock.h"
+#include "base/speed.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
 #include "sys/pidfd.h"
@@ -86,6 +87,8 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     run->guest = sys_pidfd_pid(child->session ? run->leased : run->lease_guest);
     run->go_ns = clock_now_ns();
     run->state = JAIL_RUN_LEASED; /* it begins there */
+    if (!SPEED_WATCH_LATER)
+        jail_run_watch_lease(run, true);
     *ret_run = run;
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "jail/supervisor/running.h"
 
 #include "base/clock.h"
+#include "base/speed.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
@@ -18,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,9 +180,9 @@ static int open_early(struct jail_run *run)
 {
     struct jail_spec *spec = &run->spec;
     char yama[8];
-    if (!spec->locks_itself || spec->kind != JAIL_KIND_PROGRAM || spec->mode != JAIL_FULL ||
-        spec->proc || spec->switches || run->cgroup.version || spec->nbinds == 0 ||
-        !spec->binds[0].ours || access("/etc/ld.so.preload", F_OK) == 0 ||
+    if (!SPEED_EARLY || !spec->locks_itself || spec->kind != JAIL_KIND_PROGRAM ||
+        spec->mode != JAIL_FULL || spec->proc || spec->switches || run->cgroup.version ||
+        spec->nbinds == 0 || !spec->binds[0].ours || access("/etc/ld.so.preload", F_OK) == 0 ||
         (fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", yama, sizeof yama) > 0 &&
          yama[0] == '3'))
         return -1;
@@ -460,19 +460,12 @@ static void on_timer(struct jail_run *run)
 
 enum { EVENTS = ONWARD_ERR + 3 }; /* the feed has two, and two may say stop */
 
-/* The rest of a leased child is watched when there is nothing else to do: while its worker is at work, not before it can
- * begin. The first step may have something to do at once (its READY waits in the socket), no other. */
+/* The rest of a leased child is watched when its worker has its job and is at work (lease.c). */
 static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
 {
-    if (run->state != JAIL_RUN_LEASED)
-        return epoll_wait(run->epoll, events, EVENTS, timeout_ms);
-    int n = epoll_wait(run->epoll, events, EVENTS, 0);
-    if (n > 0 && run->steps++ == 0)
-        return n;
-    if (n == 0 && sched_yield() == 0) /* on one processor the worker goes first */
-        n = epoll_wait(run->epoll, events, EVENTS, 0);
-    jail_run_watch_lease(run, n <= 0);
-    return n > 0 || jail_run_ended(run) ? n : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
+    if (run->state == JAIL_RUN_LEASED)
+        jail_run_watch_lease(run, true);
+    return jail_run_ended(run) ? 0 : epoll_wait(run->epoll, events, EVENTS, timeout_ms);
 }
 
 bool jail_run_step(struct jail_run *run, int timeout_ms)

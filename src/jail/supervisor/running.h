@@ -68,7 +68,6 @@ struct jail_run {
     int lease_guest,
         lease_rest; /* of a leased child: the guest's pidfd and what nobody needs, until it is RUNNING */
     int status; /* /proc/PID/status of a leased guest, opened while there was time; -1 */
-    unsigned steps;
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;

@@ -351,7 +351,7 @@ static int dispatch(struct options *o, const struct option_list *words)
     if (!is_verb(action))
         return no_verb(words->count ? action : NULL);
     if (words->count > (one_more ? 2U : 1U))
-        return complain("too many words; see --help");
+        return complain("too many arguments; see --help");
     if (o->follow && strcmp(action, "tail") != 0)
         return complain("--follow is for tail");
     if (o->expect && strcmp(action, "verify") != 0)

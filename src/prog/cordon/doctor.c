@@ -61,7 +61,7 @@ static void run_a_jail(struct verdict *v, enum jail_mode mode)
     v->layers = o->layers;
     v->memory_by = o->memory_enforced_by;
     if (!v->ran)
-        err_set(&v->why, ERR_MISSING, "/bin/true did not end well in the jail");
+        err_set(&v->why, ERR_MISSING, "/bin/true failed in the jail");
     jail_run_free(run);
 }
 
@@ -149,7 +149,7 @@ int cmd_doctor(int argc, char **argv)
     struct err err = ERR_INIT;
     int next = 0, r = options_parse(argc, argv, rows, sizeof rows / sizeof *rows, &next, &err);
     if (r == 0 && next < argc)
-        r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", argv[next]);
+        r = err_set(&err, ERR_USAGE, "unexpected argument '%.40s'; see --help", argv[next]);
     if (r == 0 && strcmp(mode, "full") != 0 && strcmp(mode, "landlock") != 0)
         r = err_set(&err, ERR_USAGE, "--mode: '%.40s' is none of: full, landlock", mode);
     if (r < 0) {

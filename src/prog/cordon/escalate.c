@@ -100,7 +100,7 @@ int cmd_escalate(int argc, char **argv)
         return EXIT_DONE;
     }
     if (r == 0 && next < argc)
-        r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", argv[next]);
+        r = err_set(&err, ERR_USAGE, "unexpected argument '%.40s'; see --help", argv[next]);
     if (r == 0 && o.retries == UINT64_MAX)
         r = retries_of_policy(&o.retries, &err);
     if (r == 0)

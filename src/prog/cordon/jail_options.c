@@ -58,7 +58,8 @@ static int jail_options_binds(const struct jail_options *o, struct jail_spec *sp
     size_t nbinds = o->ro.count + o->rw.count;
     int r = 0;
     if (nbinds > LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "more than %d of --ro and --rw", LIMIT_BINDS);
+        return err_set(err, ERR_USAGE, "--ro and --rw are given more than %d times together",
+                       LIMIT_BINDS);
     spec->binds = arena_alloc(mem, (nbinds + 1) * sizeof *spec->binds);
     if (!spec->binds)
         return err_set(err, ERR_MEMORY, "no memory");

@@ -183,7 +183,7 @@ static int parse_all(int argc, char **argv, const struct option_row *rows, size_
         else if (!only_words && begins_with_minus(w) && (!conditions || is_no_condition(w)))
             r = take_at(argc, argv, &i, rows, count, err);
         else if (ret_words->count == OPTION_LIST_MAX)
-            r = err_set(err, ERR_USAGE, "more than %d words", OPTION_LIST_MAX);
+            r = err_set(err, ERR_USAGE, "more than %d arguments", OPTION_LIST_MAX);
         else
             ret_words->items[ret_words->count++] = w;
         if (r < 0)
@@ -210,7 +210,7 @@ int options_no_verb(const char *word, const char *const *names, size_t count, st
     for (size_t i = 0; i < count; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
     if (!word)
-        return err_set(err, ERR_USAGE, "what? one of: %s; see --help", all);
+        return err_set(err, ERR_USAGE, "a subcommand is missing, one of: %s; see --help", all);
     const char *near = near_word(word, names, count);
     return near ? err_set(err, ERR_USAGE, "'%.40s' is none of: %s; did you mean '%s'?", word, all,
                           near)

@@ -368,7 +368,7 @@ int cmd_pool(int argc, char **argv)
         const char *names[] = {verbs[0].name, verbs[1].name, verbs[2].name};
         r = options_no_verb(words.count ? verb : NULL, names, count, &err);
     } else if (r == 0 && words.count > 1) {
-        r = err_set(&err, ERR_USAGE, "%s: too many words; see --help", verb);
+        r = err_set(&err, ERR_USAGE, "%s: too many arguments; see --help", verb);
     } else if (r == 0) {
         r = verbs[which].run(&o, &err);
     }

@@ -81,7 +81,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         return 0;
     }
     if (r == 0 && o->words.count)
-        r = err_set(err, ERR_USAGE, "no words are taken; see --help");
+        r = err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
     if (r == 0 && o->lang && strcmp(o->lang, "python") != 0)
         r = err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
     return r;
@@ -351,7 +351,7 @@ static void read_lines(struct repl *r)
             break;
         got = read_line(&lines, &text, r->o->context.stop);
         if (got == LINE_TOO_LONG)
-            result_complain(WHO, "the block is too long, and forgotten");
+            result_complain(WHO, "the block is too long and was dropped; send it in parts");
         if (got == LINE_INTERRUPT && r->terminal)
             writer_put(JAIL_STDOUT, "\n", 1);
         bool done = got == LINE_TOO_LONG || got == LINE_INTERRUPT || blank(&text);

@@ -335,7 +335,7 @@ static int find_verb(const struct session_options *o, size_t *ret_verb, struct e
         return no_verb(o, err);
     if (words < verbs[verb].least || words > verbs[verb].most)
         return err_set(err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
-                       words < verbs[verb].least ? "a name is missing" : "too many words");
+                       words < verbs[verb].least ? "a name is missing" : "too many arguments");
     if (o->code && (verbs[verb].run != on_run || words > 2))
         return err_set(err, ERR_USAGE, "--code is for run, instead of a FILE; see --help");
     *ret_verb = verb;

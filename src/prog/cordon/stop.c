@@ -164,7 +164,7 @@ static int run(const char *who, bool resume, int argc, char **argv)
     struct admin admin = {0};
     int next = 0, r = options_parse(argc, argv, all, count, &next, &err);
     if (r == 0 && next < argc)
-        r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", argv[next]);
+        r = err_set(&err, ERR_USAGE, "unexpected argument '%.40s'; see --help", argv[next]);
     if (r < 0) {
         result_complain(who, err.msg);
         return EXIT_USAGE;

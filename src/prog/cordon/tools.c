@@ -27,7 +27,7 @@ int tools_find(const struct option_list *names, const struct flow_tool **out, si
                            "--tool: there is no host function '%.40s'; there is: echo",
                            names->items[i]);
         if (count == cap)
-            return err_set(err, ERR_USAGE, "more than %zu of --tool", cap);
+            return err_set(err, ERR_USAGE, "--tool is given more than %zu times", cap);
         out[count++] = found;
     }
     out[count] = NULL;

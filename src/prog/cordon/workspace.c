@@ -62,7 +62,7 @@ static int export_file(struct workspace_order *o, const char *file, struct err *
     int status = 0;
     o->other = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (o->other < 0)
-        return errno == EEXIST ? err_set(err, ERR_USAGE, "%.150s is there already", file)
+        return errno == EEXIST ? err_set(err, ERR_USAGE, "%.150s exists already", file)
                                : err_sys(err, "make %.150s", file);
     const pid_t pid = fork();
     if (pid == 0) {
@@ -142,7 +142,7 @@ static const struct verb *find_verb(const struct option_list *words, struct err 
         if (strcmp(word, verbs[i].name) == 0) {
             if (words->count - 1 >= verbs[i].least && words->count - 1 <= verbs[i].most)
                 return &verbs[i];
-            err_set(err, ERR_USAGE, "%s: too %s words; see --help", word,
+            err_set(err, ERR_USAGE, "%s: too %s arguments; see --help", word,
                     words->count - 1 < verbs[i].least ? "few" : "many");
             return NULL;
         }

@@ -76,7 +76,9 @@ static int refuse_binds(const struct jail_spec *spec, struct err *err)
                 "--workspace: nothing else can be shown in /workspace; give %.80s another "
                 "place",
                 spec->binds[i].source);
-    return spec->nbinds < LIMIT_BINDS ? 0 : err_set(err, ERR_USAGE, "too many of --ro and --rw");
+    return spec->nbinds < LIMIT_BINDS
+               ? 0
+               : err_set(err, ERR_USAGE, "--ro and --rw are given too many times");
 }
 
 /* The checkout as one more thing that the jail shows: below what the guest writes. */
@@ -110,7 +112,8 @@ int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_r
     if (!name)
         return 0;
     if (req->spec.mode != JAIL_FULL)
-        return err_set(err, ERR_USAGE, "--workspace needs --mode full: the other has no mounts");
+        return err_set(err, ERR_USAGE,
+                       "--workspace needs --mode full: mode landlock has no mounts");
     buf_init(&text, IDS_ROOM);
     int r = refuse_binds(&req->spec, err);
     if (r == 0 && !*name)

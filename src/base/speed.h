@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done for speed alone. Each can be left out of a build, and then everything works as before, only slower.
+ *
+ * Takes:   nothing; a build without one of them defines it as 0 (-DSPEED_EARLY=0).
+ * Gives:   one constant for each, which the file that does it asks.
+ * Never:   decides what is allowed or refused.
+ * Runs in: every process.
+ *
+ * `make gains` builds without each in turn, measures both builds by turns and prints what each gains. The file that does
+ * it states the figure. What shows no gain any more is removed, here and there.
+ */
+#ifndef BASE_SPEED_H
+#define BASE_SPEED_H
+
+#ifndef SPEED_EARLY /* jail/builder/early.c: a worker is executed while its root is built */
+#define SPEED_EARLY 1
+#endif
+#ifndef SPEED_OTHER_CPU /* sys/cpu.h: a new child of the builder is moved to another CPU */
+#define SPEED_OTHER_CPU 1
+#endif
+#ifndef SPEED_NET_ASIDE /* jail/net.c: a process of its own makes the network namespace */
+#define SPEED_NET_ASIDE 1
+#endif
+#ifndef SPEED_READY_ROOT /* jail/root.c: the installed root is mounted; none is made */
+#define SPEED_READY_ROOT 1
+#endif
+#ifndef SPEED_WATCH_LATER /* jail/supervisor/lease.c: a leased child is watched while its worker reads its job */
+#define SPEED_WATCH_LATER 1
+#endif
+#ifndef SPEED_CONNECT_FIRST /* flow/child.c: the client connects to the holder before it asks the gate */
+#define SPEED_CONNECT_FIRST 1
+#endif
+
+#endif
