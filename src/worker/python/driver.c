@@ -18,6 +18,7 @@
 #include "check/ruleset.h"
 #include "compute.h"
 #include "fault.h"
+#include "folder.h"
 #include "guard.h"
 #include "hook.h"
 #include "host.h"
@@ -280,6 +281,8 @@ static int run(void)
     if (fresh ? fresh_globals() < 0 : py_host_bind(job.globals) < 0)
         return -1; /* a later cell may have been given other functions of the host */
     if (job.kind == JOB_RUN && py_call_program(job.globals, job.name) < 0)
+        return -1;
+    if (!check_ruleset_profile(job.rules)->guards && py_folder_show() < 0)
         return -1;
     if (!job.made && close_table(NULL) < 0)
         return -1; /* nothing of a guest runs before; our death is the refusal */
