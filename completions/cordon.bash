@@ -4,17 +4,17 @@ _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
-    local exec='--ro --rw --workspace --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
+    local exec='--ro --rw --in --out --replace --workspace --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --intake --profile --ro --rw --workspace --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --venv --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--code --profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--code --in --venv --replace --events --profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
-    local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
+    local repl='--lang --in --venv --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --escape --json --help'
-    local pool='--profile --packages --size --memory --idle --force --json --help'
+    local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
@@ -42,17 +42,17 @@ _cordon()
         done
     fi
     case $command$prev in
-    run--ro | run--rw | run--stdin | run--policy | check--policy | exec--policy | exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
+    run--in | run--out | run--venv | exec--in | exec--out | run--ro | run--rw | run--stdin | run--policy | check--policy | exec--policy | exec--ro | exec--rw | exec--stdin | eval--ctx-file | eval--schema | eval--file | eval--save | eval--load | check--schema)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
-    sessionsession) COMPREPLY=($(compgen -W 'new list run fork export interrupt close' -- "$cur")) ;;
-    sessionrun | sessionfork | sessionexport | sessioninterrupt | sessionclose | repl--session)
+    sessionsession) COMPREPLY=($(compgen -W 'new list run put get fork export interrupt close' -- "$cur")) ;;
+    sessionrun | sessionput | sessionget | sessionfork | sessionexport | sessioninterrupt | sessionclose | repl--session)
         COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
     session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
-    session--stdin | session--policy | repl--stdin | repl--policy)
+    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
@@ -100,7 +100,7 @@ _cordon()
         ;;
     session--* | repl--* | pool--*) # a flag, or a value that only you know
         case $prev in
-        --packages | --no-wait | --json | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
+        --packages | --no-wait | --json | --events | --replace | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
         esac
         ;;
     session*)

@@ -53,7 +53,9 @@ int flow_prepare(struct flow *f, struct err *err)
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
     gate_client_uid(&f->ask.client, getuid()); /* also in the record of what is refused here */
-    int r = flow_guard_shared(req->context, s, err);
+    int r = flow_guard_shared(req->context, s, req->out_name, err);
+    if (r == 0)
+        r = flow_inputs_open(f, err);
     if (r == 0)
         r = flow_bind(f, err);
     if (r < 0)

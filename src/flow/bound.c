@@ -122,6 +122,7 @@ static int bind_folders(struct flow *f, struct jsonw *j, struct err *err)
         jsonw_string(j, "dest", b->dest);
         jsonw_bool(j, "writable", b->writable);
         jsonw_bool(j, "committed", b->lower);
+        jsonw_bool(j, "copied", b->copied);
         int r = real && f->contents ? bind_contents(&f->contents[i], real, j, err) : 0;
         if (r < 0) {
             free(real);
@@ -182,6 +183,9 @@ int flow_bind(struct flow *f, struct err *err)
     jsonw_close(&j, ']');
     bind_words(&j, "argv", req->kind == FLOW_EXEC ? s->argv : req->args,
                req->kind == FLOW_EXEC ? s->argc : req->nargs);
+    jsonw_string(&j, "out", req->out_name);
+    if (req->out_name)
+        f->writes[f->nwrites++] = req->out_name;
     int r = bind_folders(f, &j, err);
     if (r == 0)
         r = bind_input(f, &j, err);

@@ -294,10 +294,19 @@ static bool names_zone(const struct flow_request *req)
 static bool fits_pool(const struct flow *f)
 {
     const struct flow_request *req = f->req;
-    bool plain = req->spec.nbinds == 0 && req->spec.mode == JAIL_FULL &&
-                 req->memory_by != JAIL_MEMORY_CGROUP && f->source_len <= LIMIT_SOURCE;
+    bool plain = true; /* what is copied needs no mount */
+    for (size_t i = 0; i < req->spec.nbinds; i++)
+        plain = plain && req->spec.binds[i].copied;
+    plain = plain && req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP &&
+            f->source_len <= LIMIT_SOURCE;
     return req->pool && plain && !req->source_too_long && !f->no_program_rule && !names_zone(req) &&
            policy_profile_find(req->profile->name) == req->profile;
+}
+
+static int open_environment(struct flow *f, struct err *err)
+{
+    const struct flow_context *c = f->req->context;
+    return pool_environment_open(&f->environment, c->policy, c->venv, err);
 }
 
 static void connect_holder(struct flow *f)
@@ -305,7 +314,7 @@ static void connect_holder(struct flow *f)
     struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
     if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f))
         return;
-    if (pool_environment_open(&f->environment, f->req->context->policy, &why) == 0)
+    if (open_environment(f, &why) == 0)
         (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
 }
 
@@ -361,7 +370,9 @@ static int receive(struct flow *f, struct err *err)
         return r;
     }
     f->result->warm = true;
-    r = send_environ(f, err);
+    r = flow_inputs_put(f, err);
+    if (r == 0)
+        r = send_environ(f, err);
     return r < 0 ? r : 1;
 }
 
@@ -447,7 +458,7 @@ int flow_start(struct flow *f, struct err *err)
         connect_holder(f);
     int r = f->pool.sock >= 0 /* it was opened with the connection */
                 ? 0
-                : pool_environment_open(&f->environment, f->req->context->policy, err);
+                : open_environment(f, err);
     if (r < 0)
         return r;
     if (f->req->source_too_long || f->no_program_rule) { /* no child is given it */

@@ -20,7 +20,8 @@
 struct flow_context {
     struct policy_store *store;
     const struct policy *policy; /* in force, borrowed from the store */
-    struct gate *gate;           /* NULL until flow_context_open_gate */
+    const char *venv;  /* --venv: the environment in place of the policy's; NULL: the policy's */
+    struct gate *gate; /* NULL until flow_context_open_gate */
     struct audit *audit;
     struct gate_config gate_config;
     struct gate_role *roles;
@@ -44,10 +45,10 @@ ERR_MUST_USE int flow_context_open(struct flow_context *h, const char *policy, s
 /* Where the machine's policy names the state folder, this process uses that one. */
 ERR_MUST_USE int flow_pin_state(const struct policy *policy, struct err *err);
 
-/* guarded.c: ERR_USAGE when the program of SPEC could write something that trusted code opens or executes later:
+/* guarded.c: ERR_USAGE when the program of SPEC could write (or have copied to OUT; NULL: nowhere) something that trusted code opens or executes later:
  * the state folder, a policy file (also one that is not there yet), Cordon's programs, what the policy names. */
 ERR_MUST_USE int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec,
-                                   struct err *err);
+                                   const char *out, struct err *err);
 
 /* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
 ERR_MUST_USE int flow_context_open_gate(struct flow_context *h, const char *approvals,

@@ -3,6 +3,7 @@
  * and number as the quota allows, links to anywhere. Nothing is followed, everything is counted, and what
  * is past a ceiling is said to be there rather than listed. */
 #include "flow/steps.h"
+#include "flow/take.h"
 
 #include "base/limits.h"
 #include "sys/fd.h"
@@ -48,9 +49,10 @@ static int add_file(struct flow_result *r, const char *path, uint64_t bytes, boo
 }
 
 /* Takes FD. PATH is extended in place. */
-static void walk(struct flow_result *r, int fd, char *path, size_t len, int depth,
+static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
                  const struct statx_timestamp *since)
 {
+    struct flow_result *r = f->result;
     DIR *d = fdopendir(fd);
     if (!d) {
         fd_close(fd);
@@ -68,7 +70,9 @@ static void walk(struct flow_result *r, int fd, char *path, size_t len, int dept
             r->files_cut = true;
         } else if (S_ISREG(st.stx_mode)) {
             bool born = st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true;
-            if (!older(&st.stx_ctime, since) && add_file(r, path, st.stx_size, !born) < 0)
+            const enum flow_input_state input = flow_input_now(f, path, &st);
+            if (!older(&st.stx_ctime, since) && input != FLOW_INPUT_UNTOUCHED &&
+                add_file(r, path, st.stx_size, !born || input == FLOW_INPUT_CHANGED) < 0)
                 r->files_cut = true;
         } else if (S_ISDIR(st.stx_mode)) {
             int below =
@@ -78,7 +82,7 @@ static void walk(struct flow_result *r, int fd, char *path, size_t len, int dept
             if (below < 0)
                 r->files_cut = true;
             else
-                walk(r, below, path, len + (size_t)n, depth + 1, since);
+                walk(f, below, path, len + (size_t)n, depth + 1, since);
         }
     }
     path[len] = 0;
@@ -97,6 +101,41 @@ static int open_left(int root, const char *path)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
+/* The name of one below /workspace. */
+static const char *name_of(const struct flow_file *file)
+{
+    return file->path + strlen("/workspace/");
+}
+
+static void take_out(struct flow *f, int left, struct flow_file *file, uint64_t *room)
+{
+    const struct flow_request *req = f->req;
+    struct err why = ERR_INIT;
+    const size_t size = strlen(req->out_name) + strlen(name_of(file)) + 2;
+    if (flow_take_file(left, name_of(file), req->out, name_of(file), req->replace, room, &why) <
+        0) {
+        file->unsaved = strdup(why.msg);
+        f->result->unsaved = true;
+    } else if ((file->saved = malloc(size))) {
+        snprintf(file->saved, size, "%s/%s", req->out_name, name_of(file));
+    }
+}
+
+/* What each of the listed files is, and where it stays. LEFT: the folder that they are in. */
+static void look_at(struct flow *f, int left)
+{
+    const struct flow_request *req = f->req;
+    uint64_t room = f->spec.limits.disk;
+    for (size_t i = 0; i < f->result->file_count && left >= 0; i++) {
+        struct flow_file *file = &f->result->files[i];
+        file->type = flow_take_type(left, name_of(file));
+        if (req->out_name)
+            take_out(f, left, file, &room);
+    }
+    f->result->unsaved = f->result->unsaved || (req->out_name && f->result->files_cut);
+    f->result->files_gone = !req->out_name && !req->keep && req->kind != FLOW_CALL;
+}
+
 int flow_collect(struct flow *f, struct err *err)
 {
     char path[PATH_ROOM] = "/workspace";
@@ -110,10 +149,11 @@ int flow_collect(struct flow *f, struct err *err)
     int fd = f->req->keep ? open_left(root, JAIL_UPPER) : -1;
     if (fd < 0)
         fd = open_left(root, "workspace");
+    FD_AUTO left = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
-        walk(f->result, fd, path, strlen(path), 0,
-             f->req->kind == FLOW_CALL ? &f->released : &always);
+        walk(f, fd, path, strlen(path), 0, f->req->kind == FLOW_CALL ? &f->released : &always);
     if (f->result->file_count)
         qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
+    look_at(f, left);
     return FLOW_GO_ON;
 }

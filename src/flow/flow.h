@@ -75,6 +75,11 @@ struct flow_request {
     void (*keep)(void *ctx, int files, struct flow_result *result);
     void *keep_ctx;
 
+    /* A folder of the host that what the program leaves in /workspace is copied to, opened, and its name; -1: none. */
+    int out;
+    const char *out_name;
+    bool replace; /* files of the same name there */
+
     /* Called once with the judge's report, refused or not; NULL: nobody asks. */
     void (*report)(void *ctx, const struct check_report *report);
     void *report_ctx;

@@ -21,7 +21,7 @@
 
 struct guard {
     struct walk_rules rules;
-    const char *writable[LIMIT_BINDS];
+    const char *writable[LIMIT_BINDS + 1];
 };
 
 /* With TREE no folder below PATH may be shared either. */
@@ -106,13 +106,13 @@ static int keep_command(struct guard *g, const char *what, const struct policy_w
     return r;
 }
 
-static int keep_policy(struct guard *g, const struct policy *p, struct err *err)
+static int keep_policy(struct guard *g, const struct policy *p, const char *venv, struct err *err)
 {
-    int r = keep(g, "python.environment", p->python.environment, true, err);
+    int r = keep(g, "python.environment", venv ? venv : p->python.environment, true, err);
     struct pool_environment
         packages;                 /* its folder of packages may be a link that leads elsewhere */
     struct err broken = ERR_INIT; /* met again, and told, by whoever needs it */
-    if (r == 0 && pool_environment_open(&packages, p, &broken) == 0)
+    if (r == 0 && pool_environment_open(&packages, p, venv, &broken) == 0)
         r = keep(g, "python.environment, its packages in", packages.site, true, err);
     if (r == 0)
         r = keep(g, "audit.alert_file", p->audit.alert_file, false, err);
@@ -136,12 +136,15 @@ static int keep_state(struct guard *g, struct err *err)
     return r;
 }
 
-int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec, struct err *err)
+int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec, const char *out,
+                      struct err *err)
 {
     struct guard g = {.rules.count = 0};
     for (size_t i = 0; i < spec->nbinds && g.rules.count < LIMIT_BINDS; i++)
         if (spec->binds[i].writable)
             g.writable[g.rules.count++] = spec->binds[i].source;
+    if (out) /* a guest chooses the names there */
+        g.writable[g.rules.count++] = out;
     g.rules.writable = g.writable;
     if (!g.rules.count)
         return 0;
@@ -153,7 +156,7 @@ int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec
     if (r == 0)
         r = keep_programs(&g, err);
     if (r == 0)
-        r = keep_policy(&g, h->policy, err);
+        r = keep_policy(&g, h->policy, h->venv, err);
     if (r == 0)
         r = keep_system(&g, err);
     places_free(g.rules.places);

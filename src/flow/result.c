@@ -44,8 +44,11 @@ void flow_result_done(struct flow_result *r)
     buf_done(&r->final);
     buf_done(&r->snapshot.left);
     intake_source_done(&r->intake);
-    for (size_t i = 0; i < r->file_count; i++)
+    for (size_t i = 0; i < r->file_count; i++) {
         free(r->files[i].path);
+        free(r->files[i].saved);
+        free(r->files[i].unsaved);
+    }
     free(r->files);
     free(r->violations);
     flow_left_close(r->left);
@@ -90,6 +93,18 @@ static void seconds(uint64_t ms, char *out, size_t size)
         snprintf(out, size, "%llus", (unsigned long long)ms / 1000);
 }
 
+/* What the guest may write is mounted where nobody looks for it; whoever reads of it knows it as /workspace and /tmp. */
+static void show_known_paths(char *text)
+{
+    static const char own[] = JAIL_OWN "/";
+    const size_t cut = sizeof own - 2; /* its last slash stays */
+    for (char *at = text; (at = strstr(at, own));)
+        if (strncmp(at + cut, "/workspace", 10) == 0 || strncmp(at + cut, "/tmp", 4) == 0)
+            memmove(at, at + cut, strlen(at + cut) + 1);
+        else
+            at += cut;
+}
+
 void flow_result_take(struct flow_result *r, const struct jail_violation *from)
 {
     struct flow_violation v = {.times = from->times, .line = (unsigned)from->line};
@@ -97,6 +112,7 @@ void flow_result_take(struct flow_result *r, const struct jail_violation *from)
     snprintf(v.rule, sizeof v.rule, "%s", from->rule);
     snprintf(v.detail, sizeof v.detail, "%s", from->detail);
     snprintf(v.hint, sizeof v.hint, "%s", from->hint);
+    show_known_paths(v.detail);
     flow_result_violation(r, &v);
 }
 

@@ -50,7 +50,10 @@ struct flow_violation {
 struct flow_file {
     char *path; /* as the guest sees it */
     uint64_t bytes;
-    bool changed; /* it was there before */
+    bool changed;     /* it was there before */
+    const char *type; /* of an image; NULL: none that is known */
+    char *saved;      /* where on the host it was taken to; NULL: nowhere */
+    char *unsaved;    /* it was asked for, and not taken, because; NULL: nothing of that */
 };
 
 #define FLOW_STEPS_MAX 15
@@ -74,6 +77,7 @@ struct flow_result {
     const char *category; /* of the error */
     char reason[400];     /* empty when it ran to its end */
     char type[80], message[1100];
+    char hint[400];    /* what to do about the error; empty: nobody knows */
     int retry_after_s; /* the gate's word; 0: none */
 
     struct flow_violation *violations;
@@ -107,6 +111,8 @@ struct flow_result {
     bool judged, cleaned, recorded; /* layers input, output, audit */
     bool truncated, has_value, is_final;
     bool files_cut;   /* there were more */
+    bool files_gone;  /* those that are listed were dropped with the run: nobody asked for them */
+    bool unsaved;     /* one that was asked for was not taken */
     bool alive;       /* the session goes on */
     bool left_itself; /* the program ended with SystemExit */
     bool warm;        /* a child of the pool ran it */

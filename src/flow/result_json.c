@@ -80,6 +80,8 @@ static void put_error(struct jsonw *j, const struct flow_result *r)
     jsonw_string(j, "type", r->type);
     jsonw_string(j, "message", r->message);
     put_line(j, r->line);
+    if (r->hint[0])
+        jsonw_string(j, "hint", r->hint);
     if (r->retry_after_s)
         jsonw_int(j, "retry_after_s", r->retry_after_s);
     jsonw_close(j, '}');
@@ -131,6 +133,10 @@ static void put_files(struct jsonw *j, const struct flow_result *r)
         jsonw_string(j, "path", r->files[i].path);
         jsonw_int(j, "bytes", (int64_t)r->files[i].bytes);
         jsonw_string(j, "change", r->files[i].changed ? "modified" : "created");
+        jsonw_string(j, "type", r->files[i].type);
+        jsonw_string(j, "saved", r->files[i].saved);
+        if (r->files[i].unsaved)
+            jsonw_string(j, "reason", r->files[i].unsaved);
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');

@@ -32,12 +32,15 @@ struct flow {
     char no_program[300];
     struct jail_spec spec; /* what the jail is built by */
     struct buf arguments; /* all that decides what happens, as JSON: what an approval is bound to */
-    const char *writes[2 * LIMIT_BINDS + 1]; /* as the guest names them, and as the host does */
+    const char *writes[2 * LIMIT_BINDS + 2]; /* as the guest names them, and as the host does */
     size_t nwrites;
     char *owned[LIMIT_BINDS]; /* of the latter */
     size_t nowned;
     struct flow_contents *contents; /* by bind: what the approval is bound to; NULL: not to that */
-    int seen_input; /* the copy of standard input that somebody is asked about; -1: none */
+    int seen_input;          /* the copy of standard input that somebody is asked about; -1: none */
+    int inputs[LIMIT_BINDS]; /* sources of --in, and what was said of each */
+    const struct jail_bind *input_binds[LIMIT_BINDS];
+    size_t ninputs;
     bool executing; /* the program was started */
     size_t told;    /* violations that whoever follows the run knows */
     struct audit_arg args[5];
@@ -118,6 +121,14 @@ void flow_left_close(struct flow_left *left);
 bool flow_lost(struct flow *f, bool whatever);
 /* Replaces a lost child by a cold one, once, and has that one judge; refuses when it is lost too. */
 int flow_retry(struct flow *f, struct err *err);
+
+/* inputs.c: what is copied into /workspace before the program starts. */
+ERR_MUST_USE int flow_inputs_open(struct flow *f, struct err *err);
+ERR_MUST_USE int flow_inputs_put(struct flow *f, struct err *err); /* into a child of the pool */
+enum flow_input_state { FLOW_INPUT_NONE, FLOW_INPUT_UNTOUCHED, FLOW_INPUT_CHANGED };
+enum flow_input_state flow_input_now(const struct flow *f, const char *path,
+                                     const struct statx *now);
+void flow_inputs_close(struct flow *f);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

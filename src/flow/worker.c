@@ -521,6 +521,32 @@ static void explain_stack(struct flow_result *r)
     flow_result_say(r, FLOW_CRASHED, "resources", "CODE", WIRE_FAULT_STACK, text);
 }
 
+/* `No module named 'a.b'`: how to get the package that `a` is. */
+static void explain_module(const struct flow_worker *w)
+{
+    static const char said[] = "No module named '";
+    char name[64];
+    const char *at =
+        strncmp(w->fault, said, sizeof said - 1) == 0 ? w->fault + sizeof said - 1 : "";
+    const size_t len =
+        strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    if (!len || len >= sizeof name)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)len, at);
+    if (w->job && w->job->profile && w->job->profile->guards)
+        snprintf(w->result->hint, sizeof w->result->hint,
+                 "profile %.40s has no package '%s'; --profile standard has those that are "
+                 "installed",
+                 w->job->profile->name, name);
+    else
+        snprintf(w->result->hint, sizeof w->result->hint,
+                 "there is no module '%s' here: if it is a file of yours, --in FOLDER copies it "
+                 "beside the program; if it is a package, `apt install python3-%s`, or --venv DIR "
+                 "names a virtual environment that has it; `cordon pool start --packages` loads "
+                 "large ones ahead",
+                 name, name);
+}
+
 void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
 {
     struct flow_result *r = w->result;
@@ -548,6 +574,8 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
         snprintf(text, sizeof text, "%s%s%.300s", w->fault_type, w->fault[0] ? ": " : "", w->fault);
         flow_result_say(r, FLOW_ERROR, NULL, "CODE", w->fault_type, text);
         snprintf(r->message, sizeof r->message, "%s", w->fault);
+        if (strcmp(w->fault_type, "ModuleNotFoundError") == 0)
+            explain_module(w);
     }
     r->line = w->fault_line;
 }

@@ -9,6 +9,7 @@
  *          pipe); ends
  *        waitpid in mapping; that child; none (the kernel's own: it was killed); goes on */
 #include "jail/outside.h"
+#include "jail/put.h"
 
 #include "sys/fd.h"
 
@@ -28,7 +29,7 @@
 
 static const char *option(const struct jail_bind *b)
 {
-    return b->writable ? "--rw" : "--ro";
+    return b->out ? "--out" : b->copied ? "--in" : b->writable ? "--rw" : "--ro";
 }
 
 static int check_dest(const struct jail_bind *b, struct err *err)
@@ -50,7 +51,7 @@ static int check_dest(const struct jail_bind *b, struct err *err)
     return 0;
 }
 
-static int open_source(const struct jail_bind *b, struct err *err)
+int jail_bind_open(const struct jail_bind *b, struct err *err)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
     if (!b->links)
@@ -144,7 +145,7 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
         return ns;
     struct mount_attr set = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)ns};
     if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0) {
-        if (b->lower) /* everybody may read it, and nobody writes it: it is copied instead */
+        if (b->lower || b->copied) /* everybody may read it, and nobody writes it: a copy is made */
             return fd_take(&mount);
         err_sys(err,
                 "%s %s: its file system cannot be mapped to the guest's id; use a folder on "
@@ -164,7 +165,7 @@ int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int 
     for (; i < spec->nbinds; i++) {
         fds[i] = -1;
         r = spec->binds[i].lower ? 0 : check_dest(&spec->binds[i], err);
-        FD_AUTO source = r < 0 ? r : open_source(&spec->binds[i], err);
+        FD_AUTO source = r < 0 ? r : jail_bind_open(&spec->binds[i], err);
         if (source < 0) {
             r = source;
             break;

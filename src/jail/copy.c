@@ -3,7 +3,7 @@
  * file that is mostly holes would not fit the quota that it was made under. A file of two names becomes
  * two files.
  *
- * Waits: sendfile in copy_data; file systems in memory; none (the kernel's own); an error */
+ * Waits: sendfile in jail_copy_data; file systems in memory; none (the kernel's own); an error */
 #include "jail/copy.h"
 
 #include "sys/fd.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int copy_data(int from, int to, off_t size)
+int jail_copy_data(int from, int to, off_t size)
 {
     for (off_t at = 0; at < size;) {
         off_t data = lseek(from, at, SEEK_DATA);
@@ -45,7 +45,7 @@ static int copy_file(int from, int to, const char *name, struct stat *st)
         return -1;
     FD_AUTO out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
-    return out < 0 || copy_data(in, out, st->st_size) < 0 || ftruncate(out, st->st_size) < 0 ||
+    return out < 0 || jail_copy_data(in, out, st->st_size) < 0 || ftruncate(out, st->st_size) < 0 ||
                    fchmod(out, st->st_mode & 01777) < 0 || futimens(out, times) < 0
                ? -1
                : 0;

@@ -11,7 +11,12 @@
 
 #include "base/err.h"
 
+#include <sys/types.h>
+
 #define JAIL_COPY_DEPTH 64
+
+/* SIZE bytes from the beginning, only where there is data: TO is new, and its holes are holes. 0, or -1 with errno. */
+int jail_copy_data(int from, int to, off_t size);
 
 /* ERR_STATE names what cannot be copied. */
 ERR_MUST_USE int jail_copy_tree(int from, int to, struct err *err);

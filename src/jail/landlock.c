@@ -167,7 +167,7 @@ int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds, int *r
                   (rules[i].access == WRITE ? written : rules[i].access) & handled.fs,
                   rules[i].optional, err);
     for (size_t i = 0; i < spec->nbinds && r == 0; i++)
-        r = spec->binds[i].lower
+        r = spec->binds[i].lower || spec->binds[i].copied
                 ? 0
                 : allow_bind(spec, i, bind_fds, ruleset,
                              (spec->binds[i].writable ? written : RUN) & handled.fs, err);

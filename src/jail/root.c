@@ -10,6 +10,7 @@
  * Waits: write in small_file; a file system in memory; at once; an error */
 #include "jail/copy.h"
 #include "jail/inside.h"
+#include "jail/put.h"
 
 #include "base/speed.h"
 #include "sys/fd.h"
@@ -351,6 +352,10 @@ static int fill_root(const struct jail_spec *spec, const char *rootfs, const int
         struct stat st;
         if (spec->binds[i].lower) {
             r = layers(spec, *ret_quota, own[i], err);
+            continue;
+        }
+        if (spec->binds[i].copied) {
+            r = jail_put(own[i], *ret_quota, &spec->binds[i], err);
             continue;
         }
         FD_AUTO at = fstat(own[i], &st) < 0

@@ -62,7 +62,12 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
                            least, most);
         }
     for (size_t i = 0; spec->mode == JAIL_LANDLOCK && i < spec->nbinds; i++)
-        if (spec->binds[i].moved)
+        if (spec->binds[i].copied)
+            return err_set(err, ERR_USAGE,
+                           "--mode landlock takes no --in: it has no /workspace of its own; show "
+                           "it with --ro %.80s",
+                           spec->binds[i].source);
+        else if (spec->binds[i].moved)
             return err_set(err, ERR_USAGE,
                            "--mode landlock cannot show %.80s under another path: it has no mounts",
                            spec->binds[i].source);

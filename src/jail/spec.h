@@ -32,10 +32,12 @@ enum jail_memory_by { JAIL_MEMORY_AUTO, JAIL_MEMORY_CGROUP, JAIL_MEMORY_RLIMIT }
 struct jail_bind {
     const char *source, *dest;
     bool writable;
-    bool moved; /* DEST was named */
-    bool ours;  /* a program of ours, which everybody may read: nobody's files are in it */
-    bool lower; /* the lower layer of /workspace: not shown itself, and never changed */
-    bool links; /* the operator named SOURCE, not the caller: links on the way are followed */
+    bool moved;  /* DEST was named */
+    bool ours;   /* a program of ours, which everybody may read: nobody's files are in it */
+    bool out;    /* not shown: files that the guest leaves are taken there */
+    bool copied; /* not shown: its copy is put into /workspace, and is the guest's own */
+    bool lower;  /* the lower layer of /workspace: not shown itself, and never changed */
+    bool links;  /* the operator named SOURCE, not the caller: links on the way are followed */
 };
 
 #define JAIL_LIMITS(X)                                                                             \

@@ -49,15 +49,16 @@ static int list(struct pool_environment *e, const struct policy_words *modules, 
 }
 
 /* What is loaded ahead fills the template's memory: whoever can change it is in every child. */
-static int trusted(const struct pool_environment *e, const char *folder, struct err *err)
+static int trusted(const struct pool_environment *e, const char *folder, const char *what,
+                   struct err *err)
 {
     char settings[512];
     struct err why = ERR_INIT;
-    int r = owned_way(WHAT, e->site, err);
+    int r = owned_way(what, e->site, err);
     if (r < 0 ||
         snprintf(settings, sizeof settings, "%s/pyvenv.cfg", folder) >= (int)sizeof settings)
         return r;
-    r = owned_way(WHAT, settings, &why);
+    r = owned_way(what, settings, &why);
     if (r == ERR_SYS && why.sys_errno == ENOENT)
         return 0; /* then it says nothing about Debian's packages */
     if (r < 0 && err)
@@ -66,23 +67,23 @@ static int trusted(const struct pool_environment *e, const char *folder, struct 
 }
 
 int pool_environment_open(struct pool_environment *ret, const struct policy *policy,
-                          struct err *err)
+                          const char *venv, struct err *err)
 {
-    const char *folder = policy->python.environment;
+    const char *folder = venv ? venv : policy->python.environment, *what = venv ? "--venv" : WHAT;
     *ret = (struct pool_environment){0};
     int r = list(ret, &policy->python.preload, err);
     if (r < 0 || !folder || !*folder)
         return r;
     if (snprintf(ret->site, sizeof ret->site, "%s/lib/python%s/site-packages", folder,
                  CORDON_PYTHON) >= (int)sizeof ret->site)
-        return err_set(err, ERR_USAGE, "python.environment: the path is too long");
+        return err_set(err, ERR_USAGE, "%s: the path is too long", what);
     if (access(ret->site, R_OK | X_OK) < 0)
         return err_set(err, ERR_USAGE,
-                       "python.environment: %.160s has no lib/python%s/site-packages that can be "
-                       "read: it is no environment of this Python",
-                       folder, CORDON_PYTHON);
+                       "%s: %.160s has no lib/python%s/site-packages that can be read: it is no "
+                       "environment of this Python; /usr/bin/python3 -m venv DIR makes one",
+                       what, folder, CORDON_PYTHON);
     ret->system = wants_system(folder);
-    return trusted(ret, folder, err);
+    return trusted(ret, folder, what, err);
 }
 
 int pool_environment_check(const struct pool_environment *e, struct err *err)

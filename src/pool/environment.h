@@ -25,10 +25,11 @@ struct pool_environment {
     bool system; /* Debian's packages behind them, as its pyvenv.cfg says */
 };
 
-/* ERR_USAGE: it is no environment of the Python that we run, or somebody else than root and the caller could change
+/* VENV: the caller's own word, an absolute path; NULL: the policy's.
+ * ERR_USAGE: it is no environment of the Python that we run, or somebody else than root and the caller could change
  * it, or a folder on the way to its packages. */
 ERR_MUST_USE int pool_environment_open(struct pool_environment *ret, const struct policy *policy,
-                                       struct err *err);
+                                       const char *venv, struct err *err);
 /* The same of every file and folder of its packages: a system call for each of them, so only before they are imported,
  * in a template or in a jail that is built for one run. */
 ERR_MUST_USE int pool_environment_check(const struct pool_environment *e, struct err *err);

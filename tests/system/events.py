@@ -131,6 +131,21 @@ def schemas():
         tap.ok(not schema.of("result", good) and schema.of("result", {**good, **change}), f"the schema of a result refuses {what}")
 
 
+def in_sessions(who):
+    """The same of a call of a session, and its record is as without."""
+    name = tapsys.cordon(programs, ["session", "new", "--profile", "standard"], who).out.strip()
+    r = tapsys.cordon(programs, ["session", "run", "--events", name, "-c", PROGRAM], who)
+    events = events_of(r)
+    kinds, result = [e["event"] for e in events], events[-1].get("result") or {}
+    tap.ok(kinds[0] == "started" and kinds[-1] == "result" and not faults_of(events) and result["session"] == name, f"{who}: session run --events tells the call", r.out)
+    tap.eq("".join(e["text"] for e in events if e["event"] == "stdout"), result["stdout"], f"{who}: the pieces of stdout of a call are its text in the result")
+    record = json.loads(tapsys.cordon(programs, ["session", "export", name], who).out.splitlines()[-1])
+    tap.ok(record["result"]["stdout"] == result["stdout"] and record["result"]["value"] == "42", f"{who}: the record of a call that was told is whole", record)
+    r = tapsys.cordon(programs, ["session", "run", "--events", name, "-c", "eval('1')", "--role", "explore"], who)
+    tap.ok([e["event"] for e in events_of(r)] == ["result"] and r.code == exits.NEVER_RAN, f"{who}: a call that never ran has its result alone", r.out)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who)
+
+
 if schema.jsonschema:
     schemas()
     for who in users():
@@ -139,6 +154,7 @@ if schema.jsonschema:
         secrets(who)
         progress(who)
         gone(who)
+        in_sessions(who)
 else:
     tap.ok(False, "python3-jsonschema is installed (scripts/packages)")
 tap.done()

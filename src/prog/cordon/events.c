@@ -108,13 +108,13 @@ static enum jail_held pass_on(void *ctx, enum jail_stream stream)
     return !held ? JAIL_HELD_NONE : held > e->cap ? JAIL_HELD_FULL : JAIL_HELD_SOME;
 }
 
-void events_init(struct events *e, struct flow_request *req)
+void events_init(struct events *e, struct flow_request *req, enum output_unit unit)
 {
     *e = (struct events){.escape = req->escape, .cap = req->spec.limits.output};
     writer_ceiling(EXPANSION * e->cap + BESIDE);
     for (int i = 0; i < 2; i++) {
-        output_clean_init(&e->shown[i], req->rules, e->cap, OUTPUT_BYTES);
-        output_clean_init(&e->kept[i], req->rules, e->cap, OUTPUT_BYTES);
+        output_clean_init(&e->shown[i], req->rules, e->cap, unit);
+        output_clean_init(&e->kept[i], req->rules, e->cap, unit);
     }
     req->live = (struct jail_sink){.ctx = e,
                                    .bytes = take_bytes,

@@ -19,7 +19,7 @@ struct events {
 };
 
 /* From then on REQ tells E; its rules and its escape are set before. */
-void events_init(struct events *e, struct flow_request *req);
+void events_init(struct events *e, struct flow_request *req, enum output_unit unit);
 void events_done(struct events *e);
 
 /* After the run: what was not final yet is told, and R has its streams. */

@@ -75,6 +75,7 @@ static int make_spec(const struct exec_options *o, int argc, char **argv, struct
     if (argc > LIMIT_ARGS)
         return err_set(err, ERR_USAGE, "more than %d arguments", LIMIT_ARGS);
     r = programs_resolve(spec, argv[0], mem, &spec->program, err);
+    spec->keep_files = spec->mode == JAIL_FULL;
     spec->argv = (const char **)argv;
     spec->argc = (size_t)argc;
     return r;

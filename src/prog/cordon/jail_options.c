@@ -3,10 +3,12 @@
 #include "jail_options.h"
 
 #include "base/limits.h"
+#include "jail/put.h"
 #include "pool/pool.h"
 #include "programs.h"
 #include "sys/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,12 +57,12 @@ static int jail_options_env(const struct jail_options *o, struct jail_spec *spec
 static int jail_options_binds(const struct jail_options *o, struct jail_spec *spec,
                               struct arena *mem, struct err *err)
 {
-    size_t nbinds = o->ro.count + o->rw.count;
+    size_t nbinds = o->ro.count + o->rw.count, all = nbinds + o->in.count;
     int r = 0;
-    if (nbinds > LIMIT_BINDS)
-        return err_set(err, ERR_USAGE, "--ro and --rw are given more than %d times together",
+    if (all > LIMIT_BINDS)
+        return err_set(err, ERR_USAGE, "--ro, --rw and --in are given more than %d times together",
                        LIMIT_BINDS);
-    spec->binds = arena_alloc(mem, (nbinds + 1) * sizeof *spec->binds);
+    spec->binds = arena_alloc(mem, (all + 1) * sizeof *spec->binds);
     if (!spec->binds)
         return err_set(err, ERR_MEMORY, "no memory");
     for (size_t i = 0; i < nbinds && r == 0; i++) {
@@ -68,6 +70,14 @@ static int jail_options_binds(const struct jail_options *o, struct jail_spec *sp
         r = programs_parse_bind(writable ? o->rw.items[i - o->ro.count] : o->ro.items[i], writable,
                                 mem, &spec->binds[spec->nbinds++], err);
     }
+    for (size_t i = 0; i < o->in.count && r == 0; i++)
+        r = programs_parse_copy(o->in.items[i], mem, &spec->binds[spec->nbinds++], err);
+    for (size_t i = 0; i < nbinds && o->in.count && r == 0; i++)
+        if (strcmp(spec->binds[i].dest, "/workspace") == 0)
+            r = err_set(err, ERR_USAGE,
+                        "--in: %.80s is shown as /workspace, so nothing can be copied there; give "
+                        "it another place, such as %.80s:/workspace/data",
+                        spec->binds[i].source, spec->binds[i].source);
     return r;
 }
 
@@ -180,6 +190,64 @@ int jail_options_fill(const struct jail_options *o, const struct policy *policy,
     if (r == 0)
         r = jail_switches_from_env(spec, err);
     return r == 0 ? jail_spec_check(spec, err) : r;
+}
+
+int jail_options_venv(const char *venv, const struct policy *policy, struct arena *mem,
+                      const char **ret_venv, struct err *err)
+{
+    *ret_venv = NULL;
+    if (!venv)
+        return 0;
+    if (policy_is_final(policy, "python.environment"))
+        return err_set(err, ERR_USAGE,
+                       "--venv: python.environment is final in the machine's policy (cordon policy "
+                       "show)");
+    *ret_venv = *venv ? programs_absolute(venv, mem) : NULL;
+    return *ret_venv ? 0 : err_set(err, ERR_USAGE, "--venv needs the folder of an environment");
+}
+
+int jail_options_files(const struct jail_options *o, const struct policy_profile *profile,
+                       struct err *err)
+{
+    if (profile->guards && o->venv)
+        return err_set(err, ERR_USAGE,
+                       "--venv: a program under %.40s has no packages; use --profile standard",
+                       profile->name);
+    if (!profile->compute_only || (!o->in.count && !o->out))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "--%s: a program under %.40s has no files; give it data with --stdin FILE and "
+                   "take what it prints, or use --profile standard",
+                   o->in.count ? "in" : "out", profile->name);
+}
+
+int jail_options_open_out(const struct jail_options *o, const struct jail_spec *spec, int *ret_fd,
+                          struct err *err)
+{
+    const struct jail_bind dir = {.source = o->out, .writable = true, .out = true};
+    *ret_fd = -1;
+    if (!o->out)
+        return o->replace ? err_set(err, ERR_USAGE, "--replace is for --out DIR") : 0;
+    if (spec->mode != JAIL_FULL)
+        return err_set(err, ERR_USAGE,
+                       "--out needs --mode full: the other has no /workspace of its own");
+    for (size_t i = 0; i < spec->nbinds; i++)
+        if (strcmp(spec->binds[i].dest, "/workspace") == 0 && spec->binds[i].writable)
+            return err_set(err, ERR_USAGE,
+                           "--out: %.80s is /workspace itself and keeps what the program leaves",
+                           spec->binds[i].source);
+    if (mkdir(o->out, 0777) < 0 && errno != EEXIST) {
+        err_sys(err, "--out %.160s", o->out);
+        return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
+    }
+    FD_AUTO there = jail_bind_open(&dir, err);
+    if (there < 0)
+        return there;
+    *ret_fd = openat(there, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_fd >= 0)
+        return 0;
+    err_sys(err, "--out %.160s", o->out);
+    return err->code = ERR_USAGE;
 }
 
 int jail_options_open_input(const char *input, int *ret_fd, struct err *err)

@@ -17,10 +17,13 @@
 struct jail_options {
     bool proc, run_written;
     const char *net, *mode, *memory_by, *input;
-    struct option_list ro, rw, env;
+    struct option_list ro, rw, in, env;
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
     const char *policy, *role, *task, *escape;
+    const char *venv;      /* a virtual environment, in place of the policy's */
     const char *workspace; /* of run and exec; NULL: none */
+    const char *out;       /* of run and exec: the folder that takes what the program leaves */
+    bool replace;          /* with OUT: files of the same name */
     bool no_wait;
 };
 
@@ -33,6 +36,12 @@ void jail_options_init(struct jail_options *o);
          "show a folder or file, read-only; no symbolic link on the way"},                         \
         {"rw", OPTION_LIST, &(o)->rw, "PATH[:DEST]",                                               \
          "show it writable; --disk bounds each file there, not the sum"},                          \
+        {"in", OPTION_LIST, &(o)->in, "PATH[:NAME]",                                               \
+         "copy a file, or what a folder holds, into /workspace; yours stays as it is"},            \
+        {"out", OPTION_STRING, &(o)->out, "DIR",                                                   \
+         "take the files that it leaves in /workspace; none there is overwritten"},                \
+        {"replace", OPTION_FLAG, &(o)->replace, NULL,                                              \
+         "with --out: files of the same name in DIR are replaced"},                                \
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
         {"workspace", OPTION_STRING, &(o)->workspace, "W",                                         \
          "its /workspace is this workspace's; what it changes is committed"},                      \
@@ -73,6 +82,24 @@ void jail_options_init(struct jail_options *o);
 ERR_MUST_USE int jail_options_fill(const struct jail_options *o, const struct policy *policy,
                                    struct jail_spec *spec, enum jail_memory_by *ret_by,
                                    struct arena *mem, struct err *err);
+
+#define JAIL_OPTIONS_ROW_VENV(o)                                                                   \
+    {                                                                                              \
+        "venv", OPTION_STRING, &(o)->venv, "DIR",                                                  \
+            "programs get the packages of this virtual environment, read-only"                     \
+    }
+
+/* --venv as an absolute path into *RET_VENV; NULL: none was named. ERR_USAGE: the machine's policy does not leave it open. */
+ERR_MUST_USE int jail_options_venv(const char *venv, const struct policy *policy, struct arena *mem,
+                                   const char **ret_venv, struct err *err);
+
+/* ERR_USAGE: --in, --out or --venv for a program that has no files and no packages. */
+ERR_MUST_USE int jail_options_files(const struct jail_options *o,
+                                    const struct policy_profile *profile, struct err *err);
+
+/* The folder of --out, made if it is not there. *ret_fd is -1 when there is none. */
+ERR_MUST_USE int jail_options_open_out(const struct jail_options *o, const struct jail_spec *spec,
+                                       int *ret_fd, struct err *err);
 
 /* *ret_fd is -1 when there is no input. */
 ERR_MUST_USE int jail_options_open_input(const char *input, int *ret_fd, struct err *err);

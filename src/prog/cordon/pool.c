@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "commands.h"
 #include "flow/context.h"
+#include "jail_options.h"
 #include "options.h"
 #include "pool/pool_client.h"
 #include "programs.h"
@@ -22,6 +23,7 @@
 
 struct pool_options {
     struct option_list profiles;
+    const char *venv;
     bool packages, force, json, help;
     struct pool_set_numbers set;
 };
@@ -39,6 +41,7 @@ static int parse(int argc, char **argv, struct pool_options *o, struct option_li
         {"memory", OPTION_BYTES, &o->set.budget, "SIZE", "for all that wait (512m)"},
         {"idle", OPTION_MILLIS, &o->set.idle_exit_ms, "TIME",
          "without a request for so long, the holder ends (10m)"},
+        JAIL_OPTIONS_ROW_VENV(o),
         {"", OPTION_GROUP, NULL, NULL, "For stop:"},
         {"force", OPTION_FLAG, &o->force, NULL, "though sessions live"},
         {"", OPTION_GROUP, NULL, NULL, "For status:"},
@@ -81,24 +84,31 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set)
     set->renew_runs = policy->pool.renew_runs;
 }
 
-static int by_policy(struct pool_set_numbers *set, struct pool_environment *ret, struct err *err)
+static int by_policy(const char *venv, struct pool_set_numbers *set, struct pool_environment *ret,
+                     struct err *err)
 {
     struct flow_context context = {0};
+    struct arena mem;
+    arena_init(&mem, MIB);
     int r = flow_context_open(&context, NULL, err);
     if (r == 0)
-        r = pool_environment_open(ret, context.policy, err);
+        r = jail_options_venv(venv, context.policy, &mem, &context.venv, err);
+    if (r == 0)
+        r = pool_environment_open(ret, context.policy, context.venv, err);
     if (r == 0)
         pool_numbers(context.policy, set);
     flow_context_close(&context);
+    arena_done(&mem);
     return r;
 }
 
 /* The holder of the policy's environment. Who looks or ends something is not kept from it by a broken policy. */
-static int find_holder(struct pool_client *ret, struct pool_environment *e, struct err *err)
+static int find_holder(const struct pool_options *o, struct pool_client *ret,
+                       struct pool_environment *e, struct err *err)
 {
     struct pool_set_numbers unused = {0};
     struct err broken = ERR_INIT;
-    if (by_policy(&unused, e, &broken) < 0) {
+    if (by_policy(o->venv, &unused, e, &broken) < 0) {
         result_complain(WHO, broken.msg);
         *e = (struct pool_environment){0};
     }
@@ -124,7 +134,7 @@ static int start(const struct pool_options *o, struct err *err)
                            "--profile: '%.40s' is none of: strict, locked, standard, open",
                            names[i]);
     if (r == 0)
-        r = by_policy(&set, &environment, err);
+        r = by_policy(o->venv, &set, &environment, err);
     if (r == 0)
         r = pool_client_start(&c, &environment, holder, NULL, err);
     for (size_t i = 0; i < count && r == 0; i++) {
@@ -291,7 +301,7 @@ static int status(const struct pool_options *o, struct err *err)
 {
     struct pool_client c;
     struct pool_environment e;
-    int r = find_holder(&c, &e, err);
+    int r = find_holder(o, &c, &e, err);
     if (r == 0)
         r = name_silent(o->json ? status_json(&c, err) : status_text(&c, err), c.sock, o->json,
                         err);
@@ -326,7 +336,7 @@ static int stop(const struct pool_options *o, struct err *err)
     struct pool_answer a = {0};
     struct pool_socket at = {.dir = -1};
     struct pool_environment e;
-    int r = find_holder(&c, &e, err);
+    int r = find_holder(o, &c, &e, err);
     if (r < 0)
         return r;
     signal_all(c.sock, &e, SIGTERM, false); /* those of other versions cannot be asked */

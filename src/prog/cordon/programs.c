@@ -44,8 +44,7 @@ static const char *current_folder(struct arena *mem)
     return getcwd(cwd, sizeof cwd) ? arena_strdup(mem, cwd) : NULL;
 }
 
-/* Takes . and .. and double slashes out, by the letters alone. */
-static char *absolute(const char *path, struct arena *mem)
+const char *programs_absolute(const char *path, struct arena *mem)
 {
     const char *cwd = path[0] == '/' ? "" : current_folder(mem);
     if (!cwd)
@@ -93,8 +92,58 @@ int programs_parse_bind(const char *word, bool writable, struct arena *mem, stru
     /* The source stays as it was written: `link/..` is not what its letters say. */
     ret->source = source;
     if (!ret->dest)
-        ret->dest = absolute(source, mem);
+        ret->dest = programs_absolute(source, mem);
     return ret->dest ? 0 : err_sys(err, "the current folder");
+}
+
+#define COPIES "/workspace"
+
+/* NAME as a path below /workspace, or NULL: it is outside, or no name. */
+static const char *place_of_copy(const char *name, struct arena *mem)
+{
+    const size_t len = strlen(COPIES);
+    const char *rest =
+        strncmp(name, COPIES, len) == 0 && (name[len] == '/' || !name[len]) ? name + len : name;
+    if (rest == name && *name == '/')
+        return NULL;
+    size_t cap = len + strlen(rest) + 2, at = len;
+    char *out = arena_alloc(mem, cap), *parts = arena_strdup(mem, rest);
+    if (!out || !parts)
+        return NULL;
+    memcpy(out, COPIES, len + 1);
+    for (char *save = NULL, *part = strtok_r(parts, "/", &save); part;
+         part = strtok_r(NULL, "/", &save)) {
+        if (strcmp(part, "..") == 0)
+            return NULL;
+        if (strcmp(part, ".") != 0)
+            at += (size_t)snprintf(out + at, cap - at, "/%s", part);
+    }
+    return out;
+}
+
+int programs_parse_copy(const char *word, struct arena *mem, struct jail_bind *ret, struct err *err)
+{
+    struct stat st;
+    char *source = arena_strdup(mem, word);
+    if (!source)
+        return err_set(err, ERR_MEMORY, "no memory");
+    *ret = (struct jail_bind){.source = source, .copied = true, .moved = true};
+    char *colon = lstat(word, &st) < 0 ? strrchr(source, ':') : NULL; /* a name may have one */
+    if (colon)
+        *colon++ = 0;
+    if (!*source || (colon && !*colon))
+        return err_set(err, ERR_USAGE, "--in needs a path, or PATH:NAME");
+    if (stat(source, &st) < 0) {
+        err_sys(err, "--in %.160s", source);
+        return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
+    }
+    const char *slash = strrchr(source, '/'), *own = slash ? slash + 1 : source;
+    ret->dest = place_of_copy(colon ? colon : S_ISDIR(st.st_mode) ? "" : own, mem);
+    if (ret->dest && (S_ISDIR(st.st_mode) || strcmp(ret->dest, COPIES) != 0))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "--in: '%.80s' is no path in /workspace; write NAME, such as data/%.80s",
+                   colon ? colon : own, S_ISDIR(st.st_mode) ? "in" : own);
 }
 
 static const char *below(const char *path, const char *dir)
@@ -155,13 +204,14 @@ int programs_resolve(const struct jail_spec *spec, const char *word, struct aren
         }
         return err_set(err, ERR_USAGE, "%.120s: no such program in /usr/bin:/bin", word);
     }
-    const char *wanted = absolute(word, mem), *host = wanted ? on_host(spec, wanted, mem) : NULL;
+    const char *wanted = programs_absolute(word, mem),
+               *host = wanted ? on_host(spec, wanted, mem) : NULL;
     if (!wanted)
         return err_set(err, ERR_MEMORY, "no memory");
     *ret_inside = wanted;
     if (!host) { /* a path of the host may be shown under another name */
         for (size_t i = spec->nbinds; i-- > 0 && !host;) {
-            const char *source = absolute(spec->binds[i].source, mem);
+            const char *source = programs_absolute(spec->binds[i].source, mem);
             const char *rest = source ? below(wanted, source) : NULL;
             if (!rest)
                 continue;

@@ -45,7 +45,10 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"session", OPTION_STRING, &o->session, "NAME", "go on in a session that is there"},
+        JAIL_OPTIONS_ROW_VENV(p),
         {"env", OPTION_LIST, &p->env, "K=V", "set an environment variable (repeatable)"},
+        {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
+         "copy a file, or what a folder holds, into its /workspace"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "what the program reads (default: nothing)"},
         {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
         {"", OPTION_GROUP, NULL, NULL, "Limits:"},
@@ -82,6 +85,11 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
     }
     if (r == 0 && o->words.count)
         r = err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
+    if (r == 0 && o->session && p->in.count)
+        r = err_set(err, ERR_USAGE,
+                    "--in is for a session that is made; cordon session put %.40s PATH copies into "
+                    "one that is there",
+                    o->session);
     if (r == 0 && o->lang && strcmp(o->lang, "python") != 0)
         r = err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
     return r;

@@ -186,6 +186,56 @@ static void say_place(const struct flow_violation *v, char *out, size_t size)
         snprintf(out + at, size - at, ": ");
 }
 
+/* The first few: what was taken by its name on the host, else what the program calls it. */
+static int put_names(const struct flow_result *r, bool taken, struct buf *line)
+{
+    enum { NAMED = 3 };
+    size_t named = 0;
+    int e = 0;
+    for (size_t i = 0; i < r->file_count && named <= NAMED && e == 0; i++) {
+        const struct flow_file *f = &r->files[i];
+        if (taken && !f->saved)
+            continue;
+        e = named == NAMED
+                ? buf_str(line, ", ...")
+                : buf_printf(line, "%s%.100s%s%s%s", named ? ", " : "", taken ? f->saved : f->path,
+                             f->type ? " (" : "", f->type ? f->type : "", f->type ? ")" : "");
+        named++;
+    }
+    return e;
+}
+
+/* What became of the files in /workspace. */
+static void print_files(const struct flow_result *r)
+{
+    struct buf line;
+    size_t saved = 0;
+    for (size_t i = 0; i < r->file_count; i++) {
+        char text[512];
+        saved += r->files[i].saved != NULL;
+        if (!r->files[i].unsaved)
+            continue;
+        snprintf(text, sizeof text, "not taken: %.160s: %.240s", r->files[i].path,
+                 r->files[i].unsaved);
+        result_complain("cordon", text);
+    }
+    if (r->unsaved && r->files_cut)
+        result_complain("cordon", "not taken: there are more files, or deeper folders, than --out "
+                                  "takes; --rw DIR:/workspace keeps all");
+    buf_init(&line, 1000);
+    const char *many = r->file_count > 1 || r->files_cut ? "files were" : "file was";
+    if (r->files_gone && r->file_count &&
+        buf_printf(&line, "%zu%s %s dropped (", r->file_count, r->files_cut ? " and more" : "",
+                   many) == 0 &&
+        put_names(r, false, &line) == 0 && buf_str(&line, "); --out DIR keeps what it leaves") == 0)
+        result_note("cordon", line.data);
+    else if (saved &&
+             buf_printf(&line, "took %zu %s: ", saved, saved > 1 ? "files" : "file") == 0 &&
+             put_names(r, true, &line) == 0)
+        result_note("cordon", line.data);
+    buf_done(&line);
+}
+
 void result_print_text(const struct flow_result *r)
 {
     char line[LIMIT_HINT + 800], place[200];
@@ -209,6 +259,9 @@ void result_print_text(const struct flow_result *r)
         result_complain("cordon", line);
         said = said || reason;
     }
+    if (r->hint[0])
+        result_note("cordon", r->hint);
+    print_files(r);
     const struct flow_snapshot *s = &r->snapshot;
     if (s->workspace[0] && !s->id[0]) {
         snprintf(line, sizeof line, "workspace %s: %s", s->workspace, s->why);
@@ -368,13 +421,15 @@ void result_ask(struct flow_request *req, const struct jail_options *o)
 
 int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err)
 {
-    struct output_internal internal[LIMIT_BINDS + 1];
+    struct output_internal internal[LIMIT_BINDS + 3];
     char state[STATE_PATH_MAX];
     struct err none = ERR_INIT;
     size_t n = 0;
     if (state_path(state, sizeof state, &none) == 0)
         internal[n++] = (struct output_internal){state, "/STATE"};
-    for (size_t i = 0; i < req->spec.nbinds && n <= LIMIT_BINDS; i++)
+    internal[n++] = (struct output_internal){JAIL_OWN "/workspace", "/workspace"};
+    internal[n++] = (struct output_internal){JAIL_OWN "/tmp", "/tmp"};
+    for (size_t i = 0; i < req->spec.nbinds; i++)
         if (req->spec.binds[i].moved) /* the program knows it by its slot in the jail */
             internal[n++] =
                 (struct output_internal){req->spec.binds[i].source, req->spec.binds[i].dest};
@@ -435,12 +490,17 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     struct events events = {0};
     struct flow_result result;
     struct output_rules *rules = NULL;
-    FD_AUTO in = -1;
+    FD_AUTO in = -1, out = -1;
     int r = jail_options_open_input(o->input, &in, err);
+    if (r == 0)
+        r = jail_options_open_out(o, &req->spec, &out, err);
     if (r < 0)
         return r;
     req->input = in;
-    req->once = !req->keep; /* who commits for root stays root */
+    req->out = out;
+    req->out_name = o->out;
+    req->replace = o->replace;
+    req->once = !req->keep && !o->out; /* who keeps files for root stays root */
     req->task = o->task;
     reader_init(&reader, req->spec.limits.output, OUTPUT_BYTES);
     r = find_programs(req, nest, python, sizeof nest, err);
@@ -453,7 +513,7 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     req->rules = rules;
     req->escape = result_escape(req, o);
     if (as_event)
-        events_init(&events, req);
+        events_init(&events, req, OUTPUT_BYTES);
     if (!json) {
         req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;
@@ -466,6 +526,8 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
         if (!json)
             print_plain(req, &reader, ended, &result);
         else if (print_object(who, req, &events, &result) < 0)
+            r = EXIT_FAILED;
+        if (r == EXIT_DONE && result.unsaved)
             r = EXIT_FAILED;
     }
     flow_result_done(&result);

@@ -51,6 +51,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         {"profile", OPTION_STRING, &o->profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
         JAIL_OPTIONS_ROWS_SEES(p),
+        JAIL_OPTIONS_ROW_VENV(p),
         {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
         JAIL_OPTIONS_ROWS_LIMITS(p),
         {"", OPTION_GROUP, NULL, NULL, "How:"},
@@ -74,9 +75,9 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
          "and\n"
          "open it may write in /workspace (where it starts) and /tmp; what it leaves in /workspace "
          "is\n"
-         "listed in `files` and then dropped, unless --rw or --workspace keeps it. strict and "
-         "locked\n"
-         "have no files.\n"
+         "dropped, unless --out takes it, or --rw or --workspace keeps it. --in copies files "
+         "there.\n"
+         "strict and locked have no files.\n"
          "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
          "every literal list judged before anything runs), standard (the standard library and\n"
          "installed packages), open (the kernel's layers alone).\n");
@@ -168,11 +169,15 @@ int cmd_run(int argc, char **argv)
         if (r == 0)
             r = policy_choose_profile(context.policy, o.profile, &req.profile, &err);
         if (r == 0)
+            r = jail_options_venv(o.jail.venv, context.policy, &mem, &context.venv, &err);
+        if (r == 0)
             r = jail_options_fill(&o.jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
         if (r == 0)
             r = tools_find(&o.tools, tools, LIMIT_HOST_TOOLS, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
+        if (r == 0)
+            r = jail_options_files(&o.jail, req.profile, &err);
         req.tools = tools;
         req.spec.keep_files = true;
         req.pool = context.policy && context.policy->pool.enabled;

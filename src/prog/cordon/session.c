@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "languages.h"
 #include "result.h"
+#include "session_files.h"
 #include "source.h"
 #include "sys/fd.h"
 
@@ -34,13 +35,16 @@ struct session_options {
 static void help(const struct option_row *rows, size_t count)
 {
     puts("usage: cordon session new [NAME] | list | run NAME [FILE | - | -c CODE] |\n"
+         "                      put NAME PATH[:DEST] | get NAME PATH [DEST | -] |\n"
          "                      fork NAME [NEW] | export NAME | interrupt NAME | close NAME   "
          "[OPTIONS]\n\n"
          "An interpreter that stays: variables and files live on between calls. new prints its\n"
          "name; run runs a program in it, and the value of its last expression is its `value`; "
          "fork\n"
          "makes a second one of it that goes on by itself; export prints what it saw and did;\n"
-         "interrupt raises KeyboardInterrupt in its call, as Ctrl-C does, and it lives on.");
+         "interrupt raises KeyboardInterrupt in its call, as Ctrl-C does, and it lives on. put "
+         "copies a\n"
+         "file or a folder into its /workspace, get copies a file from there.");
     options_print(rows, count);
     exits_print(EXITS_SESSION);
     puts("\n  s=$(cordon session new --profile standard)\n"
@@ -61,6 +65,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"descriptors", OPTION_COUNT, &p->limits.descriptors, "N", "open files at once (64)"},
         {"disk", OPTION_BYTES, &p->limits.disk, "SIZE", "bytes held in /workspace and /tmp (100m)"},
         {"inodes", OPTION_COUNT, &p->limits.inodes, "N", "files and folders there (10000)"},
+        {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
+         "copy a file, or what a folder holds, into its /workspace"},
         {"idle", OPTION_MILLIS, &o->make.idle_ms, "TIME",
          "without a call for so long it ends (30m)"},
         {"", OPTION_GROUP, NULL, NULL, "For run:"},
@@ -71,7 +77,12 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
          "characters of output kept, each stream (100000)"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "its input during the call (default: nothing)"},
         {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        {"events", OPTION_FLAG, &o->context.events, NULL,
+         "print JSON lines while it runs; the last one is the result"},
+        {"", OPTION_GROUP, NULL, NULL, "For get:"},
+        {"replace", OPTION_FLAG, &p->replace, NULL, "overwrite a file that is there"},
         {"", OPTION_GROUP, NULL, NULL, "For both:"},
+        JAIL_OPTIONS_ROW_VENV(p),
         {"env", OPTION_LIST, &p->env, "K=V",
          "set an environment variable, from now on (repeatable)"},
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
@@ -85,6 +96,9 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);
+    o->context.json = o->context.json || o->context.events;
+    if (o->context.events)
+        result_as_events();
     if (r < 0 || !o->help)
         return r;
     help(rows, count);
@@ -185,6 +199,17 @@ static int on_interrupt(struct session_options *o)
     if (r < 0)
         return result_usage(WHO, &err);
     return a.declined ? session_declined(&o->context, word(o, 1), &a) : EXIT_DONE;
+}
+
+static int on_put(struct session_options *o)
+{
+    return session_files_in(&o->context, word(o, 1), word(o, 2));
+}
+
+static int on_get(struct session_options *o)
+{
+    return session_files_out(&o->context, word(o, 1), word(o, 2), word(o, 3),
+                             o->context.jail.replace);
 }
 
 static int on_fork(struct session_options *o)
@@ -312,7 +337,8 @@ static const struct {
     {"new", on_new, 1, 2, true},        {"list", on_list, 1, 1, false},
     {"run", on_run, 2, 3, false},       {"fork", on_fork, 2, 3, false},
     {"export", on_export, 2, 2, false}, {"interrupt", on_interrupt, 2, 2, false},
-    {"close", on_close, 2, 2, false},
+    {"close", on_close, 2, 2, false},   {"put", on_put, 3, 3, false},
+    {"get", on_get, 3, 4, false},
 };
 
 static int no_verb(const struct session_options *o, struct err *err)
@@ -336,6 +362,8 @@ static int find_verb(const struct session_options *o, size_t *ret_verb, struct e
     if (words < verbs[verb].least || words > verbs[verb].most)
         return err_set(err, ERR_USAGE, "%s: %s; see --help", verbs[verb].name,
                        words < verbs[verb].least ? "a name is missing" : "too many arguments");
+    if (o->context.events && verbs[verb].run != on_run)
+        return err_set(err, ERR_USAGE, "--events is for run; see --help");
     if (o->code && (verbs[verb].run != on_run || words > 2))
         return err_set(err, ERR_USAGE, "--code is for run, instead of a FILE; see --help");
     *ret_verb = verb;

@@ -24,10 +24,10 @@ struct session_context {
     struct jail_spec spec; /* limits of a call; its variables are those of --env alone */
     enum jail_memory_by by;
     const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
-    int stop; /* readable: somebody wants us to stop */
-    bool json, gate_is_open;
-    char profile[POOL_PROFILE + 1]; /* of the session that was last lent */
-    char nest[4096], python[4096];  /* our programs, for a judge that no holder has ready */
+    int stop;                        /* readable: somebody wants us to stop */
+    bool json, events, gate_is_open; /* events: a call is told while it runs */
+    char profile[POOL_PROFILE + 1];  /* of the session that was last lent */
+    char nest[4096], python[4096];   /* our programs, for a judge that no holder has ready */
 };
 
 void session_context_init(struct session_context *h, const char *who);
@@ -72,6 +72,9 @@ struct session_call {
     bool left;       /* set: the program ended with SystemExit */
     void (*offer)(void *ctx, const char *name, size_t len); /* with LINE: names for a word */
     void *offer_ctx;
+    /* The session's file system is somebody's while it is lent, and how much it may hold; NULL: nobody's. */
+    void (*files)(void *ctx, int files, uint64_t disk);
+    void *files_ctx;
     bool same_input; /* what the call before left unread is this one's */
     struct pool_answer answer;
 };

@@ -9,10 +9,12 @@
 #include "base/languages.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "events.h"
 #include "gate/escalate.h"
 #include "programs.h"
 #include "reader.h"
 #include "result.h"
+#include "session_files.h"
 #include "sys/fd.h"
 #include "tools.h"
 #include "writer.h"
@@ -78,7 +80,9 @@ int session_context_open(struct session_context *h, const struct option_list *to
     if (r == 0 && start)
         r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (r == 0)
-        r = pool_environment_open(&environment, h->flow.policy, err);
+        r = jail_options_venv(h->jail.venv, h->flow.policy, &h->mem, &h->flow.venv, err);
+    if (r == 0)
+        r = pool_environment_open(&environment, h->flow.policy, h->flow.venv, err);
     if (r == 0)
         r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
                   : pool_client_open(&h->holder, &environment, POOL_ANSWER_MS, err);
@@ -360,6 +364,8 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     struct timespec began;
     struct flow_result result;
     struct streams streams;
+    struct events events = {0};
+    const bool told = h->events && !c->line;
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
     snprintf(h->profile, sizeof h->profile, "%s", lent->profile);
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
@@ -392,6 +398,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .report = look_for_more,
         .report_ctx = c,
     };
+    req.spec.nbinds = 0; /* what was copied in when the session was made is not copied again */
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
@@ -401,6 +408,9 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     streams_init(&streams, h, !h->json && !c->quiet);
     req.live = streams_sink(&streams);
     req.live_gone = &streams.reader.gone;
+    req.rules = h->rules;
+    if (told)
+        events_init(&events, &req, OUTPUT_CHARACTERS);
     if (r == 0)
         r = flow_run(&req, &result, &err);
     else
@@ -409,14 +419,18 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         flow_result_refuse(&result, &err);
         result.alive = true; /* it was not even asked */
     }
-    streams_into(&streams, req.escape, &result);
+    if (told)
+        events_rest(&events, &result);
+    else
+        streams_into(&streams, req.escape, &result);
     flow_result_clean(&result, h->rules, h->json ? req.escape : OUTPUT_ESCAPE_NONE,
                       req.profile && req.profile->guards ? h->flow.policy->output.guarded_cap
                                                          : h->flow.policy->sessions.output);
     if (h->json && req.escape == OUTPUT_ESCAPE_NONE)
         flow_result_markup(&result);
-    const bool gone = streams.reader.gone;
+    const bool gone = streams.reader.gone || events.gone;
     streams_done(&streams);
+    events_done(&events);
     c->over = !result.alive;
     c->is_final = result.is_final;
     c->left = result.left_itself;
@@ -464,9 +478,25 @@ int session_call(struct session_context *h, struct session_call *c)
         c->over = is_gone(a);
         return c->line && c->typed ? EXIT_NEVER_RAN : session_declined(h, c->session, a);
     }
+    if (c->files)
+        c->files(c->files_ctx, child.files, child.limits.disk);
     r = run_on(h, c, &child, &a->reply);
     jail_child_close(&child);
     return r;
+}
+
+/* --in of a session that nobody has spoken to. */
+static int fill_workspace(struct session_context *h, int files)
+{
+    struct err err = ERR_INIT, later = ERR_INIT;
+    struct pool_answer a;
+    int r = session_files_put(&h->spec, files, &err);
+    if (r == 0)
+        return 0;
+    if (pool_client_back(&h->holder, false, err.msg, &(struct pool_use_numbers){0}, NULL, 0, &a,
+                         &later) < 0)
+        result_complain(h->who, later.msg);
+    return result_usage(h->who, &err);
 }
 
 int session_make(struct session_context *h, const struct session_new *n, char *name)
@@ -476,7 +506,8 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
     struct err err = ERR_INIT;
-    if (policy_choose_profile(p, n->profile, &profile, &err) < 0)
+    if (policy_choose_profile(p, n->profile, &profile, &err) < 0 ||
+        jail_options_files(&h->jail, profile, &err) < 0)
         return result_usage(h->who, &err);
     struct pool_session_spec spec = {.name = n->name,
                                      .profile = profile->name,
@@ -493,6 +524,10 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     if (a.declined)
         return session_declined(h, n->name, &a);
     snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
+    if ((r = fill_workspace(h, child.files)) != 0) {
+        jail_child_close(&child);
+        return r;
+    }
     /* Its first word is heard here, its variables are set, and whether it works at all is seen. */
     struct session_call c = {.session = name,
                              .name = "<new>",

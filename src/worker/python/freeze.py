@@ -11,6 +11,7 @@ import sys
 
 MODULES = {"encodings": "encodings/__init__.py", "encodings.aliases": "encodings/aliases.py",
            "encodings.utf_8": "encodings/utf_8.py"}
+OWN = {"cordon_figures": "figures.py"}  # beside this script
 
 
 def array(number, code):
@@ -20,8 +21,9 @@ def array(number, code):
 
 output, stdlib = sys.argv[1:]
 arrays, rows = [], []
-for number, (name, path) in enumerate(MODULES.items()):
-    with open(os.path.join(stdlib, path), "rb") as f:
+here = os.path.dirname(os.path.abspath(__file__))
+for number, (name, path) in enumerate([*MODULES.items(), *OWN.items()]):
+    with open(os.path.join(here if name in OWN else stdlib, path), "rb") as f:
         code = compile(f.read(), f"<frozen {name}>", "exec", dont_inherit=True, optimize=0)
     arrays.append(array(number, marshal.dumps(code)))
     package = int(path.endswith("__init__.py"))

@@ -259,6 +259,8 @@ int py_interp_start(const struct worker_start *start, struct err *err)
 {
     PyConfig config;
     PyPreConfig pre;
+    if (FROZEN && (start->packages || start->env)) /* figures.py; a program may name another */
+        setenv("MPLBACKEND", "module://cordon_figures", 0);
     PyPreConfig_InitIsolatedConfig(&pre);
     pre.utf8_mode = 1;
     if (strncmp(Py_GetVersion(), PY_VERSION, strcspn(PY_VERSION, ".") + 3) != 0)

@@ -7,6 +7,7 @@
 #include "check/report.h"
 #include "compute.h"
 #include "fault.h"
+#include "folder.h"
 #include "guard.h"
 #include "hook.h"
 #include "host.h"
@@ -204,6 +205,8 @@ int py_program_begin(const struct worker_job *job)
     if (fresh ? fresh_globals(job->rules) < 0 : py_host_bind(program.globals) < 0)
         return -1; /* a later cell may have been given other functions of the host */
     if (job->kind == WORKER_RUN && py_call_program(program.globals, job->name) < 0)
+        return -1;
+    if (!check_ruleset_profile(job->rules)->guards && py_folder_show() < 0)
         return -1;
     if (!program.made && close_table(job->rules, NULL) < 0)
         return -1;

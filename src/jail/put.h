@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A copy of a folder or file of the host in a guest's /workspace.
+ *
+ * Takes:   what is copied, by descriptor; the guest's file system; a path in /workspace.
+ * Gives:   folders, regular files and links of the source; the guest owns them and may change its copy.
+ * Never:   follows a link on either side, or writes outside the guest's own file system.
+ * Runs in: the builder, before there is a guest; the supervisor, for a child or a session that lives already.
+ */
+#ifndef JAIL_PUT_H
+#define JAIL_PUT_H
+
+#include "jail/spec.h"
+
+#define JAIL_PUT_DEPTH 64
+
+/* SOURCE: a folder or a regular file, O_PATH is enough. FILES: the root of the guest's file system. A file of the same
+ * name is replaced, whole or not at all; a folder's contents go into the folder DEST. ERR_USAGE: it does not fit, or cannot be read. */
+ERR_MUST_USE int jail_put(int source, int files, const struct jail_bind *bind, struct err *err);
+
+/* binds.c: its source as O_PATH: a folder or a regular file that the caller may read, and no link on the way. */
+ERR_MUST_USE int jail_bind_open(const struct jail_bind *bind, struct err *err);
+
+#endif
