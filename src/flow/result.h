@@ -57,7 +57,7 @@ struct flow_file {
 
 /* What came of the files of a run in a workspace. */
 struct flow_snapshot {
-    char workspace[65]; /* empty: it was in none */
+    char workspace[130]; /* empty: it was in none */
     char id[41];        /* of the commit that is the head now; empty: nothing was committed */
     bool changed;       /* that commit is this run's */
     char why[240];      /* nothing was committed, because */

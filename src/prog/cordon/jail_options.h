@@ -21,7 +21,7 @@ struct jail_options {
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
     const char *policy, *role, *task, *escape;
     const char *workspace; /* of run and exec; NULL: none */
-    bool no_wait;
+    bool no_wait, discard;
 };
 
 /* Nothing was said yet. */
@@ -36,6 +36,8 @@ void jail_options_init(struct jail_options *o);
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
         {"workspace", OPTION_STRING, &(o)->workspace, "W",                                         \
          "its /workspace is this workspace's; what it changes is committed"},                      \
+        {"discard", OPTION_FLAG, &(o)->discard, NULL,                                              \
+         "with --workspace: what it changes is not committed"},                                    \
     {                                                                                              \
         "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
             "its input; - is our own (default: nothing)"                                           \

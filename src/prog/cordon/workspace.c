@@ -12,6 +12,7 @@
 #include "sys/child.h"
 #include "sys/fd.h"
 #include "workspace_order.h"
+#include "workspace_verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 
 struct workspace_options {
     const char *message, *name, *lines, *tar, *bundle;
+    struct workspace_verify verify;
     bool patch, stat, json, help;
 };
 
@@ -33,21 +35,25 @@ static const struct verb {
     size_t least, most; /* words behind it, the workspace's name included */
     enum workspace_hold hold;
 } verbs[] = {
-    {"create", 1, 1, HOLD_CHANGE}, {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
-    {"diff", 1, 3, HOLD_READ},     {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
-    {"export", 1, 2, HOLD_READ},   {"delete", 1, 1, HOLD_ALONE},    {"list", 0, 0, HOLD_NONE},
+    {"create", 1, 1, HOLD_CHANGE},  {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
+    {"diff", 1, 3, HOLD_READ},      {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
+    {"clone", 1, 2, HOLD_CHANGE},   {"verify", 1, 1, HOLD_NONE},     {"merge", 1, 1, HOLD_CHANGE},
+    {"discard", 1, 1, HOLD_CHANGE}, {"export", 1, 2, HOLD_READ},     {"delete", 1, 1, HOLD_ALONE},
+    {"list", 0, 0, HOLD_NONE},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void help(const struct option_row *rows, size_t count)
 {
     puts("usage: cordon workspace create W | import W FOLDER | log W | diff W [FROM [TO]] |\n"
-         "       snapshot W | restore W SNAPSHOT | export W [SNAPSHOT] | delete W | list\n\n"
+         "       snapshot W | restore W SNAPSHOT | clone W [NAME] | verify W@NAME |\n"
+         "       merge W@NAME | discard W@NAME | export W [SNAPSHOT] | delete W | list\n\n"
          "Files that outlive runs. Every state is a commit of a bare git store in the state "
          "folder:\n"
          "any git client can read it. A SNAPSHOT is head, head~2, genesis, a name, or the "
          "beginning\n"
-         "of an id. diff compares head~1 with head unless told otherwise.\n");
+         "of an id. diff compares head~1 with head unless told otherwise. W@NAME is a clone of W:\n"
+         "a disposable line of its own, which every command and --workspace takes.\n");
     options_print(rows, count);
     exits_print(EXITS_OTHER);
     puts("\n  cordon workspace create demo\n"
@@ -112,6 +118,8 @@ static int act(const struct verb *verb, const struct option_list *words,
              isatty(STDOUT_FILENO) ? "t" : "");
     o.form = form;
     admin_pin_state();
+    if (strcmp(verb->name, "verify") == 0)
+        return workspace_verify(name, &p->verify, p->json, err);
     int r = workspace_order_open(&o, verb->name, name, verb->hold, err);
     if (r < 0)
         return r;
@@ -125,7 +133,9 @@ static int act(const struct verb *verb, const struct option_list *words,
         return export_to(&o, p, err);
     } else {
         o.words[0] = message;
-        o.words[1] = strcmp(verb->name, "restore") == 0 ? given[1] : p->name ? p->name : "";
+        const bool second = strcmp(verb->name, "restore") == 0 ||
+                            (strcmp(verb->name, "clone") == 0 && words->count > 2);
+        o.words[1] = second ? given[1] : p->name ? p->name : "";
     }
     if (strcmp(verb->name, "import") == 0) {
         o.other = open(given[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -162,12 +172,16 @@ int cmd_workspace(int argc, char **argv)
         {"message", OPTION_STRING, &p.message, "TEXT",
          "import, snapshot, restore: kept in the log"},
         {"name", OPTION_STRING, &p.name, "NAME", "snapshot: a name to restore it by"},
+        {"profile", OPTION_STRING, &p.verify.profile, "NAME",
+         "verify: the rules for changed sources (strict)"},
+        {"policy", OPTION_STRING, &p.verify.policy, "FILE",
+         "verify: a policy on top of the machine's"},
         {"lines", OPTION_STRING, &p.lines, "N", "log: at most so many commits"},
         {"patch", OPTION_FLAG, &p.patch, NULL, "log: with what each commit changed"},
         {"stat", OPTION_FLAG, &p.stat, NULL, "diff: lines added and deleted, a line a file"},
         {"tar", OPTION_STRING, &p.tar, "FILE", "export: the files of a snapshot; - is stdout"},
         {"bundle", OPTION_STRING, &p.bundle, "FILE", "export: the history, for git clone"},
-        {"json", OPTION_FLAG, &p.json, NULL, "all but export and delete: JSON"},
+        {"json", OPTION_FLAG, &p.json, NULL, "all but discard, export and delete: JSON"},
         {"help", OPTION_FLAG, &p.help, NULL, "this text"},
     };
     int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err);

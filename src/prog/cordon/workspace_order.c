@@ -68,11 +68,11 @@ int workspace_order_open(struct workspace_order *ret, const char *verb, const ch
 {
     char path[STATE_PATH_MAX];
     FD_AUTO state = -1;
-    if (*name && !workspace_name_good(name))
+    if (*name && !workspace_full_name_good(name))
         return err_set(
             err, ERR_USAGE,
             "'%.70s' cannot name a workspace: 1 to 64 of a-z 0-9 . _ -, beginning with a "
-            "letter or digit",
+            "letter or digit; a clone is W@CLONE",
             name);
     ret->verb = verb;
     ret->name = name;

@@ -26,6 +26,24 @@ static bool whole_answer(const struct buf *text)
            strlen(text->data) == 40;
 }
 
+/* By the caller, by the policy, or by how the run ended. */
+static bool discarded(const struct workspace_run *w, enum flow_status status, char *why,
+                      size_t size)
+{
+    const enum policy_commit commit = w->req->context->policy->workspaces.commit;
+    if (w->discard)
+        snprintf(why, size, "--discard: its files are discarded");
+    else if (commit == POLICY_COMMIT_NEVER)
+        snprintf(why, size,
+                 "the policy commits no run (workspaces.commit): its files are discarded");
+    else if (status != FLOW_OK && !(commit == POLICY_COMMIT_ENDED && status == FLOW_ERROR))
+        snprintf(why, size, "the run ended with status %s: its files are discarded",
+                 flow_status_name(status));
+    else
+        return false;
+    return true;
+}
+
 /* The order's name is the caller's word: it lives as long as the command line. */
 static void keep(void *run, int files, struct flow_result *result)
 {
@@ -34,11 +52,8 @@ static void keep(void *run, int files, struct flow_result *result)
     struct err err = ERR_INIT;
     struct buf text;
     snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
-    if (result->status != FLOW_OK) {
-        snprintf(s->why, sizeof s->why, "the run ended with status %s: its files are discarded",
-                 flow_status_name(result->status));
+    if (discarded(w, result->status, s->why, sizeof s->why))
         return;
-    }
     buf_init(&text, 16 * MIB);
     w->order.verb = "keep";
     w->order.other = files;
@@ -83,11 +98,12 @@ static int refuse_binds(const struct jail_spec *spec, struct err *err)
 static int add_lower(struct jail_spec *spec, const char *name, const char *tree, struct arena *mem,
                      struct err *err)
 {
-    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256];
+    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256], folder[WORKSPACE_NAME_MAX + 1];
     int r = state_path(state, sizeof state, err);
     if (r < 0)
         return r;
-    snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, name, tree);
+    workspace_base_part(name, folder);
+    snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, folder, tree);
     struct jail_bind *binds = arena_alloc(mem, (spec->nbinds + 1) * sizeof *binds);
     const char *source = arena_strdup(mem, path);
     if (!binds || !source)
@@ -100,15 +116,16 @@ static int add_lower(struct jail_spec *spec, const char *name, const char *tree,
     return 0;
 }
 
-int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_request *req,
-                        struct arena *mem, struct err *err)
+int workspace_run_begin(struct workspace_run *w, const struct jail_options *o,
+                        struct flow_request *req, struct arena *mem, struct err *err)
 {
+    const char *name = o->workspace;
     struct buf text;
     char tree[41] = "";
-    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req};
+    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req, .discard = o->discard};
     w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
     if (!name)
-        return 0;
+        return o->discard ? err_set(err, ERR_USAGE, "--discard is for a run with --workspace") : 0;
     if (req->spec.mode != JAIL_FULL)
         return err_set(err, ERR_USAGE, "--workspace needs --mode full: the other has no mounts");
     buf_init(&text, IDS_ROOM);
