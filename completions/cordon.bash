@@ -10,9 +10,9 @@ _cordon()
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --ro --rw --workspace --discard --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--code --profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--code --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
-    local repl='--lang --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
+    local repl='--lang --profile --packages --workspace --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --escape --json --help'
     local pool='--profile --packages --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
@@ -56,7 +56,7 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
-    exec--workspace | run--workspace)
+    exec--workspace | run--workspace | session--workspace | repl--workspace)
         COMPREPLY=($(compgen -W "$(cordon workspace list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     workspaceworkspace)

@@ -66,7 +66,10 @@ static void walk(struct flow_result *r, int fd, char *path, size_t len, int dept
             statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) <
                 0) {
             r->files_cut = true;
-        } else if (S_ISREG(st.stx_mode)) {
+            break;
+        }
+        r->files_touched = r->files_touched || !older(&st.stx_ctime, since);
+        if (S_ISREG(st.stx_mode)) {
             bool born = st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true;
             if (!older(&st.stx_ctime, since) && add_file(r, path, st.stx_size, !born) < 0)
                 r->files_cut = true;
@@ -97,23 +100,42 @@ static int open_left(int root, const char *path)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
-int flow_collect(struct flow *f, struct err *err)
+/* Whether an entry was made, renamed or removed in the folder itself. */
+static bool entries_changed(int fd, const struct statx_timestamp *since)
+{
+    struct statx st;
+    return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !older(&st.stx_ctime, since);
+}
+
+/* What a run in a workspace changed lies in the upper layer; of a copy it is everything. */
+static void list_files(struct flow *f, int root)
 {
     char path[PATH_ROOM] = "/workspace";
+    const bool call = f->req->kind == FLOW_CALL;
+    const struct statx_timestamp *since = call ? &f->released : &always;
+    int fd = f->req->keep && !call ? open_left(root, JAIL_UPPER) : -1;
+    if (fd < 0)
+        fd = open_left(root, "workspace");
+    f->result->files_touched = fd < 0 || entries_changed(fd, since);
+    if (fd >= 0)
+        walk(f->result, fd, path, strlen(path), 0, since);
+    f->result->files_touched = f->result->files_touched || f->result->files_cut;
+    if (f->result->file_count)
+        qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
+}
+
+/* Of a run what it left is committed before anybody looks at its names; of a call only where something was touched. */
+int flow_collect(struct flow *f, struct err *err)
+{
     int root = f->spec.keep_files ? jail_run_files(f->run) : -1;
+    const bool call = f->req->kind == FLOW_CALL;
     (void)err;
     if (root < 0)
         return FLOW_GO_ON;
-    if (f->req->keep)
+    if (f->req->keep && !call)
         f->req->keep(f->req->keep_ctx, root, f->result);
-    /* what a run in a workspace changed lies in the upper layer; of a copy it is everything */
-    int fd = f->req->keep ? open_left(root, JAIL_UPPER) : -1;
-    if (fd < 0)
-        fd = open_left(root, "workspace");
-    if (fd >= 0)
-        walk(f->result, fd, path, strlen(path), 0,
-             f->req->kind == FLOW_CALL ? &f->released : &always);
-    if (f->result->file_count)
-        qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
+    list_files(f, root);
+    if (f->req->keep && call)
+        f->req->keep(f->req->keep_ctx, root, f->result);
     return FLOW_GO_ON;
 }

@@ -42,9 +42,11 @@ static bool taken(struct workspace *w, const char *name)
     return git_reference_name_to_id(&id, w->repo, ref) == 0;
 }
 
-int workspace_clone(struct workspace *w, const char *name, char ret_name[WORKSPACE_NAME_MAX + 1],
-                    char ret_id[WORKSPACE_ID], struct err *err)
+int workspace_clone(struct workspace *w, const char *name, const char *word,
+                    char ret_name[WORKSPACE_NAME_MAX + 1], char ret_id[WORKSPACE_ID],
+                    struct err *err)
 {
+    git_commit *from = NULL;
     char ref[WORKSPACE_REF], made_up[WORKSPACE_NAME_MAX + 1] = "";
     git_reference *made = NULL;
     git_oid id;
@@ -54,9 +56,13 @@ int workspace_clone(struct workspace *w, const char *name, char ret_name[WORKSPA
     name = *name ? name : made_up;
     if (taken(w, name))
         return err_set(err, ERR_USAGE, "%s has a clone '%s' already", w->folder, name);
-    int r = id_of(w, w->ref, &id, err);
+    int r = workspace_find(w, *word ? word : "head", &from, err);
+    if (r < 0)
+        return r;
+    git_oid_cpy(&id, git_commit_id(from));
+    git_commit_free(from);
     snprintf(ref, sizeof ref, WORKSPACE_REFS "%s", name);
-    if (r == 0 && git_reference_create(&made, w->repo, ref, &id, 0, NULL) < 0)
+    if (git_reference_create(&made, w->repo, ref, &id, 0, NULL) < 0)
         r = workspace_git_err(err, "the clone cannot be made");
     git_reference_free(made);
     if (r < 0)

@@ -45,6 +45,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"session", OPTION_STRING, &o->session, "NAME", "go on in a session that is there"},
+        {"workspace", OPTION_STRING, &o->make.workspace, "W",
+         "its /workspace is this workspace's; what a block changes is committed"},
         {"env", OPTION_LIST, &p->env, "K=V", "set an environment variable (repeatable)"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "what the program reads (default: nothing)"},
         {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
@@ -82,6 +84,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
     }
     if (r == 0 && o->words.count)
         r = err_set(err, ERR_USAGE, "no words are taken; see --help");
+    if (r == 0 && o->make.workspace && o->session)
+        r = err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
     if (r == 0 && o->lang && strcmp(o->lang, "python") != 0)
         r = err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
     return r;

@@ -26,45 +26,35 @@ static bool whole_answer(const struct buf *text)
            strlen(text->data) == 40;
 }
 
-/* By the caller, by the policy, or by how the run ended. */
-static bool discarded(const struct workspace_run *w, enum flow_status status, char *why,
-                      size_t size)
+bool workspace_run_discards(const struct flow_request *req, enum flow_status status, char *why,
+                            size_t size)
 {
-    const enum policy_commit commit = w->req->context->policy->workspaces.commit;
-    if (w->discard)
-        snprintf(why, size, "--discard: its files are discarded");
-    else if (commit == POLICY_COMMIT_NEVER)
-        snprintf(why, size,
-                 "the policy commits no run (workspaces.commit): its files are discarded");
+    const enum policy_commit commit = req->context->policy->workspaces.commit;
+    if (commit == POLICY_COMMIT_NEVER)
+        snprintf(why, size, "the policy commits no run (workspaces.commit)");
     else if (status != FLOW_OK && !(commit == POLICY_COMMIT_ENDED && status == FLOW_ERROR))
-        snprintf(why, size, "the run ended with status %s: its files are discarded",
-                 flow_status_name(status));
+        snprintf(why, size, "the run ended with status %s", flow_status_name(status));
     else
         return false;
     return true;
 }
 
-/* The order's name is the caller's word: it lives as long as the command line. */
-static void keep(void *run, int files, struct flow_result *result)
+int workspace_run_commit(struct workspace_order *o, int files, const char *base,
+                         const char *message, struct flow_result *result)
 {
-    struct workspace_run *w = run;
     struct flow_snapshot *s = &result->snapshot;
     struct err err = ERR_INIT;
     struct buf text;
-    snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
-    if (discarded(w, result->status, s->why, sizeof s->why))
-        return;
     buf_init(&text, 16 * MIB);
-    w->order.verb = "keep";
-    w->order.other = files;
-    w->order.words[0] = result->id;
-    w->order.words[1] = w->base;
-    w->order.words[2] = "run";
-    w->order.stop = w->req->stop;
-    int r = workspace_order_hold(&w->order, HOLD_CHANGE, &err);
+    o->verb = "keep";
+    o->other = files;
+    o->words[0] = result->id;
+    o->words[1] = base;
+    o->words[2] = message;
+    int r = workspace_order_hold(o, HOLD_CHANGE, &err);
     if (r == 0)
-        r = workspace_order_run(&w->order, &text, &err);
-    workspace_order_release(&w->order);
+        r = workspace_order_run(o, &text, &err);
+    workspace_order_release(o);
     if (r == 0 && !whole_answer(&text))
         r = err_set(&err, ERR_FORMAT, strange_answer);
     if (r == 0) {
@@ -79,6 +69,21 @@ static void keep(void *run, int files, struct flow_result *result)
         flow_result_say(result, FLOW_ERROR, "filesystem", "CODE", "WorkspaceError", s->why);
     }
     buf_done(&text);
+    return r;
+}
+
+/* The order's name is the caller's word: it lives as long as the command line. */
+static void keep(void *run, int files, struct flow_result *result)
+{
+    struct workspace_run *w = run;
+    struct flow_snapshot *s = &result->snapshot;
+    snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
+    w->order.stop = w->req->stop;
+    char why[120] = "--discard";
+    if (w->discard || workspace_run_discards(w->req, result->status, why, sizeof why))
+        snprintf(s->why, sizeof s->why, "%s: its files are discarded", why);
+    else
+        (void)!workspace_run_commit(&w->order, files, w->base, "run", result);
 }
 
 static int refuse_binds(const struct jail_spec *spec, struct err *err)

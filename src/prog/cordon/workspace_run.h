@@ -26,4 +26,11 @@ ERR_MUST_USE int workspace_run_begin(struct workspace_run *w, const struct jail_
                                      struct flow_request *req, struct arena *mem, struct err *err);
 void workspace_run_done(struct workspace_run *w);
 
+/* Whether the policy, or how the run ended, forbids a commit; WHY says so. */
+bool workspace_run_discards(const struct flow_request *req, enum flow_status status, char *why,
+                            size_t size);
+/* What lies in FILES becomes a commit after BASE, or the result says why not (an error then). */
+ERR_MUST_USE int workspace_run_commit(struct workspace_order *o, int files, const char *base,
+                                      const char *message, struct flow_result *result);
+
 #endif

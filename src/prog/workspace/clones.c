@@ -50,7 +50,7 @@ int order_clone(const struct order *o, struct err *err)
                        wanted);
     int r = workspace_open(o->name, true, &w, err);
     if (r == 0)
-        r = workspace_clone(w, wanted, name, id, err);
+        r = workspace_clone(w, wanted, o->words[2], name, id, err);
     workspace_close(w);
     return r < 0 ? r : tell_clone(o, name, id, err);
 }

@@ -183,7 +183,7 @@ static int open_left(int dir, const char *name)
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
-    if (S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500 && fchmodat(dir, name, 0700, 0) < 0)
+    if (S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500 && workspace_open_up(dir, name) < 0)
         return -1;
     return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
 }
@@ -204,8 +204,12 @@ static int tell_kept(const char *id, bool new, const struct workspace_left *left
 
 /* The upper layer of what the run left, or its copy of the files. The jail removes the upper layer where it makes a copy
  * (layers in src/jail/root.c), and only its absence says so: taking an empty folder for the copy would delete every file. */
-static int open_files(bool *ret_layer, struct err *err)
+static int open_files(bool copy, bool *ret_layer, struct err *err)
 {
+    if (copy) {
+        FD_AUTO all = open_left(ORDER_OTHER_FD, "workspace");
+        return all < 0 ? err_sys(err, "open what the call left") : fd_take(&all);
+    }
     FD_AUTO layers = open_left(ORDER_OTHER_FD, JAIL_LAYERS);
     FD_AUTO upper = layers < 0 ? -1 : open_left(layers, JAIL_UPPER_IN);
     *ret_layer = upper >= 0;
@@ -225,7 +229,7 @@ static int do_keep(const struct order *o, struct err *err)
     if (!left)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = fchmod(ORDER_OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
-    FD_AUTO files = r < 0 ? -1 : open_files(&layer, err);
+    FD_AUTO files = r < 0 ? -1 : open_files(o->copy, &layer, err);
     if (r == 0)
         r = files < 0 ? files : workspace_open(o->name, true, &w, err);
     if (r == 0)
@@ -238,28 +242,29 @@ static int do_keep(const struct order *o, struct err *err)
     return r;
 }
 
+static int do_head(const struct order *o, struct err *err)
+{
+    struct workspace *w = NULL;
+    char id[WORKSPACE_ID] = "";
+    int r = workspace_open(o->name, false, &w, err);
+    if (r == 0)
+        r = head_of(w, id, err);
+    workspace_close(w);
+    return r < 0 ? r : order_tell(o, id, true, NULL, err);
+}
+
 /* ---- the order ---- */
 
 static const struct verb {
     const char *name;
     int (*run)(const struct order *o, struct err *err);
 } verbs[] = {
-    {"checkout", do_checkout},
-    {"keep", do_keep},
-    {"create", do_create},
-    {"delete", do_delete},
-    {"diff", do_diff},
-    {"export", do_export},
-    {"import", do_import},
-    {"list", order_list},
-    {"log", do_log},
-    {"restore", do_restore},
-    {"snapshot", do_snapshot},
-    {"clone", order_clone},
-    {"changed", order_changed},
-    {"verified", order_verified},
-    {"merge", order_merge},
-    {"discard", order_discard},
+    {"checkout", do_checkout}, {"head", do_head},          {"keep", do_keep},
+    {"create", do_create},     {"delete", do_delete},      {"diff", do_diff},
+    {"export", do_export},     {"import", do_import},      {"list", order_list},
+    {"log", do_log},           {"restore", do_restore},    {"snapshot", do_snapshot},
+    {"clone", order_clone},    {"changed", order_changed}, {"verified", order_verified},
+    {"merge", order_merge},    {"discard", order_discard},
 };
 
 static bool read_order(char **argv, struct order *ret, const struct verb **ret_verb)
@@ -269,6 +274,7 @@ static bool read_order(char **argv, struct order *ret, const struct verb **ret_v
             *ret_verb = &verbs[i];
     ret->json = strchr(argv[2], 'j');
     ret->tty = strchr(argv[2], 't');
+    ret->copy = strchr(argv[2], 'c');
     ret->form = ret->json              ? WORKSPACE_JSON
                 : strchr(argv[2], 's') ? WORKSPACE_STAT
                 : strchr(argv[2], 'p') ? WORKSPACE_PATCH

@@ -20,7 +20,8 @@ struct order {
     const char *words[3]; /* what else the verb takes; empty where it was not given */
     enum workspace_form form;
     bool json;
-    bool tty; /* what is printed is for a terminal */
+    bool tty;  /* what is printed is for a terminal */
+    bool copy; /* keep: what was left is all of the files, and no layer */
 };
 
 struct output {
