@@ -102,14 +102,37 @@ static int export_to(struct workspace_order *o, const struct workspace_options *
 
 /* ---- the verbs' words ---- */
 
+static bool is(const struct verb *verb, const char *name)
+{
+    return strcmp(verb->name, name) == 0;
+}
+
+/* What the verb takes behind the workspace's name. */
+static void set_words(const struct verb *verb, const struct option_list *words,
+                      const struct workspace_options *p, struct workspace_order *o)
+{
+    const char *second = words->count > 2 ? words->items[2] : NULL;
+    if (is(verb, "log")) {
+        o->words[0] = p->lines ? p->lines : "";
+    } else if (is(verb, "diff")) {
+        o->words[0] = second ? second : "head~1";
+        o->words[1] = words->count > 3 ? words->items[3] : "head";
+    } else if (is(verb, "export")) {
+        o->words[1] = second ? second : "head";
+    } else {
+        const bool named = is(verb, "restore") || is(verb, "clone");
+        const char *name = named ? second : p->name;
+        o->words[0] = p->message ? p->message : "";
+        o->words[1] = name ? name : "";
+    }
+}
+
 static int act(const struct verb *verb, const struct option_list *words,
                const struct workspace_options *p, struct err *err)
 {
     struct workspace_order o = WORKSPACE_ORDER_INIT;
     char form[4] = "";
-    const char *const *given = words->items + 1;
-    const char *message = p->message ? p->message : "";
-    const char *name = words->count > 1 ? given[0] : "";
+    const char *name = words->count > 1 ? words->items[1] : "";
     snprintf(form, sizeof form, "%s%s",
              p->json    ? "j"
              : p->stat  ? "s"
@@ -118,29 +141,18 @@ static int act(const struct verb *verb, const struct option_list *words,
              isatty(STDOUT_FILENO) ? "t" : "");
     o.form = form;
     admin_pin_state();
-    if (strcmp(verb->name, "verify") == 0)
+    if (is(verb, "verify"))
         return workspace_verify(name, &p->verify, p->json, err);
     int r = workspace_order_open(&o, verb->name, name, verb->hold, err);
     if (r < 0)
         return r;
-    if (strcmp(verb->name, "log") == 0) {
-        o.words[0] = p->lines ? p->lines : "";
-    } else if (strcmp(verb->name, "diff") == 0) {
-        o.words[0] = words->count > 2 ? given[1] : "head~1";
-        o.words[1] = words->count > 3 ? given[2] : "head";
-    } else if (strcmp(verb->name, "export") == 0) {
-        o.words[1] = words->count > 2 ? given[1] : "head";
+    set_words(verb, words, p, &o);
+    if (is(verb, "export"))
         return export_to(&o, p, err);
-    } else {
-        o.words[0] = message;
-        const bool second = strcmp(verb->name, "restore") == 0 ||
-                            (strcmp(verb->name, "clone") == 0 && words->count > 2);
-        o.words[1] = second ? given[1] : p->name ? p->name : "";
-    }
-    if (strcmp(verb->name, "import") == 0) {
-        o.other = open(given[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (is(verb, "import")) {
+        o.other = open(words->items[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (o.other < 0)
-            return err_set(err, ERR_USAGE, "%.150s: %s", given[1], strerror(errno));
+            return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
     }
     return workspace_order_become(&o, err);
 }
