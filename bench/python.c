@@ -192,7 +192,7 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     struct pool_use_numbers use = {0};
     struct err ignored = ERR_INIT;
     const struct pool_lease next = {profile, packages, spec.limits, patience};
-    if (anew || pool_client_back(client, false, "", &use, NULL, 0, &answer, &ignored) < 0 ||
+    if (anew || pool_client_back(client, false, "", "", &use, NULL, 0, &answer, &ignored) < 0 ||
         (way == STAYS && pool_client_ahead(client, &next, &ignored) < 0))
         pool_client_close(client);
     return took;
@@ -262,7 +262,7 @@ static double fork_once(const char *name, struct err *err)
     jail_child_kill(&branch);
     jail_child_close(&branch);
     jail_child_close(&session);
-    if (pool_client_back(&client, true, "", &use, NULL, 0, &answer, err) < 0)
+    if (pool_client_back(&client, true, "", "", &use, NULL, 0, &answer, err) < 0)
         return -1;
     return took;
 }
@@ -562,7 +562,7 @@ static int prepare(struct flow_context *context, struct err *err)
         r = err_set(err, ERR_STATE, "%s", answer.reply.reason);
     if (r == 0) {
         jail_child_close(&child);
-        r = pool_client_back(&c, true, "", &use, NULL, 0, &answer, err);
+        r = pool_client_back(&c, true, "", "", &use, NULL, 0, &answer, err);
     }
     pool_client_close(&c);
     if (r == 0)

@@ -4,18 +4,18 @@ _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
-    local exec='--ro --rw --in --out --replace --workspace --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
+    local exec='--ro --rw --in --out --replace --workspace --discard --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --venv --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--code --in --venv --replace --events --profile --packages --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --env --role --policy --no-wait --escape --json --help'
-    local repl='--lang --in --venv --profile --packages --session --env --stdin --tool --timeout --cpu --memory --output --role
+    local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --escape --json --help'
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
-    local workspace='--message --name --lines --patch --stat --tar --bundle --json --help'
+    local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --schema --expr --json --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
@@ -56,16 +56,17 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
-    exec--workspace | run--workspace)
+    exec--workspace | run--workspace | session--workspace | repl--workspace)
         COMPREPLY=($(compgen -W "$(cordon workspace list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     workspaceworkspace)
-        COMPREPLY=($(compgen -W 'create import log diff snapshot restore export delete list' -- "$cur"))
+        COMPREPLY=($(compgen -W 'create import log diff snapshot restore clone verify merge discard export delete list' -- "$cur"))
         ;;
-    workspaceimport | workspacelog | workspacediff | workspacesnapshot | workspacerestore | workspaceexport | workspacedelete)
+    workspaceimport | workspacelog | workspacediff | workspacesnapshot | workspacerestore | workspaceclone | workspaceverify | workspacemerge | workspacediscard | workspaceexport | workspacedelete)
         COMPREPLY=($(compgen -W "$(cordon workspace list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     workspace--message | workspace--name | workspace--lines) ;;
+    workspace--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     workspace*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$workspace" -- "$cur") $(compgen -f -- "$cur"))

@@ -68,7 +68,10 @@ static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
             statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) <
                 0) {
             r->files_cut = true;
-        } else if (S_ISREG(st.stx_mode)) {
+            break;
+        }
+        r->files_touched = r->files_touched || !older(&st.stx_ctime, since);
+        if (S_ISREG(st.stx_mode)) {
             bool born = st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true;
             const enum flow_input_state input = flow_input_now(f, path, &st);
             if (!older(&st.stx_ctime, since) && input != FLOW_INPUT_UNTOUCHED &&
@@ -136,24 +139,44 @@ static void look_at(struct flow *f, int left)
     f->result->files_gone = !req->out_name && !req->keep && req->kind != FLOW_CALL;
 }
 
-int flow_collect(struct flow *f, struct err *err)
+/* Whether an entry was made, renamed or removed in the folder itself. */
+static bool entries_changed(int fd, const struct statx_timestamp *since)
+{
+    struct statx st;
+    return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !older(&st.stx_ctime, since);
+}
+
+/* What a run in a workspace changed lies in the upper layer; of a copy it is everything. */
+static void list_files(struct flow *f, int root)
 {
     char path[PATH_ROOM] = "/workspace";
-    int root = f->spec.keep_files ? jail_run_files(f->run) : -1;
-    (void)err;
-    if (root < 0)
-        return FLOW_GO_ON;
-    if (f->req->keep)
-        f->req->keep(f->req->keep_ctx, root, f->result);
-    /* what a run in a workspace changed lies in the upper layer; of a copy it is everything */
-    int fd = f->req->keep ? open_left(root, JAIL_UPPER) : -1;
+    const bool call = f->req->kind == FLOW_CALL;
+    const struct statx_timestamp *since = call ? &f->released : &always;
+    int fd = f->req->keep && !call ? open_left(root, JAIL_UPPER) : -1;
     if (fd < 0)
         fd = open_left(root, "workspace");
+    f->result->files_touched = fd < 0 || entries_changed(fd, since);
     FD_AUTO left = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
-        walk(f, fd, path, strlen(path), 0, f->req->kind == FLOW_CALL ? &f->released : &always);
+        walk(f, fd, path, strlen(path), 0, since);
+    f->result->files_touched = f->result->files_touched || f->result->files_cut;
     if (f->result->file_count)
         qsort(f->result->files, f->result->file_count, sizeof *f->result->files, by_path);
     look_at(f, left);
+}
+
+/* Of a run what it left is committed before anybody looks at its names; of a call only where something was touched. */
+int flow_collect(struct flow *f, struct err *err)
+{
+    int root = f->spec.keep_files ? jail_run_files(f->run) : -1;
+    const bool call = f->req->kind == FLOW_CALL;
+    (void)err;
+    if (root < 0)
+        return FLOW_GO_ON;
+    if (f->req->keep && !call)
+        f->req->keep(f->req->keep_ctx, root, f->result);
+    list_files(f, root);
+    if (f->req->keep && call)
+        f->req->keep(f->req->keep_ctx, root, f->result);
     return FLOW_GO_ON;
 }

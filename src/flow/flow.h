@@ -70,8 +70,8 @@ struct flow_request {
     uint64_t session_call; /* how many calls ran before in the session */
     uint64_t calls_used;   /* of host functions, by this session so far */
 
-    /* Called when the program has ended, nothing of it is alive, and the status is known: FILES is the file system that
-     * it wrote in. What came of it goes into RESULT. NULL: nothing is kept. */
+    /* Called when the program has ended, nothing of it is alive (a session lives on), and the status is known: FILES is the
+     * file system that it wrote in. What came of it goes into RESULT. NULL: nothing is kept. */
     void (*keep)(void *ctx, int files, struct flow_result *result);
     void *keep_ctx;
 

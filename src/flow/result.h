@@ -60,10 +60,10 @@ struct flow_file {
 
 /* What came of the files of a run in a workspace. */
 struct flow_snapshot {
-    char workspace[65]; /* empty: it was in none */
-    char id[41];        /* of the commit that is the head now; empty: nothing was committed */
-    bool changed;       /* that commit is this run's */
-    char why[240];      /* nothing was committed, because */
+    char workspace[130]; /* empty: it was in none */
+    char id[41];         /* of the commit that is the head now; empty: nothing was committed */
+    bool changed;        /* that commit is this run's */
+    char why[240];       /* nothing was committed, because */
     struct buf left; /* path and reason of each file that is not in it, each with a NUL behind it */
 };
 
@@ -110,12 +110,13 @@ struct flow_result {
     bool ran;                       /* the program was started */
     bool judged, cleaned, recorded; /* layers input, output, audit */
     bool truncated, has_value, is_final;
-    bool files_cut;   /* there were more */
-    bool files_gone;  /* those that are listed were dropped with the run: nobody asked for them */
-    bool unsaved;     /* one that was asked for was not taken */
-    bool alive;       /* the session goes on */
-    bool left_itself; /* the program ended with SystemExit */
-    bool warm;        /* a child of the pool ran it */
+    bool files_cut;     /* there were more */
+    bool files_touched; /* something in /workspace was made, changed or removed by this call */
+    bool files_gone;    /* those that are listed were dropped with the run: nobody asked for them */
+    bool unsaved;       /* one that was asked for was not taken */
+    bool alive;         /* the session goes on */
+    bool left_itself;   /* the program ended with SystemExit */
+    bool warm;          /* a child of the pool ran it */
 
     struct flow_left
         *left; /* descriptors of a child that is dead: closed when the result has been read */

@@ -132,6 +132,11 @@ void jail_run_clock(struct jail_run *run);
  * jail_run_end_now, the next step returns true, and nothing is killed. */
 void jail_run_release(struct jail_run *run, int exit_code);
 
+/* Puts the files of the folder FROM into /workspace of the session whose `files` these are, in place of what is there.
+ * FROM has nothing that a guest made but names and contents. ERR_STATE: they do not fit; ERR_SYS: nothing is known about
+ * what is there now. At most LIMIT_WORKSPACE_RUN_MS. */
+ERR_MUST_USE int jail_child_fill(int files, int from, struct err *err);
+
 /* ---- session fork, in the holder ---- */
 
 #define JAIL_GENERATIONS 24

@@ -88,11 +88,10 @@ static bool flatten(int top, int dir, unsigned long *serial)
     return moved;
 }
 
-void jail_scratch_remove(const char *path)
+void jail_scratch_empty(int top)
 {
     unsigned long serial = 0;
     const uint64_t until = clock_now_ns() + REMOVE_S * CLOCK_NS_PER_S;
-    FD_AUTO top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     for (bool more = top >= 0; more && clock_now_ns() < until;) {
         more = flatten(top, top, &serial); /* what is plain or empty at the top */
         FD_AUTO list = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -113,5 +112,11 @@ void jail_scratch_remove(const char *path)
         }
         closedir(d);
     }
+}
+
+void jail_scratch_remove(const char *path)
+{
+    FD_AUTO top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    jail_scratch_empty(top);
     rmdir(path);
 }

@@ -23,6 +23,9 @@ static const struct {
     {"limits.", LESS},
     {"ceilings.", LESS},
     {"sessions.", LESS},
+    {"workspaces.commit", LESS}, /* never before ok before ended */
+    {"workspaces.verify", SUPERSET},
+    {"workspaces.verify_timeout", LESS},
     {"rates.executions", LESS},
     {"rates.window", MORE},
     {"rates.concurrent", LESS},

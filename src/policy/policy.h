@@ -40,6 +40,7 @@ enum policy_risk { POLICY_RISK_LOW, POLICY_RISK_MEDIUM, POLICY_RISK_HIGH, POLICY
 enum policy_approval { POLICY_AUTONOMOUS, POLICY_HITL, POLICY_EVERY_N };
 enum policy_approvers { POLICY_OTHER_SESSION, POLICY_OTHER_USER };
 enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NONE };
+enum policy_commit { POLICY_COMMIT_NEVER, POLICY_COMMIT_OK, POLICY_COMMIT_ENDED };
 enum policy_sync { POLICY_SYNC_OFF, POLICY_SYNC_BEGIN, POLICY_SYNC_ON };
 
 /* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
@@ -107,6 +108,11 @@ struct policy {
         uint64_t memory;               /* for children that wait */
         uint64_t renew_ms, renew_runs; /* a template is replaced: by age, by children lent */
     } pool;
+    struct {
+        enum policy_commit commit;
+        struct policy_words verify; /* shell commands, for a clone */
+        uint64_t verify_ms;         /* of each */
+    } workspaces;
     const struct policy_profile *const
         *profiles; /* ended by NULL; NULL itself: the built-in ones */
     const struct policy_role *roles;

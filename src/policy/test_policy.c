@@ -159,6 +159,8 @@ static void mistakes(void)
         {"arena: {enabled: yes}\n", 1, 18, "arena.enabled: 'yes' is neither true nor false"},
         {"run: {profiles: strict}\n", 1, 17,
          "run.profiles: a list is wanted, [a, b], not a single value"},
+        {"workspaces: {commit: always}\n", 1, 22,
+         "workspaces.commit: 'always' is none of never, ok, ended"},
         {"breakers:\n  counts:\n    - error\n    - tmeout\n", 4, 7,
          "'tmeout' is none of error, timeout"},
         {"run: {profiles: [strict, \"\"]}\n", 1, 26, "an empty word"},

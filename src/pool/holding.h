@@ -47,6 +47,7 @@ struct pool_conn {
     uint64_t serial;            /* of the session, also when that is over */
     bool for_fork;              /* lent to be branched or looked at: no call */
     char branch[POOL_NAME + 1]; /* the name that was agreed on */
+    char branch_note[POOL_NOTE + 1];
 };
 
 /* A template and the children that wait. */

@@ -134,6 +134,7 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
     snprintf(p.name, sizeof p.name, "%s", s->name);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);
     snprintf(p.role, sizeof p.role, "%s", s->role);
+    snprintf(p.note, sizeof p.note, "%s", s->note);
     held->from->used_ns = h->now;
     signal_guest(s, SIGCONT);
     if (!hand_over(h, conn, &p, &held->child)) { /* nobody has it: it waits on, as it was */

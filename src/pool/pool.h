@@ -29,6 +29,7 @@
 #define POOL_PROFILE 24
 #define POOL_ROLE    32
 #define POOL_REASON  200
+#define POOL_NOTE    192 /* what a client of a session leaves to the next one */
 
 /* Defaults. */
 #define POOL_WARM_DEFAULT    4

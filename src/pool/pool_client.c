@@ -304,10 +304,11 @@ int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
     return r < 0 ? r : borrow(c, &q, 0, ret_child, ret, err);
 }
 
-int pool_client_branch(struct pool_client *c, const char *name, const struct jail_child *branch,
-                       struct pool_answer *ret, struct err *err)
+int pool_client_branch(struct pool_client *c, const char *name, const char *note,
+                       const struct jail_child *branch, struct pool_answer *ret, struct err *err)
 {
     struct pool_request q = {.type = WIRE_SESSION_BRANCH};
+    set_text(q.note, sizeof q.note, note);
     int r = set_name(&q, name, err);
     if (r == 0)
         r = ask_for(c, &q, WIRE_AGREED, ret, err);
@@ -344,12 +345,13 @@ static int sealed(const void *data, size_t len, struct err *err)
     return fd_take(&fd);
 }
 
-int pool_client_back(struct pool_client *c, bool alive, const char *reason,
+int pool_client_back(struct pool_client *c, bool alive, const char *reason, const char *note,
                      const struct pool_use_numbers *use, const void *record, size_t len,
                      struct pool_answer *ret, struct err *err)
 {
     struct pool_request q = {.type = WIRE_BACK, .yes = alive, .use = *use};
     set_text(q.reason, sizeof q.reason, reason);
+    set_text(q.note, sizeof q.note, note);
     FD_AUTO fd = record ? sealed(record, len, err) : -1;
     if (record && fd < 0)
         return fd;

@@ -90,14 +90,16 @@ ERR_MUST_USE int pool_client_call(struct pool_client *c, const char *name, bool 
                                   struct jail_child *ret_child, struct pool_answer *ret,
                                   struct err *err);
 /* The branch of the session that is lent, under a name of its own (empty: made up). BRANCH stays the caller's
- * to close. */
-ERR_MUST_USE int pool_client_branch(struct pool_client *c, const char *name,
+ * to close. NOTE: for its clients, as with pool_client_back. */
+ERR_MUST_USE int pool_client_branch(struct pool_client *c, const char *name, const char *note,
                                     const struct jail_child *branch, struct pool_answer *ret,
                                     struct err *err);
-/* Gives back what is lent, over or not. RECORD (one line of JSON, may be NULL) is kept with the session. */
+/* Gives back what is lent, over or not. RECORD (one line of JSON, may be NULL) is kept with the session. The next client
+ * finds NOTE in its loan; empty: as it was. The holder does not look at it. */
 ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char *reason,
-                                  const struct pool_use_numbers *use, const void *record,
-                                  size_t len, struct pool_answer *ret, struct err *err);
+                                  const char *note, const struct pool_use_numbers *use,
+                                  const void *record, size_t len, struct pool_answer *ret,
+                                  struct err *err);
 
 ERR_MUST_USE int pool_client_end(struct pool_client *c, const char *name, struct pool_answer *ret,
                                  struct err *err);

@@ -115,8 +115,12 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         truth(w, &q->yes);
         numbers(w, &q->use, COUNT(pool_use_numbers));
         text(w, q->reason, sizeof q->reason);
+        text(w, q->note, sizeof q->note);
         return true;
     case WIRE_SESSION_BRANCH:
+        text(w, q->name, sizeof q->name);
+        text(w, q->note, sizeof q->note);
+        return true;
     case WIRE_SESSION_EXPORT:
     case WIRE_SESSION_CLOSE:
     case WIRE_SESSION_INTERRUPT:
@@ -198,6 +202,7 @@ static bool reply_fields(struct walk *w, struct pool_reply *p)
         text(w, p->name, sizeof p->name);
         text(w, p->profile, sizeof p->profile);
         text(w, p->role, sizeof p->role);
+        text(w, p->note, sizeof p->note);
         numbers(w, &p->lent, COUNT(pool_lent_numbers));
         return true;
     case WIRE_DECLINED:
@@ -213,6 +218,7 @@ static bool reply_fields(struct walk *w, struct pool_reply *p)
         text(w, p->role, sizeof p->role);
         text(w, p->state, sizeof p->state);
         text(w, p->reason, sizeof p->reason);
+        text(w, p->note, sizeof p->note);
         numbers(w, &p->session, COUNT(pool_session_numbers));
         return true;
     case WIRE_SESSION_LOG:

@@ -124,6 +124,7 @@ struct pool_request {
     char profile[POOL_PROFILE + 1];
     char role[POOL_ROLE + 1];
     char reason[POOL_REASON + 1];
+    char note[POOL_NOTE + 1];
     bool packages;
     bool yes;        /* the message's one truth value: for a fork; alive; by force */
     uint64_t number; /* its one number: patience, idle time, serial */
@@ -147,6 +148,7 @@ struct pool_reply {
     char role[POOL_ROLE + 1];
     char state[16]; /* of DECLINED: the word */
     char reason[POOL_REASON + 1];
+    char note[POOL_NOTE + 1];
     union {
         struct pool_lent_numbers lent;
         struct pool_session_numbers session;

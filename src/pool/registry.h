@@ -25,6 +25,7 @@ struct pool_session {
     uint64_t serial; /* never used again, so that a list can go on where it stopped */
     char name[POOL_NAME + 1], profile[POOL_PROFILE + 1], role[POOL_ROLE + 1];
     char reason[POOL_REASON + 1]; /* why it is over */
+    char note[POOL_NOTE + 1];     /* its clients': the holder does not read it */
     bool ran_at_rest;             /* ... which is that it used CPU time between two calls */
     bool packages;
     struct jail_limits limits;

@@ -159,6 +159,8 @@ static void on_back(struct pool_holder *h, struct pool_conn *conn, const struct 
     }
     pool_session_record(h, s, record);
     s->calls += !conn->for_fork;
+    if (q->note[0])
+        snprintf(s->note, sizeof s->note, "%s", q->note);
     if (q->yes && !s->died_ns) {
         pool_registry_back(s, &q->use, h->now);
         pool_session_rest(s);
@@ -187,6 +189,7 @@ static void on_branch(struct pool_holder *h, struct pool_conn *conn, const struc
         return;
     }
     snprintf(conn->branch, sizeof conn->branch, "%s", q->name);
+    snprintf(conn->branch_note, sizeof conn->branch_note, "%s", q->note);
     if (pool_conn_agree(h, conn, q->name))
         pool_conn_state(h, conn, POOL_CONN_BRANCH);
 }
@@ -218,6 +221,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
         return;
     }
     snprintf(s->role, sizeof s->role, "%s", from->role);
+    snprintf(s->note, sizeof s->note, "%s", conn->branch_note);
     s->idle_ns = from->idle_ns;
     s->host_calls = from->host_calls; /* a branch is no way to more of them */
     pool_session_rest(s);
@@ -318,6 +322,7 @@ static void on_session_next(struct pool_holder *h, struct pool_conn *conn,
         snprintf(p.role, sizeof p.role, "%s", s->role);
         snprintf(p.state, sizeof p.state, "%s", states[s->state]);
         snprintf(p.reason, sizeof p.reason, "%s", s->reason);
+        snprintf(p.note, sizeof p.note, "%s", s->note);
     }
     pool_conn_reply(h, conn, &p, -1);
 }

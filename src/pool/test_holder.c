@@ -81,7 +81,8 @@ static void leases(void)
     pool_client_close(&a);
     tap_ok(dead_soon(dies), "the child of a closed connection is dead though we hold it");
     const struct pool_use_numbers use = {0};
-    tap_ok(pool_client_back(&b, false, "", &use, NULL, 0, &answer, &err) == 0 && !answer.declined,
+    tap_ok(pool_client_back(&b, false, "", "", &use, NULL, 0, &answer, &err) == 0 &&
+               !answer.declined,
            "a child is given back");
     tap_ok(dead_soon(y.guest), "a child that is given back dies");
     jail_child_close(&x);
@@ -250,7 +251,7 @@ static bool back(struct pool_client *c, bool alive, const char *reason, const ch
     struct pool_answer a;
     struct err err = ERR_INIT;
     jail_child_close(child);
-    return pool_client_back(c, alive, reason, &use, record, record ? strlen(record) : 0, &a,
+    return pool_client_back(c, alive, reason, "", &use, record, record ? strlen(record) : 0, &a,
                             &err) == 0 &&
            !a.declined;
 }

@@ -19,6 +19,7 @@ static struct pool_request sample(enum wire_type type)
                              .profile = "standard",
                              .role = "analyst",
                              .reason = "it was done",
+                             .note = "for the next one",
                              .packages = true,
                              .yes = true,
                              .number = 1234,
@@ -63,7 +64,7 @@ static void requests(void)
            "every field of a request arrives");
     q = sample(WIRE_BACK);
     tap_ok(there_and_back(&q, &got) == 0 && got.yes && got.use.memory == 4 &&
-               strcmp(got.reason, "it was done") == 0,
+               strcmp(got.reason, "it was done") == 0 && strcmp(got.note, "for the next one") == 0,
            "every field of BACK arrives");
 
     static const char *const bad_names[] = {
@@ -106,6 +107,7 @@ static void requests(void)
     wire_begin(&w, &b, WIRE_BACK);
     wire_put_uint(&w, 1);
     wire_put_uints(&w, (const uint64_t[]){1, 2, 3}, 3);
+    wire_put_text(&w, "");
     wire_put_text(&w, "");
     tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
            "a list of another length");

@@ -49,8 +49,11 @@
       "-> holder: name, profile, packages, role, limits, idle ms, bytes for idle sessions")        \
     X(SESSION_CALL, "tuu",                                                                         \
       "-> holder: name, why (0 run, 1 fork), bytes for idle sessions: lend it for one call")       \
-    X(SESSION_BRANCH, "t", "-> holder: name: the branch of what I hold; it is the next packet")    \
-    X(BACK, "uUt", "-> holder: 1 alive or 0 over, use, reason; its record may ride along")         \
+    X(SESSION_BRANCH, "tt",                                                                        \
+      "-> holder: name, note: the branch of what I hold; it is the next packet")                   \
+    X(BACK, "uUtt",                                                                                \
+      "-> holder: 1 alive or 0 over, use, reason, note (empty: as it was); its record may ride "   \
+      "along")                                                                                     \
     X(SESSION_NEXT, "u", "-> holder: the first session after this number")                         \
     X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
     X(SESSION_CLOSE, "t", "-> holder: name: end it")                                               \
@@ -58,11 +61,12 @@
     X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
     X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
-    X(LENT, "tttU",                                                                                \
-      "holder -> session, its profile, role, numbers; next packet: child. To LEASE: CHILD alone")  \
+    X(LENT, "ttttU",                                                                               \
+      "holder -> session, its profile, role, note, numbers; next packet: child. To LEASE: CHILD "  \
+      "alone")                                                                                     \
     X(DECLINED, "tt", "holder -> no: one word for programs, a sentence for people")                \
     X(AGREED, "t", "holder -> done; the name of what was made")                                    \
-    X(SESSION_IS, "tttttU", "holder -> name, profile, role, state, reason, numbers")               \
+    X(SESSION_IS, "ttttttU", "holder -> name, profile, role, state, reason, note, numbers")        \
     X(SESSION_LOG, "U", "holder -> numbers; the records ride along")                               \
     X(POOL_IS, "tttU", "holder -> name, state, reason, numbers")                                   \
     X(POOL_END, "", "holder -> there are no more")

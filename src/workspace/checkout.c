@@ -239,7 +239,7 @@ int workspace_checkout(struct workspace *w, const char *boot, bool prune, char r
         return r;
     git_oid_tostr(ret_id, WORKSPACE_ID, git_commit_id(head));
     git_oid_tostr(ret_tree, WORKSPACE_ID, git_commit_tree_id(head));
-    snprintf(path, sizeof path, "%s/trees", w->name);
+    snprintf(path, sizeof path, "%s/trees", w->folder);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         r = err_sys(err, "make a folder for checkouts");
     FD_AUTO trees = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

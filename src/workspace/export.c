@@ -143,16 +143,16 @@ int workspace_export_bundle(struct workspace *w, const struct workspace_sink *ou
     git_packbuilder *pack = NULL;
     git_revwalk *walk = NULL;
     git_oid head;
-    char id[WORKSPACE_ID], names[3 * WORKSPACE_ID + 64];
+    char id[WORKSPACE_ID], names[2 * WORKSPACE_ID + WORKSPACE_REF + 64];
     int r = 0;
-    if (git_reference_name_to_id(&head, w->repo, WORKSPACE_HEAD) < 0 ||
+    if (git_reference_name_to_id(&head, w->repo, w->ref) < 0 ||
         git_revwalk_new(&walk, w->repo) < 0 || git_revwalk_push(walk, &head) < 0 ||
         git_packbuilder_new(&pack, w->repo) < 0 || git_packbuilder_insert_walk(pack, walk) < 0)
         r = workspace_git_err(err, "the history cannot be read");
     if (r == 0) {
         git_oid_tostr(id, sizeof id, &head);
-        const int n = snprintf(names, sizeof names,
-                               "# v2 git bundle\n%s " WORKSPACE_HEAD "\n%s HEAD\n\n", id, id);
+        const int n =
+            snprintf(names, sizeof names, "# v2 git bundle\n%s %s\n%s HEAD\n\n", id, w->ref, id);
         r = put(&a, names, (size_t)n);
     }
     if (r == 0 && git_packbuilder_foreach(pack, put_pack, &a) < 0 && a.bad == 0)

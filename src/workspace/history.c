@@ -14,7 +14,7 @@
 static int head(struct workspace *w, git_commit **ret, struct err *err)
 {
     git_oid id;
-    if (git_reference_name_to_id(&id, w->repo, WORKSPACE_HEAD) < 0 ||
+    if (git_reference_name_to_id(&id, w->repo, w->ref) < 0 ||
         git_commit_lookup(ret, w->repo, &id) < 0)
         return workspace_git_err(err, "the store has no head");
     return 0;
@@ -94,7 +94,7 @@ static int advance(struct workspace *w, const git_oid *tree, bool always,
     *ret_new = always || !git_oid_equal(git_commit_tree_id(parent), tree);
     git_oid_cpy(&id, git_commit_id(parent));
     if (*ret_new)
-        r = workspace_commit(w->repo, tree, parent, author, &id, err);
+        r = workspace_commit(w->repo, w->ref, tree, parent, author, &id, err);
     git_commit_free(parent);
     git_oid_tostr(ret_id, WORKSPACE_ID, &id);
     return r;

@@ -13,12 +13,18 @@
 
 #include <git2.h>
 
+#define WORKSPACE_REFS "refs/heads/"
+#define WORKSPACE_HEAD WORKSPACE_REFS "main"
+/* What a clone had as its head when it was verified. */
+#define WORKSPACE_VERIFIED "refs/cordon/verified/"
+#define WORKSPACE_REF      (sizeof WORKSPACE_VERIFIED + WORKSPACE_NAME_MAX)
+
 struct workspace {
     git_repository *repo;
-    char name[WORKSPACE_NAME_MAX + 1];
+    char name[WORKSPACE_FULL_MAX + 1];   /* as the caller wrote it: W, or W@C */
+    char folder[WORKSPACE_NAME_MAX + 1]; /* W */
+    char ref[WORKSPACE_REF];             /* whose commit is its head */
 };
-
-#define WORKSPACE_HEAD "refs/heads/main"
 
 /* ERR_STATE, or ERR_MEMORY; libgit2's own words behind WHAT. */
 int workspace_git_err(struct err *err, const char *what);
@@ -27,8 +33,8 @@ int workspace_git_err(struct err *err, const char *what);
 ERR_MUST_USE int workspace_find(struct workspace *w, const char *word, git_commit **ret,
                                 struct err *err);
 
-/* The object is on the disk before the head names it. PARENT NULL: genesis. */
-ERR_MUST_USE int workspace_commit(git_repository *repo, const git_oid *tree,
+/* The object is on the disk before REF names it. PARENT NULL: genesis. */
+ERR_MUST_USE int workspace_commit(git_repository *repo, const char *ref, const git_oid *tree,
                                   const git_commit *parent, const struct workspace_author *author,
                                   git_oid *ret, struct err *err);
 

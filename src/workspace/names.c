@@ -25,6 +25,29 @@ bool workspace_name_good(const char *name)
            !(len >= 5 && strcmp(name + len - 5, ".lock") == 0);
 }
 
+const char *workspace_clone_part(const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at ? at + 1 : NULL;
+}
+
+void workspace_base_part(const char *name, char ret[WORKSPACE_NAME_MAX + 1])
+{
+    const size_t len = strcspn(name, "@");
+    const size_t kept = len <= WORKSPACE_NAME_MAX ? len : WORKSPACE_NAME_MAX;
+    memcpy(ret, name, kept);
+    ret[kept] = 0;
+}
+
+bool workspace_full_name_good(const char *name)
+{
+    char base[WORKSPACE_NAME_MAX + 1];
+    const char *clone = workspace_clone_part(name);
+    workspace_base_part(name, base);
+    return strcspn(name, "@") <= WORKSPACE_NAME_MAX && workspace_name_good(base) &&
+           (!clone || (workspace_name_good(clone) && strcmp(clone, "main") != 0));
+}
+
 bool workspace_snapshot_name_good(const char *name)
 {
     return workspace_name_good(name) && strcmp(name, "head") != 0 && strcmp(name, "genesis") != 0 &&
@@ -147,7 +170,7 @@ const char *workspace_link_fault(const char *target, size_t len, size_t depth)
 
 static int64_t lock_of(const char *name)
 {
-    return (int64_t)hash_bytes(HASH_START, name, strlen(name)) * 2;
+    return (int64_t)hash_bytes(HASH_START, name, strcspn(name, "@")) * 2;
 }
 
 int64_t workspace_lock_change(const char *name)

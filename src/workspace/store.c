@@ -136,7 +136,7 @@ static int fill(const char *path, struct err *err)
         git_treebuilder_new(&builder, repo, NULL) < 0 || git_treebuilder_write(&tree, builder) < 0)
         r = workspace_git_err(err, "the store cannot be made");
     if (r == 0)
-        r = workspace_commit(repo, &tree, NULL, &genesis, &commit, err);
+        r = workspace_commit(repo, WORKSPACE_HEAD, &tree, NULL, &genesis, &commit, err);
     git_treebuilder_free(builder);
     git_repository_free(repo);
     return r;
@@ -185,27 +185,30 @@ int workspace_delete(const char *name, struct err *err)
 /* Only who holds the lock may call this: then nobody is alive who could have made one of these. */
 static int remove_stale(const char *store, struct err *err)
 {
-    static const char *const locks[] = {WORKSPACE_HEAD ".lock", "HEAD.lock", "config.lock",
-                                        "packed-refs.lock"};
+    static const char *const locks[] = {"HEAD.lock", "config.lock", "packed-refs.lock"};
     FD_AUTO dir = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return err_sys(err, "open the store");
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
         if (unlinkat(dir, locks[i], 0) < 0 && errno != ENOENT)
             return err_sys(err, "remove %s, which a dead process left", locks[i]);
-    static const char *const folders[] = {"objects", "objects/pack", "refs/tags"};
+    enum { OBJECTS = 2 }; /* how many of them hold objects; the others hold refs */
+    static const char *const folders[] = {"objects", "objects/pack", "refs/heads", "refs/tags",
+                                          "refs/cordon/verified"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         const int fd = openat(dir, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        if (!d && errno == ENOENT && i > OBJECTS)
+            continue; /* nothing was ever verified */
         if (!d) {
             fd_close(fd);
             return err_sys(err, "look into %s", folders[i]);
         }
         for (struct dirent *e; (e = readdir(d));) {
             const size_t len = strlen(e->d_name);
-            const bool lock = i == 2 && len > 5 && strcmp(e->d_name + len - 5, ".lock") == 0;
-            const bool half = i < 2 && (strncmp(e->d_name, "tmp_", 4) == 0 ||
-                                        strncmp(e->d_name, "pack_git2_", 10) == 0);
+            const bool lock = i >= OBJECTS && len > 5 && strcmp(e->d_name + len - 5, ".lock") == 0;
+            const bool half = i < OBJECTS && (strncmp(e->d_name, "tmp_", 4) == 0 ||
+                                              strncmp(e->d_name, "pack_git2_", 10) == 0);
             if (lock || half)
                 (void)unlinkat(dirfd(d), e->d_name, 0); /* it is in nobody's way */
         }
@@ -214,25 +217,37 @@ static int remove_stale(const char *store, struct err *err)
     return 0;
 }
 
+/* Which commit is the head of NAME. A clone that is not there has none. */
+static int find_ref(struct workspace *w, const char *name, struct err *err)
+{
+    git_oid id;
+    const char *clone = workspace_clone_part(name);
+    snprintf(w->ref, sizeof w->ref, WORKSPACE_REFS "%s", clone ? clone : "main");
+    if (!clone || git_reference_name_to_id(&id, w->repo, w->ref) == 0)
+        return 0;
+    return err_set(err, ERR_USAGE, "%s has no clone '%s'; see cordon workspace list", w->folder,
+                   clone);
+}
+
 int workspace_open(const char *name, bool change, struct workspace **ret, struct err *err)
 {
     char store[WORKSPACE_NAME_MAX + 32];
-    snprintf(store, sizeof store, "%s/" STORE, name);
-    if (!exists(name))
-        return none(name, err);
-    int r = change ? remove_stale(store, err) : 0;
-    if (r < 0)
-        return r;
     struct workspace *w = calloc(1, sizeof *w);
     if (!w)
         return err_set(err, ERR_MEMORY, "no memory");
     snprintf(w->name, sizeof w->name, "%s", name);
-    if (git_repository_open_bare(&w->repo, store) < 0) {
-        free(w);
-        return workspace_git_err(err, "the store cannot be opened");
-    }
-    *ret = w;
-    return 0;
+    workspace_base_part(name, w->folder);
+    snprintf(store, sizeof store, "%s/" STORE, w->folder);
+    int r = !exists(w->folder) ? none(w->folder, err) : change ? remove_stale(store, err) : 0;
+    if (r == 0 && git_repository_open_bare(&w->repo, store) < 0)
+        r = workspace_git_err(err, "the store cannot be opened");
+    if (r == 0)
+        r = find_ref(w, name, err);
+    if (r < 0)
+        workspace_close(w);
+    else
+        *ret = w;
+    return r;
 }
 
 void workspace_close(struct workspace *w)
@@ -245,8 +260,9 @@ void workspace_close(struct workspace *w)
 
 /* ---- the head ---- */
 
-int workspace_commit(git_repository *repo, const git_oid *tree, const git_commit *parent,
-                     const struct workspace_author *author, git_oid *ret, struct err *err)
+int workspace_commit(git_repository *repo, const char *ref, const git_oid *tree,
+                     const git_commit *parent, const struct workspace_author *author, git_oid *ret,
+                     struct err *err)
 {
     git_signature *by = NULL, *us = NULL;
     git_tree *files = NULL;
@@ -264,8 +280,8 @@ int workspace_commit(git_repository *repo, const git_oid *tree, const git_commit
     if (r == 0)
         r = git_message_prettify(&message, author->message, 0, 0);
     if (r == 0)
-        r = git_commit_create(ret, repo, WORKSPACE_HEAD, by, us, NULL, message.ptr, files,
-                              parent ? 1 : 0, parents);
+        r = git_commit_create(ret, repo, ref, by, us, NULL, message.ptr, files, parent ? 1 : 0,
+                              parents);
     git_buf_dispose(&message);
     git_tree_free(files);
     git_signature_free(us);

@@ -33,6 +33,28 @@ static void test_workspace_names(void)
     tap_ok(!workspace_snapshot_name_good("beef"), "what could be an id may not name a snapshot");
 }
 
+static void test_clone_names(void)
+{
+    static const struct {
+        const char *name;
+        bool good;
+    } rows[] = {
+        {"demo", true},   {"demo@try", true},   {"demo@", false},    {"@try", false},
+        {"a@b@c", false}, {"demo@main", false}, {"demo@a/b", false}, {"demo@x.lock", false},
+    };
+    char base[WORKSPACE_NAME_MAX + 1];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(workspace_full_name_good(rows[i].name) == rows[i].good,
+               "'%s' %s name a workspace or a clone", rows[i].name,
+               rows[i].good ? "may" : "may not");
+    workspace_base_part("demo@try", base);
+    tap_eq_str(base, "demo", "the workspace of a clone is what stands before the @");
+    tap_eq_str(workspace_clone_part("demo@try"), "try", "the clone is what stands behind the @");
+    tap_ok(workspace_lock_change("demo@try") == workspace_lock_change("demo") &&
+               workspace_lock_read("demo@try") == workspace_lock_read("demo"),
+           "a clone has the lock of its workspace, whose store it is in");
+}
+
 static void test_git_names(void)
 {
     static const struct {
@@ -135,6 +157,7 @@ static void test_links(void)
 int main(void)
 {
     test_workspace_names();
+    test_clone_names();
     test_git_names();
     test_links();
     tap_ok(workspace_lock_change("a") != workspace_lock_change("b") &&

@@ -89,6 +89,26 @@ ERR_MUST_USE int workspace_keep(struct workspace *w, int folder, bool layer, con
                                 const struct workspace_author *author, struct workspace_left *left,
                                 char ret_id[WORKSPACE_ID], bool *ret_new, struct err *err);
 
+/* The clone NAME of W: a line of its own that begins with the snapshot WORD (empty: the head). NAME empty: RET_NAME is made
+ * up. */
+ERR_MUST_USE int workspace_clone(struct workspace *w, const char *name, const char *word,
+                                 char ret_name[WORKSPACE_NAME_MAX + 1], char ret_id[WORKSPACE_ID],
+                                 struct err *err);
+/* Paths of the files that the clone W added or changed since it left its workspace, each given to SINK with a NUL
+ * behind it. */
+ERR_MUST_USE int workspace_changed(struct workspace *w, const struct workspace_sink *out,
+                                   struct err *err);
+/* The clone W was verified while its head was ID. ERR_STATE: it has moved. */
+ERR_MUST_USE int workspace_verified(struct workspace *w, const char *id, struct err *err);
+/* The clone's head becomes its workspace's, and the clone is no more. ERR_STATE: the workspace has moved since (a
+ * conflict), or the clone was not verified as it is. */
+ERR_MUST_USE int workspace_merge(struct workspace *w, char ret_id[WORKSPACE_ID], bool *ret_new,
+                                 struct err *err);
+ERR_MUST_USE int workspace_discard(struct workspace *w, struct err *err);
+
+/* The file or folder NAME in DIR, which a guest may have shut, is its owner's to read; through no link. -1: errno. */
+ERR_MUST_USE int workspace_open_up(int dir, const char *name);
+
 /* A commit with the head's files; NAME, if it is not empty, can be used as a word from then on. */
 ERR_MUST_USE int workspace_snapshot(struct workspace *w, const char *name,
                                     const struct workspace_author *author,
@@ -122,6 +142,9 @@ struct workspace_facts {
     uint64_t files, bytes;
     uint64_t store; /* bytes that the object store takes on the disk */
 };
+/* Each clone of the workspace W, by name. */
+ERR_MUST_USE int workspace_clones(struct workspace *w, int (*each)(void *ctx, const char *clone),
+                                  void *ctx, struct err *err);
 ERR_MUST_USE int workspace_describe(struct workspace *w, struct workspace_facts *ret,
                                     struct err *err);
 

@@ -99,7 +99,7 @@ int cmd_exec(int argc, char **argv)
         if (r == 0)
             r = make_spec(&o, argc - next, argv + next, &req, &mem, &err);
         if (r == 0)
-            r = workspace_run_begin(&workspace, o.jail.workspace, &req, &mem, &err);
+            r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);
         if (r == 0)
             r = result_run("cordon exec", &req, &o.jail, o.json, &err);
     }

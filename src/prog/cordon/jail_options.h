@@ -24,7 +24,7 @@ struct jail_options {
     const char *workspace; /* of run and exec; NULL: none */
     const char *out;       /* of run and exec: the folder that takes what the program leaves */
     bool replace;          /* with OUT: files of the same name */
-    bool no_wait;
+    bool no_wait, discard;
 };
 
 /* Nothing was said yet. */
@@ -45,6 +45,8 @@ void jail_options_init(struct jail_options *o);
         {"env", OPTION_LIST, &(o)->env, "K=V", "set an environment variable (repeatable)"},        \
         {"workspace", OPTION_STRING, &(o)->workspace, "W",                                         \
          "its /workspace is this workspace's; what it changes is committed"},                      \
+        {"discard", OPTION_FLAG, &(o)->discard, NULL,                                              \
+         "with --workspace: what it changes is not committed"},                                    \
     {                                                                                              \
         "stdin", OPTION_STRING, &(o)->input, "FILE|-",                                             \
             "its input; - is our own (default: nothing)"                                           \

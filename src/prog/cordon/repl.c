@@ -46,6 +46,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
          "with numpy, pandas and matplotlib loaded ahead"},
         {"session", OPTION_STRING, &o->session, "NAME", "go on in a session that is there"},
         JAIL_OPTIONS_ROW_VENV(p),
+        {"workspace", OPTION_STRING, &o->make.workspace, "W",
+         "its /workspace is this workspace's; what a block changes is committed"},
         {"env", OPTION_LIST, &p->env, "K=V", "set an environment variable (repeatable)"},
         {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
          "copy a file, or what a folder holds, into its /workspace"},
@@ -90,6 +92,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
                     "--in is for a session that is made; cordon session put %.40s PATH copies into "
                     "one that is there",
                     o->session);
+    if (r == 0 && o->make.workspace && o->session)
+        r = err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
     if (r == 0 && o->lang && strcmp(o->lang, "python") != 0)
         r = err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
     return r;

@@ -182,7 +182,7 @@ int cmd_run(int argc, char **argv)
         req.spec.keep_files = true;
         req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0)
-            r = workspace_run_begin(&workspace, o.jail.workspace, &req, &mem, &err);
+            r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);
         if (r == 0)
             r = result_run("cordon run", &req, &o.jail, o.json, &err);
     }

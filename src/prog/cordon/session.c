@@ -12,6 +12,7 @@
 #include "languages.h"
 #include "result.h"
 #include "session_files.h"
+#include "session_workspace.h"
 #include "source.h"
 #include "sys/fd.h"
 
@@ -61,6 +62,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
          "the rules: strict, locked, standard, open (strict)"},
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
+        {"workspace", OPTION_STRING, &o->make.workspace, "W",
+         "its /workspace is this workspace's; what a call changes is committed"},
         {"memory", OPTION_BYTES, &p->limits.memory, "SIZE", "memory (512m)"},
         {"descriptors", OPTION_COUNT, &p->limits.descriptors, "N", "open files at once (64)"},
         {"disk", OPTION_BYTES, &p->limits.disk, "SIZE", "bytes held in /workspace and /tmp (100m)"},
@@ -260,12 +263,15 @@ static uint64_t memory_of(uint64_t pid)
 
 static void put_row(struct jsonw *j, const struct pool_reply *p, uint64_t memory)
 {
+    char workspace[WORKSPACE_FULL_MAX + 1];
+    session_workspace_name(p->note, workspace);
     jsonw_open(j, NULL, '{');
     jsonw_string(j, "session", p->name);
     jsonw_string(j, "profile", p->profile);
     jsonw_string(j, "role", p->role[0] ? p->role : NULL);
     jsonw_string(j, "state", p->state);
     jsonw_string(j, "reason", p->reason[0] ? p->reason : NULL);
+    jsonw_string(j, "workspace", workspace[0] ? workspace : NULL);
     jsonw_int(j, "calls", (int64_t)p->session.calls);
     jsonw_int(j, "host_calls", (int64_t)p->session.host_calls);
     jsonw_int(j, "generation", (int64_t)p->session.generation);
@@ -285,10 +291,13 @@ static void put_row(struct jsonw *j, const struct pool_reply *p, uint64_t memory
 
 static void print_row(const struct pool_reply *p, uint64_t memory)
 {
-    printf("%-20s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s\n", p->name,
-           p->profile, p->state, (unsigned long long)p->session.calls, (double)memory / MIB,
-           (unsigned long long)(p->session.files / KIB),
-           (unsigned long long)(p->session.idle_ms / 1000), p->reason[0] ? "  " : "", p->reason);
+    char workspace[WORKSPACE_FULL_MAX + 1];
+    session_workspace_name(p->note, workspace);
+    printf("%-20s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s%s%s\n",
+           p->name, p->profile, p->state, (unsigned long long)p->session.calls,
+           (double)memory / MIB, (unsigned long long)(p->session.files / KIB),
+           (unsigned long long)(p->session.idle_ms / 1000), workspace[0] ? "  in " : "", workspace,
+           p->reason[0] ? "  " : "", p->reason);
 }
 
 static int on_list(struct session_options *o)
@@ -364,6 +373,8 @@ static int find_verb(const struct session_options *o, size_t *ret_verb, struct e
                        words < verbs[verb].least ? "a name is missing" : "too many arguments");
     if (o->context.events && verbs[verb].run != on_run)
         return err_set(err, ERR_USAGE, "--events is for run; see --help");
+    if (o->make.workspace && verbs[verb].run != on_new)
+        return err_set(err, ERR_USAGE, "--workspace is for new: a session keeps its workspace");
     if (o->code && (verbs[verb].run != on_run || words > 2))
         return err_set(err, ERR_USAGE, "--code is for run, instead of a FILE; see --help");
     *ret_verb = verb;

@@ -44,6 +44,7 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set);
 
 struct session_new {
     const char *name, *profile, *role;
+    const char *workspace; /* NULL: none */
     bool packages;
     uint64_t idle_ms; /* UINT64_MAX: the policy's */
 };

@@ -15,6 +15,7 @@
 #include "reader.h"
 #include "result.h"
 #include "session_files.h"
+#include "session_workspace.h"
 #include "sys/fd.h"
 #include "tools.h"
 #include "writer.h"
@@ -317,7 +318,7 @@ static int print_result(const struct session_context *h, const struct session_ca
 
 /* Gives the session back. If it was ended by somebody else meanwhile, that is what happened. */
 static void give_back(struct session_context *h, const struct session_call *c, uint64_t number,
-                      const struct timespec *began, struct flow_result *r)
+                      const struct timespec *began, const char *note, struct flow_result *r)
 {
     struct pool_use_numbers use = {.host_calls = r->host_calls,
                                    .wall_us = r->wall_us,
@@ -330,8 +331,8 @@ static void give_back(struct session_context *h, const struct session_call *c, u
     const char *reason = r->alive ? "" : r->reason[0] ? r->reason : flow_status_name(r->status);
     buf_init(&record, 2 * POOL_RECORD);
     bool keep = !c->line && write_record(c, number, began, r, &record) == 0;
-    if (pool_client_back(&h->holder, r->alive, reason, &use, keep ? record.data : NULL, record.len,
-                         &a, &err) < 0)
+    if (pool_client_back(&h->holder, r->alive, reason, note, &use, keep ? record.data : NULL,
+                         record.len, &a, &err) < 0)
         result_complain(h->who, err.msg);
     else if (a.declined && strcmp(a.reply.state, POOL_WHY_ENDED) == 0)
         flow_result_say(r, FLOW_CRASHED, "process", category_of(FLOW_CRASHED, "SessionError"),
@@ -366,6 +367,8 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     struct streams streams;
     struct events events = {0};
     const bool told = h->events && !c->line;
+    struct session_workspace workspace;
+    char note[POOL_NOTE + 1];
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
     snprintf(h->profile, sizeof h->profile, "%s", lent->profile);
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
@@ -402,6 +405,11 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
+    if (r == 0)
+        r = session_workspace_begin(&workspace, c->line ? "" : lent->note, child, &err);
+    else
+        workspace = (struct session_workspace){.open = false};
+    session_workspace_request(&workspace, &req);
     req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
     req.stop = h->stop;
     req.escape = result_escape(&req, &h->jail);
@@ -434,7 +442,9 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     c->over = !result.alive;
     c->is_final = result.is_final;
     c->left = result.left_itself;
-    give_back(h, c, lent->lent.call + 1, &began, &result);
+    session_workspace_note(&workspace, note);
+    session_workspace_done(&workspace);
+    give_back(h, c, lent->lent.call + 1, &began, c->first ? lent->note : note, &result);
     struct err unsaid = ERR_INIT;
     if (c->over && session_note(h, "ended", lent->name,
                                 result.reason[0] ? result.reason : flow_status_name(result.status),
@@ -524,6 +534,13 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     if (a.declined)
         return session_declined(h, n->name, &a);
     snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
+    if (n->workspace && (r = session_workspace_new(n->workspace, &child, a.reply.note, &err)) < 0) {
+        jail_child_close(&child);
+        const struct err why = err;
+        if (pool_client_end(&h->holder, name, &a, &err) < 0)
+            result_complain(h->who, err.msg);
+        return failed(h, n->name, r, &why);
+    }
     if ((r = fill_workspace(h, child.files)) != 0) {
         jail_child_close(&child);
         return r;

@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "result.h"
+#include "session_workspace.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -37,7 +38,8 @@ enum outcome {
 /* What goes through the pipe: both ends are this program. */
 struct word {
     enum outcome outcome;
-    char name[POOL_NAME + 1]; /* of the branch */
+    char name[POOL_NAME + 1];               /* of the branch */
+    char workspace[WORKSPACE_FULL_MAX + 1]; /* its clone; empty: it is in none */
     struct pool_answer answer;
     char text[POOL_REASON + 1];
 };
@@ -55,16 +57,24 @@ static struct word failed(enum outcome outcome, const struct err *err)
     return w;
 }
 
-static struct word hand_in(struct pool_client *holder, const char *name,
+/* NOTE: of the session. The branch's files are committed to a clone of its own. */
+static struct word hand_in(struct pool_client *holder, const char *name, const char *note,
                            const struct jail_child *branch)
 {
     struct word w = {.outcome = MADE};
     struct err err = ERR_INIT;
-    int r = pool_client_branch(holder, name, branch, &w.answer, &err);
+    char own[POOL_NOTE + 1] = "";
+    int r = session_workspace_fork(note, own, &err);
+    if (r < 0)
+        return failed(REFUSED, &err);
+    r = pool_client_branch(holder, name, own, branch, &w.answer, &err);
+    if (r < 0 || w.answer.declined)
+        session_workspace_unfork(own);
     if (r < 0)
         return failed(r == ERR_USAGE ? WRONG : REFUSED, &err);
     if (w.answer.declined)
         w.outcome = DECLINED;
+    session_workspace_name(own, w.workspace);
     snprintf(w.name, sizeof w.name, "%s", w.answer.reply.name);
     return w;
 }
@@ -76,6 +86,7 @@ static struct word fork_session(struct pool_client *holder, const char *from, co
     const struct pool_use_numbers none = {0};
     struct pool_answer back;
     struct word w = {0};
+    char note[POOL_NOTE + 1];
     struct err err = ERR_INIT, later = ERR_INIT;
     int r = pool_client_call(holder, from, true, &child, &w.answer, &err);
     if (r < 0)
@@ -84,15 +95,17 @@ static struct word fork_session(struct pool_client *holder, const char *from, co
         w.outcome = DECLINED;
         return w;
     }
+    snprintf(note, sizeof note, "%s", w.answer.reply.note);
     r = jail_branch(&child, &branch, &err);
     bool alive = r == 0 || r == ERR_STATE;
     if (r < 0)
         w = failed(!alive ? ENDED : err_is_host(&err) ? LACKING : REFUSED, &err);
     else if (client_is_there(pipe))
-        w = hand_in(holder, name, &branch);
+        w = hand_in(holder, name, note, &branch);
     jail_child_close(&branch); /* it is the holder's now, or nobody's */
     jail_child_close(&child);
-    if (pool_client_back(holder, alive, alive ? "" : err.msg, &none, NULL, 0, &back, &later) < 0)
+    if (pool_client_back(holder, alive, alive ? "" : err.msg, "", &none, NULL, 0, &back, &later) <
+        0)
         return failed(WRONG, &later);
     return w;
 }
@@ -139,7 +152,9 @@ static int tell(struct session_context *h, const char *from, const struct word *
             return EXIT_FAILED;
         }
         if (h->json)
-            printf("{\"session\": \"%s\", \"from\": \"%s\"}\n", w->name, from);
+            printf("{\"session\": \"%s\", \"from\": \"%s\"%s%s%s}\n", w->name, from,
+                   w->workspace[0] ? ", \"workspace\": \"" : "", w->workspace,
+                   w->workspace[0] ? "\"" : "");
         else
             puts(w->name);
         return EXIT_DONE;

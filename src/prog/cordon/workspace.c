@@ -12,6 +12,7 @@
 #include "sys/child.h"
 #include "sys/fd.h"
 #include "workspace_order.h"
+#include "workspace_verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 
 struct workspace_options {
     const char *message, *name, *lines, *tar, *bundle;
+    struct workspace_verify verify;
     bool patch, stat, json, help;
 };
 
@@ -33,21 +35,25 @@ static const struct verb {
     size_t least, most; /* words behind it, the workspace's name included */
     enum workspace_hold hold;
 } verbs[] = {
-    {"create", 1, 1, HOLD_CHANGE}, {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
-    {"diff", 1, 3, HOLD_READ},     {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
-    {"export", 1, 2, HOLD_READ},   {"delete", 1, 1, HOLD_ALONE},    {"list", 0, 0, HOLD_NONE},
+    {"create", 1, 1, HOLD_CHANGE},  {"import", 2, 2, HOLD_CHANGE},   {"log", 1, 1, HOLD_READ},
+    {"diff", 1, 3, HOLD_READ},      {"snapshot", 1, 1, HOLD_CHANGE}, {"restore", 2, 2, HOLD_CHANGE},
+    {"clone", 1, 2, HOLD_CHANGE},   {"verify", 1, 1, HOLD_NONE},     {"merge", 1, 1, HOLD_CHANGE},
+    {"discard", 1, 1, HOLD_CHANGE}, {"export", 1, 2, HOLD_READ},     {"delete", 1, 1, HOLD_ALONE},
+    {"list", 0, 0, HOLD_NONE},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void help(const struct option_row *rows, size_t count)
 {
     puts("usage: cordon workspace create W | import W FOLDER | log W | diff W [FROM [TO]] |\n"
-         "       snapshot W | restore W SNAPSHOT | export W [SNAPSHOT] | delete W | list\n\n"
+         "       snapshot W | restore W SNAPSHOT | clone W [NAME] | verify W@NAME |\n"
+         "       merge W@NAME | discard W@NAME | export W [SNAPSHOT] | delete W | list\n\n"
          "Files that outlive runs. Every state is a commit of a bare git store in the state "
          "folder:\n"
          "any git client can read it. A SNAPSHOT is head, head~2, genesis, a name, or the "
          "beginning\n"
-         "of an id. diff compares head~1 with head unless told otherwise.\n");
+         "of an id. diff compares head~1 with head unless told otherwise. W@NAME is a clone of W:\n"
+         "a disposable line of its own, which every command and --workspace takes.\n");
     options_print(rows, count);
     exits_print(EXITS_OTHER);
     puts("\n  cordon workspace create demo\n"
@@ -96,14 +102,37 @@ static int export_to(struct workspace_order *o, const struct workspace_options *
 
 /* ---- the verbs' words ---- */
 
+static bool is(const struct verb *verb, const char *name)
+{
+    return strcmp(verb->name, name) == 0;
+}
+
+/* What the verb takes behind the workspace's name. */
+static void set_words(const struct verb *verb, const struct option_list *words,
+                      const struct workspace_options *p, struct workspace_order *o)
+{
+    const char *second = words->count > 2 ? words->items[2] : NULL;
+    if (is(verb, "log")) {
+        o->words[0] = p->lines ? p->lines : "";
+    } else if (is(verb, "diff")) {
+        o->words[0] = second ? second : "head~1";
+        o->words[1] = words->count > 3 ? words->items[3] : "head";
+    } else if (is(verb, "export")) {
+        o->words[1] = second ? second : "head";
+    } else {
+        const bool named = is(verb, "restore") || is(verb, "clone");
+        const char *name = named ? second : p->name;
+        o->words[0] = p->message ? p->message : "";
+        o->words[1] = name ? name : "";
+    }
+}
+
 static int act(const struct verb *verb, const struct option_list *words,
                const struct workspace_options *p, struct err *err)
 {
     struct workspace_order o = WORKSPACE_ORDER_INIT;
     char form[4] = "";
-    const char *const *given = words->items + 1;
-    const char *message = p->message ? p->message : "";
-    const char *name = words->count > 1 ? given[0] : "";
+    const char *name = words->count > 1 ? words->items[1] : "";
     snprintf(form, sizeof form, "%s%s",
              p->json    ? "j"
              : p->stat  ? "s"
@@ -112,25 +141,18 @@ static int act(const struct verb *verb, const struct option_list *words,
              isatty(STDOUT_FILENO) ? "t" : "");
     o.form = form;
     admin_pin_state();
+    if (is(verb, "verify"))
+        return workspace_verify(name, &p->verify, p->json, err);
     int r = workspace_order_open(&o, verb->name, name, verb->hold, err);
     if (r < 0)
         return r;
-    if (strcmp(verb->name, "log") == 0) {
-        o.words[0] = p->lines ? p->lines : "";
-    } else if (strcmp(verb->name, "diff") == 0) {
-        o.words[0] = words->count > 2 ? given[1] : "head~1";
-        o.words[1] = words->count > 3 ? given[2] : "head";
-    } else if (strcmp(verb->name, "export") == 0) {
-        o.words[1] = words->count > 2 ? given[1] : "head";
+    set_words(verb, words, p, &o);
+    if (is(verb, "export"))
         return export_to(&o, p, err);
-    } else {
-        o.words[0] = message;
-        o.words[1] = strcmp(verb->name, "restore") == 0 ? given[1] : p->name ? p->name : "";
-    }
-    if (strcmp(verb->name, "import") == 0) {
-        o.other = open(given[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (is(verb, "import")) {
+        o.other = open(words->items[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (o.other < 0)
-            return err_set(err, ERR_USAGE, "%.150s: %s", given[1], strerror(errno));
+            return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
     }
     return workspace_order_become(&o, err);
 }
@@ -162,12 +184,16 @@ int cmd_workspace(int argc, char **argv)
         {"message", OPTION_STRING, &p.message, "TEXT",
          "import, snapshot, restore: kept in the log"},
         {"name", OPTION_STRING, &p.name, "NAME", "snapshot: a name to restore it by"},
+        {"profile", OPTION_STRING, &p.verify.profile, "NAME",
+         "verify: the rules for changed sources (strict)"},
+        {"policy", OPTION_STRING, &p.verify.policy, "FILE",
+         "verify: a policy on top of the machine's"},
         {"lines", OPTION_STRING, &p.lines, "N", "log: at most so many commits"},
         {"patch", OPTION_FLAG, &p.patch, NULL, "log: with what each commit changed"},
         {"stat", OPTION_FLAG, &p.stat, NULL, "diff: lines added and deleted, a line a file"},
         {"tar", OPTION_STRING, &p.tar, "FILE", "export: the files of a snapshot; - is stdout"},
         {"bundle", OPTION_STRING, &p.bundle, "FILE", "export: the history, for git clone"},
-        {"json", OPTION_FLAG, &p.json, NULL, "all but export and delete: JSON"},
+        {"json", OPTION_FLAG, &p.json, NULL, "all but discard, export and delete: JSON"},
         {"help", OPTION_FLAG, &p.help, NULL, "this text"},
     };
     int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err);

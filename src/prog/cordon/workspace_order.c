@@ -25,6 +25,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -63,16 +64,50 @@ void workspace_order_release(const struct workspace_order *o)
     lock_release(o->lock, workspace_lock_change(o->name));
 }
 
+void workspace_order_release_reader(const struct workspace_order *o)
+{
+    lock_release(o->lock, workspace_lock_read(o->name));
+}
+
+/* Somebody's `git pack-refs` moves a ref into another file: then cordon-workspace is asked. */
+static int ask_head(const struct workspace_order *asked, char ret[41], struct err *err)
+{
+    struct workspace_order o = *asked;
+    struct buf text;
+    buf_init(&text, 4096);
+    o.verb = "head";
+    int r = workspace_order_run(&o, &text, err);
+    if (r == 0 && sscanf(text.data ? text.data : "", "%40[0-9a-f]", ret) != 1)
+        r = err_set(err, ERR_FORMAT, "cordon-workspace gave an answer that cordon does not read");
+    buf_done(&text);
+    return r;
+}
+
+int workspace_order_head(const struct workspace_order *o, char ret[41], struct err *err)
+{
+    char path[2 * WORKSPACE_NAME_MAX + 64], folder[WORKSPACE_NAME_MAX + 1], text[64] = "";
+    const char *clone = workspace_clone_part(o->name);
+    workspace_base_part(o->name, folder);
+    snprintf(path, sizeof path, "%s/store.git/refs/heads/%s", folder, clone ? clone : "main");
+    if (fd_read_file(o->home, path, text, sizeof text) == 41 && text[40] == '\n' &&
+        strspn(text, "0123456789abcdef") == 40) {
+        memcpy(ret, text, 40);
+        ret[40] = 0;
+        return 0;
+    }
+    return ask_head(o, ret, err);
+}
+
 int workspace_order_open(struct workspace_order *ret, const char *verb, const char *name,
                          enum workspace_hold hold, struct err *err)
 {
     char path[STATE_PATH_MAX];
     FD_AUTO state = -1;
-    if (*name && !workspace_name_good(name))
+    if (*name && !workspace_full_name_good(name))
         return err_set(
             err, ERR_USAGE,
             "'%.70s' cannot name a workspace: 1 to 64 of a-z 0-9 . _ -, beginning with a "
-            "letter or digit",
+            "letter or digit; a clone is W@CLONE",
             name);
     ret->verb = verb;
     ret->name = name;

@@ -47,6 +47,10 @@ ERR_MUST_USE int workspace_order_open(struct workspace_order *ret, const char *v
 ERR_MUST_USE int workspace_order_hold(const struct workspace_order *o, enum workspace_hold hold,
                                       struct err *err);
 void workspace_order_release(const struct workspace_order *o); /* the lock to change it */
+void workspace_order_release_reader(const struct workspace_order *o);
+/* The commit that is the head, without a process: the ref is a file of ours. ERR_USAGE: there is no such workspace or clone. */
+ERR_MUST_USE int workspace_order_head(const struct workspace_order *o, char ret[41],
+                                      struct err *err);
 void workspace_order_done(struct workspace_order *o);
 
 /* Becomes cordon-workspace; returns only with an error. */

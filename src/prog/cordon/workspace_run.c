@@ -26,30 +26,35 @@ static bool whole_answer(const struct buf *text)
            strlen(text->data) == 40;
 }
 
-/* The order's name is the caller's word: it lives as long as the command line. */
-static void keep(void *run, int files, struct flow_result *result)
+bool workspace_run_discards(const struct flow_request *req, enum flow_status status, char *why,
+                            size_t size)
 {
-    struct workspace_run *w = run;
+    const enum policy_commit commit = req->context->policy->workspaces.commit;
+    if (commit == POLICY_COMMIT_NEVER)
+        snprintf(why, size, "the policy commits no run (workspaces.commit)");
+    else if (status != FLOW_OK && !(commit == POLICY_COMMIT_ENDED && status == FLOW_ERROR))
+        snprintf(why, size, "the run ended with status %s", flow_status_name(status));
+    else
+        return false;
+    return true;
+}
+
+int workspace_run_commit(struct workspace_order *o, int files, const char *base,
+                         const char *message, struct flow_result *result)
+{
     struct flow_snapshot *s = &result->snapshot;
     struct err err = ERR_INIT;
     struct buf text;
-    snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
-    if (result->status != FLOW_OK) {
-        snprintf(s->why, sizeof s->why, "the run ended with status %s: its files are discarded",
-                 flow_status_name(result->status));
-        return;
-    }
     buf_init(&text, 16 * MIB);
-    w->order.verb = "keep";
-    w->order.other = files;
-    w->order.words[0] = result->id;
-    w->order.words[1] = w->base;
-    w->order.words[2] = "run";
-    w->order.stop = w->req->stop;
-    int r = workspace_order_hold(&w->order, HOLD_CHANGE, &err);
+    o->verb = "keep";
+    o->other = files;
+    o->words[0] = result->id;
+    o->words[1] = base;
+    o->words[2] = message;
+    int r = workspace_order_hold(o, HOLD_CHANGE, &err);
     if (r == 0)
-        r = workspace_order_run(&w->order, &text, &err);
-    workspace_order_release(&w->order);
+        r = workspace_order_run(o, &text, &err);
+    workspace_order_release(o);
     if (r == 0 && !whole_answer(&text))
         r = err_set(&err, ERR_FORMAT, strange_answer);
     if (r == 0) {
@@ -64,6 +69,21 @@ static void keep(void *run, int files, struct flow_result *result)
         flow_result_say(result, FLOW_ERROR, "filesystem", "CODE", "WorkspaceError", s->why);
     }
     buf_done(&text);
+    return r;
+}
+
+/* The order's name is the caller's word: it lives as long as the command line. */
+static void keep(void *run, int files, struct flow_result *result)
+{
+    struct workspace_run *w = run;
+    struct flow_snapshot *s = &result->snapshot;
+    snprintf(s->workspace, sizeof s->workspace, "%s", w->order.name);
+    w->order.stop = w->req->stop;
+    char why[120] = "--discard";
+    if (w->discard || workspace_run_discards(w->req, result->status, why, sizeof why))
+        snprintf(s->why, sizeof s->why, "%s: its files are discarded", why);
+    else
+        (void)!workspace_run_commit(&w->order, files, w->base, "run", result);
 }
 
 static int refuse_binds(const struct jail_spec *spec, struct err *err)
@@ -85,11 +105,12 @@ static int refuse_binds(const struct jail_spec *spec, struct err *err)
 static int add_lower(struct jail_spec *spec, const char *name, const char *tree, struct arena *mem,
                      struct err *err)
 {
-    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256];
+    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256], folder[WORKSPACE_NAME_MAX + 1];
     int r = state_path(state, sizeof state, err);
     if (r < 0)
         return r;
-    snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, name, tree);
+    workspace_base_part(name, folder);
+    snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, folder, tree);
     struct jail_bind *binds = arena_alloc(mem, (spec->nbinds + 1) * sizeof *binds);
     const char *source = arena_strdup(mem, path);
     if (!binds || !source)
@@ -102,15 +123,16 @@ static int add_lower(struct jail_spec *spec, const char *name, const char *tree,
     return 0;
 }
 
-int workspace_run_begin(struct workspace_run *w, const char *name, struct flow_request *req,
-                        struct arena *mem, struct err *err)
+int workspace_run_begin(struct workspace_run *w, const struct jail_options *o,
+                        struct flow_request *req, struct arena *mem, struct err *err)
 {
+    const char *name = o->workspace;
     struct buf text;
     char tree[41] = "";
-    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req};
+    *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req, .discard = o->discard};
     w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
     if (!name)
-        return 0;
+        return o->discard ? err_set(err, ERR_USAGE, "--discard is for a run with --workspace") : 0;
     if (req->spec.mode != JAIL_FULL)
         return err_set(err, ERR_USAGE,
                        "--workspace needs --mode full: mode landlock has no mounts");

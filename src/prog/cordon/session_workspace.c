@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's process is made by its template, before anybody knows of a workspace, so its /workspace is a copy of the
+ * head and no overlay. What it costs is paid where the files change: when the session is made, when the head moved,
+ * when a call touched a file. A call in between costs one look at the ref of the head (`make bench`).
+ *
+ * Each call that ends well is a commit of its own, by the rule of workspaces.commit. What a call changed that did
+ * not end well stays in the session, and the next commit has it, too. The guest is stopped while its files are read; it
+ * was not killed, so the reader relies on nothing but descriptors (src/workspace/folder.c). */
+#include "session_workspace.h"
+
+#include "base/clock.h"
+#include "jail/child.h"
+#include "sys/fd.h"
+#include "sys/here.h"
+#include "workspace_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- the note: name, commit, whether something is not committed ---- */
+
+#define NOTE_FORM "%129s %40s %7s"
+#define UNKNOWN   "-" /* in place of a commit: its files are to be put there again */
+
+static bool read_note(struct session_workspace *w, const char *note)
+{
+    char word[8] = "";
+    if (sscanf(note, NOTE_FORM, w->name, w->base, word) != 3 ||
+        !workspace_full_name_good(w->name)) {
+        w->name[0] = 0;
+        return false;
+    }
+    w->dirty = strcmp(word, "dirty") == 0;
+    return true;
+}
+
+static void write_note(const char *name, const char *base, bool dirty, char ret[POOL_NOTE + 1])
+{
+    snprintf(ret, POOL_NOTE + 1, "%s %s %s", name, base, dirty ? "dirty" : "clean");
+}
+
+void session_workspace_note(const struct session_workspace *w, char ret[POOL_NOTE + 1])
+{
+    ret[0] = 0;
+    if (w->name[0])
+        write_note(w->name, w->base, w->dirty, ret);
+}
+
+void session_workspace_name(const char *note, char ret[WORKSPACE_FULL_MAX + 1])
+{
+    struct session_workspace w = {.name = ""};
+    (void)read_note(&w, note);
+    snprintf(ret, WORKSPACE_FULL_MAX + 1, "%s", w.name);
+}
+
+/* ---- files ---- */
+
+/* The checkout of the head into the session. The lock for readers keeps it there until it is copied. */
+static int fill(struct workspace_order *o, const struct jail_child *child, char ret_base[41],
+                struct err *err)
+{
+    char tree[41] = "", base[41] = "", folder[WORKSPACE_NAME_MAX + 1];
+    char path[WORKSPACE_NAME_MAX + 64];
+    struct buf text;
+    const char *boot = here_boot();
+    buf_init(&text, 4096);
+    o->verb = "checkout";
+    o->words[0] = boot ? boot : "";
+    int r = workspace_order_hold(o, HOLD_READ, err);
+    if (r == 0)
+        r = workspace_order_hold(o, HOLD_CHANGE, err);
+    if (r == 0)
+        r = workspace_order_run(o, &text, err);
+    workspace_order_release(o);
+    if (r == 0 && sscanf(text.data ? text.data : "", "%40[0-9a-f] %40[0-9a-f]", base, tree) != 2)
+        r = err_set(err, ERR_FORMAT, "cordon-workspace gave an answer that cordon does not read");
+    buf_done(&text);
+    workspace_base_part(o->name, folder);
+    snprintf(path, sizeof path, "%s/trees/%s", folder, tree);
+    FD_AUTO from =
+        r < 0 ? -1 : openat(o->home, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (r == 0)
+        r = from < 0 ? err_sys(err, "open the checkout of %.70s", o->name)
+                     : jail_child_fill(child->files, from, err);
+    workspace_order_release_reader(o);
+    if (r == 0)
+        memcpy(ret_base, base, sizeof base);
+    return r;
+}
+
+int session_workspace_new(const char *name, const struct jail_child *child,
+                          char ret_note[POOL_NOTE + 1], struct err *err)
+{
+    struct workspace_order o = WORKSPACE_ORDER_INIT;
+    char base[41] = "";
+    if (!*name)
+        return err_set(err, ERR_USAGE, "--workspace needs a name; see cordon workspace list");
+    int r = workspace_order_open(&o, "checkout", name, HOLD_NONE, err);
+    if (r == 0)
+        r = fill(&o, child, base, err);
+    workspace_order_done(&o);
+    if (r == 0)
+        write_note(name, base, false, ret_note);
+    return r;
+}
+
+/* ---- before a call ---- */
+
+/* A moved head, as far as it can be followed. */
+static int follow(struct session_workspace *w, const char *head, const struct jail_child *child,
+                  struct err *err)
+{
+    if (w->dirty) {
+        snprintf(w->behind, sizeof w->behind,
+                 "conflict: %.60s changed (it is at %.12s), and the session has changes of its own "
+                 "since %.12s that no commit has; it keeps them",
+                 w->name, head, w->base);
+        return 0;
+    }
+    int r = fill(&w->order, child, w->base, err);
+    if (r < 0) /* it may have some of the files: the next call tries again */
+        snprintf(w->base, sizeof w->base, UNKNOWN);
+    return r;
+}
+
+int session_workspace_begin(struct session_workspace *w, const char *note,
+                            const struct jail_child *child, struct err *err)
+{
+    char head[41] = "";
+    *w = (struct session_workspace){.order = WORKSPACE_ORDER_INIT, .control = -1, .guest = -1};
+    if (!read_note(w, note))
+        return 0;
+    w->open = true;
+    w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
+    w->control = fcntl(child->control, F_DUPFD_CLOEXEC, 3);
+    w->guest = fcntl(child->guest, F_DUPFD_CLOEXEC, 3);
+    if (w->control < 0 || w->guest < 0)
+        return err_sys(err, "descriptors of the session");
+    int r = workspace_order_open(&w->order, "keep", w->name, HOLD_NONE, err);
+    if (r == 0)
+        r = workspace_order_head(&w->order, head, err);
+    if (r == ERR_USAGE) { /* deleted, merged or discarded: its files and variables go on */
+        snprintf(w->behind, sizeof w->behind, "%.150s", err->msg);
+        *err = (struct err)ERR_INIT;
+        return 0;
+    }
+    return r == 0 && strcmp(head, w->base) != 0 ? follow(w, head, child, err) : r;
+}
+
+void session_workspace_done(struct session_workspace *w)
+{
+    if (!w->open)
+        return;
+    workspace_order_done(&w->order);
+    fd_close(fd_take(&w->control));
+    fd_close(fd_take(&w->guest));
+    w->open = false;
+}
+
+/* ---- after it ---- */
+
+/* The process that reads may take longer than a session has to be given back. */
+static void hold_still(const struct session_workspace *w)
+{
+    const uint64_t until =
+        clock_now_ns() + (LIMIT_WORKSPACE_LOCK_MS + LIMIT_WORKSPACE_RUN_MS) * CLOCK_NS_PER_MS;
+    (void)!jail_child_deadline(w->control, until); /* where the init is gone, so is the session */
+    syscall(SYS_pidfd_send_signal, w->guest, SIGSTOP, NULL, 0); /* the next loan wakes it */
+}
+
+static void keep(void *session, int files, struct flow_result *result)
+{
+    struct session_workspace *w = session;
+    struct flow_snapshot *s = &result->snapshot;
+    char why[120] = "";
+    snprintf(s->workspace, sizeof s->workspace, "%s", w->name);
+    w->dirty = w->dirty || result->files_touched;
+    if (w->behind[0]) {
+        snprintf(s->why, sizeof s->why, "%s", w->behind);
+    } else if (!w->dirty) {
+        memcpy(s->id, w->base, sizeof w->base);
+    } else if (workspace_run_discards(w->req, result->status, why, sizeof why)) {
+        snprintf(s->why, sizeof s->why,
+                 "%s: what it changed stays in the session, and is in no commit yet", why);
+    } else {
+        hold_still(w);
+        w->order.form = "c"; /* all of the files: there is no layer, whatever the guest made */
+        w->order.stop = w->req->stop;
+        if (workspace_run_commit(&w->order, files, w->base, "call", result) == 0) {
+            w->dirty = false;
+            memcpy(w->base, s->id, sizeof w->base);
+        }
+    }
+}
+
+void session_workspace_request(struct session_workspace *w, struct flow_request *req)
+{
+    w->req = req;
+    if (!w->name[0] || req->kind != FLOW_CALL)
+        return;
+    req->keep = keep;
+    req->keep_ctx = w;
+    req->once = false; /* who commits for root stays root */
+}
+
+/* ---- a branch ---- */
+
+int session_workspace_fork(const char *note, char ret_note[POOL_NOTE + 1], struct err *err)
+{
+    struct workspace_order o = WORKSPACE_ORDER_INIT;
+    struct session_workspace w = {.name = ""};
+    char name[WORKSPACE_FULL_MAX + 1] = "";
+    struct buf text;
+    ret_note[0] = 0;
+    if (!read_note(&w, note))
+        return 0;
+    buf_init(&text, 4096);
+    o.words[2] = strcmp(w.base, UNKNOWN) == 0 ? "" : w.base;
+    int r = workspace_order_open(&o, "clone", w.name, HOLD_CHANGE, err);
+    if (r == 0)
+        r = workspace_order_run(&o, &text, err);
+    if (r == 0 &&
+        (sscanf(text.data ? text.data : "", "%129s", name) != 1 || !workspace_full_name_good(name)))
+        r = err_set(err, ERR_FORMAT, "cordon-workspace gave an answer that cordon does not read");
+    workspace_order_done(&o);
+    buf_done(&text);
+    if (r == 0)
+        write_note(name, w.base, w.dirty, ret_note);
+    return r;
+}
+
+void session_workspace_unfork(const char *note)
+{
+    struct workspace_order o = WORKSPACE_ORDER_INIT;
+    struct session_workspace w = {.name = ""};
+    struct err ignored =
+        ERR_INIT; /* then cordon workspace list shows it, and it can be discarded */
+    struct buf text;
+    if (!read_note(&w, note))
+        return;
+    buf_init(&text, 4096);
+    if (workspace_order_open(&o, "discard", w.name, HOLD_CHANGE, &ignored) == 0)
+        (void)!workspace_order_run(&o, &text, &ignored);
+    workspace_order_done(&o);
+    buf_done(&text);
+}

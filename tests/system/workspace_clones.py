@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clones of a workspace: a line of commits of its own, verified in a jail, merged only where nothing is lost, or discarded.
+
+Usage: workspace_clones.py BUILD."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import tapsys
+from tapsys import House, Programs, Tap, cordon, users
+
+tap, programs = Tap(), Programs(sys.argv[1])
+TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-clones-", dir="/tmp"))
+os.chmod(TOP, 0o755)
+tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
+tapsys.enter_empty_network()
+for person in users():  # a disk of one's own: objects are synced, and others write on the machine's
+    home = TOP / f"home-{person}"
+    home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
+    if person == "user" and os.geteuid() == 0:
+        os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    os.chmod(home, 0o700)
+    House.of(person)["CORDON_STATE"] = str(home)
+
+
+def workspace(*words, who):
+    return cordon(programs, ["workspace", *map(str, words)], who)
+
+
+def shell(name, script, *options, who):
+    return cordon(programs, ["exec", "--json", "--processes", "8", "--workspace", name, *options, "--", "/bin/sh", "-c", script], who)
+
+
+def git(name, *words, who):
+    store = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces", name, "store.git")
+    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
+    r = subprocess.run([*drop, "git", "--git-dir", str(store), *words], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}, cwd="/",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return r.stdout.decode("utf-8", "surrogateescape")
+
+
+def fresh(name, files, who):
+    workspace("delete", name, who=who)
+    workspace("create", name, who=who)
+    top = TOP / "in"
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    for path, text in files.items():
+        (top / path).write_text(text)
+    return workspace("import", name, top, "--json", who=who)["id"]
+
+
+def policy(text, who):
+    """A file of it; a user's commands have no cgroup on some machines."""
+    path = TOP / "policy.yaml"
+    path.write_text("version: 1\n" + ("run: {memory_by: rlimit}\n" if who == "user" else "") + text)
+    return str(path)
+
+
+def ids(name, who):
+    """{ref: id} of the heads of a store."""
+    lines = git(name, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads", who=who).splitlines()
+    return dict(line.split() for line in lines)
+
+
+def ordinary(who):
+    start = fresh("w", {"a": "a\n", "good.py": "print(1)\n"}, who)
+    made = workspace("clone", "w", "try", who=who)
+    tap.ok(made.code == 0 and made.out == "w@try\n" and ids("w", who) == {"main": start, "try": start}, f"{who}: a clone is a ref that begins with the head of its workspace",
+           made.story(), ids("w", who))
+    r = shell("w@try", "echo more >> a; echo 'print(2)' > new.py", who=who)
+    now = (r["snapshot"] or {}).get("id")
+    tap.ok(r["status"] == "ok" and r["snapshot"]["workspace"] == "w@try" and ids("w", who) == {"main": start, "try": now}, f"{who}: a run in a clone moves the clone, and not its workspace",
+           r.story())
+    tap.eq(shell("w", "cat a", who=who)["stdout"], "a\n", f"{who}: a run in the workspace does not see the files of a clone")
+    tap.eq(shell("w@try", "cat a", who=who)["stdout"], "a\nmore\n", f"{who}: the next run in a clone sees them")
+    listed = [e["workspace"] for e in json.loads(workspace("list", "--json", who=who).out)]
+    tap.eq(listed, ["w", "w@try"], f"{who}: list has a workspace and behind it its clones")
+    log = workspace("log", "w@try", who=who)
+    tap.eq(log.out, git("w", "log", "try", who=who), f"{who}: log of a clone is git log of its ref")
+    early = workspace("merge", "w@try", who=who)
+    tap.ok(early.code == 1 and "cordon workspace verify w@try" in early.err and ids("w", who)["main"] == start, f"{who}: a clone that was not verified is not merged", early.story())
+    seen = workspace("verify", "w@try", "--json", "--policy", policy("workspaces:\n  verify: ['test -f new.py && grep -q more a', 'echo left > made-by-verify']\n", who), who=who)
+    parts = [(p["kind"], p["what"], p["exit_code"]) for p in (seen.json or {}).get("parts", ())]
+    tap.ok(seen.code == 0 and seen["verified"] is True and seen["id"] == now and parts[:1] == [("check", "new.py", 0)] and [p[0] for p in parts] == ["check", "command", "command"],
+           f"{who}: verify checks the source that the clone added and runs the commands of the policy on its files", seen.story())
+    tap.eq(ids("w", who), {"main": start, "try": now}, f"{who}: what a command of verify writes is in no commit")
+    done = workspace("merge", "w@try", who=who)
+    tap.ok(done.code == 0 and ids("w", who) == {"main": now}, f"{who}: merge makes the clone's commits the workspace's, and the clone is gone", done.story(), ids("w", who))
+    tap.eq(shell("w", "cat a new.py", who=who)["stdout"], "a\nmore\nprint(2)\n", f"{who}: the workspace has the files of the clone that was merged")
+    tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after a merge")
+
+
+def refused(who):
+    start = fresh("w", {"a": "a\n"}, who)
+    workspace("clone", "w", "bad", who=who)
+    shell("w@bad", "echo 'import os' > evil.py", who=who)
+    r = workspace("verify", "w@bad", "--json", who=who)
+    tap.ok(r.code == 1 and r["verified"] is False and r["parts"][0]["what"] == "evil.py" and "py.module.os" in r.err, f"{who}: a source that the profile refuses fails the verification", r.story())
+    r = workspace("verify", "w@bad", "--profile", "open", "--policy", policy("workspaces: {verify: ['exit 3']}\n", who), "--json", who=who)
+    tap.ok(r.code == 1 and r["parts"][-1]["exit_code"] == 3, f"{who}: a command that exits with 3 fails the verification", r.story())
+    tap.ok(workspace("merge", "w@bad", who=who).code == 1 and ids("w", who)["main"] == start, f"{who}: a clone that failed its verification is not merged")
+    tap.ok(workspace("verify", "w@bad", "--profile", "open", who=who).code == 0, f"{who}: the same clone passes by the rules of profile open")
+    shell("w@bad", "echo later > later", who=who)
+    r = workspace("merge", "w@bad", who=who)
+    tap.ok(r.code == 1 and "not verified as it is" in r.err, f"{who}: a clone that moved after its verification is not merged", r.story())
+    workspace("verify", "w@bad", "--profile", "open", who=who)
+    shell("w", "echo b > b", who=who)
+    moved = ids("w", who)
+    r = workspace("merge", "w@bad", who=who)
+    tap.ok(r.code == 1 and "conflict: w changed after w@bad began" in r.err and ids("w", who) == moved, f"{who}: a merge into a workspace that has moved is a conflict, and changes nothing", r.story())
+    tap.ok(workspace("discard", "w@bad", who=who).code == 0 and "bad" not in ids("w", who), f"{who}: discard removes a clone")
+    r = shell("w@bad", "true", who=who)
+    tap.ok(r.code == 125 and "has no clone 'bad'" in r.err + r.out, f"{who}: a run in a clone that is gone is refused by name", r.story())
+    workspace("clone", "w", "bad", who=who)
+    shell("w@bad", "echo again > again", who=who)
+    tap.ok(workspace("merge", "w@bad", who=who).code == 1, f"{who}: a new clone of the same name does not inherit a verification")
+    tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after a discard")
+
+
+def names(who):
+    fresh("w", {"a": "a\n"}, who)
+    tap.eq([workspace("clone", "w", who=who).out for _ in range(2)], ["w@clone-1\n", "w@clone-2\n"], f"{who}: a clone without a name gets a number")
+    for words, what in ((("clone", "w", "main"), "main may not name a clone"), (("clone", "w", "clone-1"), "a clone's name is taken once"), (("discard", "w"), "a workspace is no clone to discard"),
+                        (("merge", "w"), "a workspace is no clone to merge"), (("verify", "w"), "a workspace is no clone to verify"), (("delete", "w@clone-1"), "a clone is not deleted but discarded"),
+                        (("create", "w@x"), "create makes no clone"), (("log", "w@none"), "a clone that is not there is a usage error"), (("log", "w@../x"), "a path may not name a clone")):
+        r = workspace(*words, who=who)
+        tap.ok(r.code == 2 and r.err.count("\n") == 1, f"{who}: {what}", r.story())
+
+
+def by_policy(who):
+    start = fresh("w", {"a": "a\n"}, who)
+    r = shell("w", "echo x > a", "--discard", who=who)
+    tap.ok(r["status"] == "ok" and r["snapshot"]["id"] is None and "--discard" in r["snapshot"]["reason"] and ids("w", who) == {"main": start}, f"{who}: --discard commits nothing", r.story())
+    r = shell("w", "echo x > a", "--policy", policy("workspaces: {commit: never}\n", who), who=who)
+    tap.ok(r["status"] == "ok" and "workspaces.commit" in r["snapshot"]["reason"] and ids("w", who) == {"main": start}, f"{who}: with workspaces.commit never no run is committed", r.story())
+    r = shell("w", "echo x > a; exit 4", "--policy", policy("workspaces: {commit: ended}\n", who), who=who)
+    tap.ok(r["status"] == "error" and r["exit_code"] == 4 and r["snapshot"]["changed"] is True, f"{who}: with workspaces.commit ended a run that exits with 4 is committed", r.story())
+    r = shell("w", "echo y > a; sleep 9", "--timeout", "300ms", "--policy", policy("workspaces: {commit: ended}\n", who), who=who)
+    tap.ok(r["status"] == "timeout" and r["snapshot"]["id"] is None, f"{who}: with workspaces.commit ended a run that a limit ended is discarded", r.story())
+    r = cordon(programs, ["exec", "--discard", "--", "/bin/true"], who)
+    tap.ok(r.code == 125 and "--workspace" in r.err, f"{who}: --discard without a workspace is a usage error", r.story())
+
+
+def planted(who):
+    """A clone's files may name a policy that is read relative to them."""
+    fresh("w", {"a": "a\n"}, who)
+    workspace("clone", "w", "p", who=who)
+    shell("w@p", "echo 'import os' > x.py; printf 'version: 1\\nrun: {profile: open}\\n' > policy.yaml", who=who)
+    here = TOP / "here"
+    here.mkdir(exist_ok=True)
+    (here / "policy.yaml").write_text("version: 1\n")
+    r = subprocess.run(programs.command(["workspace", "verify", "w@p", "--policy", "policy.yaml"], who), cwd=here, env=tapsys.clean_env(None, who), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tap.ok(r.returncode == 1 and "py.module.os" in r.stdout, f"{who}: verify reads the caller's policy, and not one that the clone holds", r.stdout)
+
+
+for person in users():
+    ordinary(person)
+    refused(person)
+    by_policy(person)
+names(users()[-1])
+planted(users()[-1])
+tap.done()
