@@ -18,7 +18,7 @@ const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
 }
 
 /* How many tokens a loop of the last LAG tokens must have. */
-static uint64_t needed(const struct cycle_history *h, uint64_t lag)
+static uint64_t needed(const struct cycle_history *h, uint64_t lag, bool numbered)
 {
     uint64_t words = 0, least = CYCLE_TOKENS;
     bool list = false;
@@ -30,7 +30,8 @@ static uint64_t needed(const struct cycle_history *h, uint64_t lag)
         least = CYCLE_DATA_TOKENS;
     else if (2 * words < lag)
         least = CYCLE_STRUCTURE_TOKENS;
-    return least > CYCLE_COPIES * lag ? least : CYCLE_COPIES * lag;
+    uint64_t copies = CYCLE_COPIES * lag, most = least > copies ? least : copies;
+    return numbered ? CYCLE_NUMBERED * most : most;
 }
 
 /* Whether each number of the last copies is constant or goes on by a constant step. */
@@ -57,7 +58,7 @@ bool cycle_is_loop(const struct cycle_history *h, struct cycle_judged *judged,
     if (!tail.lag || region < CYCLE_TOKENS || region < CYCLE_COPIES * tail.lag)
         return false;
     if (judged->lag != tail.lag || judged->onset != onset)
-        *judged = (struct cycle_judged){tail.lag, onset, needed(h, tail.lag)};
+        *judged = (struct cycle_judged){tail.lag, onset, needed(h, tail.lag, numbered)};
     if (region < judged->needed)
         return false;
     return !numbered || counts(h, tail.lag, region);

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 
 #define CYCLE_COPIES           4
-#define CYCLE_TOKENS           48   /* of a loop, its copies together */
+#define CYCLE_NUMBERED         4  /* times as many tokens where numbers differ: people count, too */
+#define CYCLE_TOKENS           48 /* of a loop, its copies together */
 #define CYCLE_STRUCTURE_TOKENS 1024 /* the same where marks outnumber words: markup, code, tables */
 #define CYCLE_DATA_TOKENS      4096 /* the same where there are no words, or one of a list */
 

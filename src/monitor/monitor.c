@@ -4,6 +4,7 @@
 #include "monitor/monitor.h"
 
 #include "monitor/cycle.h"
+#include "monitor/drift.h"
 #include "monitor/loop.h"
 #include "monitor/ngrams.h"
 #include "monitor/signals.h"
@@ -22,6 +23,7 @@ struct monitor {
     struct ngrams *ngrams;
     struct loop *exact;    /* over the tokens as they are */
     struct loop *numbered; /* over the tokens with every number as one */
+    struct drift *drift;
     struct cycle_history history;
     struct cycle_judged judged[2]; /* what was last found of a loop of each kind */
 };
@@ -36,7 +38,8 @@ struct monitor *monitor_new(const struct monitor_config *config, uint64_t key)
     m->ngrams = ngrams_new((unsigned)config->values[MONITOR_SET_ngram_size], key);
     m->exact = loop_new(key);
     m->numbered = loop_new(key);
-    if (m->ngrams && m->exact && m->numbered)
+    m->drift = drift_new(key);
+    if (m->ngrams && m->exact && m->numbered && m->drift)
         return m;
     monitor_free(m);
     return NULL;
@@ -49,6 +52,7 @@ void monitor_free(struct monitor *m)
     ngrams_free(m->ngrams);
     loop_free(m->exact);
     loop_free(m->numbered);
+    drift_free(m->drift);
     free(m);
 }
 
@@ -76,7 +80,11 @@ static bool look_for_loops(struct monitor *m, const struct token *t)
     struct loop_tail numbered = loop_add(m->numbered, t->value >= 0 ? ANY_NUMBER : t->symbol);
     if (cycle_is_loop(&m->history, &m->judged[1], numbered, true))
         return abort_for_loop(m, numbered, MONITOR_BY_COUNTER);
-    return false;
+    struct drift_found drift = drift_add(m->drift, t->symbol, t->letters);
+    if (!drift.loop)
+        return false;
+    return abort_for_loop(m, (struct loop_tail){drift.tokens - drift.period, drift.period},
+                          MONITOR_BY_DRIFT);
 }
 
 static bool take(struct monitor *m, const struct token *t)
@@ -159,6 +167,6 @@ const char *monitor_reason_name(enum monitor_reason reason)
 
 const char *monitor_detector_name(enum monitor_detector detector)
 {
-    static const char *const names[] = {"none", "loop", "counter", "length", "threshold"};
+    static const char *const names[] = {"none", "loop", "counter", "drift", "length", "threshold"};
     return names[detector];
 }

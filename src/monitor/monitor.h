@@ -26,11 +26,12 @@ enum monitor_reason {
     MONITOR_REASON_COUNT
 };
 
-/* Which detector a verdict rests on. The first two are certain; the others are thresholds. */
+/* Which detector a verdict rests on. */
 enum monitor_detector {
     MONITOR_BY_NOTHING,
     MONITOR_BY_LOOP,     /* the same tokens again and again */
     MONITOR_BY_COUNTER,  /* the same tokens but for numbers that grow by a constant step */
+    MONITOR_BY_DRIFT,    /* nearly the same tokens; where it began and its period are estimates */
     MONITOR_BY_LENGTH,   /* more tokens than were expected */
     MONITOR_BY_THRESHOLD /* one of the literal mode's */
 };

@@ -319,7 +319,7 @@ static void texts(void)
     } rows[] = {
         {"I will look at it again. ", 40, 0, MONITOR_BY_LOOP, "a sentence again and again"},
         {" court", 60, 0, MONITOR_BY_LOOP, "a word again and again"},
-        {"Step %d is to try the same thing once more and see. ", 40, 1, MONITOR_BY_COUNTER,
+        {"Step %d is to try the same thing once more and see. ", 60, 1, MONITOR_BY_COUNTER,
          "a sentence with a number that grows"},
         {"I will look at it again. ", 3, 0, MONITOR_BY_NOTHING, "a sentence three times"},
         {"0, ", 600, 0, MONITOR_BY_NOTHING, "a table of 600 zeros"},
