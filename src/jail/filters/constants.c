@@ -82,6 +82,7 @@ static const struct {
     C(O_APPEND),
     V(AT_FDCWD, 0xffffff9c),
     V(S_SETID, S_ISUID | S_ISGID),
+    C(AT_EMPTY_PATH),
     C(S_ISUID),
     C(S_ISGID),
     C(S_ISVTX),

@@ -30,7 +30,8 @@ enum exits_of {
     EXITS_EVAL = 8,
     EXITS_OTHER = 16,
     EXITS_ADVICE = 32, /* escalate */
-    EXITS_ALL = 63,
+    EXITS_MONITOR = 64,
+    EXITS_ALL = 127,
 };
 void exits_print(enum exits_of of);
 

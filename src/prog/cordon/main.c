@@ -32,6 +32,7 @@ static const struct {
     {"approve", cmd_approve, "answer what waits for a person: list, show, yes, no"},
     {"stop", cmd_stop, "end every running execution and refuse new ones"},
     {"resume", cmd_resume, "let executions begin again"},
+    {"monitor", cmd_monitor, "whether a generation has gone bad, while it is written"},
     {"escalate", cmd_escalate, "what to do after a failure, and why"},
     {"audit", cmd_audit, "what ran and what was refused; whether the log is as it was written"},
     {"doctor", cmd_doctor, "try every layer on this machine and name what is missing"},

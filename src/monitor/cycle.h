@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether what repeats at the end of a stream is a loop that never ends, or a table, a list, a ruler.
+ *
+ * Takes:   the tokens so far, and how much of the end repeats at which distance.
+ * Gives:   yes after 48 tokens and four copies of what reads like prose; data must repeat for longer.
+ * Never:   looks at a cycle twice, unless it is another one.
+ * Runs in: the caller.
+ */
+#ifndef MONITOR_CYCLE_H
+#define MONITOR_CYCLE_H
+
+#include "monitor/loop.h"
+#include "monitor/tokens.h"
+
+#include <stdbool.h>
+
+#define CYCLE_COPIES           4
+#define CYCLE_NUMBERED         4  /* times as many tokens where numbers differ: people count, too */
+#define CYCLE_TOKENS           48 /* of a loop, its copies together */
+#define CYCLE_STRUCTURE_TOKENS 1024 /* the same where marks outnumber words: markup, code, tables */
+#define CYCLE_DATA_TOKENS      4096 /* the same where there are no words, or one of a list */
+
+struct cycle_token {
+    uint64_t byte;
+    int64_t value;      /* of a number; -1: it is none */
+    bool letters, list; /* a word; what stands between the items of a list */
+};
+
+struct cycle_history {
+    uint64_t count;
+    struct cycle_token ring[2 * LOOP_SYMBOLS]; /* more than the automaton remembers */
+};
+
+struct cycle_judged {
+    uint64_t lag, onset;
+    uint64_t needed; /* tokens from which it is a loop */
+};
+
+void cycle_remember(struct cycle_history *h, const struct token *t);
+/* A token by its number in the stream; it must be among those that are kept. */
+const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n);
+/* NUMBERED: numbers were left out of the comparison, so each must be the same in all copies or grow by one step. */
+bool cycle_is_loop(const struct cycle_history *h, struct cycle_judged *judged,
+                   struct loop_tail tail, bool numbered);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables, the reasons of the literal mode, entropy against libm, tokens in pieces of every size, loops of many periods. */
+#include "monitor/cycle.h"
+#include "monitor/entropy.h"
+#include "monitor/loop.h"
+#include "monitor/monitor.h"
+#include "monitor/ngrams.h"
+#include "monitor/signals.h"
+#include "monitor/tokens.h"
+
+#include "base/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state = 88172645463325252U;
+
+static uint64_t random_number(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+/* ---- thresholds ---- */
+
+static void tables(void)
+{
+    static const struct {
+        const char *tier, *task;
+        double entropy, spike, repetition, tokens, ngram, window;
+    } rows[] = {
+        {NULL, NULL, 4.0, 2.0, 0.3, 50, 3, 20},
+        {"worker", NULL, 4.5, 2.5, 0.3, 50, 3, 20},
+        {"coder", NULL, 5.0, 3.0, 0.2, 100, 3, 20},
+        {"architect", NULL, 6.0, 4.0, 0.4, 200, 3, 20},
+        {"ingest", NULL, 5.5, 3.5, 0.3, 100, 3, 20},
+        {NULL, "reasoning", 4.5, 2.0, 0.3, 30, 3, 15},
+        {NULL, "code", 4.0, 2.0, 0.3, 100, 4, 20},
+        {NULL, "general", 4.0, 2.0, 0.3, 50, 3, 20},
+        {"architect", "code", 4.0, 4.0, 0.4, 100, 4, 20},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct monitor_config c;
+        struct err err = ERR_INIT;
+        monitor_config_init(&c);
+        /* the task first: it stands above the tier all the same */
+        int r = monitor_config_task(&c, rows[i].task, &err) |
+                monitor_config_tier(&c, rows[i].tier, &err);
+        const double *v = c.values;
+        tap_ok(r == 0 && v[MONITOR_SET_entropy_threshold] == rows[i].entropy &&
+                   v[MONITOR_SET_entropy_spike_threshold] == rows[i].spike &&
+                   v[MONITOR_SET_repetition_threshold] == rows[i].repetition &&
+                   v[MONITOR_SET_min_tokens_before_abort] == rows[i].tokens &&
+                   v[MONITOR_SET_ngram_size] == rows[i].ngram &&
+                   v[MONITOR_SET_perplexity_window] == rows[i].window &&
+                   v[MONITOR_SET_max_length_multiplier] == 2.0 &&
+                   v[MONITOR_SET_entropy_sustained_count] == 10 &&
+                   v[MONITOR_SET_combined_threshold] == 0.7,
+               "thresholds of tier %s, task %s", rows[i].tier ? rows[i].tier : "-",
+               rows[i].task ? rows[i].task : "-");
+    }
+    struct monitor_config c;
+    struct err err = ERR_INIT;
+    monitor_config_init(&c);
+    tap_ok(monitor_config_set(&c, "entropy_threshold=7", &err) == 0 &&
+               monitor_config_task(&c, "code", &err) == 0 &&
+               c.values[MONITOR_SET_entropy_threshold] == 7 &&
+               c.from[MONITOR_SET_entropy_threshold] == MONITOR_FROM_OPTION,
+           "an option stands above a task that is named after it");
+    static const char *const wrong[] = {
+        "entropy_threshold=", "entropy_threshold=x", "entropy_threshold=-1", "entropy=4",
+        "ngram_size=9",       "ngram_size=nan",      "entropy_threshold"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        tap_ok(monitor_config_set(&c, wrong[i], &err) < 0, "the setting '%s' is refused", wrong[i]);
+    tap_ok(monitor_config_tier(&c, "boss", &err) < 0 && strstr(err.msg, "architect"),
+           "an unknown tier is told the known ones");
+    tap_ok(monitor_config_task(&c, "art", &err) < 0 && monitor_config_mode(&c, "sharp", &err) < 0,
+           "an unknown task and an unknown mode are refused");
+}
+
+/* ---- reasons ---- */
+
+enum input { STEADY, HIGH, SPIKE, REPEATED, RISING, LONG, MIXED };
+
+/* One stream for each reason of the literal mode: tokens that never repeat, unless that is what is tried. */
+static enum monitor_reason literal(enum input input)
+{
+    struct monitor_config c;
+    monitor_config_init(&c);
+    c.mode = MONITOR_LITERAL;
+    c.expected = input == LONG ? 60 : 0;
+    struct monitor *m = monitor_new(&c, 1);
+    for (unsigned i = 0; i < 200 && !monitor_verdict(m)->abort; i++) {
+        double e = 1.0;
+        if (input == HIGH)
+            e = 4.2;
+        else if (input == SPIKE)
+            e = i == 80 ? 3.2 : 1.0;
+        else if (input == RISING)
+            e = i < 100 ? 0.1 : 0.1 + (i - 100) * 0.12;
+        else if (input == MIXED)
+            e = i % 2 ? 3.9 : 2.0; /* near each threshold, above none */
+        uint64_t id = input == REPEATED ? i % 7 : input == MIXED && i % 32 < 10 ? i % 32 : 1000 + i;
+        monitor_token(m, id, &(struct monitor_entropy){e, e});
+    }
+    enum monitor_reason reason = monitor_verdict(m)->reason;
+    monitor_free(m);
+    return reason;
+}
+
+static void reasons(void)
+{
+    static const struct {
+        enum input input;
+        enum monitor_reason reason;
+    } rows[] = {{STEADY, MONITOR_NONE},
+                {HIGH, MONITOR_HIGH_ENTROPY},
+                {SPIKE, MONITOR_ENTROPY_SPIKE},
+                {REPEATED, MONITOR_HIGH_REPETITION},
+                {RISING, MONITOR_RISING_PERPLEXITY},
+                {LONG, MONITOR_RUNAWAY_LENGTH},
+                {MIXED, MONITOR_COMBINED_SIGNALS}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        enum monitor_reason got = literal(rows[i].input);
+        tap_ok(got == rows[i].reason, "literal mode: the input for %s gives it (%s)",
+               monitor_reason_name(rows[i].reason), monitor_reason_name(got));
+    }
+}
+
+/* ---- entropy ---- */
+
+static double with_libm(const float *x, size_t n)
+{
+    double most = -INFINITY, z = 0, zx = 0;
+    for (size_t i = 0; i < n; i++)
+        most = x[i] > most ? (double)x[i] : most;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)x[i] - most, e = exp(d);
+        z += e;
+        zx += isfinite(d) ? e * d : 0;
+    }
+    return log(z) - zx / z;
+}
+
+static void entropies(void)
+{
+    enum { MOST = 131072 };
+    static float x[MOST];
+    double worst = 0;
+    for (int round = 0; round < 60; round++) {
+        size_t n = round < 20   ? (size_t)round + 1
+                   : round < 40 ? 100 + random_number() % 5000
+                                : MOST;
+        float scale = (float)(random_number() % 30);
+        for (size_t i = 0; i < n; i++)
+            x[i] = scale * ((float)(random_number() % 20001) / 10000.0F - 1.0F);
+        if (round % 3 == 1)
+            x[n / 2] = -INFINITY;
+        if (n == 1)
+            x[0] = 3;
+        struct monitor_entropy e = {0};
+        double want = with_libm(x, n), d = entropy_of_logits(x, n, &e) ? fabs(e.low - want) : 1;
+        worst = d > worst ? d : worst;
+    }
+    tap_ok(worst < 1e-4, "entropy of logits differs from libm's by at most %.1e nats", worst);
+    struct monitor_entropy e;
+    x[0] = NAN;
+    tap_ok(!entropy_of_logits(x, 5, &e), "logits with a NaN have no entropy");
+    x[0] = INFINITY;
+    tap_ok(!entropy_of_logits(x, 5, &e) && !entropy_of_logits(x, 0, &e),
+           "nor have logits with an infinity, nor none");
+    double half[] = {log(0.5), log(0.25)};
+    tap_ok(entropy_of_top(half, 2, 1026, &e) && fabs(e.low - 1.039720771) < 1e-6 &&
+               fabs(e.high - (1.039720771 + 0.25 * log(1024))) < 1e-6,
+           "the two most probable of 1026 tokens give an interval");
+    double impossible[] = {0.5}, twice[] = {-0.1, -0.1};
+    tap_ok(!entropy_of_top(impossible, 1, 10, &e) && !entropy_of_top(twice, 2, 10, &e),
+           "probabilities above one are refused");
+}
+
+/* ---- tokens and loops ---- */
+
+static const char sample[] =
+    "The monitor reads text; it cuts it as a tokenizer does: caf\xc3\xa9, 12 of 300, "
+    "\xe6\xbc\xa2\xe5\xad\x97 "
+    "and   runs of ------ marks.\n\n\tTabs, too. \xf0\x9f\x98\x80\xf0\x9f\x98\x80 x_1=0x1f\n";
+
+static void pieces(void)
+{
+    struct token whole[200], t;
+    struct tokens a = {.key = 5};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof sample - 1; i++)
+        if (tokens_add(&a, (unsigned char)sample[i], &t))
+            whole[count++] = t;
+    if (tokens_end(&a, &t))
+        whole[count++] = t;
+    bool order = count > 40;
+    for (size_t i = 1; i < count; i++)
+        order &= whole[i].byte > whole[i - 1].byte;
+    tap_ok(order, "a text is %zu tokens, each behind the one before", count);
+    tap_ok(whole[0].byte == 0 && whole[1].byte == 3 && whole[1].letters,
+           "a word begins with the space before it");
+    static const char runs[] = "a ---- b";
+    struct monitor_config c;
+    monitor_config_init(&c);
+    bool same = true;
+    for (size_t cut = 1; cut < 9; cut++) {
+        struct monitor *m = monitor_new(&c, 5);
+        for (size_t i = 0; i < sizeof sample - 1; i += cut)
+            monitor_text(m, sample + i, sizeof sample - 1 - i < cut ? sizeof sample - 1 - i : cut);
+        monitor_end(m);
+        same &= monitor_verdict(m)->tokens == count;
+        monitor_free(m);
+    }
+    tap_ok(same, "pieces of 1 to 8 bytes give as many tokens");
+    struct monitor *m = monitor_new(&c, 5);
+    monitor_text(m, runs, sizeof runs - 1);
+    monitor_end(m);
+    tap_ok(monitor_verdict(m)->tokens == 4, "a run of one mark is one token: %llu",
+           (unsigned long long)monitor_verdict(m)->tokens);
+    monitor_free(m);
+}
+
+/* The tail by definition: the longest end that occurred before. */
+static uint64_t longest(const uint64_t *s, size_t n)
+{
+    uint64_t best = 0;
+    for (size_t end = 0; end + 1 < n; end++) {
+        uint64_t k = 0;
+        while (k <= end && s[end - k] == s[n - 1 - k])
+            k++;
+        best = k > best ? k : best;
+    }
+    return best;
+}
+
+static void automaton(void)
+{
+    bool right = true;
+    for (int round = 0; round < 200; round++) {
+        uint64_t s[120];
+        struct loop *l = loop_new(random_number());
+        unsigned letters = 1 + (unsigned)(random_number() % 4);
+        for (size_t i = 0; i < 120; i++) {
+            s[i] = random_number() % letters;
+            struct loop_tail tail = loop_add(l, s[i]);
+            right &= tail.length == longest(s, i + 1);
+            for (uint64_t k = 0; k < tail.length; k++)
+                right &= s[i - k] == s[i - k - tail.lag];
+        }
+        loop_free(l);
+    }
+    tap_ok(right, "200 random streams: the longest end that was there before, and where");
+
+    struct loop *l = loop_new(9);
+    for (uint64_t i = 0; i < 100000; i++)
+        loop_add(l, i < 60000 ? random_number() : i % 2000);
+    struct loop_tail tail = loop_add(l, 100000 % 2000);
+    tap_ok(tail.lag % 2000 == 0 && tail.length >= 6000,
+           "a period of 2000 is seen after 100,000 symbols, with the older ones forgotten");
+    loop_free(l);
+}
+
+static void loops(void)
+{
+    unsigned missed = 0, late = 0, early = 0;
+    for (int round = 0; round < 400; round++) {
+        uint64_t period = 1 + random_number() % (round % 4 ? 60 : 2000),
+                 onset = 20 + random_number() % 500;
+        uint64_t limit = 4 * period > 48 ? 4 * period : 48;
+        struct monitor_config c;
+        monitor_config_init(&c);
+        struct monitor *m = monitor_new(&c, random_number());
+        for (uint64_t i = 0; i < onset + limit && !monitor_verdict(m)->abort; i++)
+            monitor_token(m, i < onset ? 1000000 + i : 500 + (i - onset) % period, NULL);
+        const struct monitor_verdict *v = monitor_verdict(m);
+        missed += !v->abort;
+        late += v->abort && v->tokens > onset + limit;
+        early += v->abort &&
+                 (v->onset != onset || v->period != period || v->detector != MONITOR_BY_LOOP);
+        monitor_free(m);
+    }
+    tap_ok(!missed && !late,
+           "400 loops of 1 to 2000 tokens are found within 48 tokens or four copies (%u missed)",
+           missed);
+    tap_ok(!early, "and each with its exact beginning and period (%u wrong)", early);
+}
+
+/* Feeds HEAD, then COPIES times PATTERN with the number of the copy for its %d. */
+static const struct monitor_verdict *feed(struct monitor *m, const char *head, const char *pattern,
+                                          int copies, int step)
+{
+    monitor_text(m, head, strlen(head));
+    const char *hole = strstr(pattern, "%d");
+    for (int i = 0; i < copies; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%d", 3 + i * step);
+        monitor_text(m, pattern, hole ? (size_t)(hole - pattern) : strlen(pattern));
+        if (hole) {
+            monitor_text(m, number, strlen(number));
+            monitor_text(m, hole + 2, strlen(hole + 2));
+        }
+    }
+    monitor_end(m);
+    return monitor_verdict(m);
+}
+
+static void texts(void)
+{
+    static const struct {
+        const char *pattern;
+        int copies, step;
+        enum monitor_detector by;
+        const char *name;
+    } rows[] = {
+        {"I will look at it again. ", 40, 0, MONITOR_BY_LOOP, "a sentence again and again"},
+        {" court", 60, 0, MONITOR_BY_LOOP, "a word again and again"},
+        {"Step %d is to try the same thing once more and see. ", 60, 1, MONITOR_BY_COUNTER,
+         "a sentence with a number that grows"},
+        {"I will look at it again. ", 3, 0, MONITOR_BY_NOTHING, "a sentence three times"},
+        {"0, ", 600, 0, MONITOR_BY_NOTHING, "a table of 600 zeros"},
+        {"0, ", 6000, 0, MONITOR_BY_LOOP, "zeros without an end"},
+        {"NULL, ", 300, 0, MONITOR_BY_NOTHING, "an array of 300 NULLs"},
+        {"</td><td>", 60, 0, MONITOR_BY_NOTHING, "a row of 60 empty cells"},
+        {"</div>\n", 2000, 0, MONITOR_BY_LOOP, "closing tags without an end"},
+        {"----------", 500, 0, MONITOR_BY_NOTHING, "a ruler of 5000 marks"},
+        {"\xe2\x94\x80", 400, 0, MONITOR_BY_NOTHING, "a ruler of 400 box drawings"},
+        {"VVVVVVVV", 200, 0, MONITOR_BY_NOTHING, "base64 of silence"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct monitor_config c;
+        monitor_config_init(&c);
+        struct monitor *m = monitor_new(&c, 3);
+        const struct monitor_verdict *v =
+            feed(m, "This is how it begins:\n", rows[i].pattern, rows[i].copies, rows[i].step);
+        tap_ok(v->detector == rows[i].by && v->abort == (rows[i].by != MONITOR_BY_NOTHING),
+               "%s: %s (%llu tokens)", rows[i].name, monitor_detector_name(v->detector),
+               (unsigned long long)v->tokens);
+        if (v->abort)
+            tap_ok(v->onset_byte >= 20 && v->onset_byte <= 28 &&
+                       v->reason == MONITOR_HIGH_REPETITION,
+                   "%s: the loop begins where it does (byte %llu)", rows[i].name,
+                   (unsigned long long)v->onset_byte);
+        monitor_free(m);
+    }
+}
+
+int main(void)
+{
+    tables();
+    reasons();
+    entropies();
+    pieces();
+    automaton();
+    loops();
+    texts();
+    return tap_done();
+}
