@@ -503,7 +503,7 @@ static int fill_workspace(struct session_context *h, int files)
     int r = session_files_put(&h->spec, files, &err);
     if (r == 0)
         return 0;
-    if (pool_client_back(&h->holder, false, err.msg, &(struct pool_use_numbers){0}, NULL, 0, &a,
+    if (pool_client_back(&h->holder, false, err.msg, "", &(struct pool_use_numbers){0}, NULL, 0, &a,
                          &later) < 0)
         result_complain(h->who, later.msg);
     return result_usage(h->who, &err);
