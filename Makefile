@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff expr-mutants messages install uninstall abi deb deb-test costs clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -85,6 +85,9 @@ expr-diff: build	## expressions by the million, compared with CPython (COUNT=, S
 	 first=$$!; \
 	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \
 	 second=$$?; wait $$first && test $$second = 0
+
+monitor-quality: build	## 100,000 segments that are no loops and 1,200 that are (SEED=)
+	@build/src/monitor/test_quality 100000 $(SEED)
 
 expr-mutants: build	## whether the expression tests can fail: one thing broken at a time
 	@/usr/bin/python3 tests/expr/mutants.py build .

@@ -3,7 +3,7 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run session repl pool workspace exec eval check policy approve stop resume escalate audit doctor'
+    local commands='run session repl pool workspace exec eval check policy approve stop resume monitor escalate audit doctor'
     local exec='--ro --rw --in --out --replace --workspace --discard --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
@@ -21,6 +21,7 @@ _cordon()
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
+    local monitor='--format --tier --task --mode --set --expected --every --vocabulary --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'
     local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
     local doctor='--mode --checklist --json --help'
@@ -120,6 +121,11 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$policy" -- "$cur") $(compgen -f -- "$cur"))
         ;;
+    monitor--format) COMPREPLY=($(compgen -W 'text events' -- "$cur")) ;;
+    monitor--tier) COMPREPLY=($(compgen -W 'worker coder architect ingest' -- "$cur")) ;;
+    monitor--task) COMPREPLY=($(compgen -W 'reasoning code general' -- "$cur")) ;;
+    monitor--mode) COMPREPLY=($(compgen -W 'default literal' -- "$cur")) ;;
+    monitor--set | monitor--expected | monitor--every | monitor--vocabulary) ;;
     escalate--category) COMPREPLY=($(compgen -W 'CODE LOGIC FORMAT SCHEMA TIMEOUT EARLY_ABORT HOST REFUSAL' -- "$cur")) ;;
     escalate--tier) COMPREPLY=($(compgen -W 'worker coder architect ingest' -- "$cur")) ;;
     approve--why | stop--why | stop--patience | resume--why | escalate--attempt | escalate--retries) ;;
@@ -129,6 +135,10 @@ _cordon()
     approve*) COMPREPLY=($(compgen -W "list show yes no $approve" -- "$cur")) ;;
     stop*) COMPREPLY=($(compgen -W "$stop" -- "$cur")) ;;
     resume*) COMPREPLY=($(compgen -W "$resume" -- "$cur")) ;;
+    monitor*)
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -W "$monitor" -- "$cur") $(compgen -f -- "$cur"))
+        ;;
     escalate*) COMPREPLY=($(compgen -W "$escalate" -- "$cur")) ;;
     audit*)
         if ((COMP_CWORD == 2)); then

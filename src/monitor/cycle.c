@@ -8,8 +8,8 @@
 void cycle_remember(struct cycle_history *h, const struct token *t)
 {
     bool list = t->kind == TOKEN_MARK ? memchr(",;|", t->mark, 3) != NULL : false;
-    h->ring[h->count++ % (2 * LOOP_SYMBOLS)] =
-        (struct cycle_token){t->byte, t->value, t->letters, list};
+    h->ring[h->count++ % (2 * LOOP_SYMBOLS)] = (struct cycle_token){
+        t->byte, t->value, t->letters, list, t->kind == TOKEN_SPACE && t->mark == '\n'};
 }
 
 const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
@@ -20,17 +20,20 @@ const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
 /* How many tokens a loop of the last LAG tokens must have. */
 static uint64_t needed(const struct cycle_history *h, uint64_t lag, bool numbered)
 {
-    uint64_t words = 0, least = CYCLE_TOKENS;
-    bool list = false;
+    uint64_t words = 0, least = CYCLE_TOKENS, copies = CYCLE_COPIES;
+    bool list = false, line = false;
     for (uint64_t i = h->count - lag; i < h->count; i++) {
         words += cycle_at(h, i)->letters;
         list |= cycle_at(h, i)->list;
+        line |= cycle_at(h, i)->line;
     }
-    if (!words || (words <= 2 && list))
+    if (!words || (words <= 2 && list)) {
         least = CYCLE_DATA_TOKENS;
-    else if (2 * words < lag)
-        least = CYCLE_STRUCTURE_TOKENS;
-    uint64_t copies = CYCLE_COPIES * lag, most = least > copies ? least : copies;
+    } else if (2 * words < lag) {
+        least = words >= 3 && line ? CYCLE_CODE_TOKENS : CYCLE_STRUCTURE_TOKENS;
+        copies = CYCLE_CODE_COPIES;
+    }
+    uint64_t most = least > copies * lag ? least : copies * lag;
     return numbered ? CYCLE_NUMBERED * most : most;
 }
 

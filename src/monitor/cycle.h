@@ -18,12 +18,16 @@
 #define CYCLE_NUMBERED         4  /* times as many tokens where numbers differ: people count, too */
 #define CYCLE_TOKENS           48 /* of a loop, its copies together */
 #define CYCLE_STRUCTURE_TOKENS 1024 /* the same where marks outnumber words: markup, code, tables */
-#define CYCLE_DATA_TOKENS      4096 /* the same where there are no words, or one of a list */
+#define CYCLE_CODE_TOKENS                                                                          \
+    256 /* the same in whole lines with three words or more: code, in eight copies */
+#define CYCLE_CODE_COPIES 8
+#define CYCLE_DATA_TOKENS 4096 /* the same where there are no words, or one of a list */
 
 struct cycle_token {
     uint64_t byte;
-    int64_t value;      /* of a number; -1: it is none */
-    bool letters, list; /* a word; what stands between the items of a list */
+    int64_t value; /* of a number; -1: it is none */
+    bool letters, list,
+        line; /* a word; what stands between the items of a list; the end of a line */
 };
 
 struct cycle_history {

@@ -103,7 +103,7 @@ static struct edge *find(struct loop *l, uint32_t from, uint64_t symbol)
     return NULL;
 }
 
-static void connect(struct loop *l, uint32_t from, uint64_t symbol, uint32_t to)
+static void add_edge(struct loop *l, uint32_t from, uint64_t symbol, uint32_t to)
 {
     uint32_t *head = bucket(l, from, symbol), e = ++l->edge_count;
     l->edges[e] = (struct edge){symbol, from, to, l->states[from].edges, *head};
@@ -118,7 +118,7 @@ static uint32_t split(struct loop *l, uint32_t p, uint32_t q, uint64_t symbol)
     l->states[clone] =
         (struct state){l->states[p].length + 1, l->states[q].link, l->states[q].first, 0};
     for (uint32_t e = l->states[q].edges; e; e = l->edges[e].next_of_state)
-        connect(l, clone, l->edges[e].symbol, l->edges[e].to);
+        add_edge(l, clone, l->edges[e].symbol, l->edges[e].to);
     for (struct edge *e; p != NONE && (e = find(l, p, symbol)) && e->to == q; p = l->states[p].link)
         e->to = clone;
     l->states[q].link = clone;
@@ -131,7 +131,7 @@ static void extend(struct loop *l, uint64_t symbol)
     struct edge *e = NULL;
     l->states[now] = (struct state){l->states[p].length + 1, 0, l->length, 0};
     for (; p != NONE && !(e = find(l, p, symbol)); p = l->states[p].link)
-        connect(l, p, symbol, now);
+        add_edge(l, p, symbol, now);
     if (p != NONE) {
         uint32_t q = e->to;
         l->states[now].link =

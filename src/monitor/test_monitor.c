@@ -171,7 +171,7 @@ static void entropies(void)
     tap_ok(!entropy_of_logits(x, 5, &e), "logits with a NaN have no entropy");
     x[0] = INFINITY;
     tap_ok(!entropy_of_logits(x, 5, &e) && !entropy_of_logits(x, 0, &e),
-           "nor have logits with an infinity, nor none");
+           "logits with an infinity, and no logits, have no entropy");
     double half[] = {log(0.5), log(0.25)};
     tap_ok(entropy_of_top(half, 2, 1026, &e) && fabs(e.low - 1.039720771) < 1e-6 &&
                fabs(e.high - (1.039720771 + 0.25 * log(1024))) < 1e-6,
@@ -287,7 +287,7 @@ static void loops(void)
     tap_ok(!missed && !late,
            "400 loops of 1 to 2000 tokens are found within 48 tokens or four copies (%u missed)",
            missed);
-    tap_ok(!early, "and each with its exact beginning and period (%u wrong)", early);
+    tap_ok(!early, "400 loops have their exact beginning and period (%u wrong)", early);
 }
 
 /* Feeds HEAD, then COPIES times PATTERN with the number of the copy for its %d. */

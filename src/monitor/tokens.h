@@ -29,7 +29,7 @@ struct token {
     int64_t value;   /* of a decimal number; -1: it has none */
     enum token_kind kind;
     bool letters; /* a word of letters alone, not all the same */
-    char mark;    /* of TOKEN_MARK */
+    char mark;    /* of TOKEN_MARK and TOKEN_SPACE: which one */
 };
 
 struct tokens {

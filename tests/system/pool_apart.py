@@ -29,7 +29,7 @@ def start(u, pool, profile="standard"):
     policy.write_text(tapsys.POLICY + pool)
     r = u("pool", "start", "--profile", profile, "--size", "2")
     u.ok(r.code == 0, f"a pool is started with {pool.strip()}", r)
-    u.ok(u.full(profile), "its children wait", u.status())
+    u.ok(u.full(profile), "the children of a template wait", u.status())
 
 
 def warm(u, code, profile="standard"):

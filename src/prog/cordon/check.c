@@ -26,6 +26,18 @@ static void help(const struct option_row *rows, size_t count)
          "  cordon check --lang expr -e \"ctx['status'] == 'ok'\"");
 }
 
+/* Whether what was said goes with the language. */
+static int fits_language(const struct check_options *o, const struct language *l, struct err *err)
+{
+    if (l->worker && (o->schema || o->expr))
+        return err_set(err, ERR_USAGE, "--schema and --expr are for --lang expr");
+    if (!l->worker && o->code)
+        return err_set(err, ERR_USAGE, "--code is a program; a condition is -e EXPR");
+    if (!l->worker && (o->profile || o->policy))
+        return err_set(err, ERR_USAGE, "--profile and --policy are not for --lang expr");
+    return 0;
+}
+
 int cmd_check(int argc, char **argv)
 {
     struct check_options o = {0};
@@ -62,12 +74,8 @@ int cmd_check(int argc, char **argv)
                              : o.expr ? "expr"
                                       : NULL,
                              o.code ? NULL : o.file, true, &l, &err);
-    if (r == 0 && l->worker && (o.schema || o.expr))
-        r = err_set(&err, ERR_USAGE, "--schema and --expr are for --lang expr");
-    if (r == 0 && !l->worker && o.code)
-        r = err_set(&err, ERR_USAGE, "--code is a program; a condition is -e EXPR");
-    if (r == 0 && !l->worker && (o.profile || o.policy))
-        r = err_set(&err, ERR_USAGE, "--profile and --policy are not for --lang expr");
+    if (r == 0)
+        r = fits_language(&o, l, &err);
     if (r < 0)
         return result_unjudged("cordon check", o.json, &err);
     return l->worker ? check_python(&o) : check_expr(&o);

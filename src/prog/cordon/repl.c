@@ -35,6 +35,24 @@ struct repl_options {
     bool help, no_history;
 };
 
+/* Whether the options agree with each other. */
+static int agrees(const struct repl_options *o, struct err *err)
+{
+    if (o->words.count)
+        return err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
+    if (o->session && o->context.jail.in.count)
+        return err_set(
+            err, ERR_USAGE,
+            "--in is for a session that is made; cordon session put %.40s PATH copies into "
+            "one that is there",
+            o->session);
+    if (o->make.workspace && o->session)
+        return err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
+    if (o->lang && strcmp(o->lang, "python") != 0)
+        return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
+    return 0;
+}
+
 static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
 {
     struct jail_options *p = &o->context.jail;
@@ -85,18 +103,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
              "  printf 'x = 6\\nx * 7\\n' | cordon repl");
         return 0;
     }
-    if (r == 0 && o->words.count)
-        r = err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
-    if (r == 0 && o->session && p->in.count)
-        r = err_set(err, ERR_USAGE,
-                    "--in is for a session that is made; cordon session put %.40s PATH copies into "
-                    "one that is there",
-                    o->session);
-    if (r == 0 && o->make.workspace && o->session)
-        r = err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
-    if (r == 0 && o->lang && strcmp(o->lang, "python") != 0)
-        r = err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
-    return r;
+    return r == 0 ? agrees(o, err) : r;
 }
 
 /* Lines of standard input, read by ourselves: while one is waited for, a signal must be heard, too. */

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cordon monitor` from outside: text and events, the verdict while the writer still writes, what it gives up, its messages. With the
+collected generations (../shared/corpora) no normal one is cut, and those that end in a loop are."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import tapsys
+from tapsys import Tap
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+LOOP = "Let me think about it. " + "I will look at it once more. " * 40
+CALM = ("The program reads a file, counts its words and prints the ten that come most often. It keeps a table from word to number, "
+        "sorts it at the end, and takes care that a word at the end of a line is counted like any other.\n")
+
+
+def monitor(args, text):
+    cmd = programs.command(["monitor", *args], "root" if os.geteuid() == 0 else "user")
+    run = subprocess.run(cmd, input=text if isinstance(text, bytes) else text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=tapsys.clean_env(), cwd="/", timeout=120)
+    lines = [json.loads(x) for x in run.stdout.decode().splitlines()]
+    return run.returncode, lines, run.stderr.decode()
+
+
+code, lines, err = monitor([], LOOP)
+last = lines[-1]
+tap.ok(code == 1 and last["abort"] and last["reason"] == "high_repetition" and last["detector"] == "loop", "a sentence again and again is cut", last)
+tap.ok(20 <= last["onset_byte"] <= 24 and last["tokens"] < 70,
+       "the verdict says where the loop begins and comes after a few copies", last)
+code, lines, err = monitor([], CALM)
+tap.ok(code == 0 and not lines[-1]["abort"] and lines[-1]["onset"] is None and not err, "a calm text comes to its end", lines, err)
+code, lines, err = monitor(["--every", "10"], CALM)
+tap.ok(len(lines) >= 2 and all("metrics" in x and "abort" not in x for x in lines[:-1]), "--every prints metrics while it reads", len(lines))
+code, lines, err = monitor(["--expected", "10"], CALM)
+tap.ok(code == 1 and lines[-1]["reason"] == "runaway_length" and lines[-1]["tokens"] == 21, "more than twice the expected length is cut", lines[-1])
+code, lines, err = monitor(["--tier", "architect", "--task", "code", "--set", "ngram_size=2"], CALM)
+s = lines[-1]["settings"]
+tap.ok((s["entropy_threshold"], s["repetition_threshold"], s["ngram_size"]) ==
+       ({"value": 4.0, "from": "task"}, {"value": 0.4, "from": "tier"}, {"value": 2.0, "from": "option"}), "settings say where they come from", s)
+
+# events: each shape carries the same loop
+shapes = {
+    "our own": lambda t: json.dumps({"text": t}),
+    "a string": json.dumps,
+    "OpenAI": lambda t: "data: " + json.dumps({"choices": [{"delta": {"content": t}}]}),
+    "OpenAI's reasoning": lambda t: "data: " + json.dumps({"choices": [{"delta": {"reasoning_content": t}}]}),
+    "completions": lambda t: "data: " + json.dumps({"choices": [{"text": t}]}),
+    "Anthropic": lambda t: "event: content_block_delta\ndata: " + json.dumps({"type": "content_block_delta", "delta": {"type": "text_delta", "text": t}}),
+    "llama.cpp": lambda t: "data: " + json.dumps({"content": t}),
+}
+for name, shape in shapes.items():
+    for size in (1, 7, 1000):
+        pieces = [LOOP[i:i + size] for i in range(0, len(LOOP), size)]
+        code, lines, err = monitor(["--format", "events"], "\n".join(map(shape, pieces)) + "\n\ndata: [DONE]\n")
+        tap.ok(code == 1 and lines[-1]["onset_byte"] == last["onset_byte"] and lines[-1]["tokens"] == last["tokens"] and not err,
+               f"events of {name} in pieces of {size}: the same verdict", lines[-1:], err)
+code, lines, err = monitor(["--format", "events"], "".join(json.dumps({"token": i % 5, "entropy": 1.5}) + "\n" for i in range(100)))
+tap.ok(code == 1 and lines[-1]["period"] == 5 and lines[-1]["onset"] == 0 and lines[-1]["metrics"]["entropy"] == 1.5, "tokens by number", lines)
+code, lines, err = monitor(["--format", "events"], json.dumps({"text": "x", "logits": [0.0] * 1000}) + "\n")
+tap.ok(abs(lines[-1]["metrics"]["entropy"] - 6.908) < 0.001, "entropy of a thousand equal logits", lines)
+code, lines, err = monitor(["--format", "events"], "what is this\n{}\n" + json.dumps({"text": "fine"}) + "\n")
+tap.ok(code == 0 and lines[-1]["unknown_lines"] == 2 and "2 lines are no event, line 1 first" in err, "lines that are no event are counted and named", lines, err)
+code, lines, err = monitor(["--format", "events"], b'\xff\xfe{"text"\n' + b"[" * 100000 + b"\n" + b"{" * 50)
+tap.ok(code == 0 and lines[-1]["unknown_lines"] == 3, "hostile lines are lines that are no event", lines, err)
+code, lines, err = monitor([], os.urandom(200000))
+tap.ok(code == 0 and not lines[-1]["abort"], "random bytes are no loop", lines)
+
+# it ends while the writer still writes: no end of the stream is waited for
+cmd = programs.command(["monitor"], "root" if os.geteuid() == 0 else "user")
+with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=tapsys.clean_env(), cwd="/") as p:
+    p.stdin.write(LOOP.encode())
+    p.stdin.flush()
+    code = p.wait(timeout=60)  # standard input is still open
+    tap.ok(code == 1 and json.loads(p.stdout.read())["abort"], "the verdict comes before the end of the stream", code)
+    try:
+        p.stdin.close()
+    except BrokenPipeError:
+        pass
+
+# what it is while it reads
+with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=tapsys.clean_env(), cwd="/") as p:
+    status = ""
+    while p.poll() is None and not status.count("Seccomp:\t2"):
+        status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
+    tap.ok("NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, "cordon monitor is confined before it reads", status[-600:])
+    p.stdin.close()
+
+for args, word in ((["--tier", "boss"], "architect"), (["--task", "art"], "reasoning"), (["--mode", "x"], "literal"), (["--format", "x"], "events"),
+                   (["--set", "nothing=1"], "nothing=1"), (["--set", "ngram_size=99"], "8"), (["a", "b"], "'b'"), (["/nothing/here"], "/nothing/here")):
+    code, lines, err = monitor(args, "")
+    tap.ok(code == 2 and word in err and err.count("\n") == 1 and not lines, f"{' '.join(args)}: one line that says what is wrong", code, err)
+
+corpus = pathlib.Path(__file__).resolve().parents[3] / "shared/corpora/degenerate_text.jsonl"
+if corpus.exists():
+    wrong, found, loops, normal = [], 0, 0, 0
+    for row in map(json.loads, corpus.read_text().splitlines()):
+        if row["label"] not in ("normal", "loop-at-end"):
+            continue
+        code, lines, err = monitor([], row["text"])
+        if row["label"] == "normal":
+            normal += 1
+            wrong += [row["id"]] if code else []
+        else:
+            loops += 1
+            found += code == 1
+    tap.ok(not wrong, f"no abort in {normal} normal generations", wrong[:5])
+    # the others repeat numbers, or end before there is enough to tell them from a table
+    tap.ok(found >= 0.2 * loops, f"{found} of {loops} generations that end in a loop are cut")
+tap.done()
