@@ -188,6 +188,30 @@ bad = [(r["id"], r["hint"]) for r in strict if r["kind"] in ("module-deny", "cal
        and not re.search(r"input\(\)|in memory|sys\.argv|sys\.stderr", r["hint"]) and r["name"] != "sqlite3"]
 ok(not bad, "strict: who asks for files, the network or a terminal is told how data gets in", *bad)
 
+# ---- the table of docs/run.md: every difference between the two profiles stands there, and what it says of a module is so ----
+
+locked = yaml.safe_load((ROOT / "policies/locked.yaml").read_text())["rules"]
+table = re.search(r"### `strict` and `locked` side by side\n(.*?)\n## ", (ROOT / "docs/run.md").read_text(), re.S)[1]
+SHOWN = {"_*": "self._x", "private-member": "from module import _x", "rebound-call": "a function of one's own called `eval`", "__notes__": "e.__notes__"}
+of = [{(r["kind"], r["name"]) for r in rules if r["kind"] not in ("member-allow", "member-deny")} for rules in (strict, locked)]
+bad = [d for d in sorted(of[0] ^ of[1]) if SHOWN.get(d[1], f"`{d[1]}") not in table]
+ok(len(of[0] ^ of[1]) > 50 and not bad, "docs/run.md: every difference between strict and locked stands in the table", *bad)
+bad = []
+for row in table.splitlines():
+    cells = row.split(" | ")
+    rules = [re.findall(r"`(py\.[\w.-]+)`", c) for c in cells[1:3]]
+    if len(cells) > 2 and cells[2].startswith("the same"):
+        rules[1] = rules[0]
+    modules = [m for m in re.findall(r"`([\w.]+)`", cells[0]) if any(("import-allow", m) in x or ("module-deny", m) in x for x in of)]
+    for m in modules:
+        for profile, named in zip(("locked", "strict"), rules):
+            found = [v["rule"] for v in judge(profile, f"import {m}\n")["violations"]]
+            if m == "sys" and profile == "strict":
+                named = []  # a member of it is refused there
+            if bool(found) != bool(named) or found and found[0] not in named and not (found[0] == f"py.module.{m}" and "and so on" in row):
+                bad.append((profile, m, found, named))
+ok(not bad, "docs/run.md: what the table says of each module is what the judge says", *bad)
+
 # ---- a plain tree walk over the required lists: what it finds, the judge finds ----
 
 required = {
