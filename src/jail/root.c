@@ -324,6 +324,26 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
     return detach(here, "", attrs, err);
 }
 
+/* A /proc of its own processes, and the names of its descriptors that lead there: without a /proc they lead nowhere. */
+static int own_proc(int root, struct err *err)
+{
+    static const struct {
+        const char *link, *to;
+    } names[] = {{"dev/fd", "/proc/self/fd"},
+                 {"dev/stdin", "/proc/self/fd/0"},
+                 {"dev/stdout", "/proc/self/fd/1"},
+                 {"dev/stderr", "/proc/self/fd/2"}};
+    if (mkdirat(root, "proc", 0555) < 0 ||
+        mount("proc", STAGE "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "subset=pid,hidepid=invisible") < 0)
+        return err_sys(err,
+                       "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (symlinkat(names[i].to, root, names[i].link) < 0)
+            return err_sys(err, "link /%s", names[i].link);
+    return 0;
+}
+
 /* Everything in its place under STAGE, then STAGE is the root. */
 static int fill_root(const struct jail_spec *spec, const char *rootfs, const int *own,
                      int *ret_quota, struct err *err)
@@ -342,12 +362,8 @@ static int fill_root(const struct jail_spec *spec, const char *rootfs, const int
         r = small_things(root, err);
     if (r == 0 && spec->kind != JAIL_KIND_TEMPLATE) /* its children bring their own */
         r = writable(spec, root, ret_quota, err);
-    if (r == 0 && spec->proc &&
-        (mkdirat(root, "proc", 0555) < 0 ||
-         mount("proc", STAGE "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-               "subset=pid,hidepid=invisible") < 0))
-        r = err_sys(err,
-                    "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
+    if (r == 0 && spec->proc)
+        r = own_proc(root, err);
     for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
         struct stat st;
         if (spec->binds[i].lower) {

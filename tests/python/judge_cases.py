@@ -12,9 +12,11 @@ the payload:
 
 Besides them: the programs of tests/cases/python/attacks and .../benign, and those of ../shared/corpora where that is."""
 import ast
+import builtins
 import collections
 import json
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -99,6 +101,7 @@ CONSTRUCTS = {
     "relative-import": "from . import a\n", "format-field": "'{0.__builtins__}'\n", "encoding-cookie": "# coding: utf-7\n",
     "string-annotation": "x: 'f(1)' = 1\n", "private-member": "from json import _x\n", "bare-cr": "x = 1\ry = 1\n",
     "except-star": "try:\n    pass\nexcept* ValueError:\n    pass\n",
+    "rebound-call": "def eval(x): return x\neval(1)\n",
 }
 for name in ("strict", "locked", "standard", "open"):
     rules = yaml.safe_load((ROOT / f"policies/{name}.yaml").read_text())["rules"]
@@ -108,6 +111,8 @@ for name in ("strict", "locked", "standard", "open"):
         if r["kind"] == "construct-deny":
             report = judge(name, CONSTRUCTS[r["name"]])
             good = any(v["rule"] == r["id"] and v["hint"] == r["hint"] for v in report["violations"])
+            if r["name"] == "rebound-call":  # is told by the rule of the name that was called
+                good = any(v["rule"] == "py.call.eval" for v in report["violations"])
         elif r["kind"] == "member-deny":
             module, member = r["name"].rsplit(".", 1)
             reports = [judge(name, f"from {module} import {member}\n"), judge(name, f"import {module} as m\nm.{member}\n")]
@@ -128,6 +133,84 @@ for name in ("strict", "locked", "standard", "open"):
         if not good:
             bad.append(f"{r['kind']} {r['name']}")
     ok(not bad, f"{name}: every rule of the table does what it says", bad)
+
+# ---- every hint of strict: what takes the place of what was refused is there ----
+
+def own_hints():
+    """Of rules that stand in no table: the last text of a refusal in the worker's sources, and the table of hidden members."""
+    for path in sorted(p for room in ("python", "frame") for p in (ROOT / "src/worker" / room).glob("*.c")):
+        if path.name.startswith(("test_", "fuzz_")):
+            continue
+        text = re.sub(r'"\s+"', "", path.read_text())
+        for m in re.finditer(r'(?:guard_refuse_own|\brefuse)\([^;]*?"([^"]*)"\);', text):
+            yield f"{path.name}: {m[1][:40]}", m[1]
+        for m in re.finditer(r'\{"\w+(?:\.\w+)+",\s*"([^"]+)"\}', text):
+            if path.name == "facade.c":
+                yield f"{path.name}: {m[0][:40]}", m[1]
+        for m in re.finditer(r'wire_put_text\(\s*&w,\s*"([^"]{30,})"\)', text):
+            yield f"{path.name}: {m[1][:40]}", m[1]
+
+
+strict = yaml.safe_load((ROOT / "policies/strict.yaml").read_text())["rules"]
+listed = [r["name"] for r in strict if r["kind"] == "import-allow"]
+hints = [(r["id"], r["hint"]) for r in strict if r["hint"]] + list(own_hints())
+ok(len(hints) > 150 and sum(where.startswith("guard") for where, _ in hints) > 10, "there are hints in the table and in the sources", len(hints))
+bad = [(where, hint) for where, hint in hints if re.search(r"\.\.\.|\u2026|and so on|etc\.|another profile|standard profile|--profile", hint)]
+ok(not bad, "strict: no hint hides a list, or sends its reader to another profile", *bad)
+bad = []
+for where, hint in hints:
+    for dotted in re.findall(r"(?<![\w./])([a-zA-Z_]\w*(?:\.\w+)+)", hint):
+        module = max((m for m in listed if (dotted + ".").startswith(m + ".")), key=len, default=None)
+        if module is None:
+            if not isinstance(getattr(builtins, dotted.split(".")[0], None), type) and dotted.split(".")[0] not in ("x", "e", "cls", "self"):
+                bad.append((where, f"{dotted}: there is no such module here"))
+        elif not judge("strict", f"import {module}\n{dotted}\n")["is_safe"]:
+            bad.append((where, f"{dotted} is refused itself"))
+        elif pkgutil.resolve_name(dotted) is None:
+            bad.append((where, f"{dotted} is not there"))
+    for call in re.findall(r"(?<![\w.])([a-z_]+)\(", hint):
+        if not judge("strict", f"{call}\n{call}(1)\n")["is_safe"]:
+            bad.append((where, f"{call}() is refused itself"))
+ok(not bad, "strict: what a hint names is there, and is not refused itself", *bad)
+bad = []
+for r in strict:
+    members = [m["name"].rpartition(".")[2] for m in strict if m["kind"] == "member-allow" and m["name"].rpartition(".")[0] == r["name"]]
+    said = re.match(r"of (\S+) there is ([\w, ]+)", r["hint"])
+    if r["kind"] == "import-allow" and members and not (said and said[1] == r["name"] and set(said[2].split(", ")) == set(members)):
+        bad.append((r["id"], r["hint"], members))
+    if r["name"] == "unlisted-import":
+        told_of = r["hint"].partition(": ")[2].split(", ")
+        if sorted(told_of) != sorted(m for m in listed if not m.startswith(("_", "code_api"))):
+            bad.append((r["id"], sorted(set(told_of) ^ set(listed))))
+ok(not bad, "strict: hints that list members or modules list all of them", *bad)
+bad = [(r["id"], r["hint"]) for r in strict if r["kind"] in ("module-deny", "call-deny", "builtin-remove", "event-deny")
+       and re.search(r"\b(files?|network|terminal)\b", r["reason"])
+       and not re.search(r"input\(\)|in memory|sys\.argv|sys\.stderr", r["hint"]) and r["name"] != "sqlite3"]
+ok(not bad, "strict: who asks for files, the network or a terminal is told how data gets in", *bad)
+
+# ---- the table of docs/run.md: every difference between the two profiles stands there, and what it says of a module is so ----
+
+locked = yaml.safe_load((ROOT / "policies/locked.yaml").read_text())["rules"]
+table = re.search(r"### `strict` and `locked` side by side\n(.*?)\n## ", (ROOT / "docs/run.md").read_text(), re.S)[1]
+SHOWN = {"_*": "self._x", "private-member": "from module import _x", "rebound-call": "a function of one's own called `eval`", "__notes__": "e.__notes__"}
+of = [{(r["kind"], r["name"]) for r in rules if r["kind"] not in ("member-allow", "member-deny")} for rules in (strict, locked)]
+bad = [d for d in sorted(of[0] ^ of[1]) if SHOWN.get(d[1], f"`{d[1]}") not in table]
+ok(len(of[0] ^ of[1]) > 50 and not bad, "docs/run.md: every difference between strict and locked stands in the table", *bad)
+bad = []
+for row in table.splitlines():
+    cells = row.split(" | ")
+    rules = [re.findall(r"`(py\.[\w.-]+)`", c) for c in cells[1:3]]
+    if len(cells) > 2 and cells[2].startswith("the same"):
+        rules[1] = rules[0]
+    modules = [m for m in re.findall(r"`([\w.]+)`", cells[0]) if any(("import-allow", m) in x or ("module-deny", m) in x for x in of)]
+    for m in modules:
+        for profile, named in zip(("locked", "strict"), rules):
+            found = [v["rule"] for v in judge(profile, f"import {m}\n")["violations"]]
+            if m == "sys" and profile == "strict":
+                named = []  # a member of it is refused there
+            if bool(found) != bool(named) or found and found[0] not in named and not (found[0] == f"py.module.{m}" and "and so on" in row):
+                bad.append((profile, m, found, named))
+ok(not bad, "docs/run.md: what the table says of each module is what the judge says", *bad)
 
 # ---- a plain tree walk over the required lists: what it finds, the judge finds ----
 

@@ -27,7 +27,7 @@ shutil.copy2(TOOL, programs.bin / "guard_tool")
 def search(command, **settings):
     file = programs.dir / "slots.py"
     file.write_text(f"import os\nos.environ.update({settings!r})\n" + SEARCH)
-    r = tapsys.exec_json(programs, ["--ro", str(programs.dir), "--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--processes", "4"], [*command, file], who)
+    r = tapsys.exec_json(programs, ["--ro", str(programs.dir), "--timeout", "600s", "--cpu", "600s", "--memory", "4g", "--processes", "4"], [*command, file], who, timeout=700)
     finds = re.findall(r"^find: (.*)$", r["stdout"] or "", re.M)
     return r, finds, re.search(LAST, r["stdout"] or "", re.M)
 

@@ -227,6 +227,15 @@ static int find_programs(struct starting *s, const char *nest, struct err *err)
     return err_layer(err, "process");
 }
 
+/* /dev/stderr opens a pipe again, by the rights of its owner: root made it, the guest is somebody else. */
+static int let_reopen(const struct jail_run *run, int stream, struct err *err)
+{
+    if (stream < 0 || !run->spec.proc || !run->id.change)
+        return 0;
+    return fchown(stream, run->id.uid, run->id.gid) < 0 ? err_sys(err, "give a stream to the guest")
+                                                        : 0;
+}
+
 static int open_streams(struct jail_run *run, struct starting *s, int input, struct err *err)
 {
     int streams[2][2] = {{-1, -1}, {-1, -1}}, r = 0;
@@ -239,6 +248,8 @@ static int open_streams(struct jail_run *run, struct starting *s, int input, str
         r = open_input(run, input, &s->fds[0], err);
     s->fds[1] = streams[0][1];
     s->fds[2] = streams[1][1];
+    for (int i = 0; i < 3 && r == 0; i++)
+        r = let_reopen(run, s->fds[i], err);
     return r < 0 ? r : control_socket(run, &s->theirs, err);
 }
 

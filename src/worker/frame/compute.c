@@ -45,7 +45,8 @@ static void tell(const struct jail_filter *f, const struct jail_call *call)
     wire_put_text(&w, worker_language->compute_rule);
     wire_put_text(&w, jail_call_name(f, call));
     wire_put_text(
-        &w, "a program of this profile only computes; give it its data, or choose another profile");
+        &w, "a program of this profile only computes: its data comes in by its standard input "
+            "(cordon run --stdin FILE)");
     wire_put_uint(&w, 0);
     if (wire_end(&w) == 0)
         (void)!send(WORKER_CHANNEL, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -74,6 +74,7 @@ static const struct {
     {"calendar", "_strptime"},
     {"datetime", "_strptime"},
     {"time", "_strptime"},
+    {"queue", "traceback"}, /* its waits are those of our threading */
     {"threading", "traceback"},
 };
 
