@@ -98,7 +98,7 @@ CONSTRUCTS = {
     "metaclass": "class A(metaclass=B): pass\n", "unlisted-import": "import nosuchmodule\n", "star-import": "from json import *\n",
     "relative-import": "from . import a\n", "format-field": "'{0.__builtins__}'\n", "encoding-cookie": "# coding: utf-7\n",
     "string-annotation": "x: 'f(1)' = 1\n", "private-member": "from json import _x\n", "bare-cr": "x = 1\ry = 1\n",
-    "except-star": "try:\n    pass\nexcept* ValueError:\n    pass\n",
+    "rebound-call": "def eval(x): pass\neval(1)\n", "except-star": "try:\n    pass\nexcept* ValueError:\n    pass\n",
 }
 for name in ("strict", "locked", "standard", "open"):
     rules = yaml.safe_load((ROOT / f"policies/{name}.yaml").read_text())["rules"]
