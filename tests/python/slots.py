@@ -4,12 +4,15 @@
 Run by `guard_tool crawl PROFILE slots.py` (the types are then as a guest finds them) or by a plain python3 (they are as CPython
 made them). It walks to every C type and C function that the listed modules and builtins offer, and calls each method and slot
 with hostile arguments: objects whose every special method shrinks, clears, frees, grows or replaces an object that takes part in
-the call, and then returns what is asked of it. A child does it; a child that a signal or a sanitizer ends
+the call, and then returns what is asked of it, or something else. Each type is also made without its arguments and without __init__,
+initialized again while it lives, and each iterator asked for the next value by its own source; what comes of it is used. Some calls have
+garbage whose finalizer does the same when it is collected. A child does it; a child that a signal or a sanitizer ends
 is a find, and its line says how to repeat it. The last line is `tried N calls on M of M targets of T types and U functions, F finds`.
 
 Environment: SLOTS_ROUNDS calls of each target, SLOTS_ONLY a regular expression of targets, SLOTS_MODULES more modules,
 SLOTS_FIRST the first round (to repeat one), SLOTS_SECONDS ends the search early, SLOTS_LOG a folder for what children say."""
 import collections
+import copy
 import gc
 import os
 import random
@@ -87,7 +90,12 @@ NUMBERS = (0, 1, 2, 3, 5, -1, 65, 8)
 SELVES = []   # an answer that is itself an object in the call
 
 
+WRONG = (None, 1, -1, "x", b"x", (), (1,), [], {}, 1.5, int, NotImplemented, 2**70)
+
+
 def answer(name):
+    if rng.random() < .1:   # not what was asked for
+        return rng.choice(WRONG + (Hostile(),))
     if name in ("__len__", "__length_hint__"):
         return rng.choice((0, 1, 3, 8))
     if name in ("__index__", "__int__", "__round__", "__trunc__", "__floor__", "__ceil__"):
@@ -173,6 +181,12 @@ def generator():
     for i in range(4):
         fire()
         yield rng.choice((Mutable(), 65, (1, Mutable()), Hostile()))
+
+
+def garbage():
+    """A cycle whose finalizer fires when it is collected."""
+    ring = [Mutable()]
+    ring.append(ring)
 
 
 def function(*args, **kwargs):
@@ -302,6 +316,8 @@ def targets():
         for n, m in sorted(vars(t).items()):
             if isinstance(m, KINDS) and n not in NEVER and n not in ("__getattribute__", "__reduce_ex__", "__reduce__", "__setstate__", "__init_subclass__", "__subclasshook__", "__sizeof__", "__dir__", "__del__"):
                 yield f"{name_of(t)}.{n}", t, n, m
+        for n in MADE:
+            yield f"{name_of(t)}.{n}", t, n, None
     for n, f in sorted(functions.items()):
         yield n, None, n, f
 
@@ -312,6 +328,90 @@ OPERATORS = [lambda v, w: v == w, lambda v, w: v < w, lambda v, w: w in v, lambd
              lambda v, w: v[w], lambda v, w: str(v), lambda v, w: bool(v), lambda v, w: [x for x in v], lambda v, w: tuple(v), lambda v, w: v(w)]
 
 
+class Again:
+    """An iterator that asks the iterator over it for the next value, and a callable that does the same."""
+    left = 3
+
+    def __init__(self, box):
+        self.box = box
+
+    def __iter__(self):
+        return self
+
+    def __next__(self, *args):
+        self.left -= 1
+        if self.left > 0:
+            for v in self.box:
+                quietly(next, v)
+        if self.left < -3:
+            raise StopIteration
+        return rng.choice((65, [1, 2], "ab"))
+    __call__ = __next__
+    __getitem__ = __next__
+
+
+def use(v):
+    """Each operator, then some of its methods and attributes."""
+    for operator in OPERATORS if not hasattr(type(v), "__next__") else ENDING:
+        quietly(operator, v, 1)
+    names = [n for n in dir(type(v)) if n not in NEVER and n not in ("__class__", "__del__")]
+    for n in rng.sample(names, min(12, len(names))):
+        x = quietly(getattr, v, n)
+        if isinstance(x, CALLED):
+            args = [value() for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+            quietly(lambda: x(*args))
+
+
+def bare(t):
+    v = t.__new__(t)
+    world.append(v)
+    fuse[0] = rng.choice((0, 1, 2))
+    use(v)
+
+
+def kind_again(t):
+    x = make(t)
+    v = type(x)() if rng.random() < .5 else type(x)(*[value() for _ in range(rng.choice((1, 2)))])
+    world.append(v)
+    fuse[0] = rng.choice((0, 1, 2))
+    use(v)
+
+
+def init_again(t):
+    v = make(t, True)
+    # not itself: what wraps itself is asked without end, and the stack ends it
+    args = rng.choice(PLAINLY) if rng.random() < .4 else [value() for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    world.append(v)
+    fuse[0] = rng.choice((1, 1, 2, 3))
+    quietly(lambda: v.__init__(*args))
+    use(v)
+
+
+def reentered(t):
+    if not hasattr(t, "__next__"):
+        return
+    box = []
+    ways = [(Again(box),), (Again(box), Again(box)), (Again(box), 1), (function, Again(box)), (Again(box), None, 2), (Again(box), Again(box), Again(box)), (2, Again(box))]
+    v = t(*rng.choice(ways))
+    box.append(v)
+    world.append(v)
+    fuse[0] = rng.choice((0, 0, 2))
+    for _ in range(4):
+        x = quietly(next, v)
+        if hasattr(type(x), "__next__"):
+            box.append(x)
+            quietly(next, x)
+    quietly(lambda: v.__reduce__())
+    quietly(lambda: copy.copy(v))
+
+
+CALLED = (types.BuiltinMethodType, types.MethodWrapperType, types.MethodType)
+MADE = {"<bare>": bare, "<kind again>": kind_again, "<init again>": init_again, "<re-entered>": reentered}
+
+
+ENDING = [lambda v, w: drain(v), lambda v, w: repr(v), lambda v, w: v == w, lambda v, w: hash(v), lambda v, w: drain(iter(v))]
+
+
 def one(t, name, m, number):
     global rng
     rng = random.Random(f"{name} {number}")
@@ -319,6 +419,11 @@ def one(t, name, m, number):
     refill.clear()
     SELVES.clear()
     fuse[0] = 0
+    if rng.random() < .3:
+        garbage()
+    if name in MADE:
+        MADE[name](t)
+        return
     args = [value() for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3)))]
     if t is None:
         fuse[0] = rng.choice((1, 1, 2, 3, 4, 6))
@@ -430,4 +535,6 @@ def search():
 
 
 gc.freeze()
+if PLAIN:   # a collection in the middle of every call; where guards are, there is none
+    gc.set_threshold(3, 2, 2)
 search()

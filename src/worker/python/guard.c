@@ -198,7 +198,7 @@ static int close_interpreter(void)
 {
     if (guard.hidden)
         return 0;
-    if (guard_hide() < 0 || print_streams() < 0)
+    if (guard_hide() < 0 || print_streams() < 0 || guard_collect_start() < 0)
         return -1;
     guard.hidden = true;
     return 0;

@@ -110,6 +110,51 @@ static int close_contexts(void)
     return r;
 }
 
+/* ---- staticmethod, classmethod: __new__ leaves out what __init__ sets, and a call or a repr does not look ---- */
+
+struct wrapper { /* as funcobject.c has both */
+    PyObject_HEAD;
+    PyObject *callable, *dict;
+};
+static newfunc plain_static_new, plain_class_new;
+
+static PyObject *with_none(PyObject *self)
+{
+    if (self && !((struct wrapper *)self)->callable)
+        ((struct wrapper *)self)->callable = Py_NewRef(Py_None);
+    return self;
+}
+
+static PyObject *static_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    return with_none(plain_static_new(type, args, names));
+}
+
+static PyObject *class_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    return with_none(plain_class_new(type, args, names));
+}
+
+static int close_wrappers(void)
+{
+    static const struct {
+        PyTypeObject *type;
+        newfunc ours, *plain;
+    } rows[] = {{&PyStaticMethod_Type, static_new, &plain_static_new},
+                {&PyClassMethod_Type, class_new, &plain_class_new}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].type->tp_basicsize != sizeof(struct wrapper)) {
+            PyErr_SetString(PyExc_SystemError, "staticmethod is not as it was");
+            return -1;
+        }
+        if (!*rows[i].plain &&
+            guard_exchange_slot(rows[i].type, guard_slot_new, (void *)rows[i].ours,
+                                (void **)rows[i].plain, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int guard_close_made(void)
 {
     static const char *const compressors[][2] = {{"_bz2", "BZ2Compressor"},
@@ -121,5 +166,5 @@ int guard_close_made(void)
     for (size_t i = 0; i < sizeof compressors / sizeof *compressors; i++)
         if (hide_new(guard_type_of(compressors[i][0], compressors[i][1])) < 0)
             return -1;
-    return close_contexts();
+    return close_wrappers() < 0 ? -1 : close_contexts();
 }

@@ -193,10 +193,15 @@ void py_judge_resolve(struct judge *j)
 {
     for (size_t i = 0; i < j->use_count; i++) {
         const struct judge_use *use = &j->uses[i];
-        if (is_own(j, use, use->rule->kind == POLICY_CALL_WORD_DENY))
+        const struct policy_rule *rule = use->rule;
+        if (is_own(j, use, rule->kind == POLICY_CALL_WORD_DENY))
+            rule = use->called && rule->kind == POLICY_CALL_DENY
+                       ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_REBOUND_CALL)
+                       : NULL;
+        if (!rule)
             continue;
         const struct text_piece word = {use->rule->name, strlen(use->rule->name)};
-        py_judge_find(j, use->rule, use->called ? CHECK_SAY_FUNCTION : CHECK_SAY_REFERENCE, word,
+        py_judge_find(j, rule, use->called ? CHECK_SAY_FUNCTION : CHECK_SAY_REFERENCE, word,
                       use->node);
     }
 }

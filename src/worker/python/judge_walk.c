@@ -72,17 +72,6 @@ static void turn(struct judge *j, size_t from)
 
 /* ---- the common kinds ---- */
 
-/* A name that a rule about calls is for, where it is read. */
-static void load_ruled(struct judge *j, const struct judge_entry *e, const struct policy_rule *call,
-                       const struct policy_rule *called, struct text_piece word)
-{
-    const bool is_call = e->flags & JUDGE_CALLEE;
-    if (call && is_call && check_ruleset_construct(j->rules, POLICY_CONSTRUCT_REBOUND_CALL))
-        py_judge_find(j, call, CHECK_SAY_FUNCTION, word, e->node);
-    else if (call || is_call)
-        py_judge_use(j, call ? call : called, e);
-}
-
 static void name(struct judge *j, const struct judge_entry *e, PyObject *dict)
 {
     PyObject *id = py_tree_get(dict, py_tree_names.id);
@@ -108,8 +97,8 @@ static void name(struct judge *j, const struct judge_entry *e, PyObject *dict)
         py_judge_find(j, method, CHECK_SAY_METHOD, word, e->node);
     if (!call && !called)
         return;
-    if (how == TREE_Load)
-        load_ruled(j, e, call, called, word);
+    if (how == TREE_Load && (call || is_call))
+        py_judge_use(j, call ? call : called, e);
     else if (how == TREE_Store)
         py_judge_bind(j, e, id, e->flags & JUDGE_SURE);
     else if (how == TREE_Del)

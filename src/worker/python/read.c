@@ -115,7 +115,7 @@ static Py_ssize_t characters(Py_ssize_t most, bool of_line)
     bool whole = false;
     while (most > 0) {
         const size_t left = held.end - held.at - len;
-        const char *p = left ? held.data + held.at + len : NULL;
+        const char *p = held.data ? held.data + held.at + len : "";
         const size_t n = left ? character(p, left, whole) : 0;
         if (n == 0 && whole)
             break;
