@@ -133,7 +133,7 @@ static int plan_worker(struct flow *f, struct err *err)
     memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
     f->spec.nbinds += asked->nbinds;
     struct jail_bind settings[1 + POOL_SETTINGS];
-    const bool installed = !f->req->profile->guards;
+    const bool installed = f->req->profile->packages;
     size_t count = installed ? pool_environment_bind(&f->environment, settings) : 0;
     if (r == 0 && count)
         r = pool_environment_check(&f->environment, err);

@@ -530,10 +530,10 @@ static void explain_module(const struct flow_worker *w)
         strncmp(w->fault, said, sizeof said - 1) == 0 ? w->fault + sizeof said - 1 : "";
     const size_t len =
         strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    if (!len || len >= sizeof name)
-        return;
+    if (!len || len >= sizeof name || at[len] != '\'')
+        return; /* a part of a package that is there: nobody has to get that */
     snprintf(name, sizeof name, "%.*s", (int)len, at);
-    if (w->job && w->job->profile && w->job->profile->guards)
+    if (w->job && w->job->profile && !w->job->profile->packages)
         snprintf(w->result->hint, sizeof w->result->hint,
                  "profile %.40s has no package '%s'; --profile standard has those that are "
                  "installed",

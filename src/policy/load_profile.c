@@ -257,8 +257,13 @@ static void load_switches(struct policy_loader *l, const struct policy_node *n, 
     }
     if (read_switch(l, n, "imports", &imports, &at, &d->from.imports))
         d->p.imports = (enum policy_import_mode)at.run.mode;
+    const bool usual = d->p.packages == !d->p.guards; /* nobody said otherwise so far */
     if (read_switch(l, n, "guards", &flag, &at, &d->from.guards))
         d->p.guards = at.pool.enabled;
+    if (read_switch(l, n, "packages", &flag, &at, &d->from.packages))
+        d->p.packages = at.pool.enabled;
+    else if (usual)
+        d->p.packages = !d->p.guards;
     if (read_switch(l, n, "threads", &flag, &at, &d->from.threads))
         d->p.threads = at.pool.enabled;
     if (read_switch(l, n, "compute_only", &flag, &at, &d->from.compute_only))
@@ -295,10 +300,10 @@ static const struct policy_profile *find_base(struct policy_loader *l, const str
     return NULL;
 }
 
-/* The children of a built-in profile are locked before a policy is read; a thread is a system call that computation
- * has not. */
-static bool may_compute_only(struct policy_loader *l, const struct policy_node *n,
-                             const struct policy_profile *p)
+/* The children of a built-in profile are locked, and have their paths, before a policy is read; a thread is a system call
+ * that computation has not. */
+static bool may_switch(struct policy_loader *l, const struct policy_node *n,
+                       const struct policy_profile *p)
 {
     const char *name = n->key->text;
     const struct policy_profile *builtin = policy_profile_find(name);
@@ -306,6 +311,10 @@ static bool may_compute_only(struct policy_loader *l, const struct policy_node *
         policy_load_problem(l, n->key,
                             "compute_only of %.64s stays %s; make a profile with base: %.64s", name,
                             builtin->compute_only ? "true" : "false", name);
+    else if (builtin && builtin->packages != p->packages)
+        policy_load_problem(l, n->key,
+                            "packages of %.64s stays %s; make a profile with base: %.64s", name,
+                            builtin->packages ? "true" : "false", name);
     else if (p->compute_only && p->threads)
         policy_load_problem(l, n->key, "a profile with threads needs compute_only: false");
     else
@@ -322,14 +331,16 @@ static size_t place_of(const struct policy_loader *l, const char *name)
     return index;
 }
 
+static const char *const profile_keys[] = {"base",    "summary",      "imports",  "guards",
+                                           "threads", "compute_only", "packages", "source_max",
+                                           "rules",   "remove",       NULL};
+
 static void load_profile(struct policy_loader *l, const struct policy_node *n)
 {
-    static const char *const keys[] = {"base",         "summary",    "imports", "guards", "threads",
-                                       "compute_only", "source_max", "rules",   "remove", NULL};
     struct policy_box *box = l->box;
     bool good;
     size_t added = 0;
-    if (!policy_load_map(l, n, "a profile", keys))
+    if (!policy_load_map(l, n, "a profile", profile_keys))
         return;
     const struct policy_profile *base = find_base(l, n, &good);
     const struct policy_node *rules = policy_load_get(n, "rules"),
@@ -348,7 +359,7 @@ static void load_profile(struct policy_loader *l, const struct policy_node *n)
     if (!d.rules || !d.origins)
         return;
     d.p = (struct policy_profile){
-        .summary = "", .imports = POLICY_IMPORTS_LISTED, .source_max = 50000};
+        .summary = "", .imports = POLICY_IMPORTS_LISTED, .packages = true, .source_max = 50000};
     if (base) {
         size_t from = 0;
         while (box->profiles[from] != base)
@@ -370,7 +381,7 @@ static void load_profile(struct policy_loader *l, const struct policy_node *n)
         policy_load_problem(l, n->key, "more than %d profiles", POLICY_PROFILES_MAX);
         return;
     }
-    if (!may_compute_only(l, n, &d.p))
+    if (!may_switch(l, n, &d.p))
         return;
     struct policy_profile *made = policy_load_alloc(l, sizeof *made);
     if (!made)

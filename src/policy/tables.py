@@ -111,7 +111,7 @@ for path in files:
                   f"static struct policy_profile profile_{name} = {{\n"
                   f"    .name = \"{name}\",\n    .summary = {c_string(profile['summary'])},\n"
                   f"    .imports = {MODES[profile['imports']]},\n    .guards = {flag[profile['guards']]},\n"
-                  f"    .threads = {flag[profile['threads']]},\n    .compute_only = {flag[profile['compute_only']]},\n    .source_max = {profile['source_max']},\n"
+                  f"    .threads = {flag[profile['threads']]},\n    .compute_only = {flag[profile['compute_only']]},\n    .packages = {flag[not profile['guards']]},\n    .source_max = {profile['source_max']},\n"
                   f"    .rule_count = {len(rows)},\n}};\n")
 
 with open(out, "w", encoding="ascii") as f:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files into a jail and out of it: --in, --out, `session put` and `get`; modules beside the program; the paths that are shown.
 
-Usage: files.py BUILD."""
+Usage: files.py BUILD SOURCE."""
 import os
 import pathlib
 import shutil
@@ -17,6 +17,7 @@ from pooltest import User
 from tapsys import Programs, Tap, users
 
 tap, programs = Tap(), Programs(sys.argv[1])
+SOURCE = pathlib.Path(sys.argv[2])
 TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-files-", dir="/tmp"))
 os.chmod(TOP, 0o755)
 tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
@@ -178,6 +179,76 @@ def in_sessions(p):
     p("pool", "stop", "--force")
 
 
+def science(p):
+    """The profile of docs/policy.md, word for word."""
+    lines = (SOURCE / "docs/policy.md").read_text().splitlines()
+    start = next(i for i, l in enumerate(lines) if l == "    profiles:" and lines[i + 1] == "      science:")
+    end = next(i for i in range(start, len(lines)) if not lines[i].startswith("    "))
+    (p.home / "science.yaml").write_text("\n".join(l[4:] for l in lines[start:end]) + "\n")
+    r = p("policy", "check", "science.yaml")
+    p.ok(r.code == exits.DONE and "0 warnings" in r.out, "the profile science of the documents is good", r)
+
+    def run(code):
+        return p("run", "--json", "--policy", "science.yaml", "--profile", "science", "-c", "import numpy as np\na = np.arange(6).reshape(2, 3)\n" + code)
+    r = run("a[0, 0] = 9\nprint((a.T @ a).sum(), a[a > 4].tolist(), np.linalg.det(np.eye(2)), np.fft.fft([1, 2])[0].real, np.random.default_rng(1).integers(1), [int(x) for x in a.flat][1])")
+    p.ok(r["stdout"] == "288 [9, 5] 1.0 3.0 0 1\n", "numpy computes under the rules of strict", r)
+    for code in ("np.lib.stride_tricks.as_strided(a, (99,))", "a.ctypes", "np.ctypeslib", "np.core", "a.tofile('x')", "np.memmap('x')", "from numpy.lib import stride_tricks", "a.__array_interface__",
+                 "import os", "import pandas"):
+        r = run(code)
+        p.ok(r["status"] == "blocked", f"science refuses {code}", r)
+    r = run("np.loadtxt('/etc/passwd', dtype=str)")
+    p.ok(r["status"] == "error" and "root" not in r["stdout"] and "filesystem" in [v["layer"] for v in r["violations"]], "numpy opens no file under science", r)
+    (p.home / "bad.yaml").write_text("profiles: {strict: {packages: true}}\n")
+    r = p("policy", "check", "bad.yaml")
+    p.ok("packages of strict stays false; make a profile with base: strict" in r.err + r.out, "a built-in profile keeps its packages", r)
+
+
+def packages(p):
+    site = p.home / "venv/lib" / f"python3.{sys.version_info.minor}/site-packages"
+    (site / "ownpackage").mkdir(parents=True)
+    (site / "ownpackage/__init__.py").write_text("VALUE = 7\n")
+    native = next(pathlib.Path("/usr/lib/python3/dist-packages").glob("kiwisolver/_cext*.so"), None)
+    if native:
+        shutil.copy(native, site / "_cext.so")
+    if p.who == "user" and os.geteuid() == 0:
+        subprocess.run(["chown", "-Rh", f"{tapsys.ROOTLESS}:{tapsys.ROOTLESS}", str(p.home)], check=True)
+    subprocess.run(["chmod", "-R", "go-w", str(p.home)], check=True)
+    code = "import ownpackage; print(ownpackage.VALUE, ownpackage.__file__)"
+    r = p.run(code, "--venv", "venv")
+    p.ok(r["stdout"] == "7 /cordon-packages/ownpackage/__init__.py\n", "--venv gives a program the packages of an environment, by a relative path, too", r)
+    if native:
+        r = p.run("import _cext; print(_cext.__name__)", "--venv", "venv")
+        p.ok(r["stdout"] == "_cext\n", "a native extension of an environment can be imported", r)
+    r = p.run("open('/cordon-packages/x', 'w')", "--venv", "venv")
+    p.ok(r["status"] == "error" and not (site / "x").exists(), "the environment is read-only", r)
+    r = p.run("1", "--venv", "project")
+    p.ok(r.code == exits.NEVER_RAN and "it is no environment of this Python" in r.err, "--venv of another version of Python, or of none, is refused by name", r)
+    r = p("run", "--venv", "venv", "-c", "1")
+    p.ok(r.code == exits.NEVER_RAN and "a program under strict has no packages" in r.err, "strict has no packages: --venv is refused", r)
+    name = p.new("--profile", "standard", "--venv", "venv")
+    r = p("session", "run", "--venv", "venv", name, "-c", code)
+    p.ok(r.out.startswith("7 "), "a session can have an environment of its own", r)
+    p("pool", "stop", "--force", "--venv", "venv")
+    r = p.run("import nosuchpackage.part")
+    hint = (r["error"] or {}).get("hint", "")
+    p.ok(all(w in hint for w in ("'nosuchpackage'", "apt install python3-nosuchpackage", "--venv DIR", "--in FOLDER", "cordon pool start --packages")), "the hint of a missing module names it and how to get it", r)
+    r = p("run", "--profile", "standard", "-c", "import nosuchpackage")
+    p.ok(r.err.count("there is no module 'nosuchpackage' here") == 1, "without --json the hint is one line", r)
+    note = "cordon pool start --profile standard --packages` keeps them loaded"
+    first, second = (p("run", "--profile", "standard", "-c", "if 0: import pandas") for _ in range(2))
+    p.ok(note in first.err and note not in second.err, "that packages can be kept loaded is said once", first, second)
+
+
+def figures(p):
+    if not os.path.isdir("/usr/lib/python3/dist-packages/matplotlib"):
+        return tap.skip(f"{p.who}: plt.show() saves figures", "python3-matplotlib is not installed")
+    code = ("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nplt.plot([2, 1]); plt.figure(); plt.show()\nprint(plt.get_fignums())")
+    r = p("run", "--json", "--profile", "standard", "--timeout", "2m", "--cpu", "2m", "--out", "plots", "-c", code, timeout=150)
+    p.ok([(f["path"], f["type"]) for f in r["files"] or ()] == [(f"/workspace/figure-{i}.png", "image/png") for i in (1, 2, 3)] and r["stdout"] == "[]\n",
+         "plt.show() without a display saves each open figure once, with its type in the result", r)
+    p.ok((p.home / "plots/figure-1.png").read_bytes()[:4] == b"\x89PNG", "--out takes the figures", r)
+
+
 for who in users():
     person = Person(who)
     copied_in(person)
@@ -185,4 +256,8 @@ for who in users():
     taken_out(person)
     dropped(person)
     in_sessions(person)
+    science(person)
+    packages(person)
+for who in users()[-1:]:  # its package is the slowest to load
+    figures(person)
 tap.done()

@@ -3,6 +3,7 @@
 """What a person reads: one line for each refusal, with what and when; sizes in units; colour on a terminal only; and a wait
 or a run that Ctrl-C ends says so. Usage: messages.py BUILD"""
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -13,6 +14,7 @@ import time
 import exits
 import tapsys
 from gatetest import State
+from pooltest import until
 from tapsys import Tap, clean_env, users
 
 BUILD = sys.argv[1]
@@ -67,7 +69,7 @@ def queue(who):
     s = State(programs, who)
     policy = s.policy("rates: {concurrent: 1}\n")
     first = s.start("exec", "--policy", policy, "--", "/usr/bin/python3", "-S", "-c", "print(1, flush=True)\nimport time\ntime.sleep(100000)")
-    first.stdout.readline()  # it runs: a signal while its jail is built kills cordon, which is the same to a shell
+    first.stdout.readline()  # it runs
     r = s.run("exec", "--policy", policy, "--no-wait", "--", "/bin/true")
     one_line(r, r"^cordon: denied \(gate\): queue: all 1 slots are taken; try again in a moment; ", f"{who}: without a wait a full queue has one line")
     second = s.start("exec", "--policy", policy, "--", "/bin/true")
@@ -85,6 +87,34 @@ def queue(who):
     code, err = ended_by(asked, signal.SIGTERM)
     tap.ok("waiting for approval" in line and code == exits.by_signal(signal.SIGTERM) and err == "cordon: denied: ended by SIGTERM before it ran\n",
            f"{who}: a signal ends the wait for a person and says so", code, line, err)
+    s.close()
+
+
+def hears(p):
+    """Whether cordon itself, and no longer the process that becomes it, handles SIGINT."""
+    try:
+        status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
+    except OSError:
+        return True
+    masks = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigCgt:", "SigBlk:"))]
+    return status.startswith("Name:\tcordon\n") and any(m >> (signal.SIGINT - 1) & 1 for m in masks)
+
+
+def early(who):
+    """Ctrl-C at any moment from the first on: while the policy is read, the jail is built, the program judged."""
+    s = State(programs, who)
+    policy = s.policy("breakers: {failures: 1000}\n")
+    ends = set()
+    for kind in (["run", "--policy", policy, "-c", "while True: pass"], ["exec", "--policy", policy, "--", "/bin/sleep", "100000"]):
+        for delay in range(12):
+            p = s.start(*kind)
+            until(lambda: hears(p))
+            time.sleep(delay * 0.002)
+            ends.add(ended_by(p, signal.SIGINT))
+    tap.ok(ends <= {(exits.INTERRUPTED, f"cordon: interrupted (Ctrl-C){when}\n") for when in ("", " before it ran")}, f"{who}: Ctrl-C before the program runs says so, too", ends)
+    p = subprocess.Popen(programs.command(["run", "-"], who), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(s.env), cwd="/")
+    until(lambda: hears(p))
+    tap.eq(ended_by(p, signal.SIGINT), (exits.INTERRUPTED, "cordon: interrupted (Ctrl-C) before it ran\n"), f"{who}: Ctrl-C while the program is read says so")
     s.close()
 
 
@@ -151,6 +181,7 @@ for who in users():
     refusals(who)
     rates(who)
     queue(who)
+    early(who)
     readers(who)
     colours(who)
     resumes(who)

@@ -165,10 +165,14 @@ static int run_builder(struct helper *h)
     struct err *err = &h->stage.err;
     sigset_t all, before;
     sigfillset(&all); /* no handler of ours may run in a process that shares our memory */
+    sigprocmask(SIG_SETMASK, NULL, &before);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         struct sigaction now;
-        if (sigaction(deadly[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-            sigdelset(&all, deadly[i]); /* and what would simply end us still may, while we sleep */
+        /* What would simply end us still may, while we sleep. What the caller has blocked it hears by a
+         * descriptor, as one of the stops, and says what became of the run. */
+        if (!sigismember(&before, deadly[i]) && sigaction(deadly[i], NULL, &now) == 0 &&
+            now.sa_handler == SIG_DFL)
+            sigdelset(&all, deadly[i]);
     }
     sigprocmask(SIG_SETMASK, &all, &before);
     if (!s->id->change && !s->cgroup)

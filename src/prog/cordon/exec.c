@@ -91,6 +91,7 @@ int cmd_exec(int argc, char **argv)
     struct err err = ERR_INIT;
     struct arena mem;
     int next = 0;
+    exits_heed_early();
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);

@@ -3,7 +3,8 @@
  * `make` stood; the statuses that mean Cordon itself are those of timeout(1), which a program may use, too: who must
  * tell the two apart reads `status` of --json.
  *
- * Waits: read in exits_signal; nobody: the signalfd is non-blocking; at once; no signal came */
+ * Waits: read in exits_signal; nobody: the signalfd is non-blocking; at once; no signal came
+ *        write in on_early; whoever reads standard error; none (nothing runs, nothing is held); it ends */
 #include "exits.h"
 
 #include <signal.h>
@@ -117,4 +118,19 @@ bool exits_say_signal(struct flow_result *r, int signal)
     r->violation_count = 0;
     r->violations_total = 0;
     return true;
+}
+
+/* Nothing runs yet, so there is nothing to end. Only calls that a handler may make. */
+static void on_early(int signal)
+{
+    static const char line[] = "cordon: interrupted (Ctrl-C) before it ran\n";
+    (void)!write(STDERR_FILENO, line, sizeof line - 1);
+    _exit(of_signal(signal));
+}
+
+void exits_heed_early(void)
+{
+    struct sigaction now, early = {.sa_handler = on_early};
+    if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        (void)sigaction(SIGINT, &early, NULL);
 }

@@ -45,4 +45,8 @@ int exits_signal(int stop);
 /* Says in R that this signal ended it, where it did: a run that came to its end is as it was, and false. */
 bool exits_say_signal(struct flow_result *r, int signal);
 
+/* Until jail_options_stop_fd takes signals: a Ctrl-C while the program is read, or its jail prepared, ends us with its line
+ * and its status. A caller that ignores SIGINT is left alone. */
+void exits_heed_early(void);
+
 #endif

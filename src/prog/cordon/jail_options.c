@@ -209,7 +209,7 @@ int jail_options_venv(const char *venv, const struct policy *policy, struct aren
 int jail_options_files(const struct jail_options *o, const struct policy_profile *profile,
                        struct err *err)
 {
-    if (profile->guards && o->venv)
+    if (!profile->packages && o->venv)
         return err_set(err, ERR_USAGE,
                        "--venv: a program under %.40s has no packages; use --profile standard",
                        profile->name);
@@ -278,5 +278,9 @@ int jail_options_stop_fd(void)
     sigaddset(&stop, SIGTERM);
     sigaddset(&stop, SIGHUP);
     sigprocmask(SIG_BLOCK, &stop, NULL);
+    struct sigaction
+        now; /* from here on it is heard by descriptor, and ends what waits at the end */
+    if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        (void)signal(SIGINT, SIG_DFL);
     return signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -18,6 +18,7 @@
 #include "sys/state.h"
 #include "writer.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -482,6 +483,58 @@ static int print_object(const char *who, const struct flow_request *req, struct 
     return ERR_MEMORY;
 }
 
+#define TOLD_PACKAGES "told-packages" /* in the state folder: the note below was given */
+
+/* Whether it is to be told now that large packages can be kept loaded: once a state folder. Asked before the run, since
+ * root may be given up in it. */
+static bool packages_note_due(const struct flow_request *req)
+{
+    static const char *const large[] = {"pandas", "matplotlib"};
+    char state[STATE_PATH_MAX], path[STATE_PATH_MAX + sizeof TOLD_PACKAGES + 1];
+    struct err none = ERR_INIT;
+    bool named = false;
+    for (size_t i = 0; i < sizeof large / sizeof *large && req->source; i++)
+        named = named || memmem(req->source, req->source_len, large[i], strlen(large[i]));
+    if (!named || req->kind != FLOW_RUN || req->profile->guards ||
+        state_path(state, sizeof state, &none) < 0)
+        return false;
+    snprintf(path, sizeof path, "%s/" TOLD_PACKAGES, state);
+    FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd >= 0;
+}
+
+/* What the program is given, and where its files go. *RET_IN and *RET_OUT stay open while it runs. */
+static int open_files(struct flow_request *req, const struct jail_options *o, int *ret_in,
+                      int *ret_out, struct err *err)
+{
+    int r = jail_options_open_input(o->input, ret_in, err);
+    if (r == 0)
+        r = jail_options_open_out(o, &req->spec, ret_out, err);
+    req->input = *ret_in;
+    req->out = *ret_out;
+    req->out_name = o->out;
+    req->replace = o->replace;
+    req->once = !req->keep && !o->out; /* who keeps files for root stays root */
+    return r;
+}
+
+/* Everything about it; gives the exit status. NOTE: packages_note_due. */
+static int tell_result(const char *who, const struct flow_request *req, bool json, bool note,
+                       struct reader *reader, struct events *events, struct flow_result *result)
+{
+    const int signal = exits_signal(req->stop);
+    const bool ended = exits_say_signal(result, signal);
+    int r = exits_status(result, reader->gone || events->gone ? SIGPIPE : signal);
+    if (!json)
+        print_plain(req, reader, ended, result);
+    else if (print_object(who, req, events, result) < 0)
+        r = EXIT_FAILED;
+    if (note && result->ran && !result->warm)
+        result_note("cordon", "loading pandas or matplotlib takes seconds a run; `cordon pool "
+                              "start --profile standard --packages` keeps them loaded");
+    return r == EXIT_DONE && result->unsaved ? EXIT_FAILED : r;
+}
+
 int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err)
 {
@@ -491,16 +544,9 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     struct flow_result result;
     struct output_rules *rules = NULL;
     FD_AUTO in = -1, out = -1;
-    int r = jail_options_open_input(o->input, &in, err);
-    if (r == 0)
-        r = jail_options_open_out(o, &req->spec, &out, err);
+    int r = open_files(req, o, &in, &out, err);
     if (r < 0)
         return r;
-    req->input = in;
-    req->out = out;
-    req->out_name = o->out;
-    req->replace = o->replace;
-    req->once = !req->keep && !o->out; /* who keeps files for root stays root */
     req->task = o->task;
     reader_init(&reader, req->spec.limits.output, OUTPUT_BYTES);
     r = find_programs(req, nest, python, sizeof nest, err);
@@ -518,18 +564,10 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
         req->live = reader_sink(&reader);
         req->live_gone = &reader.gone;
     }
+    const bool note = r == 0 && !json && packages_note_due(req);
     r = run_request(req, r, &result, err);
-    if (r == 0) {
-        const int signal = exits_signal(req->stop);
-        const bool ended = exits_say_signal(&result, signal);
-        r = exits_status(&result, reader.gone || events.gone ? SIGPIPE : signal);
-        if (!json)
-            print_plain(req, &reader, ended, &result);
-        else if (print_object(who, req, &events, &result) < 0)
-            r = EXIT_FAILED;
-        if (r == EXIT_DONE && result.unsaved)
-            r = EXIT_FAILED;
-    }
+    if (r == 0)
+        r = tell_result(who, req, json, note, &reader, &events, &result);
     flow_result_done(&result);
     fd_close(req->stop);
     events_done(&events);

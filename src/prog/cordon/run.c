@@ -160,6 +160,7 @@ int cmd_run(int argc, char **argv)
     struct workspace_run workspace = {.open = false};
     struct err err = ERR_INIT;
     struct arena mem;
+    exits_heed_early();
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);
