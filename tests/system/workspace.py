@@ -352,9 +352,42 @@ def contained():
     os.close(r)
     p.wait()
     tap.ok(workspace("delete", "held").code == 0, "a workspace that nobody reads any more can be deleted")
-    for words in ([], ["--from-cordon", "", "list", "", "", "", ""], ["log", "x"]):
+    for words in ([], ["--from-cordon", "", "list", "", "", "", "", "0 0 0"], ["log", "x"]):
         r = subprocess.run([str(programs.bin / "cordon-workspace"), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         tap.eq(r.returncode, 2, f"cordon-workspace by hand ({len(words)} words) is a usage error")
+
+
+def config(text):
+    """A folder of configuration whose policy has TEXT, too."""
+    top = TOP / "config"
+    (top / "cordon").mkdir(parents=True, exist_ok=True)
+    (top / "cordon/policy.yaml").write_text(tapsys.POLICY + text)
+    return str(top)
+
+
+def bounds():
+    """What a store and the disk may be filled to."""
+    fresh("bound")
+    env = {"XDG_CONFIG_HOME": config("workspaces: {store: 1m}\n")}
+    one = workspace("import", "bound", folder("one", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(one.code == 0 and not one.err, "a store that is half full is not announced", one.story())
+    two = workspace("import", "bound", folder("two", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(two.code == 0 and "% of the 1 MB of its store" in two.err and "nearly full" not in two.err, "a store of which more than 80 % are used is announced", two.story())
+    same = workspace("import", "bound", TOP / "one", "--json", env=env)
+    tap.ok(same.code == 0 and same["changed"], "files that the store has take no room in it", same.story())
+    more = workspace("import", "bound", folder("three", {"a": os.urandom(130_000)}), "--json", env=env)
+    tap.ok(more.code == 0 and "nearly full" in more.err, "a store of which more than 95 % are used is announced as nearly full", more.story())
+    full = workspace("import", "bound", folder("four", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(full.code == 1 and "workspaces.store" in full.err and in_store("bound", "rev-parse", "main")[1].strip() == more["id"], "what does not fit into the store is refused by name, and the head stays", full.story())
+    (store("bound").parent / "usage").unlink(missing_ok=True)
+    again = workspace("import", "bound", TOP / "four", "--json", env=env)
+    tap.ok(again.code == 1 and "workspaces.store" in again.err, "the same where a process that was killed left no count of the store", again.story())
+    tap.ok(workspace("import", "bound", TOP / "four", "--json").code == 0, "a policy with more room lets it in")
+    env = {"XDG_CONFIG_HOME": config("workspaces: {free: 1024g}\n")}
+    for words in (("create", "no-room"), ("import", "bound", TOP / "one"), ("snapshot", "bound"), ("restore", "bound", "genesis")):
+        r = workspace(*words, env=env)
+        tap.ok(r.code == 1 and "workspaces.free" in r.err and r.err.count("\n") == 1, f"{words[0]} is refused by name where less than workspaces.free is free on the disk", r.story())
+    tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on such a disk a workspace can be read, and deleted")
 
 
 def full_disk():
@@ -364,7 +397,7 @@ def full_disk():
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
         tap.skip("a full disk leaves the head where it was", "no tmpfs can be mounted here")
         return
-    env = {"CORDON_STATE": str(home / "state")}
+    env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
     repo = home / "state/workspaces/full/store.git"
     made = workspace("create", "full", env=env)
     one = workspace("import", "full", folder("one", {"a": "1\n"}), "--json", env=env)
@@ -463,6 +496,7 @@ if os.geteuid() == 0:
     unreadable()
 swapped()
 contained()
+bounds()
 full_disk()
 kills(24, random.Random())
 tap.done()

@@ -7,6 +7,7 @@
 #include "admin.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "flow/context.h"
 #include "options.h"
 #include "result.h"
 #include "sys/child.h"
@@ -147,6 +148,13 @@ static int act(const struct verb *verb, const struct option_list *words,
     if (r < 0)
         return r;
     set_words(verb, words, p, &o);
+    struct flow_context context = {0};
+    if (verb->hold == HOLD_CHANGE) { /* lives until we become the other program */
+        r = flow_context_open(&context, p->verify.policy, err);
+        o.policy = context.policy;
+    }
+    if (r < 0)
+        return r;
     if (is(verb, "export"))
         return export_to(&o, p, err);
     if (is(verb, "import")) {
@@ -186,8 +194,7 @@ int cmd_workspace(int argc, char **argv)
         {"name", OPTION_STRING, &p.name, "NAME", "snapshot: a name to restore it by"},
         {"profile", OPTION_STRING, &p.verify.profile, "NAME",
          "verify: the rules for changed sources (strict)"},
-        {"policy", OPTION_STRING, &p.verify.policy, "FILE",
-         "verify: a policy on top of the machine's"},
+        {"policy", OPTION_STRING, &p.verify.policy, "FILE", "a policy on top of the machine's"},
         {"lines", OPTION_STRING, &p.lines, "N", "log: at most so many commits"},
         {"patch", OPTION_FLAG, &p.patch, NULL, "log: with what each commit changed"},
         {"stat", OPTION_FLAG, &p.stat, NULL, "diff: lines added and deleted, a line a file"},
