@@ -375,7 +375,7 @@ def bounds():
     tap.ok(two.code == 0 and "% of the 1 MB of its store" in two.err and "nearly full" not in two.err, "a store of which more than 80 % are used is announced", two.story())
     same = workspace("import", "bound", TOP / "one", "--json", env=env)
     tap.ok(same.code == 0 and same["changed"], "files that the store has take no room in it", same.story())
-    more = workspace("import", "bound", folder("three", {"a": os.urandom(130_000)}), "--json", env=env)
+    more = workspace("import", "bound", folder("three", {"a": os.urandom(145_000)}), "--json", env=env)
     tap.ok(more.code == 0 and "nearly full" in more.err, "a store of which more than 95 % are used is announced as nearly full", more.story())
     full = workspace("import", "bound", folder("four", {"a": os.urandom(400_000)}), "--json", env=env)
     tap.ok(full.code == 1 and "workspaces.store" in full.err and in_store("bound", "rev-parse", "main")[1].strip() == more["id"], "what does not fit into the store is refused by name, and the head stays", full.story())

@@ -12,6 +12,7 @@
 #include "result.h"
 #include "sys/child.h"
 #include "sys/fd.h"
+#include "workspace_note.h"
 #include "workspace_order.h"
 #include "workspace_verify.h"
 
@@ -128,6 +129,18 @@ static void set_words(const struct verb *verb, const struct option_list *words,
     }
 }
 
+/* What changes a workspace is bounded by the policy, and on record. */
+static int change(struct workspace_order *o, const char *policy, struct err *err)
+{
+    struct flow_context context = {0};
+    int r = flow_context_open(&context, policy, err);
+    o->policy = context.policy;
+    if (r == 0)
+        r = workspace_note_run(o, &context, err);
+    flow_context_close(&context);
+    return r;
+}
+
 static int act(const struct verb *verb, const struct option_list *words,
                const struct workspace_options *p, struct err *err)
 {
@@ -148,13 +161,6 @@ static int act(const struct verb *verb, const struct option_list *words,
     if (r < 0)
         return r;
     set_words(verb, words, p, &o);
-    struct flow_context context = {0};
-    if (verb->hold == HOLD_CHANGE) { /* lives until we become the other program */
-        r = flow_context_open(&context, p->verify.policy, err);
-        o.policy = context.policy;
-    }
-    if (r < 0)
-        return r;
     if (is(verb, "export"))
         return export_to(&o, p, err);
     if (is(verb, "import")) {
@@ -162,7 +168,8 @@ static int act(const struct verb *verb, const struct option_list *words,
         if (o.other < 0)
             return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
     }
-    return workspace_order_become(&o, err);
+    return verb->hold == HOLD_READ || verb->hold == HOLD_NONE ? workspace_order_become(&o, err)
+                                                              : change(&o, p->verify.policy, err);
 }
 
 static const struct verb *find_verb(const struct option_list *words, struct err *err)
