@@ -343,6 +343,7 @@ def contained():
     exe = os.readlink(f"/proc/{p.pid}/exe")
     tap.ok(exe.endswith("cordon-workspace") and "\nSeccomp:\t2" in status and "\nNoNewPrivs:\t1" in status, "cordon-workspace runs behind seccomp, with no new privileges",
            exe, status)
+    tap.ok("\nCapPrm:\t0000000000000000" in status and "\nCapEff:\t0000000000000000" in status, "cordon-workspace that prints has no capability, also for root", status)
     busy = workspace("delete", "held")
     tap.ok(busy.code == 1 and str(p.pid) in busy.err, "a workspace is not deleted while somebody reads it, who is named", busy.story())
     also = workspace("snapshot", "held")

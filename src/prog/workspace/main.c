@@ -198,11 +198,9 @@ static int open_left(int dir, const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-    struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -1;
-    if (S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500 && workspace_open_up(dir, name) < 0)
-        return -1;
+    const int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+    if (fd >= 0 || errno != EACCES || workspace_open_up(dir, name) < 0)
+        return fd;
     return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
 }
 
@@ -248,7 +246,10 @@ static int do_keep(const struct order *o, struct err *err)
     bool new = false, layer = false;
     if (!left)
         return err_set(err, ERR_MEMORY, "no memory");
-    int r = fchmod(ORDER_OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
+    /* root reads it as it is, and may change no mode of another's */
+    int r = geteuid() != 0 && fchmod(ORDER_OTHER_FD, 0755) < 0
+                ? err_sys(err, "open what the run left")
+                : 0;
     FD_AUTO files = r < 0 ? -1 : open_files(o->copy, &layer, err);
     if (r == 0)
         r = files < 0 ? files : workspace_open(o->name, true, &w, err);
