@@ -358,6 +358,39 @@ def contained():
         tap.eq(r.returncode, 2, f"cordon-workspace by hand ({len(words)} words) is a usage error")
 
 
+def unfinished():
+    """An export that is killed while it writes."""
+    fresh("cut")
+    workspace("import", "cut", folder("cut", {f"f{i}": os.urandom(4 << 20) for i in range(10)}))
+    left, file = [], TOP / "cut.tar"
+    for i in range(5):
+        p = subprocess.Popen(programs.command(["workspace", "export", "cut", "--tar", str(file)]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, cwd="/")
+        until = time.monotonic() + 60
+        while p.poll() is None and time.monotonic() < until and not any("cut.tar" in n or "(deleted)" in n and str(TOP) in n for n in links(p.pid)):
+            pass  # its file is open
+        p.kill()
+        p.wait()
+        left += [n for n in os.listdir(TOP) if n.endswith(".tar") and file.stat().st_size < 40 << 20]
+    tap.ok(not left, "an export that is killed leaves no unfinished file", left)
+    file.unlink(missing_ok=True)
+    done = workspace("export", "cut", "--tar", file)
+    tap.ok(done.code == 0 and len(tarfile.open(file).getnames()) == 10, "an export that is not killed leaves the whole file", done.story())
+    again = workspace("export", "cut", "--tar", file)
+    tap.ok(again.code == 2 and "is there already" in again.err, "an export replaces no file", again.story())
+
+
+def links(pid):
+    """What the descriptors of PID and of its children lead to."""
+    found = []
+    try:
+        kids = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in (pid, *kids):
+            found += [os.readlink(f"/proc/{one}/fd/{n}") for n in os.listdir(f"/proc/{one}/fd")]
+    except OSError:
+        pass
+    return found
+
+
 def config(text):
     """A folder of configuration whose policy has TEXT, too."""
     top = TOP / "config"
@@ -498,6 +531,7 @@ if os.geteuid() == 0:
 swapped()
 contained()
 bounds()
+unfinished()
 full_disk()
 kills(24, random.Random())
 tap.done()

@@ -3,7 +3,8 @@
  * which gives up everything but these descriptors. So names that a person wrote are looked up with the person's rights
  * and before anything of a guest's is read, and libgit2 costs no other command a microsecond.
  *
- * Waits: sys_child_wait in export_file; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
+ * Waits: fsync in give_name; the disk; none (the kernel's own); the file has no name yet
+ *        sys_child_wait in run_export; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
 #include "admin.h"
 #include "base/limits.h"
 #include "commands.h"
@@ -18,9 +19,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,28 +68,65 @@ static void help(const struct option_row *rows, size_t count)
 
 /* ---- export: to a file that is whole or not there ---- */
 
-static int export_file(struct workspace_order *o, const char *file, struct err *err)
+/* A file without a name in the folder of FILE, which gets its name when it is whole: who is killed before leaves nothing. File
+ * systems without such files get one with a name, which is removed after a failure. */
+static int open_unnamed(const char *file, bool *ret_unnamed, struct err *err)
 {
-    int status = 0;
-    o->other = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (o->other < 0)
+    char folder[4096];
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) + 1 : 2,
+             slash ? file : "./");
+    if (faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_set(err, ERR_USAGE, "%.150s is there already", file);
+    int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    *ret_unnamed = fd >= 0;
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+        fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : err_sys(err, "make %.150s", file);
+}
+
+/* The name is given at once and only if nobody has it. */
+static int give_name(int fd, const char *file, struct err *err)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (fsync(fd) < 0 || linkat(AT_FDCWD, self, AT_FDCWD, file, AT_SYMLINK_FOLLOW) < 0)
         return errno == EEXIST ? err_set(err, ERR_USAGE, "%.150s is there already", file)
-                               : err_sys(err, "make %.150s", file);
+                               : err_sys(err, "name %.150s", file);
+    return 0;
+}
+
+static int run_export(struct workspace_order *o, struct err *err)
+{
+    const pid_t us = getpid();
+    int status = 0;
     const pid_t pid = fork();
     if (pid == 0) {
         struct err why = ERR_INIT;
-        (void)!workspace_order_become(o, &why);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == us)
+            (void)!workspace_order_become(o, &why);
         result_complain(WHO, why.msg);
         _exit(EXIT_FAILED);
     }
-    int r = pid < 0 ? err_sys(err, "fork") : 0;
-    if (r == 0 && sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
-        r = err_sys(err, "the export took too long");
-    else if (r == 0 && WIFEXITED(status))
-        r = WEXITSTATUS(status);
-    else if (r == 0)
-        r = err_set(err, ERR_STATE, "the export was killed");
-    if (r != 0 && unlink(file) < 0)
+    if (pid < 0)
+        return err_sys(err, "fork");
+    if (sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
+        return err_sys(err, "the export took too long");
+    return WIFEXITED(status) ? WEXITSTATUS(status)
+                             : err_set(err, ERR_STATE, "the export was killed");
+}
+
+static int export_file(struct workspace_order *o, const char *file, struct err *err)
+{
+    bool unnamed = false;
+    FD_AUTO fd = open_unnamed(file, &unnamed, err);
+    if (fd < 0)
+        return fd;
+    o->other = fd;
+    int r = run_export(o, err);
+    if (r == 0 && unnamed)
+        r = give_name(fd, file, err);
+    if (r != 0 && !unnamed && unlink(file) < 0)
         return err_sys(err, "remove the unfinished %.150s", file);
     return r;
 }
