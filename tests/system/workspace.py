@@ -513,11 +513,54 @@ def kills(count, rng):
     tap.ok(not rest, "nothing of the killed creates and deletes is left after the next command", rest)
 
 
+def kills_full(count, rng):
+    """The same on a disk that has room for a part of a commit: what fails and what is killed leaves the head."""
+    home = TOP / "nearly"
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip("killed on a full disk: the head is the old state or the new one", "no tmpfs can be mounted here")
+        return
+    env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
+    repo, filler = home / "state/workspaces/full/store.git", home / "filler"
+    bad, refused, killed, heads = [], 0, 0, 0
+    for i in range(count):
+        if i % 25 == 0:  # history fills the disk for good
+            filler.unlink(missing_ok=True)
+            workspace("delete", "full", env=env)
+            workspace("create", "full", env=env)
+            heads = 1
+        side = folder("side", {f"f{k}": os.urandom(20_000) for k in range(10)})
+        filler.write_bytes(b"")
+        room = os.statvfs(home).f_bavail * 4096
+        filler.write_bytes(bytes(max(0, room - rng.randrange(400_000))))
+        start = time.monotonic()
+        p = subprocess.Popen(programs.command(["workspace", "import", "full", str(side)]), env=tapsys.clean_env(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/")
+        if i % 2:
+            time.sleep(rng.uniform(0, 0.1))
+            p.kill()
+        out = p.communicate()[0].decode()
+        killed += p.returncode == -signal.SIGKILL
+        refused += p.returncode == 1
+        code, text = git("--git-dir", repo, "rev-list", "--count", "main")
+        now = int(text) if code == 0 else -1
+        told = re.match(r"[0-9a-f]{40}$", out.strip()) is not None
+        clean = git("--git-dir", repo, "fsck", "--strict", "--no-dangling", "--no-progress")
+        if now not in (heads, heads + 1) or told and now != heads + 1 or clean != (0, ""):
+            bad.append((i, heads, text, told, clean, time.monotonic() - start))
+        heads = max(now, heads)
+    filler.unlink()
+    workspace("delete", "full", env=env)
+    tap.ok(not bad and workspace("create", "full", env=env).code == 0, f"{count} commits on a nearly full disk, half of them killed: the head is the old state or the new one, nothing acknowledged is lost, git fsck is clean", bad[:2])
+    tap.ok(refused and (killed or count < 100), "some of them found the disk full, and some were killed", (refused, killed))
+    subprocess.run(["umount", str(home)])
+
+
 tapsys.enter_empty_network()
 if len(sys.argv) > 2:
     number = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
     tap.figure(f"{sys.argv[2]} kills, --seed {number}")
     kills(int(sys.argv[2]), random.Random(number))
+    kills_full(int(sys.argv[2]), random.Random(number))
     tap.done()
 for person in users():
     made = ordinary(person)
@@ -534,4 +577,5 @@ bounds()
 unfinished()
 full_disk()
 kills(24, random.Random())
+kills_full(12, random.Random())
 tap.done()

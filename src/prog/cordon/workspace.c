@@ -105,7 +105,8 @@ static int run_export(struct workspace_order *o, struct err *err)
         struct err why = ERR_INIT;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == us)
             (void)!workspace_order_become(o, &why);
-        result_complain(WHO, why.msg);
+        if (why.code) /* else nobody is there to be told */
+            result_complain(WHO, why.msg);
         _exit(EXIT_FAILED);
     }
     if (pid < 0)

@@ -46,7 +46,8 @@ static _Noreturn void be_order(const struct workspace_order *o, pid_t parent)
     struct err why = ERR_INIT;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
         (void)!workspace_order_become(o, &why);
-    result_complain("cordon workspace", why.msg);
+    if (why.code) /* else nobody is there to be told */
+        result_complain("cordon workspace", why.msg);
     _exit(EXIT_FAILED);
 }
 
