@@ -75,6 +75,7 @@ workspace-kill: build	## commits of a workspace killed WORKSPACE_KILLS=500 times
 	@/usr/bin/python3 tests/system/workspace.py build $(WORKSPACE_KILLS)
 
 workspace-races: build	## names that change kind while a workspace is read and a session filled, WORKSPACE_RACES=10000 rounds each
+	@build/src/jail/test_fill $(WORKSPACE_RACES)
 	@/usr/bin/python3 tests/system/workspace_races.py build $(WORKSPACE_RACES)
 
 # COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.

@@ -56,35 +56,42 @@ def canary():
     return top
 
 
-# The guest: a thread that puts each kind of file in the place of each name that the workspace has. It holds the
-# interpreter's lock only now and then, so the calls go on.
+# The guest: a thread that puts other kinds of files, most often a link to the canary, in the place of each folder that the
+# workspace has.
 THREAD = """
 import os, threading
 def swap():
-    kinds = [lambda p: os.symlink({canary!r}, p), lambda p: os.symlink({canary!r} + '/file', p), os.mkfifo, os.mkdir,
-             lambda p: os.link('/workspace/keep', p), lambda p: open(p, 'w').close()]
+    others = [os.mkfifo, lambda p: os.link('/workspace/keep', p), lambda p: open(p, 'w').close(), lambda p: os.symlink({canary!r} + '/file', p)]
     n = 0
     while True:
-        for name in ('d', 'f', 'd/e'):
+        for i in range({folders}):
             n += 1
-            path, new = '/workspace/' + name, '/workspace/.new%d' % n
+            path, new = '/workspace/d%d' % i, '/tmp/new'
             try:
-                kinds[n % len(kinds)](new)
+                if n % 5:
+                    os.symlink({canary!r}, new)
+                else:
+                    others[n // 5 % len(others)](new)
+                os.rename(path, '/tmp/old%d' % n)
+            except OSError:
+                pass
+            try:
                 os.rename(new, path)
             except OSError:
-                try:
-                    os.rename(path, '/tmp/old%d' % n)
-                    os.rename(new, path)
-                except OSError:
-                    pass
+                pass
+            try:
+                os.unlink(new)
+            except OSError:
+                pass
 threading.Thread(target=swap, daemon=True).start()
 """
+FOLDERS = 30
 
 
 def racing(top):
     """A session whose thread swaps its files."""
     s = cordon(programs, ["session", "new", "--profile", "standard", "--inodes", "100000", "--workspace", "w"], WHO).out.strip()
-    return s, cordon(programs, ["session", "run", "--json", s, "-c", THREAD.format(canary=str(top))], WHO)
+    return s, cordon(programs, ["session", "run", "--json", s, "-c", THREAD.format(canary=str(top), folders=FOLDERS)], WHO)
 
 
 def session_race():
@@ -93,9 +100,11 @@ def session_race():
     before = listing(top)
     first, second = TOP / "first", TOP / "second"
     for at, text in ((first, "one"), (second, "two")):
-        (at / "d/e").mkdir(parents=True)
-        for path in ("keep", "f", "d/x", "d/e/y"):
-            (at / path).write_text(text)
+        at.mkdir()
+        (at / "keep").write_text(text)
+        for i in range(FOLDERS):
+            (at / f"d{i}").mkdir()
+            (at / f"d{i}/x").write_text(text)
     workspace("create", "w")
     workspace("import", "w", first)
     s, r = racing(top)
