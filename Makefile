@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -74,8 +74,13 @@ audit-kill: build	## writers of the audit killed KILLS=1000 times at random inst
 	@build/tests/audit/audit_kill $(KILLS) 3
 
 WORKSPACE_KILLS = 500
+WORKSPACE_RACES = 10000
 workspace-kill: build	## commits of a workspace killed WORKSPACE_KILLS=500 times at random instants: the head is the old state or the new one
 	@/usr/bin/python3 tests/system/workspace.py build $(WORKSPACE_KILLS)
+
+workspace-races: build	## names that change kind while a workspace is read and a session filled, WORKSPACE_RACES=10000 rounds each
+	@build/src/jail/test_fill $(WORKSPACE_RACES)
+	@/usr/bin/python3 tests/system/workspace_races.py build $(WORKSPACE_RACES)
 
 # COUNT programs, half in each of two processes, against the installed CPython: docs/expr.md.
 expr-diff: build	## expressions by the million, compared with CPython (COUNT=, SEED=)

@@ -89,7 +89,7 @@ _cordon()
     run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
     audit--kind)
-        COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session tool alert repair tampered
+        COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session workspace tool alert repair tampered
             retention' -- "$cur"))
         ;;
     audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;

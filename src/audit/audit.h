@@ -132,6 +132,7 @@ enum audit_kind {
     AUDIT_RESUME,
     AUDIT_POLICY,    /* taken up, or broken and not taken up */
     AUDIT_SESSION,   /* opened, forked, closed, killed */
+    AUDIT_WORKSPACE, /* a command that changed one, or failed to */
     AUDIT_TOOL,      /* a call of guest code to a trusted tool */
     AUDIT_ALERT,     /* ours: an anomaly */
     AUDIT_REPAIR,    /* ours: what a crash left half written was cut off */

@@ -10,11 +10,14 @@
 #include <string.h>
 
 static const char *const names[AUDIT_KINDS] = {
-    [AUDIT_BEGIN] = "begin",     [AUDIT_END] = "end",           [AUDIT_LOST] = "lost",
-    [AUDIT_REFUSAL] = "refusal", [AUDIT_APPROVAL] = "approval", [AUDIT_BREAKER] = "breaker",
-    [AUDIT_STOP] = "stop",       [AUDIT_RESUME] = "resume",     [AUDIT_POLICY] = "policy",
-    [AUDIT_SESSION] = "session", [AUDIT_TOOL] = "tool",         [AUDIT_ALERT] = "alert",
-    [AUDIT_REPAIR] = "repair",   [AUDIT_TAMPERED] = "tampered", [AUDIT_RETENTION] = "retention",
+    [AUDIT_BEGIN] = "begin",         [AUDIT_END] = "end",
+    [AUDIT_LOST] = "lost",           [AUDIT_REFUSAL] = "refusal",
+    [AUDIT_APPROVAL] = "approval",   [AUDIT_BREAKER] = "breaker",
+    [AUDIT_STOP] = "stop",           [AUDIT_RESUME] = "resume",
+    [AUDIT_POLICY] = "policy",       [AUDIT_SESSION] = "session",
+    [AUDIT_WORKSPACE] = "workspace", [AUDIT_TOOL] = "tool",
+    [AUDIT_ALERT] = "alert",         [AUDIT_REPAIR] = "repair",
+    [AUDIT_TAMPERED] = "tampered",   [AUDIT_RETENTION] = "retention",
 };
 
 const char *audit_kind_name(enum audit_kind kind)

@@ -63,6 +63,7 @@ struct flow_snapshot {
     char workspace[130]; /* empty: it was in none */
     char id[41];         /* of the commit that is the head now; empty: nothing was committed */
     bool changed;        /* that commit is this run's */
+    unsigned percent;    /* of the room for its store that is used; 0: unknown */
     char why[240];       /* nothing was committed, because */
     struct buf left; /* path and reason of each file that is not in it, each with a NUL behind it */
 };

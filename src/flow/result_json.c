@@ -181,6 +181,10 @@ static void put_snapshot(struct jsonw *j, const struct flow_snapshot *s)
     jsonw_string(j, "id", s->id[0] ? s->id : NULL);
     jsonw_bool(j, "changed", s->changed);
     jsonw_string(j, "reason", s->why[0] ? s->why : NULL);
+    if (s->percent)
+        jsonw_int(j, "used_percent", (int64_t)s->percent);
+    else
+        jsonw_null(j, "used_percent");
     jsonw_open(j, "left_out", '[');
     while (at && at < end) {
         const char *why = at + strlen(at) + 1;

@@ -19,6 +19,16 @@ static int keep_only(uint64_t kept, struct err *err)
     return syscall(SYS_capset, &head, data) < 0 ? err_sys(err, "capset") : 0;
 }
 
+/* Root that reads what a guest shut needs one right for it, and no other: what it writes is its own. */
+int jail_caps_of_reader(bool reads, struct err *err)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[2] = {{0}};
+    if (syscall(SYS_capget, &head, has) < 0)
+        return err_sys(err, "capget");
+    return keep_only(reads ? has[0].permitted & (1U << CAP_DAC_READ_SEARCH) : 0, err);
+}
+
 /* A template mounts nothing itself: the builder of a child is root of a user namespace of its own. But a child's
  * namespace may map the id that is 0 here only if its maker has SETFCAP; for anything else that it would serve
  * there is no file that a template can write. The exec that follows makes the bounding set the permitted one. */

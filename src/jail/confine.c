@@ -27,6 +27,8 @@ int jail_confine(int writable, int readable, const char *filter, struct err *err
         return err_sys(err, "no new privileges, no core");
     int r = jail_landlock_folders(writable, readable, &ruleset, err);
     if (r == 0)
+        r = jail_caps_of_reader(readable >= 0, err);
+    if (r == 0)
         r = jail_landlock_enter(ruleset, err);
     if (r < 0)
         return r;

@@ -3,7 +3,8 @@
  * is given up, for good.
  *
  * Takes:   the one folder that it writes in, the one that it may read, the name of a table.
- * Gives:   no new privileges, no core, not dumpable, Landlock, seccomp; or an error that names what failed.
+ * Gives:   no new privileges, no core, not dumpable, no capability but the one to read what others shut (root, with a folder
+ *          to read), Landlock, seccomp; or an error that names what failed.
  * Never:   goes on with less: who gets an error ends.
  * Runs in: cordon-workspace, before it opens a file of a guest's; cordon monitor, before it reads what a model wrote.
  */

@@ -103,6 +103,7 @@ ERR_MUST_USE int jail_procfs_of_template(struct jail_stage *st, struct err *err)
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_caps_of_template(struct err *err);
+ERR_MUST_USE int jail_caps_of_reader(bool reads, struct err *err);
 /* rlimit.c: those that a builder sets for the launcher to inherit; the number of tasks, which counts
  * from the guest's own namespace on; the number of descriptors, the last. */
 ERR_MUST_USE int jail_rlimits_apply(const struct jail_spec *spec, struct err *err);

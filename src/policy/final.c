@@ -24,6 +24,9 @@ static const struct {
     {"ceilings.", LESS},
     {"sessions.", LESS},
     {"workspaces.commit", LESS}, /* never before ok before ended */
+    {"workspaces.store", LESS},
+    {"workspaces.free", MORE},
+    {"workspaces.free_percent", MORE},
     {"workspaces.verify", SUPERSET},
     {"workspaces.verify_timeout", LESS},
     {"rates.executions", LESS},

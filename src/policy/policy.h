@@ -110,8 +110,10 @@ struct policy {
     } pool;
     struct {
         enum policy_commit commit;
-        struct policy_words verify; /* shell commands, for a clone */
-        uint64_t verify_ms;         /* of each */
+        uint64_t store;              /* bytes of one store */
+        uint64_t free, free_percent; /* of the disk: with less nothing is committed */
+        struct policy_words verify;  /* shell commands, for a clone */
+        uint64_t verify_ms;          /* of each */
     } workspaces;
     const struct policy_profile *const
         *profiles; /* ended by NULL; NULL itself: the built-in ones */

@@ -50,6 +50,11 @@ static uint64_t disk_use(int dir, const char *name, unsigned depth)
     return sum;
 }
 
+uint64_t workspace_disk_use(const struct workspace *w)
+{
+    return disk_use(AT_FDCWD, git_repository_path(w->repo), 3);
+}
+
 static int count_commits(struct workspace *w, const git_oid *head, uint64_t *ret)
 {
     git_revwalk *walk = NULL;
@@ -78,7 +83,7 @@ int workspace_describe(struct workspace *w, struct workspace_facts *ret, struct 
         git_tree_walk(tree, GIT_TREEWALK_PRE, count_entry, (void *[]){&f, odb}) < 0 ||
         count_commits(w, git_commit_id(c), &f.commits) < 0)
         r = workspace_git_err(err, "the store cannot be read");
-    f.store = disk_use(AT_FDCWD, git_repository_path(w->repo), 3);
+    f.store = workspace_disk_use(w);
     git_odb_free(odb);
     git_tree_free(tree);
     git_commit_free(c);

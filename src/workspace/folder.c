@@ -23,8 +23,10 @@
 
 #define CHUNK     (1 * MIB) /* a larger file goes to the store in pieces */
 #define LINK_MAX_ 4096
+#define ENTRY     64 /* bytes of a folder in the store, for each entry, about */
 
 struct walk {
+    struct workspace *w;
     git_repository *repo;
     git_odb *odb;
     struct workspace_left *left;
@@ -178,10 +180,26 @@ static int changed(const struct walk *k, struct err *err)
     return err_set(err, ERR_STATE, "%.120s changed while it was read; try again", k->path);
 }
 
+/* What the store has takes no more of it. */
+static int add_blob(struct walk *k, const char *data, size_t len, const char *what, git_oid *ret,
+                    struct err *err)
+{
+    if (git_odb_hash(ret, data, len, GIT_OBJECT_BLOB) < 0)
+        return workspace_git_err(err, what);
+    if (git_odb_exists(k->odb, ret))
+        return 0;
+    int r = workspace_take(k->w, len + 1, err);
+    return r == 0 && git_odb_write(ret, k->odb, data, len, GIT_OBJECT_BLOB) < 0
+               ? workspace_git_err(err, what)
+               : r;
+}
+
 static int add_large(struct walk *k, int fd, uint64_t size, git_oid *ret, struct err *err)
 {
     git_odb_stream *stream = NULL;
-    int r = 0;
+    int r = workspace_take(k->w, size, err); /* whether the store has it nobody knows yet */
+    if (r < 0)
+        return r;
     if (git_odb_open_wstream(&stream, k->odb, (git_object_size_t)size, GIT_OBJECT_BLOB) < 0)
         return workspace_git_err(err, "a file cannot be stored");
     for (uint64_t left = size; left && r == 0;) {
@@ -229,9 +247,7 @@ static int add_file(struct walk *k, int dir, const char *name, mode_t mode, stru
         return err_sys(err, "read %.120s", k->path);
     if (n != st.st_size)
         return changed(k, err);
-    if (git_odb_write(&ret->id, k->odb, k->chunk, (size_t)n, GIT_OBJECT_BLOB) < 0)
-        return workspace_git_err(err, "a file cannot be stored");
-    return 0;
+    return add_blob(k, k->chunk, (size_t)n, "a file cannot be stored", &ret->id, err);
 }
 
 static int add_link(struct walk *k, int dir, const char *name, struct entry *ret, struct err *err)
@@ -254,9 +270,7 @@ static int add_link(struct walk *k, int dir, const char *name, struct entry *ret
         return r;
     ret->mode = GIT_FILEMODE_LINK;
     ret->kept = true;
-    if (git_odb_write(&ret->id, k->odb, target, (size_t)n, GIT_OBJECT_BLOB) < 0)
-        return workspace_git_err(err, "a link cannot be stored");
-    return 0;
+    return add_blob(k, target, (size_t)n, "a link cannot be stored", &ret->id, err);
 }
 
 /* ---- folders ---- */
@@ -389,6 +403,8 @@ static int add_folder(struct walk *k, int fd, const git_tree *base, struct made 
     }
     if (r == 0)
         ret->entries = git_treebuilder_entrycount(builder);
+    if (r == 0)
+        r = workspace_take(k->w, ret->entries * ENTRY, err);
     if (r == 0 && (ret->entries || k->depth == 0) && git_treebuilder_write(&ret->id, builder) < 0)
         r = workspace_git_err(err, "a folder cannot be stored");
     git_treebuilder_free(builder);
@@ -396,11 +412,12 @@ static int add_folder(struct walk *k, int fd, const git_tree *base, struct made 
     return r;
 }
 
-int workspace_tree(git_repository *repo, int folder, bool guest, const git_tree *base,
+int workspace_tree(struct workspace *w, int folder, bool guest, const git_tree *base,
                    struct workspace_left *left, git_oid *ret, struct err *err)
 {
+    git_repository *repo = w->repo;
     struct walk k = {
-        .repo = repo, .left = left, .chunk = malloc(CHUNK), .layer = base, .guest = guest};
+        .w = w, .repo = repo, .left = left, .chunk = malloc(CHUNK), .layer = base, .guest = guest};
     struct made made = {.entries = 0};
     struct statfs fs = {0};
     int r = k.chunk ? 0 : err_set(err, ERR_MEMORY, "no memory");

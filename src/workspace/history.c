@@ -94,6 +94,8 @@ static int advance(struct workspace *w, const git_oid *tree, bool always,
     *ret_new = always || !git_oid_equal(git_commit_tree_id(parent), tree);
     git_oid_cpy(&id, git_commit_id(parent));
     if (*ret_new)
+        r = workspace_take(w, 1, err);
+    if (r == 0 && *ret_new)
         r = workspace_commit(w->repo, w->ref, tree, parent, author, &id, err);
     git_commit_free(parent);
     git_oid_tostr(ret_id, WORKSPACE_ID, &id);
@@ -105,7 +107,7 @@ int workspace_import(struct workspace *w, int folder, const struct workspace_aut
                      struct err *err)
 {
     git_oid tree;
-    int r = workspace_tree(w->repo, folder, false, NULL, left, &tree, err);
+    int r = workspace_tree(w, folder, false, NULL, left, &tree, err);
     return r < 0 ? r : advance(w, &tree, false, author, ret_id, ret_new, err);
 }
 
@@ -126,7 +128,7 @@ int workspace_keep(struct workspace *w, int folder, bool layer, const char *base
                     "run it again",
                     w->name, base_id);
     if (r == 0)
-        r = workspace_tree(w->repo, folder, true, layer ? below : NULL, left, &tree, err);
+        r = workspace_tree(w, folder, true, layer ? below : NULL, left, &tree, err);
     if (r == 0)
         r = advance(w, &tree, false, author, ret_id, ret_new, err);
     git_tree_free(below);

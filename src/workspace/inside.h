@@ -24,6 +24,8 @@ struct workspace {
     char name[WORKSPACE_FULL_MAX + 1];   /* as the caller wrote it: W, or W@C */
     char folder[WORKSPACE_NAME_MAX + 1]; /* W */
     char ref[WORKSPACE_REF];             /* whose commit is its head */
+    uint64_t limit;                      /* of its store, in bytes; 0: none */
+    uint64_t used, fresh;                /* before we began, and by us at most */
 };
 
 /* ERR_STATE, or ERR_MEMORY; libgit2's own words behind WHAT. */
@@ -42,9 +44,15 @@ ERR_MUST_USE int workspace_commit(git_repository *repo, const char *ref, const g
 ERR_MUST_USE int workspace_printf(const struct workspace_sink *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* quota.c: room in the store for an object of so many BYTES. ERR_LIMIT: there is none. */
+ERR_MUST_USE int workspace_take(struct workspace *w, uint64_t bytes, struct err *err);
+void workspace_unbound(const struct workspace *w);
+/* facts.c: what the store takes on the disk, counted. */
+uint64_t workspace_disk_use(const struct workspace *w);
+
 /* folder.c: the tree of what is in FOLDER, its objects written. With BASE the folder is the upper layer of an overlay that
  * had BASE below. What a GUEST made is opened up where it was shut, and may have no more bytes than its file system. */
-ERR_MUST_USE int workspace_tree(git_repository *repo, int folder, bool guest, const git_tree *base,
+ERR_MUST_USE int workspace_tree(struct workspace *w, int folder, bool guest, const git_tree *base,
                                 struct workspace_left *left, git_oid *ret, struct err *err);
 
 /* patch.c: what `git diff` prints between two trees; OLD NULL: the empty one. */

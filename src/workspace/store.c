@@ -254,6 +254,7 @@ void workspace_close(struct workspace *w)
 {
     if (!w)
         return;
+    workspace_unbound(w);
     git_repository_free(w->repo);
     free(w);
 }

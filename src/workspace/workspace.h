@@ -52,6 +52,12 @@ ERR_MUST_USE int workspace_open(const char *name, bool change, struct workspace 
                                 struct err *err);
 void workspace_close(struct workspace *w); /* takes NULL */
 
+/* The store of W may take LIMIT bytes of the disk; 0: any. Once, before W is changed. ERR_LIMIT: it has them already. */
+ERR_MUST_USE int workspace_bound(struct workspace *w, uint64_t limit, struct err *err);
+uint64_t workspace_used(const struct workspace *w);
+#define WORKSPACE_ANNOUNCED 80 /* percent of the limit from which on it is announced */
+#define WORKSPACE_URGENT    95 /* ... once more */
+
 /* What of a folder did not go into a commit. */
 struct workspace_left {
     struct {

@@ -343,6 +343,7 @@ def contained():
     exe = os.readlink(f"/proc/{p.pid}/exe")
     tap.ok(exe.endswith("cordon-workspace") and "\nSeccomp:\t2" in status and "\nNoNewPrivs:\t1" in status, "cordon-workspace runs behind seccomp, with no new privileges",
            exe, status)
+    tap.ok("\nCapPrm:\t0000000000000000" in status and "\nCapEff:\t0000000000000000" in status, "cordon-workspace that prints has no capability, also for root", status)
     busy = workspace("delete", "held")
     tap.ok(busy.code == 1 and str(p.pid) in busy.err, "a workspace is not deleted while somebody reads it, who is named", busy.story())
     also = workspace("snapshot", "held")
@@ -352,9 +353,75 @@ def contained():
     os.close(r)
     p.wait()
     tap.ok(workspace("delete", "held").code == 0, "a workspace that nobody reads any more can be deleted")
-    for words in ([], ["--from-cordon", "", "list", "", "", "", ""], ["log", "x"]):
+    for words in ([], ["--from-cordon", "", "list", "", "", "", "", "0 0 0"], ["log", "x"]):
         r = subprocess.run([str(programs.bin / "cordon-workspace"), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         tap.eq(r.returncode, 2, f"cordon-workspace by hand ({len(words)} words) is a usage error")
+
+
+def unfinished():
+    """An export that is killed while it writes."""
+    fresh("cut")
+    workspace("import", "cut", folder("cut", {f"f{i}": os.urandom(4 << 20) for i in range(10)}))
+    left, file = [], TOP / "cut.tar"
+    for i in range(5):
+        p = subprocess.Popen(programs.command(["workspace", "export", "cut", "--tar", str(file)]), env=tapsys.clean_env(), stdin=subprocess.DEVNULL, cwd="/")
+        until = time.monotonic() + 60
+        while p.poll() is None and time.monotonic() < until and not any("cut.tar" in n or "(deleted)" in n and str(TOP) in n for n in links(p.pid)):
+            pass  # its file is open
+        p.kill()
+        p.wait()
+        left += [n for n in os.listdir(TOP) if n.endswith(".tar") and file.stat().st_size < 40 << 20]
+    tap.ok(not left, "an export that is killed leaves no unfinished file", left)
+    file.unlink(missing_ok=True)
+    done = workspace("export", "cut", "--tar", file)
+    tap.ok(done.code == 0 and len(tarfile.open(file).getnames()) == 10, "an export that is not killed leaves the whole file", done.story())
+    again = workspace("export", "cut", "--tar", file)
+    tap.ok(again.code == 2 and "is there already" in again.err, "an export replaces no file", again.story())
+
+
+def links(pid):
+    """What the descriptors of PID and of its children lead to."""
+    found = []
+    try:
+        kids = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in (pid, *kids):
+            found += [os.readlink(f"/proc/{one}/fd/{n}") for n in os.listdir(f"/proc/{one}/fd")]
+    except OSError:
+        pass
+    return found
+
+
+def config(text):
+    """A folder of configuration whose policy has TEXT, too."""
+    top = TOP / "config"
+    (top / "cordon").mkdir(parents=True, exist_ok=True)
+    (top / "cordon/policy.yaml").write_text(tapsys.POLICY + text)
+    return str(top)
+
+
+def bounds():
+    """What a store and the disk may be filled to."""
+    fresh("bound")
+    env = {"XDG_CONFIG_HOME": config("workspaces: {store: 1m}\n")}
+    one = workspace("import", "bound", folder("one", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(one.code == 0 and not one.err, "a store that is half full is not announced", one.story())
+    two = workspace("import", "bound", folder("two", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(two.code == 0 and "% of the 1 MB of its store" in two.err and "nearly full" not in two.err, "a store of which more than 80 % are used is announced", two.story())
+    same = workspace("import", "bound", TOP / "one", "--json", env=env)
+    tap.ok(same.code == 0 and same["changed"], "files that the store has take no room in it", same.story())
+    more = workspace("import", "bound", folder("three", {"a": os.urandom(145_000)}), "--json", env=env)
+    tap.ok(more.code == 0 and "nearly full" in more.err, "a store of which more than 95 % are used is announced as nearly full", more.story())
+    full = workspace("import", "bound", folder("four", {"a": os.urandom(400_000)}), "--json", env=env)
+    tap.ok(full.code == 1 and "workspaces.store" in full.err and in_store("bound", "rev-parse", "main")[1].strip() == more["id"], "what does not fit into the store is refused by name, and the head stays", full.story())
+    (store("bound").parent / "usage").unlink(missing_ok=True)
+    again = workspace("import", "bound", TOP / "four", "--json", env=env)
+    tap.ok(again.code == 1 and "workspaces.store" in again.err, "the same where a process that was killed left no count of the store", again.story())
+    tap.ok(workspace("import", "bound", TOP / "four", "--json").code == 0, "a policy with more room lets it in")
+    env = {"XDG_CONFIG_HOME": config("workspaces: {free: 1024g}\n")}
+    for words in (("create", "no-room"), ("import", "bound", TOP / "one"), ("snapshot", "bound"), ("restore", "bound", "genesis")):
+        r = workspace(*words, env=env)
+        tap.ok(r.code == 1 and "workspaces.free" in r.err and r.err.count("\n") == 1, f"{words[0]} is refused by name where less than workspaces.free is free on the disk", r.story())
+    tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on such a disk a workspace can be read, and deleted")
 
 
 def full_disk():
@@ -364,7 +431,7 @@ def full_disk():
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
         tap.skip("a full disk leaves the head where it was", "no tmpfs can be mounted here")
         return
-    env = {"CORDON_STATE": str(home / "state")}
+    env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
     repo = home / "state/workspaces/full/store.git"
     made = workspace("create", "full", env=env)
     one = workspace("import", "full", folder("one", {"a": "1\n"}), "--json", env=env)
@@ -446,11 +513,54 @@ def kills(count, rng):
     tap.ok(not rest, "nothing of the killed creates and deletes is left after the next command", rest)
 
 
+def kills_full(count, rng):
+    """The same on a disk that has room for a part of a commit: what fails and what is killed leaves the head."""
+    home = TOP / "nearly"
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip("killed on a full disk: the head is the old state or the new one", "no tmpfs can be mounted here")
+        return
+    env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
+    repo, filler = home / "state/workspaces/full/store.git", home / "filler"
+    bad, refused, killed, heads = [], 0, 0, 0
+    for i in range(count):
+        if i % 25 == 0:  # history fills the disk for good
+            filler.unlink(missing_ok=True)
+            workspace("delete", "full", env=env)
+            workspace("create", "full", env=env)
+            heads = 1
+        side = folder("side", {f"f{k}": os.urandom(20_000) for k in range(10)})
+        filler.write_bytes(b"")
+        room = os.statvfs(home).f_bavail * 4096
+        filler.write_bytes(bytes(max(0, room - rng.randrange(400_000))))
+        start = time.monotonic()
+        p = subprocess.Popen(programs.command(["workspace", "import", "full", str(side)]), env=tapsys.clean_env(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/")
+        if i % 2:
+            time.sleep(rng.uniform(0, 0.1))
+            p.kill()
+        out = p.communicate()[0].decode()
+        killed += p.returncode == -signal.SIGKILL
+        refused += p.returncode == 1
+        code, text = git("--git-dir", repo, "rev-list", "--count", "main")
+        now = int(text) if code == 0 else -1
+        told = re.match(r"[0-9a-f]{40}$", out.strip()) is not None
+        clean = git("--git-dir", repo, "fsck", "--strict", "--no-dangling", "--no-progress")
+        if now not in (heads, heads + 1) or told and now != heads + 1 or clean != (0, ""):
+            bad.append((i, heads, text, told, clean, time.monotonic() - start))
+        heads = max(now, heads)
+    filler.unlink()
+    workspace("delete", "full", env=env)
+    tap.ok(not bad and workspace("create", "full", env=env).code == 0, f"{count} commits on a nearly full disk, half of them killed: the head is the old state or the new one, nothing acknowledged is lost, git fsck is clean", bad[:2])
+    tap.ok(refused and (killed or count < 100), "some of them found the disk full, and some were killed", (refused, killed))
+    subprocess.run(["umount", str(home)])
+
+
 tapsys.enter_empty_network()
 if len(sys.argv) > 2:
     number = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
     tap.figure(f"{sys.argv[2]} kills, --seed {number}")
     kills(int(sys.argv[2]), random.Random(number))
+    kills_full(int(sys.argv[2]), random.Random(number))
     tap.done()
 for person in users():
     made = ordinary(person)
@@ -463,6 +573,9 @@ if os.geteuid() == 0:
     unreadable()
 swapped()
 contained()
+bounds()
+unfinished()
 full_disk()
 kills(24, random.Random())
+kills_full(12, random.Random())
 tap.done()

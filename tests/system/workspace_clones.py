@@ -125,6 +125,23 @@ def refused(who):
     tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after a discard")
 
 
+def recorded(who):
+    """Each command that changes a workspace is a record, done or not."""
+    workspace("delete", "audited", who=who)
+    workspace("create", "audited", who=who)
+    workspace("snapshot", "audited", "--name", "one", who=who)
+    workspace("clone", "audited", "c", who=who)
+    workspace("verify", "audited@c", who=who)
+    workspace("merge", "audited@c", who=who)
+    workspace("restore", "audited", "nowhere", who=who)
+    workspace("delete", "audited", who=who)
+    lines = [json.loads(l) for l in cordon(programs, ["audit", "tail", "--json", "--lines", "40"], who).out.splitlines()]
+    seen = [(r["args"]["event"], r["args"]["workspace"], r["exit_code"]) for r in lines if r["kind"] == "workspace" and r["args"]["workspace"].startswith("audited")]
+    tap.eq(seen[-7:], [("create", "audited", 0), ("snapshot", "audited", 0), ("clone", "audited", 0), ("verify", "audited@c", 0), ("merge", "audited@c", 0), ("restore", "audited", 2), ("delete", "audited", 0)],
+           f"{who}: each command that changes a workspace is in the audit, with its exit status", seen)
+    tap.eq(cordon(programs, ["audit", "verify"], who).code, 0, f"{who}: the audit with these records verifies")
+
+
 def names(who):
     fresh("w", {"a": "a\n"}, who)
     tap.eq([workspace("clone", "w", who=who).out for _ in range(2)], ["w@clone-1\n", "w@clone-2\n"], f"{who}: a clone without a name gets a number")
@@ -167,5 +184,6 @@ for person in users():
     refused(person)
     by_policy(person)
 names(users()[-1])
+recorded(users()[-1])
 planted(users()[-1])
 tap.done()

@@ -315,7 +315,7 @@ def keep(name, base, folder, who="root"):
     for fd, to in ((home, 23), (other, 24), (lock, 25)):
         os.dup2(fd, to, inheritable=True)
         os.close(fd)
-    words = [str(programs.bin / "cordon-workspace"), "--from-cordon", "", "keep", name, "run-x", base, "run"]
+    words = [str(programs.bin / "cordon-workspace"), "--from-cordon", "", "keep", name, "run-x", base, "run", "0 0 0"]
     place = "import os,sys\nfor n in (3, 4, 5): os.dup2(n + 20, n)\nos.execve(sys.argv[1], sys.argv[1:], {})"
     r = subprocess.run([sys.executable, "-c", place, *words], pass_fds=(23, 24, 25), env={}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for fd in (23, 24, 25):

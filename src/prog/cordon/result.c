@@ -268,6 +268,11 @@ void result_print_text(const struct flow_result *r)
         snprintf(line, sizeof line, "workspace %s: %s", s->workspace, s->why);
         result_complain("cordon", line);
     }
+    if (s->percent >= 80) {
+        snprintf(line, sizeof line, "workspace %s uses %u %% of the room for its store%s",
+                 s->workspace, s->percent, s->percent >= 95 ? ": it is nearly full" : "");
+        result_note("cordon", line);
+    }
     for (const char *at = s->left.data; at && at < s->left.data + s->left.len;) {
         const char *why = at + strlen(at) + 1;
         snprintf(line, sizeof line, "workspace %s: left out: %.800s: %s", s->workspace, at, why);

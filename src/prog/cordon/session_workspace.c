@@ -191,6 +191,7 @@ static void keep(void *session, int files, struct flow_result *result)
         hold_still(w);
         w->order.form = "c"; /* all of the files: there is no layer, whatever the guest made */
         w->order.stop = w->req->stop;
+        w->order.policy = w->req->context->policy;
         if (workspace_run_commit(&w->order, files, w->base, "call", result) == 0) {
             w->dirty = false;
             memcpy(w->base, s->id, sizeof w->base);

@@ -3,22 +3,27 @@
  * which gives up everything but these descriptors. So names that a person wrote are looked up with the person's rights
  * and before anything of a guest's is read, and libgit2 costs no other command a microsecond.
  *
- * Waits: sys_child_wait in export_file; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
+ * Waits: fsync in give_name; the disk; none (the kernel's own); the file has no name yet
+ *        sys_child_wait in run_export; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
 #include "admin.h"
 #include "base/limits.h"
 #include "commands.h"
+#include "flow/context.h"
 #include "options.h"
 #include "result.h"
 #include "sys/child.h"
 #include "sys/fd.h"
+#include "workspace_note.h"
 #include "workspace_order.h"
 #include "workspace_verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,28 +68,66 @@ static void help(const struct option_row *rows, size_t count)
 
 /* ---- export: to a file that is whole or not there ---- */
 
-static int export_file(struct workspace_order *o, const char *file, struct err *err)
+/* A file without a name in the folder of FILE, which gets its name when it is whole: who is killed before leaves nothing. File
+ * systems without such files get one with a name, which is removed after a failure. */
+static int open_unnamed(const char *file, bool *ret_unnamed, struct err *err)
 {
-    int status = 0;
-    o->other = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (o->other < 0)
+    char folder[4096];
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) + 1 : 2,
+             slash ? file : "./");
+    if (faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_set(err, ERR_USAGE, "%.150s exists already", file);
+    int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    *ret_unnamed = fd >= 0;
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+        fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : err_sys(err, "make %.150s", file);
+}
+
+/* The name is given at once and only if nobody has it. */
+static int give_name(int fd, const char *file, struct err *err)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (fsync(fd) < 0 || linkat(AT_FDCWD, self, AT_FDCWD, file, AT_SYMLINK_FOLLOW) < 0)
         return errno == EEXIST ? err_set(err, ERR_USAGE, "%.150s exists already", file)
-                               : err_sys(err, "make %.150s", file);
+                               : err_sys(err, "name %.150s", file);
+    return 0;
+}
+
+static int run_export(struct workspace_order *o, struct err *err)
+{
+    const pid_t us = getpid();
+    int status = 0;
     const pid_t pid = fork();
     if (pid == 0) {
         struct err why = ERR_INIT;
-        (void)!workspace_order_become(o, &why);
-        result_complain(WHO, why.msg);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == us)
+            (void)!workspace_order_become(o, &why);
+        if (why.code) /* else nobody is there to be told */
+            result_complain(WHO, why.msg);
         _exit(EXIT_FAILED);
     }
-    int r = pid < 0 ? err_sys(err, "fork") : 0;
-    if (r == 0 && sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
-        r = err_sys(err, "the export took too long");
-    else if (r == 0 && WIFEXITED(status))
-        r = WEXITSTATUS(status);
-    else if (r == 0)
-        r = err_set(err, ERR_STATE, "the export was killed");
-    if (r != 0 && unlink(file) < 0)
+    if (pid < 0)
+        return err_sys(err, "fork");
+    if (sys_child_wait(pid, LIMIT_WORKSPACE_MS, &status) < 0)
+        return err_sys(err, "the export took too long");
+    return WIFEXITED(status) ? WEXITSTATUS(status)
+                             : err_set(err, ERR_STATE, "the export was killed");
+}
+
+static int export_file(struct workspace_order *o, const char *file, struct err *err)
+{
+    bool unnamed = false;
+    FD_AUTO fd = open_unnamed(file, &unnamed, err);
+    if (fd < 0)
+        return fd;
+    o->other = fd;
+    int r = run_export(o, err);
+    if (r == 0 && unnamed)
+        r = give_name(fd, file, err);
+    if (r != 0 && !unnamed && unlink(file) < 0)
         return err_sys(err, "remove the unfinished %.150s", file);
     return r;
 }
@@ -127,6 +170,18 @@ static void set_words(const struct verb *verb, const struct option_list *words,
     }
 }
 
+/* What changes a workspace is bounded by the policy, and on record. */
+static int change(struct workspace_order *o, const char *policy, struct err *err)
+{
+    struct flow_context context = {0};
+    int r = flow_context_open(&context, policy, err);
+    o->policy = context.policy;
+    if (r == 0)
+        r = workspace_note_run(o, &context, err);
+    flow_context_close(&context);
+    return r;
+}
+
 static int act(const struct verb *verb, const struct option_list *words,
                const struct workspace_options *p, struct err *err)
 {
@@ -154,7 +209,8 @@ static int act(const struct verb *verb, const struct option_list *words,
         if (o.other < 0)
             return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
     }
-    return workspace_order_become(&o, err);
+    return verb->hold == HOLD_READ || verb->hold == HOLD_NONE ? workspace_order_become(&o, err)
+                                                              : change(&o, p->verify.policy, err);
 }
 
 static const struct verb *find_verb(const struct option_list *words, struct err *err)
@@ -186,8 +242,7 @@ int cmd_workspace(int argc, char **argv)
         {"name", OPTION_STRING, &p.name, "NAME", "snapshot: a name to restore it by"},
         {"profile", OPTION_STRING, &p.verify.profile, "NAME",
          "verify: the rules for changed sources (strict)"},
-        {"policy", OPTION_STRING, &p.verify.policy, "FILE",
-         "verify: a policy on top of the machine's"},
+        {"policy", OPTION_STRING, &p.verify.policy, "FILE", "a policy on top of the machine's"},
         {"lines", OPTION_STRING, &p.lines, "N", "log: at most so many commits"},
         {"patch", OPTION_FLAG, &p.patch, NULL, "log: with what each commit changed"},
         {"stat", OPTION_FLAG, &p.stat, NULL, "diff: lines added and deleted, a line a file"},

@@ -151,8 +151,14 @@ int workspace_order_become(const struct workspace_order *o, struct err *err)
     int r = programs_find("cordon-workspace", program, sizeof program, err);
     if (r < 0)
         return r;
+    char bounds[96] = "0 0 0";
+    if (o->policy)
+        snprintf(bounds, sizeof bounds, "%llu %llu %llu",
+                 (unsigned long long)o->policy->workspaces.store,
+                 (unsigned long long)o->policy->workspaces.free,
+                 (unsigned long long)o->policy->workspaces.free_percent);
     const char *const argv[] = {"cordon-workspace", "--from-cordon", o->form,     o->verb, o->name,
-                                o->words[0],        o->words[1],     o->words[2], NULL};
+                                o->words[0],        o->words[1],     o->words[2], bounds,  NULL};
     const char *const env[] = {NULL};
     if (place(o) < 0)
         return err_sys(err, "descriptors for cordon-workspace");

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "policy/policy.h"
 
 #include <stdint.h>
 
@@ -26,8 +27,9 @@ enum workspace_hold {
 struct workspace_order {
     int home, other, lock;
     const char *form, *verb, *name, *words[3];
-    uint64_t lock_ms; /* how long to wait for who has the lock */
-    int stop;         /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
+    uint64_t lock_ms;            /* how long to wait for who has the lock */
+    const struct policy *policy; /* what the store and the disk are bounded by; NULL: by nothing */
+    int stop; /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
 };
 #define WORKSPACE_ORDER_INIT                                                                       \
     {                                                                                              \

@@ -9,6 +9,7 @@
 #include "workspace/names.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define IDS_ROOM 4096
@@ -16,13 +17,13 @@
 static const char strange_answer[] = "cordon-workspace gave an answer that cordon does not "
                                      "understand; are both of the same version?";
 
-/* Id, a word, and two pieces for each file that was left out, each with a NUL behind it. Who wrote it has read a guest's bytes. */
+/* Id, a word, a number, an empty piece, and two pieces for each file that was left out, each with a NUL behind it. Who wrote it has read a guest's bytes. */
 static bool whole_answer(const struct buf *text)
 {
     size_t pieces = 0;
     for (size_t i = 0; i < text->len; i++)
         pieces += text->data[i] == 0;
-    return text->len >= 45 && !text->data[text->len - 1] && pieces % 2 == 0 &&
+    return text->len >= 48 && pieces >= 4 && !text->data[text->len - 1] && pieces % 2 == 0 &&
            strlen(text->data) == 40;
 }
 
@@ -60,7 +61,9 @@ int workspace_run_commit(struct workspace_order *o, int files, const char *base,
     if (r == 0) {
         memcpy(s->id, text.data, 41);
         s->changed = strcmp(text.data + 41, "new") == 0;
-        const size_t told = 41 + strlen(text.data + 41) + 1;
+        const char *percent = text.data + 41 + strlen(text.data + 41) + 1;
+        const size_t told = (size_t)(percent - text.data) + strlen(percent) + 2;
+        s->percent = (unsigned)strtoul(percent, NULL, 10);
         buf_init(&s->left, 16 * MIB);
         if (buf_add(&s->left, text.data + told, text.len - told) < 0)
             s->left.len = 0;
@@ -131,6 +134,7 @@ int workspace_run_begin(struct workspace_run *w, const struct jail_options *o,
     char tree[41] = "";
     *w = (struct workspace_run){.order = WORKSPACE_ORDER_INIT, .req = req, .discard = o->discard};
     w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
+    w->order.policy = req->context->policy;
     if (!name)
         return o->discard ? err_set(err, ERR_USAGE, "--discard is for a run with --workspace") : 0;
     if (req->spec.mode != JAIL_FULL)

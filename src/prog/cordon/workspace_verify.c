@@ -16,6 +16,7 @@
 #include "sys/fd.h"
 #include "sys/here.h"
 #include "workspace/names.h"
+#include "workspace_note.h"
 #include "workspace_order.h"
 
 #include <fcntl.h>
@@ -233,6 +234,9 @@ int workspace_verify(const char *name, const struct workspace_verify *v, bool js
     }
     if (r == 0)
         r = look(&g, err);
+    g.order.verb = "verify";
+    if (r == 0)
+        r = workspace_note(&context, &g.order, g.bad ? EXIT_FAILED : EXIT_DONE, err);
     if (r == 0)
         print_verdict(&g, &text);
     fd_close(g.files);

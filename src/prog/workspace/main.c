@@ -40,13 +40,24 @@ static int head_of(struct workspace *w, char id[WORKSPACE_ID], struct err *err)
     return r;
 }
 
+/* A store that is nearly full, on standard error. */
+static void announce(const struct order *o, const struct workspace *w, int r)
+{
+    const unsigned percent = r == 0 ? order_percent(o, w) : 0;
+    if (percent >= WORKSPACE_ANNOUNCED)
+        fprintf(stderr, "cordon workspace: %s uses %u %% of the %llu MB of its store%s\n", o->name,
+                percent, o->store / MIB, percent >= WORKSPACE_URGENT ? ": it is nearly full" : "");
+}
+
 static int do_create(const struct order *o, struct err *err)
 {
     struct workspace *w = NULL;
     char id[WORKSPACE_ID] = "";
     int r = workspace_clone_part(o->name)
                 ? err_set(err, ERR_USAGE, "a clone is made by cordon workspace clone")
-                : workspace_create(o->name, err);
+                : order_bound(o, NULL, err);
+    if (r == 0)
+        r = workspace_create(o->name, err);
     if (r == 0)
         r = workspace_open(o->name, true, &w, err);
     if (r == 0)
@@ -64,9 +75,12 @@ static int do_import(const struct order *o, struct err *err)
     bool new = false;
     int r = left ? workspace_open(o->name, true, &w, err) : err_set(err, ERR_MEMORY, "no memory");
     if (r == 0)
+        r = order_bound(o, w, err);
+    if (r == 0)
         r = workspace_import(w, ORDER_OTHER_FD, &by, left, id, &new, err);
     if (r == 0)
         r = order_tell(o, id, new, left, err);
+    announce(o, w, r);
     workspace_close(w);
     if (left)
         workspace_left_done(left);
@@ -86,6 +100,8 @@ static int do_snapshot(const struct order *o, struct err *err)
                        o->words[1]);
     int r = workspace_open(o->name, true, &w, err);
     if (r == 0)
+        r = order_bound(o, w, err);
+    if (r == 0)
         r = workspace_snapshot(w, o->words[1], &by, id, err);
     workspace_close(w);
     return r < 0 ? r : order_tell(o, id, true, NULL, err);
@@ -98,6 +114,8 @@ static int do_restore(const struct order *o, struct err *err)
     char id[WORKSPACE_ID] = "";
     bool new = false;
     int r = workspace_open(o->name, true, &w, err);
+    if (r == 0)
+        r = order_bound(o, w, err);
     if (r == 0)
         r = workspace_restore(w, o->words[1], &by, id, &new, err);
     workspace_close(w);
@@ -180,20 +198,20 @@ static int open_left(int dir, const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-    struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -1;
-    if (S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500 && workspace_open_up(dir, name) < 0)
-        return -1;
+    const int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+    if (fd >= 0 || errno != EACCES || workspace_open_up(dir, name) < 0)
+        return fd;
     return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
 }
 
-/* Id, whether it is new, then path and reason of each file that was left out, each with a NUL behind it. */
-static int tell_kept(const char *id, bool new, const struct workspace_left *left, struct err *err)
+/* Id, whether it is new, percent of the store that is used, a word for nobody; then path and reason of each file that was left
+ * out, each with a NUL behind it. */
+static int tell_kept(const char *id, bool new, unsigned percent, const struct workspace_left *left,
+                     struct err *err)
 {
     struct buf text;
     buf_init(&text, 16 * MIB);
-    int r = buf_printf(&text, "%s%c%s%c", id, 0, new ? "new" : "same", 0);
+    int r = buf_printf(&text, "%s%c%s%c%u%c%c", id, 0, new ? "new" : "same", 0, percent, 0, 0);
     for (size_t i = 0; i < left->count && r == 0; i++)
         r = buf_printf(&text, "%s%c%s%c", left->items[i].path, 0, left->items[i].why, 0);
     if (r == 0 && output_put_all(STDOUT_FILENO, text.data, text.len) < 0)
@@ -228,14 +246,19 @@ static int do_keep(const struct order *o, struct err *err)
     bool new = false, layer = false;
     if (!left)
         return err_set(err, ERR_MEMORY, "no memory");
-    int r = fchmod(ORDER_OTHER_FD, 0755) < 0 ? err_sys(err, "open what the run left") : 0;
+    /* root reads it as it is, and may change no mode of another's */
+    int r = geteuid() != 0 && fchmod(ORDER_OTHER_FD, 0755) < 0
+                ? err_sys(err, "open what the run left")
+                : 0;
     FD_AUTO files = r < 0 ? -1 : open_files(o->copy, &layer, err);
     if (r == 0)
         r = files < 0 ? files : workspace_open(o->name, true, &w, err);
     if (r == 0)
+        r = order_bound(o, w, err);
+    if (r == 0)
         r = workspace_keep(w, files, layer, o->words[1], &by, left, id, &new, err);
     if (r == 0)
-        r = tell_kept(id, new, left, err);
+        r = tell_kept(id, new, order_percent(o, w), left, err);
     workspace_close(w);
     workspace_left_done(left);
     free(left);
@@ -280,6 +303,8 @@ static bool read_order(char **argv, struct order *ret, const struct verb **ret_v
                 : strchr(argv[2], 'p') ? WORKSPACE_PATCH
                                        : WORKSPACE_TEXT;
     ret->name = argv[4];
+    if (sscanf(argv[8], "%llu %llu %llu", &ret->store, &ret->free, &ret->free_percent) != 3)
+        return false;
     for (size_t i = 0; i < 3; i++)
         ret->words[i] = argv[5 + i];
     return *ret_verb && (strcmp(argv[3], "list") == 0 || workspace_full_name_good(ret->name));
@@ -293,7 +318,7 @@ int main(int argc, char **argv)
     const struct verb *verb = NULL;
     struct err err = ERR_INIT;
     struct stat home;
-    if (argc != 8 || strcmp(argv[1], "--from-cordon") != 0 || fstat(ORDER_HOME_FD, &home) < 0 ||
+    if (argc != 9 || strcmp(argv[1], "--from-cordon") != 0 || fstat(ORDER_HOME_FD, &home) < 0 ||
         !S_ISDIR(home.st_mode) || !read_order(argv, &order, &verb))
         return output_put_all(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? FAILED : USAGE;
     umask(077);

@@ -20,7 +20,8 @@ struct order {
     const char *words[3]; /* what else the verb takes; empty where it was not given */
     enum workspace_form form;
     bool json;
-    bool tty;  /* what is printed is for a terminal */
+    bool tty;                                     /* what is printed is for a terminal */
+    unsigned long long store, free, free_percent; /* bytes of the store; of the disk; 0: any */
     bool copy; /* keep: what was left is all of the files, and no layer */
 };
 
@@ -40,6 +41,11 @@ ERR_MUST_USE int output_put_all(int fd, const char *p, size_t len);
 /* What a change came to: the head, whether it moved, what is not in it. */
 ERR_MUST_USE int order_tell(const struct order *o, const char *id, bool new,
                             const struct workspace_left *left, struct err *err);
+
+/* bounds.c: there is room for a commit; W, which may be NULL, is bounded from now on. ERR_LIMIT: there is none. */
+ERR_MUST_USE int order_bound(const struct order *o, struct workspace *w, struct err *err);
+/* Percent of its store that W uses; 0: it has no bound. */
+unsigned order_percent(const struct order *o, const struct workspace *w);
 
 /* clones.c, list.c */
 ERR_MUST_USE int order_clone(const struct order *o, struct err *err);

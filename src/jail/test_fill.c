@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's folder is filled while a thread puts links in the place of its folders, as often as the first argument says:
+ * what is written never lands where one leads. A guest's interpreter seldom runs at that moment, so the thread is ours. */
+#include "base/tap.h"
+#include "jail/child.h"
+#include "sys/fd.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDERS = 12 };
+
+static char top[64];
+static atomic_bool done;
+
+static void in_top(char *out, size_t size, const char *name, int i)
+{
+    snprintf(out, size, "%s/%s", top, name);
+    if (i >= 0)
+        snprintf(out + strlen(out), size - strlen(out), "/d%d", i);
+}
+
+static void *swap(void *ignored)
+{
+    char canary[128], path[128], link[128], old[160];
+    unsigned long n = 0;
+    in_top(canary, sizeof canary, "canary", -1);
+    in_top(link, sizeof link, "link", -1);
+    while (!done) {
+        for (int i = 0; i < FOLDERS; i++) {
+            in_top(path, sizeof path, "files/workspace", i);
+            snprintf(old, sizeof old, "%s/old/%lu", top, n++);
+            (void)!symlink(canary, link);
+            (void)!renameat2(AT_FDCWD, link, AT_FDCWD, path, RENAME_EXCHANGE);
+            (void)!rename(link, old); /* the folder that was there; or the link, back again */
+        }
+    }
+    return ignored;
+}
+
+static void make_source(int from)
+{
+    char name[32];
+    for (int i = 0; i < FOLDERS; i++) {
+        snprintf(name, sizeof name, "d%d", i);
+        base_assert(mkdirat(from, name, 0755) == 0);
+        snprintf(name, sizeof name, "d%d/file", i);
+        FD_AUTO fd = openat(from, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        base_assert(fd >= 0);
+    }
+}
+
+static int folder(const char *name)
+{
+    char path[128];
+    in_top(path, sizeof path, name, -1);
+    base_assert(mkdir(path, 0755) == 0);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    base_assert(fd >= 0);
+    return fd;
+}
+
+static size_t entries(const char *name)
+{
+    char path[128];
+    size_t count = 0;
+    in_top(path, sizeof path, name, -1);
+    DIR *d = opendir(path);
+    base_assert(d);
+    while (readdir(d))
+        count++;
+    closedir(d);
+    return count - 2;
+}
+
+static void plain(int files, int from)
+{
+    struct err err = ERR_INIT;
+    tap_eq_int(jail_child_fill(files, from, &err), 0, "a folder is filled");
+    tap_eq_int((long)entries("files/workspace"), FOLDERS, "it has what the other one has");
+    FD_AUTO extra = openat(files, "workspace/d0/extra", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    base_assert(extra >= 0 && fchmodat(files, "workspace/d0", 0, 0) == 0 &&
+                symlinkat("/etc", files, "workspace/link") == 0);
+    tap_eq_int(jail_child_fill(files, from, &err), 0, "a folder with shut folders is filled");
+    tap_eq_int((long)entries("files/workspace"), FOLDERS, "what was there is gone");
+    tap_eq_int((long)entries("files/workspace/d0"), 1, "in the folders below, too");
+}
+
+static void race(int files, int from, long rounds)
+{
+    pthread_t thread;
+    long filled = 0;
+    base_assert(pthread_create(&thread, NULL, swap, NULL) == 0);
+    for (long i = 0; i < rounds; i++) {
+        struct err err = ERR_INIT;
+        filled += jail_child_fill(files, from, &err) == 0;
+    }
+    done = true;
+    pthread_join(thread, NULL);
+    printf("#= %ld of %ld were filled whole\n", filled, rounds);
+    tap_eq_int(
+        (long)entries("canary"), 0,
+        "a folder filled while its folders are swapped for links: nothing lands where they lead");
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    const long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 150;
+    snprintf(top, sizeof top, "/tmp/cordon-fill-XXXXXX");
+    base_assert(mkdtemp(top));
+    FD_AUTO files = folder("files"), from = folder("from");
+    FD_AUTO canary = folder("canary"), old = folder("old"), workspace = folder("files/workspace");
+    base_assert(canary >= 0 && old >= 0 && workspace >= 0);
+    make_source(from);
+    plain(files, from);
+    race(files, from, rounds);
+    tap_eq_int(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0, "what the test made is removed");
+    return tap_done();
+}
