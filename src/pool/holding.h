@@ -111,7 +111,7 @@ struct pool_holder {
     char narrow[POOL_REASON + 1];
     struct pool_conn conn[POOL_CLIENTS];
     size_t conns;
-    struct pool_warm warm[POOL_PLACES];
+    struct pool_warm warm[POOL_TEMPLATES_HELD];
     struct pool_registry sessions;
 };
 
