@@ -181,7 +181,7 @@ bool audit_index_next_any(struct audit_index_reader *r, struct audit_entry *ret)
     }
     if (r->used == r->have)
         return false;
-    r->place = r->at - r->have + r->used;
+    r->row = r->at - r->have + r->used;
     *ret = r->chunk[r->used++];
     return true;
 }
@@ -201,7 +201,7 @@ bool audit_index_open(struct audit_index_reader *r, int seal, uint32_t day)
     struct stat st;
     audit_index_name(day, name);
     r->fd = -1;
-    r->at = r->place = r->have = r->used = r->count = 0;
+    r->at = r->row = r->have = r->used = r->count = 0;
     if (state_file(seal, name, O_RDONLY, &r->fd, &err) < 0 || fstat(r->fd, &st) < 0)
         return false;
     r->count = (uint64_t)st.st_size / sizeof(struct audit_entry);
@@ -264,16 +264,16 @@ static bool halve(const struct audit_index_reader *r, const struct audit_file *f
 static uint64_t step_through(struct audit_index_reader *r, const struct audit_file *f, uint64_t ms)
 {
     struct audit_entry e, before = {.seq = f->first - 1};
-    uint64_t place = 0; /* of `before` */
+    uint64_t row = 0; /* of `before` */
     while (next(r, &e)) {
         if (e.seq > before.seq + 1)
             break;
         if (e.newest_ms >= ms)
-            return r->place;
+            return r->row;
         before = e;
-        place = r->place;
+        row = r->row;
     }
-    return place;
+    return row;
 }
 
 uint64_t audit_index_since(int seal, const struct audit_file *f, uint64_t ms)

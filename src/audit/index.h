@@ -2,7 +2,7 @@
 /* An entry of the index, and how a day's index is read: for the readers (index.c) and for verify (index_check.c).
  *
  * Takes:   the folder seal/ and a day.
- * Gives:   the entries of that day's index whose check is right, with their places.
+ * Gives:   the entries of that day's index whose check is right, with their positions.
  * Never:   believes an entry: what it points to is looked at by whoever asked; is included by another room.
  * Runs in: `cordon audit`; every process that writes records.
  */
@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct audit_entry) == sizeof(((struct audit_advice *)0)->
 struct audit_index_reader {
     int fd;
     uint64_t count, at; /* entries in the file; the next to be read */
-    uint64_t place;     /* of the entry that was read last */
+    uint64_t row;       /* of the entry that was read last, from 0 */
     size_t have, used;
     struct audit_entry chunk[AUDIT_INDEX_AT_ONCE];
 };

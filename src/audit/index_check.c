@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `verify` says of the index. It walks every record anyway, so each entry is held against its record: number, place,
+/* What `verify` says of the index. It walks every record anyway, so each entry is held against its record: number, position,
  * execution and time. The log stays good whatever is found here: the index is a hint, and nothing is lost with it. But it
  * could hide a record from `show` and `--since`, so what is wrong is named.
  *
@@ -38,7 +38,7 @@ static void wrong(struct audit_index_check *c, const char *why)
     audit_index_name(c->day, name);
     snprintf(v->index_file, sizeof v->index_file, "seal/%s", name);
     snprintf(v->index_why, sizeof v->index_why, "%s", why);
-    v->index_entry = c->reader.place + 1;
+    v->index_entry = c->reader.row + 1;
 }
 
 /* The next entry that may be the one of a record to come. */

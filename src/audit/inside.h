@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: the head, the chain, places in the log, the handle itself.
+/* What the files of this room share: the head, the chain, positions in the log, the handle itself.
  *
  * Takes:   nothing from outside the room.
  * Gives:   the types and the few calls between the room's files.

@@ -3,7 +3,7 @@
  *
  * Takes:   a state folder.
  * Gives:   lines in the order of their numbers, each checked against the one before and the key; what is
- *          wrong, with the number of the record and its place.
+ *          wrong, with the number of the record and its position.
  * Never:   writes, or waits for anything but the lock while it looks at the head.
  * Runs in: `cordon audit`.
  */
@@ -58,7 +58,7 @@ struct audit_verdict {
     char head[65];       /* the hash of the last record */
 
     /* The index, a hint that the verdict does not depend on: how many records have no entry, how many entries are wrong,
-     * and the first of those, by file, place (1 is the first) and fault. */
+     * and the first of those, by file, number (1 is the first) and fault. */
     uint64_t index_missing, index_wrong, index_entry;
     char index_file[40], index_why[80];
 

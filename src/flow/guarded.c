@@ -2,14 +2,14 @@
 /* Everything that trusted code opens or executes by name after a guest has run, in one list. A guest that can
  * write such a file, or a folder or link on the way to it, decides what runs outside the jail next time: so a run
  * that shares one for writing is refused. By device and inode (src/sys/walk.h), since a folder has many names, and by place in
- * its file system (src/sys/places.h), since a part of it may be mounted a second time. */
+ * its file system (src/sys/writable.h), since a part of it may be mounted a second time. */
 #include "flow/context.h"
 
 #include "base/limits.h"
 #include "pool/environment.h"
-#include "sys/places.h"
 #include "sys/state.h"
 #include "sys/walk.h"
+#include "sys/writable.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -69,7 +69,7 @@ static int keep_programs(struct guard *g, struct err *err)
     static const char *const names[] = {"cordon",        "cordon-nest",      "cordon-holder",
                                         "cordon-python", "cordon-approvals", "cordon-workspace",
                                         "cordon-root"};
-    static const char *const places[] = {"", "../libexec/cordon/"};
+    static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;
     for (int by_link = 0; by_link < 2 && r == 0; by_link++) {
@@ -84,7 +84,7 @@ static int keep_programs(struct guard *g, struct err *err)
         for (size_t i = 0; i < 2 * sizeof names / sizeof *names && r == 0; i++) {
             const char *name = names[i / 2];
             snprintf(path, sizeof path, "%.*s/%s%s", folder ? folder : 1, slash ? self : ".",
-                     places[i % 2], name);
+                     folders[i % 2], name);
             r = keep(g, "Cordon's own program", path, strcmp(name, "cordon-root") == 0, err);
         }
     }
@@ -150,7 +150,7 @@ int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec
         return 0;
     int r = policy_paths_safe(h->store, g.writable, g.rules.count, err);
     if (r == 0)
-        r = places_new(g.writable, g.rules.count, &g.rules.places, err);
+        r = writable_set_new(g.writable, g.rules.count, &g.rules.set, err);
     if (r == 0)
         r = keep_state(&g, err);
     if (r == 0)
@@ -159,6 +159,6 @@ int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec
         r = keep_policy(&g, h->policy, h->venv, err);
     if (r == 0)
         r = keep_system(&g, err);
-    places_free(g.rules.places);
+    writable_set_free(g.rules.set);
     return r;
 }

@@ -7,7 +7,7 @@
  * Runs in: the supervisor. One thread to a gate.
  *
  *     gate_open                                          once a process
- *     gate_admit   stop flag, role, breaker, rate, place      cheap: before the check
+ *     gate_admit   stop flag, role, breaker, rate, slot       cheap: before the check
  *     gate_decide  report, iteration cap, human, arena        after the check; gives the plan
  *     gate_release how it ended: breakers, the slot          after the run
  *
@@ -149,7 +149,7 @@ ERR_MUST_USE int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms,
                                  struct gate_refusal *ret_refusal, struct err *err);
 
 /* Takes the ticket, whatever comes. REPORT may be NULL only for a tool that is not judged. The
- * place is given up while a person is waited for. 1, 0, negative: as above. */
+ * slot is given up while a person is waited for. 1, 0, negative: as above. */
 ERR_MUST_USE int gate_decide(struct gate_ticket *ticket, const struct check_report *report,
                              struct gate_plan **ret_plan, struct gate_refusal *ret_refusal,
                              struct err *err);

@@ -104,7 +104,7 @@ static bool is_text(const char *name, size_t len)
     return false;
 }
 
-/* The files below PATHS in a random order, until there are segments enough. */
+/* The files below PATHS in an order that SEED decides, until there are segments enough. */
 static void folders(char *const *paths)
 {
     static char *files[FILES_MAX];

@@ -119,12 +119,12 @@ static const char *modules_of(const struct pool_environment *e, char *text, size
     text[0] = 0;
     for (size_t i = 0; i < USUAL; i++) {
         size_t at = strlen(text);
-        const char *const places[] = {e ? e->site : "",
-                                      !e || !e->site[0] || e->system ? DEBIAN : ""};
+        const char *const folders[] = {e ? e->site : "",
+                                       !e || !e->site[0] || e->system ? DEBIAN : ""};
         bool there = false;
         for (size_t k = 0; k < 2; k++)
-            there = there || (places[k][0] &&
-                              snprintf(path, sizeof path, "%s/%s/__init__.py", places[k],
+            there = there || (folders[k][0] &&
+                              snprintf(path, sizeof path, "%s/%s/__init__.py", folders[k],
                                        usual[i][0]) < (int)sizeof path &&
                               access(path, R_OK) == 0);
         if (there)

@@ -94,7 +94,7 @@ static uint64_t tick(struct pool_holder *h)
     }
     if (pool_registry_next_ns(&h->sessions) < next)
         next = pool_registry_next_ns(&h->sessions);
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS; i++) {
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++) {
         uint64_t at = pool_warm_tick(h, &h->warm[i]);
         next = at < next ? at : next;
     }
@@ -137,7 +137,7 @@ static void end_all(struct pool_holder *h)
             pool_session_end_to_record(h, s, "the holder ended");
     for (size_t i = 0; i < POOL_CLIENTS; i++)
         pool_conn_close(h, &h->conn[i]);
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS; i++)
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++)
         pool_warm_stop(h, &h->warm[i]);
     pool_registry_done(&h->sessions);
     fd_close(h->epoll);

@@ -52,7 +52,7 @@ struct pool_conn {
 
 /* A template and the children that wait. */
 struct pool_warm {
-    uint64_t serial; /* 0: a free place */
+    uint64_t serial; /* 0: a free entry */
     char profile[POOL_PROFILE + 1];
     bool packages;
     bool pinned;       /* asked for by name: kept though nobody leases */
@@ -111,11 +111,11 @@ struct pool_holder {
     char narrow[POOL_REASON + 1];
     struct pool_conn conn[POOL_CLIENTS];
     size_t conns;
-    struct pool_warm warm[POOL_TEMPLATE_SLOTS];
+    struct pool_warm warm[POOL_TEMPLATES_HELD];
     struct pool_registry sessions;
 };
 
-/* What epoll tells: the kind in the upper half, the place in its table in the lower one. */
+/* What epoll tells: the kind in the upper half, the index in its table in the lower one. */
 enum pool_event {
     POOL_EVENT_ACCEPT,
     POOL_EVENT_SIGNAL,
@@ -158,7 +158,7 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
 
 /* templates.c */
 struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages);
-/* NULL with a reply in DECLINED: no such profile, no place. */
+/* NULL with a reply in DECLINED: no such profile, no slot for a template. */
 struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool packages,
                                 struct pool_reply *declined);
 /* Starts it unless it runs or has failed just now. False: it does not run; w->error tells. */

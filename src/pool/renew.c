@@ -13,7 +13,7 @@
 
 static struct pool_warm *with_serial(struct pool_holder *h, uint64_t serial)
 {
-    for (size_t i = 0; serial && i < POOL_TEMPLATE_SLOTS; i++)
+    for (size_t i = 0; serial && i < POOL_TEMPLATES_HELD; i++)
         if (h->warm[i].serial == serial)
             return &h->warm[i];
     return NULL;
@@ -21,7 +21,7 @@ static struct pool_warm *with_serial(struct pool_holder *h, uint64_t serial)
 
 static bool is_replaced(const struct pool_holder *h, const struct pool_warm *w)
 {
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS; i++)
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++)
         if (h->warm[i].serial && h->warm[i].replaces == w->serial)
             return true;
     return false;
@@ -31,7 +31,7 @@ static bool is_replaced(const struct pool_holder *h, const struct pool_warm *w)
 static bool begin(struct pool_holder *h, const struct pool_warm *w)
 {
     struct pool_warm *next = NULL;
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS && !next; i++)
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD && !next; i++)
         if (!h->warm[i].serial)
             next = &h->warm[i];
     if (!next || !pool_room_template(h))

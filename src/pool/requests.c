@@ -401,7 +401,7 @@ static void on_look(struct pool_holder *h, struct pool_conn *conn, const struct 
 {
     struct pool_reply p = {.type = WIRE_POOL_IS};
     const struct pool_warm *found = NULL;
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS; i++)
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++)
         if (h->warm[i].serial && h->warm[i].serial >= q->number &&
             (!found || h->warm[i].serial < found->serial))
             found = &h->warm[i];

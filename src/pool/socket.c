@@ -43,19 +43,19 @@ static int folder_name(char *out, size_t size, struct err *err)
 {
     static const struct {
         const char *variable, *below;
-    } places[] = {{"CORDON_STATE", "run"},
-                  {"XDG_RUNTIME_DIR", "cordon"},
-                  {"XDG_STATE_HOME", "cordon/run"},
-                  {"HOME", ".local/state/cordon/run"}};
+    } candidates[] = {{"CORDON_STATE", "run"},
+                      {"XDG_RUNTIME_DIR", "cordon"},
+                      {"XDG_STATE_HOME", "cordon/run"},
+                      {"HOME", ".local/state/cordon/run"}};
     const bool root = geteuid() == 0;
     int len = -1;
-    for (size_t i = 0; i < sizeof places / sizeof *places && len < 0; i++) {
-        const char *value = getenv(places[i].variable);
-        if (!value || !*value || (root && strcmp(places[i].variable, "HOME") == 0))
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates && len < 0; i++) {
+        const char *value = getenv(candidates[i].variable);
+        if (!value || !*value || (root && strcmp(candidates[i].variable, "HOME") == 0))
             continue;
         if (*value != '/')
-            return err_set(err, ERR_USAGE, "%s is not an absolute path", places[i].variable);
-        len = snprintf(out, size, "%s/%s", value, places[i].below);
+            return err_set(err, ERR_USAGE, "%s is not an absolute path", candidates[i].variable);
+        len = snprintf(out, size, "%s/%s", value, candidates[i].below);
     }
     if (len < 0 && root)
         len = snprintf(out, size, "/var/lib/cordon/run");

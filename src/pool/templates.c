@@ -24,7 +24,7 @@ uint64_t pool_warm_cost(const struct pool_warm *w)
 
 struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages)
 {
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS; i++) {
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++) {
         struct pool_warm *w = &h->warm[i];
         if (w->serial && !w->retired && !w->replaces && w->packages == packages &&
             strcmp(w->profile, profile) == 0)
@@ -45,7 +45,7 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool
     *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_UNKNOWN};
     snprintf(declined->reason, sizeof declined->reason, "the pool has no template for profile %s",
              profile);
-    for (size_t i = 0; i < POOL_TEMPLATE_SLOTS && rules; i++) {
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD && rules; i++) {
         const struct pool_warm *other = &h->warm[i];
         if (!other->serial)
             w = &h->warm[i];

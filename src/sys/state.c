@@ -62,22 +62,22 @@ int state_path(char *out, size_t size, struct err *err)
         return r < 0 ? r : 0;
     static const struct {
         const char *variable, *below;
-    } places[] = {
+    } candidates[] = {
         {"CORDON_STATE", ""}, {"XDG_STATE_HOME", "/cordon"}, {"HOME", "/.local/state/cordon"}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (strcmp(places[i].variable, "HOME") == 0 && geteuid() == 0) {
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        if (strcmp(candidates[i].variable, "HOME") == 0 && geteuid() == 0) {
             snprintf(out, size, "/var/lib/cordon");
             return 0;
         }
-        const char *value = secure_getenv(places[i].variable);
+        const char *value = secure_getenv(candidates[i].variable);
         if (!value || !*value)
             continue;
         if (*value != '/')
             return err_set(err, ERR_USAGE, "%s is '%.80s': the state folder needs an absolute path",
-                           places[i].variable, value);
-        int n = snprintf(out, size, "%s%s", value, places[i].below);
+                           candidates[i].variable, value);
+        int n = snprintf(out, size, "%s%s", value, candidates[i].below);
         if (n < 0 || (size_t)n >= size)
-            return err_set(err, ERR_USAGE, "%s is too long", places[i].variable);
+            return err_set(err, ERR_USAGE, "%s is too long", candidates[i].variable);
         return 0;
     }
     return err_set(err, ERR_USAGE, "there is no state folder: set CORDON_STATE or HOME");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path is walked by hand, a component at a time, and links are resolved by hand: whoever could change any
  * folder on that way, or any link, could change what it leads to. By device and inode, because a folder has many
- * names; and by its place in its file system (src/sys/places.h), because a part of it may be mounted elsewhere. */
+ * names; and by where it lies in its file system (src/sys/writable.h), because a part of it may be mounted elsewhere. */
 #include "sys/walk.h"
 
 #include "sys/fd.h"
-#include "sys/places.h"
+#include "sys/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,9 +30,9 @@ struct walk {
     const char *path;
     struct guest_writable writable[WRITABLE_MAX];
     size_t nwritable;
-    struct places *places;   /* the rules' own, or made for this walk */
-    char text[2 * PATH_MAX]; /* the path, as far as links have made it another */
-    const char *rest;        /* what of it is still to be walked */
+    struct writable_set *set; /* the rules' own, or made for this walk */
+    char text[2 * PATH_MAX];  /* the path, as far as links have made it another */
+    const char *rest;         /* what of it is still to be walked */
     int links;
 };
 
@@ -62,11 +62,11 @@ static int look(const struct walk *w, const struct stat *st, struct err *err)
     return 0;
 }
 
-/* The same of an open one, by its place. */
-static int look_at_place(const struct walk *w, int fd, struct err *err)
+/* The same of an open one, by where it lies. */
+static int look_where(const struct walk *w, int fd, struct err *err)
 {
     const char *writable = NULL;
-    int r = w->places ? places_find(w->places, fd, false, &writable, err) : 0;
+    int r = w->set ? writable_set_find(w->set, fd, false, &writable, err) : 0;
     return r == 0 && writable ? behind(w, writable, err) : r;
 }
 
@@ -118,7 +118,7 @@ static int open_last(const struct walk *w, int dir, const char *name, int *ret_f
         return fails(w, err);
     int r = look(w, &st, err);
     if (r == 0)
-        r = look_at_place(w, fd, err);
+        r = look_where(w, fd, err);
     if (r == 0 && w->rules->trusted_file)
         r = trusted(w, &st, err);
     if (r < 0)
@@ -158,7 +158,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
         return errno == ENOENT || errno == ENOTDIR ? 1 : fails(w, err);
     if (fstat(fd, &st) < 0)
         return fails(w, err);
-    if ((r = look(w, &st, err)) < 0 || (r = look_at_place(w, fd, err)) < 0)
+    if ((r = look(w, &st, err)) < 0 || (r = look_where(w, fd, err)) < 0)
         return r;
     fd_close(*dir);
     *dir = fd_take(&fd);
@@ -181,9 +181,9 @@ static int start(struct walk *w, struct err *err)
     if (snprintf(w->text, sizeof w->text, "%s/%s", cwd, w->path) >= (int)sizeof w->text)
         return err_set(err, ERR_USAGE, "%s: the path is too long", w->rules->what);
     w->rest = w->text;
-    w->places = w->rules->places;
-    return w->rules->count && !w->places
-               ? places_new(w->rules->writable, w->rules->count, &w->places, err)
+    w->set = w->rules->set;
+    return w->rules->count && !w->set
+               ? writable_set_new(w->rules->writable, w->rules->count, &w->set, err)
                : 0;
 }
 
@@ -204,8 +204,8 @@ int walk_open(const struct walk_rules *rules, const char *path, int *ret_fd, str
     while (r == 0 && *ret_fd < 0)
         r = step(&w, &dir, ret_fd, ret_st, err);
     fd_close(dir);
-    if (w.places != rules->places)
-        places_free(w.places);
+    if (w.set != rules->set)
+        writable_set_free(w.set);
     return r > 0 ? 0 : r;
 }
 
@@ -251,15 +251,15 @@ static int inside(const struct walk_rules *rules, const char *writable, const ch
                    writable, rules->what, path);
 }
 
-/* The same by places: a part of the tree may be mounted elsewhere. */
-static int apart_by_place(const struct walk_rules *rules, const char *path, int fd, struct err *err)
+/* The same by where they lie: a part of the tree may be mounted elsewhere. */
+static int apart_where(const struct walk_rules *rules, const char *path, int fd, struct err *err)
 {
-    struct places *own = NULL;
+    struct writable_set *own = NULL;
     const char *writable = NULL;
-    int r = rules->places ? 0 : places_new(rules->writable, rules->count, &own, err);
+    int r = rules->set ? 0 : writable_set_new(rules->writable, rules->count, &own, err);
     if (r == 0)
-        r = places_find(rules->places ? rules->places : own, fd, true, &writable, err);
-    places_free(own);
+        r = writable_set_find(rules->set ? rules->set : own, fd, true, &writable, err);
+    writable_set_free(own);
     return r == 0 && writable ? inside(rules, writable, path, err) : r;
 }
 
@@ -275,5 +275,5 @@ int walk_apart(const struct walk_rules *rules, const char *path, bool tree, stru
         if (folder >= 0 && is_below(folder, &st))
             return inside(rules, rules->writable[i], path, err);
     }
-    return apart_by_place(rules, path, fd, err);
+    return apart_where(rules, path, fd, err);
 }

@@ -22,7 +22,7 @@ struct walk_rules {
     /* The path leads to a regular file of root's or ours that nobody else can write, and it is opened for
      * reading. Otherwise to anything, opened with O_PATH. */
     bool trusted_file;
-    struct places *places; /* of `writable`, from places_new: for many walks; NULL: made for each */
+    struct writable_set *set; /* of `writable`, for many walks; NULL: made for each */
 };
 
 /* *ret_fd is -1, and 0 is returned, when nothing is there. ERR_USAGE: what is there is not to be trusted, or a

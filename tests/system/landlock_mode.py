@@ -3,6 +3,7 @@
 """The weaker mode, --mode landlock: what its table in docs/deployment.md says, line by line."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -114,6 +115,36 @@ def others(p):
            f"{who}: the result says which layers are weak", layers)
 
 
+THREADS = """import threading, time
+try:
+    for i in range(4): threading.Thread(target=time.sleep, args=(0.2,)).start()
+    print("more than two")
+except RuntimeError: print("refused")
+"""
+IPC = """import ctypes, os
+c = ctypes.CDLL(None, use_errno=True)
+print(os.uname().nodename, *(os.strerror(ctypes.get_errno()) for call in (c.semget, c.shmget, c.msgget) if call(0, 1, 0o1600) < 0), sep="|")
+"""
+
+
+def the_rest(p):
+    who = p.who
+    r = p.run(["--threads", "2", "--memory-by", "rlimit"], "/usr/bin/python3", "-S", "-c", THREADS)
+    tap.eq(r["stdout"], "more than two\n", f"{who}: --threads bounds nothing without a cgroup", r.story())
+    r = p.run([], "/usr/bin/python3", "-S", "-c", IPC)
+    tap.eq(r["stdout"], "|".join([os.uname().nodename] + ["Operation not permitted"] * 3) + "\n", f"{who}: System V IPC is refused, and the host's name can be read", r.story())
+    r = p.run([], "/usr/bin/id", "-u")
+    tap.ok((r["stdout"] or "").strip() == str(p.uid) if p.uid else (r["stdout"] or "0").strip() != "0",
+           f"{who}: the program is the user that started it, and never root", r.story())
+    folder = p.folder("written")
+    shutil.copy("/bin/true", folder / "program")
+    os.chown(folder / "program", p.uid, p.uid)
+    r = p.run(["--rw", str(folder)], str(folder / "program"))
+    tap.ok(r.code != 0 and r["status"] != "ok", f"{who}: a file below --rw is not executed", r.story())
+    r = p.run(["--rw", str(folder), "--exec-files"], str(folder / "program"))
+    tap.eq(r["status"], "ok", f"{who}: with --exec-files it is", r.story())
+
+
 def race(p):
     """The folder that was checked is the one that is shared, however fast its name is turned."""
     who = p.who
@@ -145,15 +176,19 @@ def race(p):
     tap.ok(real.exists(), f"{who}: nothing else was touched")
 
 
-table = (SOURCE / "docs/deployment.md").read_text()
-for line in ("files outside", "`/workspace` and `/tmp`", "`--disk`, `--inodes`", "`--ro`, `--rw`", "`--proc`", "network", "other processes",
-             "`--processes`", "identity", "owners, modes and times of files"):
-    tap.ok(f"| {line} |" in table, f"docs/deployment.md has the line on {line}")
+# The lines of the table, each with what tries it here.
+LINES = {"files outside": files, "`/workspace` and `/tmp`": files, "`--disk`, `--inodes`": files, "`--ro`, `--rw`": files, "`--proc`": others,
+         "network": others, "other processes": others, "`--processes`": others, "`--threads`": the_rest, "System V IPC, host name": the_rest,
+         "identity": the_rest, "owners, modes and times of files": attributes, "without `--exec-files`": the_rest}
+table = (SOURCE / "docs/deployment.md").read_text().split("| | `full` | `landlock` |")[1].split("\n\n")[0]
+tap.eq([line.split(" | ")[0].strip("| ") for line in table.strip().splitlines()[1:]], list(LINES),
+       "each line of the table in docs/deployment.md is tried here, and each that is tried is there")
 for who in users():
     place = Place(who)
     files(place)
     attributes(place)
     others(place)
+    the_rest(place)
     race(place)
     subprocess.run(["rm", "-rf", place.top], check=True)
 tap.done()

@@ -18,7 +18,7 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 processes = Processes(programs)
 ours = processes.all
-SEED = "print(hash('cordon'))\n"
+HASH = "print(hash('cordon'))\n"
 
 
 def start(u, pool, profile="standard"):
@@ -42,8 +42,8 @@ def warm(u, code, profile="standard"):
     return r
 
 
-def seed(u):
-    r = warm(u, SEED)
+def hash_of(u):
+    r = warm(u, HASH)
     return (r["stdout"] or r.story()).strip()
 
 
@@ -55,15 +55,15 @@ def states(u):
 
 def by_number(u):
     start(u, "pool: {renew: 24h, renew_runs: 5}\n")
-    first = seed(u)
-    u.ok(seed(u) == first, "two runs of one template have the same hash seed")
+    first = hash_of(u)
+    u.ok(hash_of(u) == first, "two runs of one template have the same hash seed")
     session = u.new("--profile", "standard", "kept")
     u.ok(u.cell(session, "x = hash('cordon')\nx\n")["value"] == first, "a session of that template has it, too")
     serial = u.template("standard")["serial"]
-    seeds = [seed(u) for _ in range(3)]  # the last of them is one more than the template serves
+    hashes = [hash_of(u) for _ in range(3)]  # the last of them is one more than the template serves
     u.ok(until(lambda: states(u) == ["ending", "ready"]), "after its number of runs another template takes its place; the old one stays for its session", u.status())
-    later = [seed(u) for _ in range(2)]
-    u.ok(first not in later and later[0] == later[1], "the runs after it have another hash seed", first, seeds, later)
+    later = [hash_of(u) for _ in range(2)]
+    u.ok(first not in later and later[0] == later[1], "the runs after it have another hash seed", first, hashes, later)
     r = u.cell(session, "x == hash('cordon')\n")
     u.ok(r["value"] == "True", "the session of the old template goes on", r)
     u("session", "close", session)
@@ -77,9 +77,9 @@ def by_age(u):
     serial = u.template("standard")["serial"]
     looked = until(lambda: u.template("standard")["age_ms"] > 1500)
     u.ok(looked and u.template("standard")["serial"] == serial, "a template of which nobody had a child is kept, however old", u.status())
-    first = seed(u)
+    first = hash_of(u)
     u.ok(until(lambda: u.template("standard")["serial"] > serial and states(u) == ["ready"]), "one that has served is replaced when it is old", u.status())
-    u.ok(seed(u) != first, "a run after it has another hash seed", first)
+    u.ok(hash_of(u) != first, "a run after it has another hash seed", first)
 
 
 def crowd(u):

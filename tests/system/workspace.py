@@ -376,7 +376,7 @@ def unfinished():
     done = workspace("export", "cut", "--tar", file)
     tap.ok(done.code == 0 and len(tarfile.open(file).getnames()) == 10, "an export that is not killed leaves the whole file", done.story())
     again = workspace("export", "cut", "--tar", file)
-    tap.ok(again.code == 2 and "is there already" in again.err, "an export replaces no file", again.story())
+    tap.ok(again.code == 2 and "exists already" in again.err, "an export replaces no file", again.story())
 
 
 def links(pid):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device and inode tell that two names are the same folder, and `..` tells what a folder lies in; but at the root of a
  * mount `..` leads to where it is mounted, and a part of a trusted tree that is mounted a second time looks like a
- * folder of its own. So each place is named by its file system and its path inside that file system: the mount that a
+ * folder of its own. So each is named by its file system and its path inside that file system: the mount that a
  * descriptor was opened through (statx tells its number), the folder of the file system that is the root of that mount
  * (/proc/self/mountinfo), and the path below it. What lies in what is then a comparison of paths. Where no file system
  * that a guest may write is mounted twice, which is the usual case, names cannot deceive, and nothing is compared.
  *
  * Waits: read in read_mounts; /proc/self/mountinfo; none (the kernel's own); an error */
-#include "sys/places.h"
+#include "sys/writable.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -30,17 +30,17 @@ struct mount {
     const char *root, *point;
 };
 
-struct place {
+struct tree {
     const struct mount *mount; /* for its file system */
     char *path;                /* in it */
     const char *name;          /* of the writable one */
 };
 
-struct places {
+struct writable_set {
     struct buf text;
     struct mount *mounts;
     size_t nmounts;
-    struct place *places;
+    struct tree *trees;
     size_t count;
     bool aliased; /* a file system of one of them is mounted more than once */
 };
@@ -74,7 +74,7 @@ static void decode(char *s)
 }
 
 /* "36 35 98:0 /root /point options ..." */
-static int read_line(struct places *p, char *line)
+static int read_line(struct writable_set *p, char *line)
 {
     char *rest = NULL, *number = strtok_r(line, " ", &rest), *parent = strtok_r(NULL, " ", &rest),
          *device = strtok_r(NULL, " ", &rest), *root = strtok_r(NULL, " ", &rest),
@@ -98,7 +98,7 @@ static int read_line(struct places *p, char *line)
     return 0;
 }
 
-static int read_mounts(struct places *p, struct err *err)
+static int read_mounts(struct writable_set *p, struct err *err)
 {
     char *at, *rest = NULL;
     ssize_t n;
@@ -125,7 +125,7 @@ static int read_mounts(struct places *p, struct err *err)
 
 /* The mount that FD was opened through, its path from our root and that in its file system. NULL with ERR_STATE: never
  * ERR_SYS, which callers take for a path that nobody can reach. */
-static const struct mount *locate(const struct places *p, int fd, char shown[PATH_MAX],
+static const struct mount *locate(const struct writable_set *p, int fd, char shown[PATH_MAX],
                                   char inside[2 * PATH_MAX], struct err *err)
 {
     char self[32];
@@ -154,23 +154,23 @@ static const struct mount *locate(const struct places *p, int fd, char shown[PAT
     return NULL;
 }
 
-static int add(struct places *p, const struct mount *m, const char *path, const char *name,
+static int add(struct writable_set *p, const struct mount *m, const char *path, const char *name,
                struct err *err)
 {
-    struct place *more =
-        p->count % 16 ? p->places : realloc(p->places, (p->count + 16) * sizeof *more);
+    struct tree *more =
+        p->count % 16 ? p->trees : realloc(p->trees, (p->count + 16) * sizeof *more);
     char *copy = strdup(path);
     if (more)
-        p->places = more;
+        p->trees = more;
     if (!more || !copy) {
         free(copy);
         return err_set(err, ERR_MEMORY, "no memory");
     }
-    p->places[p->count++] = (struct place){m, copy, name};
+    p->trees[p->count++] = (struct tree){m, copy, name};
     return 0;
 }
 
-static int add_writable(struct places *p, const char *name, struct err *err)
+static int add_writable(struct writable_set *p, const char *name, struct err *err)
 {
     char shown[PATH_MAX], inside[2 * PATH_MAX];
     FD_AUTO fd = open(name, O_PATH | O_CLOEXEC);
@@ -186,50 +186,52 @@ static int add_writable(struct places *p, const char *name, struct err *err)
     return r;
 }
 
-int places_new(const char *const *writable, size_t count, struct places **ret, struct err *err)
+int writable_set_new(const char *const *writable, size_t count, struct writable_set **ret,
+                     struct err *err)
 {
-    struct places *p = calloc(1, sizeof *p);
+    struct writable_set *p = calloc(1, sizeof *p);
     if (!p)
         return err_set(err, ERR_MEMORY, "no memory");
     int r = read_mounts(p, err);
     for (size_t i = 0; i < count && r == 0; i++)
         r = add_writable(p, writable[i], err);
     if (r < 0) {
-        places_free(p);
+        writable_set_free(p);
         return r;
     }
     for (size_t i = 0; i < p->count; i++)
         for (size_t k = 0; k < p->nmounts; k++)
-            p->aliased = p->aliased || (&p->mounts[k] != p->places[i].mount &&
-                                        same_file_system(&p->mounts[k], p->places[i].mount));
+            p->aliased = p->aliased || (&p->mounts[k] != p->trees[i].mount &&
+                                        same_file_system(&p->mounts[k], p->trees[i].mount));
     *ret = p;
     return 0;
 }
 
-void places_free(struct places *p)
+void writable_set_free(struct writable_set *p)
 {
     if (!p)
         return;
     while (p->count)
-        free(p->places[--p->count].path);
-    free(p->places);
+        free(p->trees[--p->count].path);
+    free(p->trees);
     free(p->mounts);
     buf_done(&p->text);
     free(p);
 }
 
-/* The writable place that PATH in the file system of M lies in; with TREE also one that lies in it. */
-static const char *meets(const struct places *p, const struct mount *m, const char *path, bool tree)
+/* The writable one that PATH in the file system of M lies in; with TREE also one that lies in it. */
+static const char *meets(const struct writable_set *p, const struct mount *m, const char *path,
+                         bool tree)
 {
     for (size_t i = 0; i < p->count; i++)
-        if (same_file_system(m, p->places[i].mount) &&
-            (lies_in(path, p->places[i].path) || (tree && lies_in(p->places[i].path, path))))
-            return p->places[i].name;
+        if (same_file_system(m, p->trees[i].mount) &&
+            (lies_in(path, p->trees[i].path) || (tree && lies_in(p->trees[i].path, path))))
+            return p->trees[i].name;
     return NULL;
 }
 
-int places_find(const struct places *p, int fd, bool tree, const char **ret_writable,
-                struct err *err)
+int writable_set_find(const struct writable_set *p, int fd, bool tree, const char **ret_writable,
+                      struct err *err)
 {
     char shown[PATH_MAX], inside[2 * PATH_MAX];
     *ret_writable = NULL;

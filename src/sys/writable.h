@@ -6,24 +6,24 @@
  * Never:   opens or changes anything but a list of mounts.
  * Runs in: the supervisor; `cordon policy`.
  */
-#ifndef SYS_PLACES_H
-#define SYS_PLACES_H
+#ifndef SYS_WRITABLE_H
+#define SYS_WRITABLE_H
 
 #include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct places;
+struct writable_set;
 
 /* Of WRITABLE, with all that is mounted below them. One that is not there holds nothing. */
-ERR_MUST_USE int places_new(const char *const *writable, size_t count, struct places **ret,
-                            struct err *err);
-void places_free(struct places *p);
+ERR_MUST_USE int writable_set_new(const char *const *writable, size_t count,
+                                  struct writable_set **ret, struct err *err);
+void writable_set_free(struct writable_set *p);
 
 /* The writable one that what FD is lies in; with TREE also one that lies in FD, or in what is mounted below it. NULL:
  * none. */
-ERR_MUST_USE int places_find(const struct places *p, int fd, bool tree, const char **ret_writable,
-                             struct err *err);
+ERR_MUST_USE int writable_set_find(const struct writable_set *p, int fd, bool tree,
+                                   const char **ret_writable, struct err *err);
 
 #endif
