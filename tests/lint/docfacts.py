@@ -492,7 +492,7 @@ def absent(program):
     has = lambda *names: any((program.root / n).exists() for n in names)
     listed = set(program.commands)
     return [
-        ("README.md", r"Planned, not built: Ruby and JavaScript workers, trusted tools, a daemon with an MCP server, a monitor of generations",
+        ("README.md", r"Planned, not built: Ruby and JavaScript workers, tools that are commands of the operator, a daemon with an MCP server, a monitor of generations",
          not has("src/worker/ruby", "src/worker/javascript", "src/worker/js") and not listed & {"serve", "mcp", "daemon", "monitor"}),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
