@@ -4,7 +4,6 @@
  * waits for its answer by itself.
  *
  * Waits: fd_send in hand_over; nobody: the broker has one call at a time and a packet fits the socket; at once; the call failed
- *        recv in on_broker; nobody: MSG_DONTWAIT; at once; comes again
  *        sys_child_wait in flow_calls_stop; the broker; LIMIT_BROKER_MS; it is left to its own end */
 #include "flow/steps.h"
 
