@@ -8,11 +8,11 @@ _cordon()
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --output --policy --role --task --no-wait --escape --json --events --help'
     local session='--code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
-        --tool --env --role --policy --no-wait --escape --json --help'
-    local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --timeout --cpu --memory --output --role
+        --tool --worker --env --role --policy --no-wait --escape --json --help'
+    local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --escape --json --help'
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
@@ -86,7 +86,8 @@ _cordon()
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     exec--role | run--role | session--role | repl--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
-    run--tool) COMPREPLY=($(compgen -W 'echo' -- "$cur")) ;;
+    run--tool | session--tool | repl--tool) COMPREPLY=($(compgen -W 'echo ReadFile ListFiles FileInfo Find Grep Jq WriteFile Edit llm' -- "$cur")) ;;
+    run--worker | session--worker | repl--worker) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
     audit--kind)
         COMPREPLY=($(compgen -W 'begin end lost refusal approval breaker stop resume policy session workspace tool alert repair tampered

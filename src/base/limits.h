@@ -49,7 +49,9 @@
 #define LIMIT_SOURCE         (1 * MIB)   /* bytes of a program, whatever the policy says */
 #define LIMIT_VALUE          100000      /* characters of a value, of an answer */
 #define LIMIT_CHARACTER      4           /* bytes of one character in UTF-8, at most */
-#define LIMIT_CALL           (64 * KIB)  /* arguments or answer of a host function, as JSON */
+#define LIMIT_CALL           (64 * KIB)  /* arguments of a tool, as JSON */
+#define LIMIT_ANSWER         (200 * KIB) /* its answer, as JSON: one packet of a socket */
+#define LIMIT_ANSWER_TEXT    (192 * KIB) /* text of files in an answer, before it is written as JSON */
 #define LIMIT_CONTENTS_BYTES (64 * MIB)  /* of shared folders that an approval is bound to */
 #define LIMIT_CONTENTS_FILES 10000       /* files and folders of each of them */
 #define LIMIT_TASK           64          /* letters of the name of a task */
@@ -87,7 +89,11 @@
     2000ULL /* the janitor of a run; then it is killed, and the supervisor cleans up */
 #define LIMIT_DYING_MS                                                                             \
     100ULL /* the holder for a session that it killed; then its relatives count in full */
-#define LIMIT_APPROVALS_BUSY_MS 2000ULL  /* cordon-approvals for the lock of its database */
-#define LIMIT_APPROVALS_MS      10000ULL /* the gate for cordon-approvals, its fsyncs included */
+#define LIMIT_TOOL_MS                                                                              \
+    10000ULL /* cordon-tool to check arguments, and again to carry a call out; then it is killed */
+#define LIMIT_BROKER_MS         2000ULL     /* the broker to end, once its socket is closed */
+#define LIMIT_TOOL_MEMORY       (512 * MIB) /* of cordon-tool */
+#define LIMIT_APPROVALS_BUSY_MS 2000ULL     /* cordon-approvals for the lock of its database */
+#define LIMIT_APPROVALS_MS      10000ULL    /* the gate for cordon-approvals, its fsyncs included */
 
 #endif

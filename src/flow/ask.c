@@ -4,7 +4,6 @@
 #include "flow/steps.h"
 
 #include "base/clock.h"
-#include "base/jsonw.h"
 #include "base/limits.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@ bool flow_only_judges(const struct flow *f)
     return f->req->kind == FLOW_CHECK || f->req->kind == FLOW_LINE;
 }
 
-static void note_refusal(struct flow *f, const struct gate_refusal *no)
+void flow_note_refusal(struct flow *f, const struct gate_refusal *no)
 {
     struct flow_violation v = {.layer = GATE_LAYER};
     snprintf(v.rule, sizeof v.rule, "%s", no->word);
@@ -32,7 +31,7 @@ static void note_refusal(struct flow *f, const struct gate_refusal *no)
 
 static int deny(struct flow *f, const struct gate_refusal *no)
 {
-    note_refusal(f, no);
+    flow_note_refusal(f, no);
     flow_result_say(f->result, FLOW_DENIED, "gate", "CODE", "GateError", no->reason);
     f->result->retry_after_s = (int)((no->retry_after_ms + 999) / 1000);
     return FLOW_STOP;
@@ -165,70 +164,24 @@ static void facts(const struct flow *f, struct audit_facts *ret)
 }
 
 /* Every call is a record of its own, also one that was denied. */
-static int record_call(const struct flow *f, const char *tool, const char *args, size_t len,
-                       const char *status, const char *reason, uint64_t wall_us, struct err *err)
+int flow_record_call(const struct flow *f, struct audit *audit, const struct flow_called *call,
+                     struct err *err)
 {
-    struct audit_facts call;
-    const struct audit_outcome end = {.status = status, .reason = reason, .wall_us = wall_us};
-    const struct audit_arg said = {
-        .name = "arguments", .kind = AUDIT_ARG_TEXT, .text = len ? args : "", .len = len};
-    facts(f, &call);
-    call.tool = tool;
-    call.code = NULL;
-    call.code_len = 0;
-    call.args = &said;
-    call.nargs = 1;
-    call.outcome = &end;
-    return f->req->context->audit ? audit_event(f->req->context->audit, AUDIT_TOOL, &call, err) : 0;
-}
-
-/* What a call did is on record, or the program does not get its answer. */
-static bool unrecorded(struct buf *answer, const struct err *err)
-{
-    struct jsonw j = {.out = answer};
-    char text[300];
-    snprintf(text, sizeof text, "the call could not be recorded: %.240s", err->msg);
-    buf_reset(answer);
-    jsonw_string(&j, NULL, text);
-    return false;
-}
-
-bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
-               struct buf *answer)
-{
-    struct flow *f = ctx;
-    struct gate_request ask = {.client = f->ask.client,
-                               .run = f->result->id,
-                               .role = f->req->role,
-                               .tool = tool->name,
-                               .code = args,
-                               .code_len = len}; /* nobody is waited for: the guest's clock runs */
-    struct gate_refusal no = {.word = "gate.state"};
-    struct gate_ticket *ticket = NULL;
-    struct gate_plan *plan = NULL;
-    struct err err = ERR_INIT;
-    int r = gate_admit(f->req->context->gate, &ask, &ticket, &no, &err);
-    if (r == 1)
-        r = gate_decide(ticket, NULL, &plan, &no, &err);
-    if (r != 1) {
-        if (r < 0)
-            snprintf(no.reason, sizeof no.reason, "%s", err.msg);
-        struct jsonw j = {.out = answer}; /* the guest reads why */
-        note_refusal(f, &no);
-        if (record_call(f, tool->name, args, len, "denied", no.reason, 0, &err) < 0)
-            return unrecorded(answer, &err);
-        jsonw_string(&j, NULL, no.reason);
-        return false;
-    }
-    gate_plan_start(plan, tool->name);
-    uint64_t began = clock_now_ns();
-    bool ok = tool->call(args, len, answer);
-    gate_release(plan, &(struct gate_outcome){.status = ok ? "ok" : "error",
-                                              .type = ok ? NULL : "ToolError",
-                                              .message = answer->data});
-    r = record_call(f, tool->name, args, len, ok ? "ok" : "error", NULL,
-                    (clock_now_ns() - began) / 1000, &err);
-    return r == 0 ? ok : unrecorded(answer, &err);
+    struct audit_facts now;
+    const struct audit_outcome end = {
+        .status = call->status, .reason = call->reason, .wall_us = call->wall_us};
+    const struct audit_arg said = {.name = "arguments",
+                                   .kind = AUDIT_ARG_TEXT,
+                                   .text = call->len ? call->args : "",
+                                   .len = call->len};
+    facts(f, &now);
+    now.tool = call->tool;
+    now.code = NULL;
+    now.code_len = 0;
+    now.args = &said;
+    now.nargs = 1;
+    now.outcome = &end;
+    return audit ? audit_event(audit, AUDIT_TOOL, &now, err) : 0;
 }
 
 int flow_record(struct flow *f, struct err *err)

@@ -179,8 +179,9 @@ int flow_bind(struct flow *f, struct err *err)
     jsonw_bool(&j, "exec_files", s->run_written);
     jsonw_open(&j, "calls", '[');
     for (size_t i = 0; req->tools && req->tools[i]; i++)
-        jsonw_string(&j, NULL, req->tools[i]->name);
+        jsonw_string(&j, NULL, req->tools[i]);
     jsonw_close(&j, ']');
+    jsonw_string(&j, "worker", req->worker);
     bind_words(&j, "argv", req->kind == FLOW_EXEC ? s->argv : req->args,
                req->kind == FLOW_EXEC ? s->argc : req->nargs);
     jsonw_string(&j, "out", req->out_name);

@@ -118,6 +118,15 @@ static int add_bind(struct flow *f, const char *source, const char *dest, bool o
     return 0;
 }
 
+/* What people may take at most to answer questions about its calls: the clock of the init runs on meanwhile. */
+static uint64_t people_ms(const struct flow *f)
+{
+    const uint64_t calls = f->req->context->policy->sessions.tool_calls, each = flow_pause_ms(f);
+    if (!f->req->tools || !f->req->tools[0] || !each)
+        return 0;
+    return calls < LIMIT_WALL_MS_MAX / each ? calls * each : LIMIT_WALL_MS_MAX;
+}
+
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
 static int plan_worker(struct flow *f, struct err *err)
 {
@@ -164,7 +173,7 @@ static int plan_worker(struct flow *f, struct err *err)
     /* A caller's variable could steer the loader of a program that is not locked yet: they are sent, as to
      * every child that was made before its run. */
     f->spec.locks_itself = f->spec.mode == JAIL_FULL;
-    f->spec.before_ms = 2 * JUDGE_MS; /* its start and its verdict */
+    f->spec.before_ms = 2 * JUDGE_MS + people_ms(f); /* its start and its verdict, too */
     if (f->spec.locks_itself) {
         memcpy(f->worker_env, pool_env, sizeof f->worker_env);
         f->spec.env = f->worker_env;
@@ -528,14 +537,11 @@ int flow_check(struct flow *f, struct err *err)
         .args = f->req->args,
         .nargs = f->req->nargs,
         .tools = f->req->tools,
-        .calls_max = f->req->context->policy->sessions.tool_calls - f->req->calls_used,
-        .guard = f->req->context->gate ? flow_call : NULL,
-        .guard_ctx = f,
+        .call = flow_call,
+        .call_ctx = f,
         .offer = f->req->offer,
         .offer_ctx = f->req->offer_ctx,
     };
-    if (f->req->calls_used > f->req->context->policy->sessions.tool_calls)
-        f->job.calls_max = 0;
     return flow_child_judge(f, err);
 }
 
@@ -560,7 +566,12 @@ int flow_execute(struct flow *f, struct err *err)
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
-    int r = exec ? start(f, err) : f->req->once ? jail_run_step_down(f->run, err) : 0;
+    int r =
+        exec ? start(f, err) : flow_calls_start(f, err); /* while we may do what the gate needs */
+    if (r == 0 && !exec && f->req->once)
+        r = jail_run_step_down(f->run, err);
+    if (r == 0 && !exec)
+        r = flow_calls_watch(f, err);
     if (r == 0)
         r = heed_keys(f, err);
     if (r == 0 && !exec)
@@ -573,6 +584,7 @@ int flow_execute(struct flow *f, struct err *err)
         f->req->watch.started(f->req->watch.ctx, f->result->id);
     while (carry(f, FLOW_WORKER_RUNNING, -1))
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
+    flow_calls_stop(f);
     name_worker(f);
     f->result->host_calls = f->worker.calls;
     f->result->left_itself = f->worker.left;
@@ -599,6 +611,7 @@ static void leave_session(struct flow *f)
 
 void flow_child_close(struct flow *f)
 {
+    flow_calls_stop(f);
     if (flow_in_session(f))
         leave_session(f);
     jail_run_free(f->run);

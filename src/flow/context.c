@@ -86,7 +86,8 @@ static int fill_tables(struct flow_context *h, struct err *err)
                                          .ntools = p->roles[i].tools.count};
     for (size_t i = 0; i < p->ntools; i++)
         h->tools[i] = (struct gate_tool_rule){.name = p->tools[i].name,
-                                              .risk = (enum gate_risk)p->tools[i].risk};
+                                              .risk = (enum gate_risk)p->tools[i].risk,
+                                              .approval = p->tools[i].approval};
     for (size_t i = 0; i < p->arena.njudges; i++) {
         const struct policy_judge *from = &p->arena.judges[i];
         h->judges[i] = (struct gate_judge){

@@ -42,10 +42,12 @@ struct flow_request {
     size_t source_len;
     const char *const *args; /* FLOW_RUN: words after its name, for sys.argv */
     size_t nargs;
-    const struct flow_tool *const *tools; /* host functions, ended by NULL; NULL: none */
-    const char *role;                     /* NULL: the policy's */
-    const char *task;                     /* what iterations are counted by; NULL: not counted */
-    uint64_t wait_ms, approval_wait_ms;   /* for a slot; for a person */
+    const char *const *tools;           /* that the program may call, ended by NULL; NULL: none */
+    const char *tool_program;           /* path of cordon-tool; NULL where there are no tools */
+    const char *role;                   /* NULL: the policy's */
+    const char *worker;                 /* the type that bounds its calls, too; NULL: none */
+    const char *task;                   /* what iterations are counted by; NULL: not counted */
+    uint64_t wait_ms, approval_wait_ms; /* for a slot; for a person */
 
     struct jail_spec
         spec; /* exec: complete. Otherwise limits, binds, env; the worker is filled in */

@@ -9,14 +9,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static struct flow_worker w;
+
+/* Every second call is answered at once; of the others the broker is slow to say anything. */
+static void call(void *ctx, uint64_t id, const char *tool, const char *args, size_t len)
+{
+    (void)ctx;
+    (void)tool;
+    if (id % 2)
+        flow_worker_answer(&w, id, true, args, len);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t len);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t len)
 {
-    static const struct flow_tool *const none[] = {NULL};
+    static const char *const none[] = {NULL};
     static const struct flow_job job = {
-        .kind = FLOW_JOB_RUN, .name = "fuzz", .source = "", .tools = none, .calls_max = 2};
+        .kind = FLOW_JOB_RUN, .name = "fuzz", .source = "", .tools = none, .call = call};
     struct flow_result result;
-    struct flow_worker w;
     int sv[2];
     if (len < 1)
         return 0;

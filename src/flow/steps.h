@@ -46,6 +46,12 @@ struct flow {
     struct audit_arg args[5];
     size_t nargs;
     char worker_id[24]; /* pid:N, once its program runs */
+    pid_t broker;       /* 0: none */
+    int broker_sock;
+    char calling[64]; /* the tool that is waited for */
+    struct buf calling_args;
+    uint64_t calling_id;
+    bool is_calling, calls_over; /* and: a call past the budget is on record */
     struct gate_request ask;
     struct gate_ticket *ticket;
     struct gate_plan *plan;
@@ -90,9 +96,25 @@ int flow_decide(struct flow *f, struct err *err);
 int flow_record(struct flow *f, struct err *err);
 int flow_finish(struct flow *f, struct err *err);
 int flow_contents_changed(struct flow *f, const char *source); /* the refusal */
-/* A call of guest code to a host function passes the gate like everything else. CTX: the flow. */
-bool flow_call(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
-               struct buf *answer);
+void flow_note_refusal(struct flow *f, const struct gate_refusal *no);
+struct flow_called {
+    const char *tool, *args, *status, *reason;
+    size_t len;
+    uint64_t wall_us;
+};
+ERR_MUST_USE int flow_record_call(const struct flow *f, struct audit *audit,
+                                  const struct flow_called *call, struct err *err);
+
+/* calls.c: calls of guest code to tools, in the loop that keeps the guest's clock: they are handed to the broker, and
+ * nothing here waits for one. */
+ERR_MUST_USE int flow_calls_start(struct flow *f, struct err *err); /* where the run has tools */
+ERR_MUST_USE int flow_calls_watch(struct flow *f, struct err *err);
+void flow_calls_stop(struct flow *f);
+uint64_t flow_pause_ms(const struct flow *f); /* the most that one question may take */
+void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_t len);
+
+/* broker.c: the process that carries calls out, one after the other, until its end of the socket is closed. */
+_Noreturn void flow_broker(struct flow *f, int sock);
 
 /* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);

@@ -6,7 +6,6 @@
  *        fd_send in flow_worker_input; the worker to read; SO_SNDTIMEO; the worker is lost */
 #include "flow/worker.h"
 
-#include "base/jsonw.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "check/ruleset.h"
@@ -85,7 +84,7 @@ static int give_tools(const struct flow_worker *w, struct buf *b, struct err *er
     for (; w->job->tools && w->job->tools[count]; count++) {
         if (count == LIMIT_HOST_TOOLS)
             return err_set(err, ERR_LIMIT, "more than %d host functions", LIMIT_HOST_TOOLS);
-        names[count] = w->job->tools[count]->name;
+        names[count] = w->job->tools[count];
     }
     if (count == 0)
         return 0;
@@ -376,62 +375,46 @@ static bool take_names(struct flow_worker *w, struct wire_reader *r)
 
 /* ---- host functions ---- */
 
-static bool refuse_call(struct buf *answer, const char *text)
+static bool broken(struct flow_worker *w);
+
+static bool send_answer(const struct flow_worker *w, uint64_t id, bool ok, const void *json,
+                        size_t len)
 {
-    struct jsonw j = {.out = answer};
-    jsonw_string(&j, NULL, text);
-    return false;
+    struct wire_writer m;
+    struct err err = ERR_INIT;
+    struct buf b;
+    buf_init(&b, LIMIT_ANSWER + 64);
+    wire_begin(&m, &b, WIRE_ANSWER);
+    wire_put_uint(&m, id);
+    wire_put_uint(&m, ok);
+    wire_put_bytes(&m, json, len);
+    const bool sent = send_frame(w, &m, MSG_DONTWAIT, &err) == 0;
+    buf_done(&b);
+    return sent;
 }
 
-static bool answer_call(struct flow_worker *w, const char *name, const char *args, size_t len,
-                        struct buf *answer)
+bool flow_worker_answer(struct flow_worker *w, uint64_t id, bool ok, const void *json, size_t len)
 {
-    char text[160];
-    if (w->calls >= w->job->calls_max) {
-        snprintf(text, sizeof text, "limit of %llu calls of host functions",
-                 (unsigned long long)w->job->calls_max);
-        violation(w, "resources", "limit.calls", text,
-                  "do more with each call, or ask the operator for sessions.tool_calls", 0);
-        return refuse_call(answer, text);
-    }
-    w->calls++;
-    for (size_t i = 0; w->job->tools && w->job->tools[i]; i++) {
-        const struct flow_tool *tool = w->job->tools[i];
-        if (strcmp(tool->name, name) == 0)
-            return w->job->guard ? w->job->guard(w->job->guard_ctx, tool, args, len, answer)
-                                 : tool->call(args, len, answer);
-    }
-    snprintf(text, sizeof text, "there is no host function '%.60s'", name);
-    return refuse_call(answer, text);
+    if (w->state != FLOW_WORKER_RUNNING || w->calling != id + 1)
+        return true;
+    w->calling = 0;
+    return send_answer(w, id, ok, json, len) || broken(w);
 }
 
+/* The worker has one call at a time; a guest that speaks for itself must keep to that, too. */
 static bool take_call(struct flow_worker *w, struct wire_reader *r)
 {
     char name[64];
     size_t len;
-    struct wire_writer m;
-    struct err err = ERR_INIT;
-    struct buf answer, b;
     uint64_t id = wire_get_uint(r);
     wire_get_text(r, name, sizeof name);
     const char *args = wire_get_bytes(r, &len);
-    if (len > LIMIT_CALL)
+    if (len > LIMIT_CALL || w->calling || id == UINT64_MAX || !w->job->call)
         return false;
-    buf_init(&answer, LIMIT_CALL);
-    buf_init(&b, LIMIT_CALL + 64);
-    bool ok = answer_call(w, name, args, len, &answer);
-    if (!answer.len) {
-        buf_reset(&answer);
-        ok = refuse_call(&answer, "the host function's answer is too long");
-    }
-    wire_begin(&m, &b, WIRE_ANSWER);
-    wire_put_uint(&m, id);
-    wire_put_uint(&m, ok);
-    wire_put_bytes(&m, answer.data, answer.len);
-    bool sent = send_frame(w, &m, MSG_DONTWAIT, &err) == 0;
-    buf_done(&answer);
-    buf_done(&b);
-    return sent;
+    w->calling = id + 1;
+    w->calls++;
+    w->job->call(w->job->call_ctx, id, name, args, len);
+    return w->state != FLOW_WORKER_BROKEN;
 }
 
 static const struct {

@@ -25,13 +25,6 @@ enum flow_worker_state {
     FLOW_WORKER_BROKEN, /* it said what is no message, or not now */
 };
 
-/* A function of the host that guest code may call. Writes JSON to ANSWER; false: it failed, and the
- * answer says why. ARGS is the guest's: `{"args": [...], "kwargs": {...}}`, unchecked. */
-struct flow_tool {
-    const char *name;
-    bool (*call)(const char *args, size_t len, struct buf *answer);
-};
-
 struct flow_job {
     enum {
         FLOW_JOB_CHECK,
@@ -47,13 +40,12 @@ struct flow_job {
     size_t len;
     const char *const *args; /* words after its name, for sys.argv */
     size_t nargs;
-    const struct jail_limits *limits;     /* NULL: as it was locked */
-    const struct flow_tool *const *tools; /* ended by NULL; NULL: none */
-    uint64_t calls_max;
-    /* Makes the call if it may be made, as flow_tool.call does; NULL: every call is made. */
-    bool (*guard)(void *ctx, const struct flow_tool *tool, const char *args, size_t len,
-                  struct buf *answer);
-    void *guard_ctx;
+    const struct jail_limits *limits; /* NULL: as it was locked */
+    const char *const *tools;         /* names that it may call; ended by NULL; NULL: none */
+    /* Begins a call; flow_worker_answer ends it, at once or later. ARGS is the guest's: `{"args": [...], "kwargs":
+     * {...}}`, unchecked, and gone when this returns. */
+    void (*call)(void *ctx, uint64_t id, const char *tool, const char *args, size_t len);
+    void *call_ctx;
     void (*offer)(void *ctx, const char *name, size_t len); /* of FLOW_JOB_NAMES, each */
     void *offer_ctx;
 };
@@ -69,7 +61,8 @@ struct flow_worker {
     char fault_type[80], fault[1100]; /* the exception that ended the program, as it told */
     unsigned fault_line;
     struct jail_run *run;
-    uint64_t calls;
+    uint64_t calls;   /* begun */
+    uint64_t calling; /* the number of the one that is not answered; it is 1 more: 0 is none */
     int exit_code;
     bool left; /* set: the program ended with SystemExit */
 };
@@ -91,6 +84,10 @@ ERR_MUST_USE int flow_worker_give(struct flow_worker *w, const struct flow_job *
  * for what comes back. */
 bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job);
 ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
+
+/* The answer to the call that is waited for, as JSON; any other is dropped. False: the guest did not take it, and the
+ * run is stopped. */
+bool flow_worker_answer(struct flow_worker *w, uint64_t id, bool ok, const void *json, size_t len);
 
 /* Handles what is there; for jail_sink.channel. False: nothing more will come. */
 bool flow_worker_read(struct flow_worker *w);

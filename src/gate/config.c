@@ -14,6 +14,14 @@ const struct gate_tool gate_tools[] = {
     {"exec", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, true},
     {"session", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, false},
     {"echo", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"ReadFile", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"ListFiles", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"FileInfo", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Find", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Grep", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Jq", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
+    {"Edit", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
 };
 const size_t gate_ntools = sizeof gate_tools / sizeof *gate_tools;
 
@@ -136,6 +144,14 @@ bool gate_role_may(const struct gate_role *role, const char *tool)
     for (size_t i = 0; i < role->ntools; i++)
         if (strcmp(role->tools[i], "*") == 0 || strcmp(role->tools[i], tool) == 0)
             return true;
+    return false;
+}
+
+bool gate_tool_asks(const struct gate_config *c, const char *tool)
+{
+    for (size_t i = 0; i < c->ntools; i++)
+        if (strcmp(c->tools[i].name, tool) == 0)
+            return c->tools[i].approval;
     return false;
 }
 

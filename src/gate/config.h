@@ -56,6 +56,7 @@ struct gate_role {
 struct gate_tool_rule {
     const char *name;
     enum gate_risk risk;
+    bool approval; /* a person is asked about each use, whatever the mode */
 };
 
 enum gate_mode { GATE_AUTONOMOUS, GATE_HITL, GATE_EVERY_N };
@@ -166,6 +167,7 @@ extern const struct gate_role gate_worker_types[];
 extern const size_t gate_nworker_types;
 const struct gate_role *gate_role_find(const struct gate_config *config, const char *name);
 bool gate_role_may(const struct gate_role *role, const char *tool);
+bool gate_tool_asks(const struct gate_config *config, const char *tool);
 enum gate_risk gate_tool_risk(const struct gate_config *config, const struct gate_tool *tool);
 
 #endif

@@ -145,10 +145,15 @@ static int decide(struct gate_ticket *t, const struct check_report *report, char
     /* a person who has read the code has read what harmless calls it makes */
     bool small = t->tool->kind == GATE_TOOL_CALL && gate_tool_risk(c, t->tool) == GATE_RISK_LOW;
     bool checkpoint = false, arena = gate_arena_covers(t->g, t),
-         hitl = c->approval.mode == GATE_HITL && !small;
+         own = gate_tool_asks(c, t->tool->name),
+         hitl = own || (c->approval.mode == GATE_HITL && !small);
     int e = report_clean(t, report, r);
     if (e == 1 && (arena || hitl))
-        e = ask_all(t, arena, hitl ? "HITL: every action" : NULL, approval, ret_gone, r, err);
+        e = ask_all(t, arena,
+                    own    ? "the policy asks about every use of this tool"
+                    : hitl ? "HITL: every action"
+                           : NULL,
+                    approval, ret_gone, r, err);
     if (e == 1)
         e = locked_commit(t, hitl, &checkpoint, r, err);
     if (e == 1 && checkpoint) {

@@ -6,7 +6,7 @@
  * Gives:   no new privileges, no core, not dumpable, no capability but the one to read what others shut (root, with a folder
  *          to read), Landlock, seccomp; or an error that names what failed.
  * Never:   goes on with less: who gets an error ends.
- * Runs in: cordon-workspace, before it opens a file of a guest's; cordon monitor, before it reads what a model wrote.
+ * Runs in: cordon-workspace, cordon-tool, before they open a file of a guest's; cordon monitor, before it reads what a model wrote.
  */
 #ifndef JAIL_CONFINE_H
 #define JAIL_CONFINE_H

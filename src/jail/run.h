@@ -125,6 +125,14 @@ ERR_MUST_USE int jail_run_heed_keys(struct jail_run *run, int fd, struct err *er
  * taken, everything is killed; the next step returns true. jail_run_free returns when all of it is gone. */
 void jail_run_end_now(struct jail_run *run, int exit_code);
 
+/* Whenever FD, which stays the caller's, is readable, the step that sees it calls READY. False: do not watch it any
+ * more. One a run. */
+ERR_MUST_USE int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *ctx,
+                               struct err *err);
+/* The guest stands still until jail_run_resume, at most MOST_MS; no clock of the run goes on meanwhile. */
+void jail_run_pause(struct jail_run *run, uint64_t most_ms);
+void jail_run_resume(struct jail_run *run);
+
 /* The guest wants one more line of an input that is given by lines; nothing where it is not. */
 void jail_run_feed_line(struct jail_run *run);
 

@@ -60,9 +60,30 @@ void policy_load_roles(struct policy_loader *l, const struct policy_node *map)
     }
 }
 
+static bool tool_approval(struct policy_loader *l, const struct policy_node *n, bool *ret)
+{
+    static const struct policy_key key = {"approval of a tool",
+                                          POLICY_TYPE_BOOL,
+                                          offsetof(struct policy, approval.contents),
+                                          0,
+                                          0,
+                                          ""};
+    struct policy at = {0};
+    struct err err = ERR_INIT;
+    const char *text = policy_load_text(l, n, "approval of a tool", 64);
+    if (!text)
+        return false;
+    if (policy_value_read(&key, text, &l->box->mem, &at, &err) < 0) {
+        policy_load_problem(l, n, "approval of a tool: %s", err.msg);
+        return false;
+    }
+    *ret = at.approval.contents;
+    return true;
+}
+
 void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
 {
-    static const char *const keys[] = {"risk", NULL};
+    static const char *const keys[] = {"risk", "approval", NULL};
     static const struct policy_key risk_key = {
         "risk of a tool", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0,
         POLICY_RISKS};
@@ -83,6 +104,10 @@ void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
             policy_load_problem(l, risk, "risk of a tool: %s", err.msg);
             continue;
         }
+        const struct policy_node *asks = policy_load_get(n, "approval");
+        bool approval = false;
+        if (asks && !tool_approval(l, asks, &approval))
+            continue;
         while (i < box->p.ntools && strcmp(box->tools[i].name, n->key->text) != 0)
             i++;
         if (i == POLICY_TOOLS_MAX) {
@@ -92,6 +117,7 @@ void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
         if (i == box->p.ntools)
             box->tools[box->p.ntools++].name = keep(l, n->key->text);
         box->tools[i].risk = at.arena.risk;
+        box->tools[i].approval = approval;
         box->tools[i].origin = policy_load_origin(l, n->key);
     }
 }

@@ -57,6 +57,7 @@ struct policy_role {
 struct policy_tool {
     const char *name;
     enum policy_risk risk;
+    bool approval; /* a person is asked about each call, whatever the mode */
     struct policy_origin origin;
 };
 

@@ -200,17 +200,21 @@ static void show_tools(struct show *s)
 {
     static const struct policy_key risk = {
         "", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0, POLICY_RISKS};
+    static const struct policy_key asks = {
+        "", POLICY_TYPE_BOOL, offsetof(struct policy, approval.contents), 0, 0, ""};
     char path[160];
     open_map(s, "tools");
     for (size_t i = 0; i < s->p->ntools; i++) {
         const struct policy_tool *t = &s->p->tools[i];
-        struct policy at = {.arena.risk = t->risk};
+        struct policy at = {.arena.risk = t->risk, .approval.contents = t->approval};
         snprintf(path, sizeof path, "tools.%s", t->name);
         if (!wanted(s, path))
             continue;
         s->found = true;
         open_map(s, t->name);
         value(s, "risk", &risk, &at, t->origin);
+        if (t->approval)
+            value(s, "approval", &asks, &at, t->origin);
         close_map(s);
     }
     close_map(s);

@@ -71,6 +71,24 @@
     X(POOL_IS, "tttU", "holder -> name, state, reason, numbers")                                   \
     X(POOL_END, "", "holder -> there are no more")
 
+/* Around a call of a tool: the supervisor's loop hands it to the broker, which asks the gate, and has it checked and carried
+ * out by cordon-tool. */
+#define WIRE_TOOL_MESSAGES(X)                                                                      \
+    X(TOOL_CALL, "uttb",                                                                           \
+      "supervisor -> broker: call number, worker, tool, JSON arguments; the guest's files ride "   \
+      "along")                                                                                     \
+    X(TOOL_REFUSED, "ttt", "broker -> supervisor: rule, reason, hint of a call that was refused")  \
+    X(TOOL_NOTICE, "utttu",                                                                        \
+      "broker -> supervisor: kind, tool, subject, detail, seconds of an event of the gate")        \
+    X(TOOL_WAITS, "u",                                                                             \
+      "broker -> supervisor: 1: somebody is asked, so the guest stands still; 0: it goes on")      \
+    X(TOOL_ANSWER, "uub", "broker -> supervisor: call number, 1 ok or 0 failed, JSON")             \
+    X(TOOL_CHECK, "ttbU", "broker -> cordon-tool: tool, its schema or nothing, arguments, limits") \
+    X(TOOL_CHECKED, "b", "cordon-tool -> broker: the arguments by their names, as JSON")           \
+    X(TOOL_GO, "", "broker -> cordon-tool: carry it out")                                          \
+    X(TOOL_OUTPUT, "b", "broker -> cordon-tool: what the command of a host tool wrote")            \
+    X(TOOL_SAID, "ub", "cordon-tool -> broker: how it ended, JSON")
+
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
@@ -90,6 +108,7 @@
     X(MEMBER, "", "holder -> init of a session: a branch; its pidfd and control ride along")       \
     WIRE_WORKER_MESSAGES(X)                                                                        \
     WIRE_HOLDER_MESSAGES(X)                                                                        \
+    WIRE_TOOL_MESSAGES(X)                                                                          \
     X(DEADLINE, "u",                                                                               \
       "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
 

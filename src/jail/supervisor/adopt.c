@@ -102,6 +102,7 @@ void jail_run_release(struct jail_run *run, int exit_code)
 {
     if (jail_run_ended(run))
         return;
+    jail_run_resume(run);
     /* Its threads run on until the holder has it back and stops it: what is left of the call's own time will do. Where
      * the init is gone, so are they. */
     uint64_t now = clock_now_ns();

@@ -296,6 +296,8 @@ void jail_run_finish(struct jail_run *run)
     drain(run);
     if (jail_run_is_leased(run) || run->state == JAIL_RUN_DYING)
         look_at_files(run);
+    if (run->paused_ns)
+        run->go_ns += run->end_ns - run->paused_ns;
     run->out.wall_us = (run->end_ns - run->go_ns) / 1000;
     judge_end(run);
     for (enum source s = CONTROL; s < SOURCES && !jail_run_is_leased(run); s++)

@@ -77,6 +77,6 @@ void jail_run_watch_lease(struct jail_run *run, bool time)
         run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
     if (time)
         look_ahead(run);
-    fd_close(fd_take(&run->lease_guest));
+    run->body = fd_take(&run->lease_guest);
     fd_close(fd_take(&run->lease_rest));
 }

@@ -465,11 +465,15 @@ static void on_control(struct jail_run *run)
 static void on_timer(struct jail_run *run)
 {
     uint64_t ticks;
-    if (read(run->fd[TIMER], &ticks, sizeof ticks) >= 0)
+    if (read(run->fd[TIMER], &ticks, sizeof ticks) < 0)
+        return;
+    if (run->paused_ns)
+        jail_run_resume(run);
+    else
         jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
 }
 
-enum { EVENTS = ONWARD_ERR + 3 }; /* the feed has two, and two may say stop */
+enum { EVENTS = ALSO + 3 }; /* the feed has two, and two may say stop */
 
 /* The rest of a leased child is watched when its worker has its job and is at work (lease.c). */
 static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
@@ -530,6 +534,9 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 break;
             case ONWARD_ERR:
                 jail_run_pass_on(run, JAIL_STDERR);
+                break;
+            case ALSO:
+                jail_run_on_also(run);
                 break;
             }
         }

@@ -26,7 +26,8 @@ enum source {
     WORD,
     KEYS,
     ONWARD_OUT,
-    ONWARD_ERR
+    ONWARD_ERR,
+    ALSO /* what else the caller wants to hear of */
 };
 
 /* Where a run is. run_state.c says what may follow what. */
@@ -60,7 +61,7 @@ struct jail_run {
     const char **env;
     int epoll, fd[SOURCES];
     int files; /* the file system that the guest may write, if the specification keeps it; -1 */
-    int body;  /* pidfd of a guest of our own; -1 */
+    int body;  /* pidfd of the guest, of our own or of a leased child that is no session; -1 */
     int leased; /* pidfd of what is to be killed at the end of another process's child; -1: none, or not any more */
     int keys;                /* the caller's signalfd; -1: none */
     uint64_t interrupted_ns; /* when SIGINT was last sent to the guest; 0: never */
@@ -71,6 +72,10 @@ struct jail_run {
     pid_t nest, guest;
     void *spawn_memory;
     uint64_t go_ns, end_ns;
+    uint64_t paused_ns; /* since when the guest stands still; 0: it does not */
+    int also_fd;        /* the caller's */
+    bool (*also)(void *ctx);
+    void *also_ctx;
     uint64_t
         deadline_ns; /* the deadline that the init above a leased guest was told; 0: nothing yet */
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
@@ -124,6 +129,9 @@ ERR_MUST_USE int jail_child_next(int sock, struct jail_child *ret, struct err *e
 
 /* keys.c: the caller's signalfd is readable. */
 void jail_run_on_keys(struct jail_run *run);
+
+/* pause.c: the caller's other descriptor is readable. */
+void jail_run_on_also(struct jail_run *run);
 
 /* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);

@@ -30,7 +30,8 @@
 struct repl_options {
     struct session_context context;
     struct session_new make;
-    struct option_list tools, words;
+    struct tool_options tools;
+    struct option_list words;
     const char *session, *lang;
     bool help, no_history;
 };
@@ -70,7 +71,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
          "copy a file, or what a folder holds, into its /workspace"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "what the program reads (default: nothing)"},
-        {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        TOOL_OPTIONS(&o->tools),
         {"", OPTION_GROUP, NULL, NULL, "Limits:"},
         {"timeout", OPTION_MILLIS, &p->limits.wall_ms, "TIME", "wall clock of a block (120s)"},
         {"cpu", OPTION_MILLIS, &p->limits.cpu_ms, "TIME", "CPU time of a block (120s)"},

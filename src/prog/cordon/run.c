@@ -25,7 +25,7 @@
 struct run_options {
     struct jail_options jail;
     const char *lang, *profile, *code, *intake;
-    struct option_list tools;
+    struct tool_options tools;
     bool json, events, help;
 };
 
@@ -52,7 +52,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
          "the rules: strict, locked, standard, open (strict)"},
         JAIL_OPTIONS_ROWS_SEES(p),
         JAIL_OPTIONS_ROW_VENV(p),
-        {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        TOOL_OPTIONS(&o->tools),
         JAIL_OPTIONS_ROWS_LIMITS(p),
         {"", OPTION_GROUP, NULL, NULL, "How:"},
         JAIL_OPTIONS_ROWS_ASKS(p),
@@ -154,7 +154,7 @@ int cmd_run(int argc, char **argv)
     struct run_options o = {0};
     struct flow_context context = {0};
     struct flow_request req = {.kind = FLOW_RUN, .context = &context};
-    const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
+    struct tool_choice tools = {0};
     struct option_list words = {0};
     struct text source = {0};
     struct workspace_run workspace = {.open = false};
@@ -174,12 +174,12 @@ int cmd_run(int argc, char **argv)
         if (r == 0)
             r = jail_options_fill(&o.jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
         if (r == 0)
-            r = tools_find(&o.tools, tools, LIMIT_HOST_TOOLS, &err);
+            r = tools_choose(&o.tools, context.policy, &tools, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
         if (r == 0)
             r = jail_options_files(&o.jail, req.profile, &err);
-        req.tools = tools;
+        tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
         req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0)

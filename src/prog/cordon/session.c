@@ -28,7 +28,8 @@
 struct session_options {
     struct session_context context;
     struct session_new make;
-    struct option_list tools, words; /* words: the verb first */
+    struct tool_options tools;
+    struct option_list words; /* words: the verb first */
     const char *code;
     bool help;
 };
@@ -79,7 +80,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"output", OPTION_BYTES, &p->limits.output, "SIZE",
          "characters of output kept, each stream (100000)"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "its input during the call (default: nothing)"},
-        {"tool", OPTION_LIST, &o->tools, "NAME", "a host function that it may call: echo"},
+        TOOL_OPTIONS(&o->tools),
         {"events", OPTION_FLAG, &o->context.events, NULL,
          "print JSON lines while it runs; the last one is the result"},
         {"", OPTION_GROUP, NULL, NULL, "For get:"},

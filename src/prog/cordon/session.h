@@ -12,6 +12,7 @@
 #include "flow/flow.h"
 #include "jail_options.h"
 #include "pool/pool_client.h"
+#include "tools.h"
 
 /* What `session` and `repl` share, opened once a process. */
 struct session_context {
@@ -23,7 +24,8 @@ struct session_context {
     struct arena mem;
     struct jail_spec spec; /* limits of a call; its variables are those of --env alone */
     enum jail_memory_by by;
-    const struct flow_tool *tools[LIMIT_HOST_TOOLS + 1];
+    struct tool_choice tools;
+    const struct tool_options *tool_options;
     int stop;                        /* readable: somebody wants us to stop */
     bool json, events, gate_is_open; /* events: a call is told while it runs */
     char profile[POOL_PROFILE + 1];  /* of the session that was last lent */
@@ -32,7 +34,7 @@ struct session_context {
 
 void session_context_init(struct session_context *h, const char *who);
 /* Policy, jail specification and tools by what the options said. START: start a holder if there is none. */
-ERR_MUST_USE int session_context_open(struct session_context *h, const struct option_list *tools,
+ERR_MUST_USE int session_context_open(struct session_context *h, const struct tool_options *tools,
                                       bool start, struct err *err);
 void session_context_close(struct session_context *h);
 /* Between two calls: a changed policy is taken up, a broken one is complained about and left alone. An error: it

@@ -17,7 +17,6 @@
 #include "session_files.h"
 #include "session_workspace.h"
 #include "sys/fd.h"
-#include "tools.h"
 #include "writer.h"
 
 #include <signal.h>
@@ -66,7 +65,7 @@ static uint64_t memory_budget(const struct policy *p)
     return all / 100 * p->sessions.memory_percent;
 }
 
-int session_context_open(struct session_context *h, const struct option_list *tools, bool start,
+int session_context_open(struct session_context *h, const struct tool_options *tools, bool start,
                          struct err *err)
 {
     char holder[4096];
@@ -77,7 +76,8 @@ int session_context_open(struct session_context *h, const struct option_list *to
         return r;
     r = jail_options_calls(h, err);
     if (r == 0)
-        r = tools_find(tools, h->tools, LIMIT_HOST_TOOLS, err);
+        r = tools_choose(tools, h->flow.policy, &h->tools, err);
+    h->tool_options = tools;
     if (r == 0 && start)
         r = programs_find("cordon-holder", holder, sizeof holder, err);
     if (r == 0)
@@ -380,7 +380,6 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .source = c->source,
         .source_len = c->len,
         .raw = c->raw,
-        .tools = h->tools,
         .spec = h->spec,
         .memory_by = h->by,
         .input = c->input,
@@ -404,6 +403,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     req.spec.nbinds = 0; /* what was copied in when the session was made is not copied again */
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
+    tools_give(&h->tools, h->tool_options, &req);
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
     if (r == 0)
         r = session_workspace_begin(&workspace, c->line ? "" : lent->note, child, &err);

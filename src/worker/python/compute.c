@@ -15,6 +15,7 @@
 #include "guard.h"
 #include "guard_own.h"
 #include "worker/frame/compute.h"
+#include "worker/frame/host.h"
 
 #include <string.h>
 
@@ -302,6 +303,8 @@ int py_compute_close(const struct policy_profile *profile, PyObject *modules, Py
         return -1;
     for (Py_ssize_t i = 0; modules && i < PyList_GET_SIZE(modules); i++)
         load_module(PyList_GET_ITEM(modules, i));
+    if (worker_host_count())
+        load_named("json");
     if (!all_loaded && code)
         load_for_value(code);
     if (!all_loaded && last)

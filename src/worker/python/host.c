@@ -30,7 +30,7 @@ static PyObject *read_answer(uint64_t id)
     Py_BEGIN_ALLOW_THREADS got = worker_host_wait(id, &answer);
     Py_END_ALLOW_THREADS if (got < 0)
     {
-        PyErr_SetString(PyExc_ConnectionError, "the host function's side of the channel is gone");
+        PyErr_SetString(PyExc_ConnectionError, "the tool's side of the channel is gone");
         return NULL;
     }
     PyObject *module = PyImport_ImportModule("json");
@@ -85,7 +85,7 @@ int py_host_bind(PyObject *globals)
     static PyMethodDef final_def = {"FINAL", final, METH_O,
                                     "FINAL(x): x is the answer; ends here."};
     static PyMethodDef call_def = {"host_function", (PyCFunction)(void (*)(void))call,
-                                   METH_VARARGS | METH_KEYWORDS, "A function of the host."};
+                                   METH_VARARGS | METH_KEYWORDS, "A tool."};
     PyObject *f = PyCFunction_New(&final_def, NULL);
     int r = f ? PyDict_SetItemString(globals, "FINAL", f) : -1;
     Py_XDECREF(f);

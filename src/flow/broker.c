@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The broker is forked from the supervisor before that gives up root: it is as trusted, and asks the gate and writes the audit by
+ * itself. What a guest sent it never parses: the arguments are bytes to it, checked in cordon-tool, which is confined.
+ * The order is the gate's: what is cheap, then what may be refused without asking anybody, then people, then the call.
+ *
+ * Waits: fd_receive in flow_broker; the supervisor, its parent; none (its death ends us: the kernel kills us with it); ended
+ *        send in say; the supervisor, which reads in its loop; the same; ended */
+#include "flow/steps.h"
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "sys/fd.h"
+#include "tools/process.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct broker {
+    struct flow *f;
+    int sock;
+    struct flow_context context; /* its own gate and audit */
+} broker;
+
+/* One call on its way. */
+struct calling {
+    uint64_t id;
+    char tool[64];
+    const char *args;
+    size_t len;
+    int files; /* -1: none */
+    uint64_t began;
+    struct tools_process process;
+    struct buf answer;
+    struct gate_refusal no;
+};
+
+/* ---- words to the supervisor ---- */
+
+static void say(struct wire_writer *m)
+{
+    ssize_t n = -1;
+    if (wire_end(m) == 0)
+        do
+            n = send(broker.sock, m->out->data, m->out->len, MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+    if (n < 0) /* nobody is there to carry anything out for */
+        _exit(1);
+}
+
+static void say_waits(bool waits)
+{
+    char frame[16];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_TOOL_WAITS);
+    wire_put_uint(&m, waits);
+    say(&m);
+}
+
+static void say_refused(const struct gate_refusal *no)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, 4096);
+    wire_begin(&m, &b, WIRE_TOOL_REFUSED);
+    wire_put_text(&m, no->word);
+    wire_put_text(&m, no->reason);
+    wire_put_text(&m, no->hint);
+    say(&m);
+    buf_done(&b);
+}
+
+static void say_notice(const struct gate_event *e)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, 4096);
+    wire_begin(&m, &b, WIRE_TOOL_NOTICE);
+    wire_put_uint(&m, (uint64_t)e->kind);
+    wire_put_text(&m, e->tool ? e->tool : "");
+    wire_put_text(&m, e->subject);
+    wire_put_text(&m, e->detail);
+    wire_put_uint(&m, e->seconds);
+    say(&m);
+    buf_done(&b);
+}
+
+static void say_answer(uint64_t id, bool ok, const struct buf *json)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_ANSWER);
+    wire_put_uint(&m, id);
+    wire_put_uint(&m, ok);
+    wire_put_bytes(&m, json->data ? json->data : "null", json->data ? json->len : 4);
+    say(&m);
+    buf_done(&b);
+}
+
+static void set_text(struct buf *json, const char *text)
+{
+    struct jsonw j = {.out = json};
+    buf_reset(json);
+    jsonw_string(&j, NULL, text);
+}
+
+/* ---- the end of a call ---- */
+
+/* What a call did is on record, or the program does not get its answer. */
+static void finish(struct calling *c, bool ok, const char *status, const char *reason)
+{
+    struct err err = ERR_INIT;
+    const struct flow_called call = {.tool = c->tool,
+                                     .args = c->args,
+                                     .len = c->len,
+                                     .status = status,
+                                     .reason = reason,
+                                     .wall_us = (clock_now_ns() - c->began) / 1000};
+    if (flow_record_call(broker.f, broker.context.audit, &call, &err) < 0) {
+        char text[300];
+        snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
+        set_text(&c->answer, text);
+        ok = false;
+    }
+    say_answer(c->id, ok, &c->answer);
+}
+
+static void deny(struct calling *c)
+{
+    set_text(&c->answer, c->no.reason);
+    say_refused(&c->no);
+    finish(c, false, "denied", c->no.reason);
+}
+
+/* Without a sentence of the tool's own, ERR has one. */
+static void finish_unmade(struct calling *c, enum tools_end end, const struct err *err)
+{
+    char reason[320];
+    if (err->code)
+        set_text(&c->answer, err->msg);
+    snprintf(reason, sizeof reason, "%s%.300s", end == TOOLS_REFUSED ? "refused: " : "",
+             c->answer.data ? c->answer.data : "");
+    finish(c, false, "error", reason);
+}
+
+/* ---- one call ---- */
+
+static int open_context(struct err *err)
+{
+    const struct flow_context *from = broker.f->req->context;
+    if (broker.context.gate)
+        return 0;
+    broker.context = *from; /* the policy is shared; gate and audit belong to a process */
+    broker.context.gate = NULL;
+    broker.context.audit = NULL;
+    broker.context.notice = from->notice ? say_notice : NULL;
+    broker.context.announce = NULL;
+    broker.context.changed = false;
+    return flow_context_open_gate(&broker.context, from->approvals[0] ? from->approvals : NULL,
+                                  err);
+}
+
+/* A worker's type bounds its calls, and the role of whoever started it does, too. */
+static const char *role_for(const char *tool)
+{
+    const struct flow_request *req = broker.f->req;
+    const struct gate_config *config = &broker.context.gate_config;
+    const char *own = req->role ? req->role : config->role;
+    const struct gate_role *role = gate_role_find(config, own);
+    return req->worker && role && gate_role_may(role, tool) ? req->worker : own;
+}
+
+/* Whether the gate may take long: then the guest stands still, and its clocks with it. */
+static bool may_ask(const struct calling *c)
+{
+    const struct gate_config *config = &broker.context.gate_config;
+    return config->approval.mode != GATE_AUTONOMOUS || config->arena.on ||
+           gate_tool_asks(config, c->tool);
+}
+
+/* 1: PLAN is one. 0: refused. Takes the ticket. */
+static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_plan **plan,
+                  struct err *err)
+{
+    const bool asks = may_ask(c);
+    if (asks)
+        say_waits(true);
+    const int r = gate_decide(ticket, NULL, plan, &c->no, err);
+    if (asks)
+        say_waits(false);
+    return r;
+}
+
+static enum tools_end check(struct calling *c, const struct tools_row *row, struct err *err)
+{
+    const struct policy *p = broker.f->req->context->policy;
+    const uint64_t limits[TOOLS_LIMITS] = {
+        [TOOLS_FILE_READ] = p->sessions.file_read, [TOOLS_GREP_MATCHES] = p->sessions.grep_matches};
+    const struct gate_tool *of = gate_tool_find(c->tool);
+    const bool writes = of && of->category != GATE_CATEGORY_READ;
+    if (tools_process_start(&c->process, broker.f->req->tool_program, c->files, broker.sock, writes,
+                            err) < 0)
+        return TOOLS_FAILED;
+    return tools_process_check(&c->process, c->tool, row->schema, c->args, c->len, limits,
+                               &c->answer, err);
+}
+
+/* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
+static void carry_out(struct calling *c, struct gate_plan *plan)
+{
+    struct err err = ERR_INIT;
+    gate_plan_start(plan, c->tool);
+    const enum tools_end end = tools_process_go(&c->process, &c->answer, &err);
+    const bool failed = end == TOOLS_FAILED;
+    if (err.code)
+        set_text(&c->answer, err.msg);
+    gate_release(plan, &(struct gate_outcome){.status = failed ? "error" : "ok",
+                                              .type = failed ? "ToolError" : NULL,
+                                              .message = c->answer.data});
+    if (end == TOOLS_OK)
+        finish(c, true, "ok", NULL);
+    else
+        finish_unmade(c, end, &err);
+}
+
+static void admit(struct calling *c, const struct tools_row *row)
+{
+    const struct flow *f = broker.f;
+    struct gate_request ask = {.client = f->ask.client,
+                               .run = f->result->id,
+                               .role = role_for(c->tool),
+                               .tool = c->tool,
+                               .code = c->args,
+                               .code_len = c->len,
+                               .stop = &broker.sock, /* nothing comes by it now but its end */
+                               .approval_wait_ms = f->req->approval_wait_ms};
+    struct gate_ticket *ticket = NULL;
+    struct gate_plan *plan = NULL;
+    struct err err = ERR_INIT;
+    int r = gate_admit(broker.context.gate, &ask, &ticket, &c->no, &err);
+    if (r == 1 && row) {
+        const enum tools_end end = check(c, row, &err);
+        if (end != TOOLS_OK) {
+            gate_abandon(ticket);
+            finish_unmade(c, end, &err);
+            return;
+        }
+        r = decide(c, ticket, &plan, &err);
+    }
+    if (r == 1 && plan) {
+        carry_out(c, plan);
+        return;
+    }
+    if (r < 0)
+        snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
+    deny(c);
+}
+
+/* What the run was not given is not there, whatever the role may do. */
+static bool was_given(const char *tool)
+{
+    const char *const *names = broker.f->req->tools;
+    while (*names && strcmp(*names, tool) != 0)
+        names++;
+    return *names;
+}
+
+static void serve(struct calling *c)
+{
+    struct err err = ERR_INIT;
+    const struct tools_row *row = tools_find(c->tool);
+    c->no = (struct gate_refusal){.word = "gate.state"};
+    if (open_context(&err) < 0) {
+        snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
+        deny(c);
+    } else if (!was_given(c->tool)) {
+        c->no = (struct gate_refusal){.word = "gate.tool",
+                                      .hint = "call the functions that the program was given"};
+        snprintf(c->no.reason, sizeof c->no.reason, "this run has no tool '%.40s'", c->tool);
+        deny(c);
+    } else if (strcmp(c->tool, "llm") == 0) {
+        c->no = (struct gate_refusal){
+            .word = "gate.tool",
+            .reason = "llm(): there is no gateway to a model in this version",
+            .hint = "ask the model outside, and give its answer to the program as data"};
+        deny(c);
+    } else {
+        admit(c, row);
+    }
+    tools_process_end(&c->process);
+}
+
+_Noreturn void flow_broker(struct flow *f, int sock)
+{
+    char *storage = malloc(LIMIT_FRAME);
+    broker.f = f;
+    broker.sock = sock;
+    while (storage) {
+        struct wire_reader r;
+        struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
+        struct fd_packet p = {.data = storage, .len = LIMIT_FRAME, .fds = &c.files, .nfds = 1};
+        if (fd_receive(sock, &p) != 1 || wire_open(&r, storage, p.len, NULL) < 0 ||
+            r.type != WIRE_TOOL_CALL)
+            break;
+        c.began = clock_now_ns();
+        c.id = wire_get_uint(&r);
+        wire_get_text(&r, f->worker_id, sizeof f->worker_id);
+        wire_get_text(&r, c.tool, sizeof c.tool);
+        c.args = wire_get_bytes(&r, &c.len);
+        buf_init(&c.answer, LIMIT_FRAME);
+        serve(&c);
+        buf_done(&c.answer);
+        fd_close(c.files);
+    }
+    _exit(0);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon-tool: one call of a tool. It is started for the call and dies with it, since its arguments, the files that it reads and the
+ * libraries that parse both are the least trusted of what is outside the guest's jail.
+ *
+ * Waits: read in receive; the broker, its parent; none (its death ends us: the kernel kills us with it); ended
+ *        write in say; the broker, which reads one packet at a time; the same; ended */
+#include "base/limits.h"
+#include "jail/confine.h"
+#include "tools/inside.h"
+#include "wire/msg.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
+
+static char storage[LIMIT_FRAME];
+
+static int receive(struct wire_reader *r, enum wire_type type)
+{
+    const ssize_t n = read(TOOLS_SOCKET, storage, sizeof storage);
+    return n > 0 && wire_open(r, storage, (size_t)n, NULL) == 0 && r->type == type ? 0 : -1;
+}
+
+static int say(struct wire_writer *m)
+{
+    return wire_end(m) == 0 &&
+                   write(TOOLS_SOCKET, m->out->data, m->out->len) == (ssize_t)m->out->len
+               ? 0
+               : -1;
+}
+
+static int say_checked(const json_t *args)
+{
+    struct wire_writer m;
+    struct buf b;
+    char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_CHECKED);
+    wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
+    const int r = text ? say(&m) : -1;
+    free(text);
+    buf_done(&b);
+    return r;
+}
+
+/* Where it comes from, that it is data, and whether it was changed to be no more than that. */
+static int mark_answer(struct tools_call *c)
+{
+    const json_t *source = json_object_get(c->answer, "source");
+    return json_object_set_new(
+               c->answer, "source",
+               tools_mark(c, json_string_value(source), json_string_length(source))) < 0 ||
+                   json_object_set_new(c->answer, "untrusted", json_true()) < 0 ||
+                   json_object_set_new(c->answer, "neutralised",
+                                       json_integer((json_int_t)c->neutralised)) < 0
+               ? -1
+               : 0;
+}
+
+static char *answer_text(struct tools_call *c, enum tools_end *end)
+{
+    if (*end == TOOLS_OK && json_object_get(c->answer, "source") && mark_answer(c) < 0)
+        *end = tools_fail(c, "no memory");
+    char *text = *end == TOOLS_OK ? json_dumps(c->answer, JSON_COMPACT) : NULL;
+    if (*end == TOOLS_OK && (!text || strlen(text) > LIMIT_ANSWER)) {
+        free(text);
+        text = NULL;
+        *end = tools_refuse(c, "the answer is longer than %llu bytes: ask for less", LIMIT_ANSWER);
+    }
+    if (!text) {
+        json_t *why = tools_mark(c, c->refusal, strlen(c->refusal));
+        text = why ? json_dumps(why, JSON_ENCODE_ANY) : NULL;
+        json_decref(why);
+    }
+    return text;
+}
+
+static int say_end(struct tools_call *c, enum tools_end end)
+{
+    struct wire_writer m;
+    struct buf b;
+    char *text = answer_text(c, &end);
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_SAID);
+    wire_put_uint(&m, (uint64_t)end);
+    wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
+    const int r = text ? say(&m) : -1;
+    free(text);
+    buf_done(&b);
+    return r;
+}
+
+/* 0: it was carried out, or refused, and either was said. */
+static int serve(int files)
+{
+    static char name[64], schema[16384];
+    struct tools_call c = {.name = name, .files = files};
+    struct wire_reader r;
+    size_t len;
+    if (receive(&r, WIRE_TOOL_CHECK) < 0)
+        return -1;
+    wire_get_text(&r, name, sizeof name);
+    wire_get_text(&r, schema, sizeof schema);
+    const void *given = wire_get_bytes(&r, &len);
+    if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal, sizeof c.refusal) < 0)
+        return say_end(&c, TOOLS_REFUSED);
+    if (wire_get_uints(&r, c.limits, TOOLS_LIMITS) != TOOLS_LIMITS || say_checked(c.args) < 0 ||
+        receive(&r, WIRE_TOOL_GO) < 0)
+        return -1;
+    const enum tools_end end = tools_do(&c);
+    const int said = say_end(&c, end);
+    json_decref(c.args);
+    json_decref(c.answer);
+    return said;
+}
+
+static int limit_itself(void)
+{
+    const struct rlimit memory = {LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY}, files = {128, 128},
+                        seconds = {2 * LIMIT_TOOL_MS / 1000, 2 * LIMIT_TOOL_MS / 1000};
+    return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
+                   setrlimit(RLIMIT_CPU, &seconds) < 0
+               ? -1
+               : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    struct stat st;
+    if (argc != 3 || strcmp(argv[1], "--from-cordon") != 0 || fstat(TOOLS_SOCKET, &st) < 0 ||
+        !S_ISSOCK(st.st_mode)) {
+        fputs("cordon-tool: started by cordon only; see cordon-run(1), --tool\n", stderr);
+        return USAGE;
+    }
+    const bool has = fstat(TOOLS_FILES, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool writes = strcmp(argv[2], "write") == 0;
+    json_decref(
+        json_object()); /* jansson reads its random number: later there is no file to read it from */
+    umask(022);
+    int r = limit_itself() < 0 ? err_sys(&err, "limits") : 0;
+    if (r == 0)
+        r = jail_confine(has && writes ? TOOLS_FILES : -1, has && !writes ? TOOLS_FILES : -1,
+                         "tool", &err);
+    if (r < 0) {
+        fprintf(stderr, "cordon-tool: %s\n", err.msg);
+        return FAILED;
+    }
+    return serve(has ? TOOLS_FILES : -1) == 0 ? DONE : FAILED;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of cordon-tool share: one call, its checked arguments, and how it says no.
+ *
+ * Takes:   arguments that a schema has passed; a descriptor of the guest's file system.
+ * Gives:   an answer as JSON; texts in it are data, with nothing that acts on a reader.
+ * Never:   follows a link; opens anything but regular files and folders beneath /workspace and /tmp.
+ * Runs in: cordon-tool, confined.
+ */
+#ifndef TOOLS_INSIDE_H
+#define TOOLS_INSIDE_H
+
+#include "base/buf.h"
+#include "tools/tools.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct tools_call {
+    const char *name;
+    json_t *args; /* an object that the schema has passed */
+    int files;    /* the root of the guest's file system; -1: the run has none */
+    uint64_t limits[TOOLS_LIMITS];
+    json_t *answer;       /* what the tool gives; NULL: nothing yet */
+    char refusal[400];    /* or why it does not */
+    uint64_t neutralised; /* characters and markers in the answer that were replaced */
+};
+
+enum tools_end tools_refuse(struct tools_call *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+enum tools_end tools_fail(struct tools_call *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Carries the call out. */
+enum tools_end tools_do(struct tools_call *c);
+
+const char *tools_text(const struct tools_call *c, const char *name, const char *otherwise);
+uint64_t tools_number(const struct tools_call *c, const char *name, uint64_t otherwise);
+
+/* ---- schema.c ---- */
+
+/* GIVEN is what a guest sent: {"args": [...], "kwargs": {...}}. 0: *ret_args is the checked object, the caller's.
+ * -1: WHY has a sentence for whoever called. SCHEMA NULL: *ret_args is what was given. */
+int tools_check(const char *schema, const void *given, size_t len, json_t **ret_args, char *why,
+                size_t size);
+
+/* ---- mark.c ---- */
+
+/* Bytes as a text that is data: control and bidi characters shown, markers of a speaker's turn broken. */
+json_t *tools_mark(struct tools_call *c, const void *bytes, size_t len);
+json_t *tools_mark_all(struct tools_call *c, const json_t *value); /* every text in it */
+
+/* ---- paths.c ---- */
+
+/* A place as the guest names it: the open folder that it lies in, and its last name there ("." for the folder). */
+struct tools_place {
+    int dir;
+    char name[256];
+    char shown[4200]; /* as the answer names it */
+};
+/* MAKE: folders on the way are made. TOOLS_OK, or refused by name. */
+enum tools_end tools_place_open(struct tools_call *c, const char *path, bool make,
+                                struct tools_place *ret);
+void tools_place_close(struct tools_place *p);
+/* A regular file, or a folder. The caller's to close. */
+enum tools_end tools_open_file(struct tools_call *c, const struct tools_place *p, int *ret_fd,
+                               struct stat *ret_st);
+enum tools_end tools_open_folder(struct tools_call *c, const struct tools_place *p, int *ret_fd);
+int tools_open_beneath(int dir, const char *name, int flags); /* one name; no link is followed */
+/* Reads at most MOST bytes from OFFSET. */
+enum tools_end tools_read(struct tools_call *c, int fd, uint64_t offset, size_t most,
+                          struct buf *out);
+
+/* Each regular file and folder below a folder, sorted by name, a folder before what lies in it. The visitor
+ * gets the folder's descriptor; false ends the walk. */
+struct tools_walk {
+    void *ctx;
+    bool (*visit)(void *ctx, int dir, const char *name, const char *shown, const struct stat *st);
+    uint64_t left; /* names that may still be looked at */
+    bool cut;      /* some were not */
+};
+void tools_walk(struct tools_walk *w, int folder, const char *shown);
+
+/* ---- one file a group of tools ---- */
+
+enum tools_end tools_do_read(struct tools_call *c);
+enum tools_end tools_do_list(struct tools_call *c);
+enum tools_end tools_do_info(struct tools_call *c);
+enum tools_end tools_do_find(struct tools_call *c);
+enum tools_end tools_do_grep(struct tools_call *c);
+enum tools_end tools_do_jq(struct tools_call *c);
+enum tools_end tools_do_write(struct tools_call *c);
+enum tools_end tools_do_edit(struct tools_call *c);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process has an empty environment, two descriptors and, as root, the id of the guest outside: what it could do
+ * with the guest's files the guest can do itself. Its packets are typed by the wire's table and bounded; a process that
+ * says anything else, or nothing in time, has failed, and is killed.
+ *
+ * Waits: poll in receive; cordon-tool; LIMIT_TOOL_MS; the call has failed, and it is killed
+ *        read in receive; nobody: poll said that it is there; at once; the call has failed
+ *        send in send_frame; nobody: it reads before it writes, and a packet fits the socket; at once; failed
+ *        waitpid in tools_process_end; cordon-tool; none (the kernel's own: it was killed); reaped */
+#include "tools/process.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "sys/fd.h"
+#include "wire/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+
+/* As root: whoever the guest is outside, or nobody. */
+static int step_down(int files)
+{
+    struct stat st = {.st_uid = NOBODY, .st_gid = NOBODY};
+    if (geteuid() != 0)
+        return 0;
+    if (files >= 0 && fstat(files, &st) < 0)
+        return -1;
+    const uid_t uid = st.st_uid ? st.st_uid : NOBODY;
+    const gid_t gid = st.st_gid ? st.st_gid : NOBODY;
+    return setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0
+               ? -1
+               : 0;
+}
+
+_Noreturn static void become(const char *program, int sock, int files, bool writes, pid_t parent)
+{
+    const char *const argv[] = {"cordon-tool", "--from-cordon", writes ? "write" : "read", NULL};
+    const char *const env[] = {NULL};
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    /* first above what they are to become: none may lie in the way of another */
+    const int from[] = {null, null, null, sock, files};
+    int high[5];
+    sigset_t none;
+    sigemptyset(&none);
+    setsid();
+    for (int i = 0; i < 5; i++)
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 16);
+    for (int i = 0; i < 5; i++)
+        if (i == TOOLS_FILES && files < 0)
+            close(i);
+        else if (high[i] < 0 || dup2(high[i], i) < 0)
+            _exit(127);
+    syscall(SYS_close_range, 5U, ~0U, 0U);
+    if (step_down(files < 0 ? -1 : TOOLS_FILES) < 0)
+        _exit(127);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of the id, which forgets it */
+    if (getppid() != parent)
+        _exit(127);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(program, (char *const *)argv, (char *const *)env);
+    _exit(127);
+}
+
+int tools_process_start(struct tools_process *p, const char *program, int files, int stop,
+                        bool writes, struct err *err)
+{
+    int ends[2];
+    const pid_t self = getpid();
+    *p = (struct tools_process){.sock = -1, .stop = stop};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "socketpair");
+    p->sock = ends[0];
+    p->pid = fork();
+    if (p->pid == 0)
+        become(program, ends[1], files, writes, self);
+    fd_close(ends[1]);
+    if (p->pid > 0)
+        return 0;
+    p->pid = 0;
+    err_sys(err, "fork");
+    tools_process_end(p);
+    return ERR_SYS;
+}
+
+void tools_process_end(struct tools_process *p)
+{
+    if (p->pid > 0) {
+        kill(p->pid, SIGKILL);
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    fd_close(p->sock);
+    *p = (struct tools_process){.sock = -1};
+}
+
+static int send_frame(const struct tools_process *p, struct wire_writer *m, struct err *err)
+{
+    if (wire_end(m) < 0)
+        return err_set(err, ERR_LIMIT, "the call does not fit a message");
+    return send(p->sock, m->out->data, m->out->len, MSG_NOSIGNAL) == (ssize_t)m->out->len
+               ? 0
+               : err_sys(err, "send to cordon-tool");
+}
+
+/* The next packet into STORAGE, which R then lies in. */
+static int receive(const struct tools_process *p, char *storage, struct wire_reader *r,
+                   struct err *err)
+{
+    const uint64_t until = clock_now_ns() + LIMIT_TOOL_MS * CLOCK_NS_PER_MS;
+    struct pollfd wait[] = {{.fd = p->sock, .events = POLLIN}, {.fd = p->stop, .events = POLLIN}};
+    for (uint64_t now = clock_now_ns(); now < until; now = clock_now_ns()) {
+        const int n = poll(wait, 2, (int)((until - now) / CLOCK_NS_PER_MS) + 1);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "poll");
+        if (n > 0 && wait[1].revents)
+            return err_set(err, ERR_STATE, "nobody waits for the tool any more");
+        if (n <= 0)
+            continue;
+        const ssize_t len = read(p->sock, storage, LIMIT_FRAME);
+        if (len <= 0)
+            return err_set(err, ERR_STATE, "the process of the tool died");
+        return wire_open(r, storage, (size_t)len, err);
+    }
+    return err_set(err, ERR_LIMIT, "the tool took longer than %llu s and was ended",
+                   LIMIT_TOOL_MS / 1000);
+}
+
+/* Its word: WANTED is what it says where all is well, TOOL_SAID how it ended. */
+static enum tools_end next(struct tools_process *p, enum wire_type wanted, struct buf *text,
+                           struct err *err)
+{
+    struct wire_reader r;
+    size_t len;
+    char *storage = malloc(LIMIT_FRAME);
+    enum tools_end end = TOOLS_FAILED;
+    int e = storage ? receive(p, storage, &r, err) : err_set(err, ERR_MEMORY, "no memory");
+    if (e == 0 && r.type != WIRE_TOOL_SAID && r.type != wanted)
+        e = err_set(err, ERR_FORMAT, "cordon-tool said what it may not say");
+    if (e == 0) {
+        const uint64_t said = r.type == WIRE_TOOL_SAID ? wire_get_uint(&r) : TOOLS_OK;
+        const void *bytes = wire_get_bytes(&r, &len);
+        end = said == TOOLS_OK || said == TOOLS_REFUSED ? (enum tools_end)said : TOOLS_FAILED;
+        buf_reset(text);
+        if (buf_add(text, bytes, len) < 0) {
+            end = TOOLS_FAILED;
+            err_set(err, ERR_LIMIT, "the answer of the tool is too long");
+        }
+    }
+    free(storage);
+    return end;
+}
+
+enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
+                                   const void *args, size_t len,
+                                   const uint64_t limits[TOOLS_LIMITS], struct buf *text,
+                                   struct err *err)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_CHECK);
+    wire_put_text(&m, tool);
+    wire_put_text(&m, schema ? schema : "");
+    wire_put_bytes(&m, args, len);
+    wire_put_uints(&m, limits, TOOLS_LIMITS);
+    const int r = send_frame(p, &m, err);
+    buf_done(&b);
+    return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_CHECKED, text, err);
+}
+
+enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err)
+{
+    char frame[16];
+    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    struct wire_writer m;
+    wire_begin(&m, &b, WIRE_TOOL_GO);
+    const int r = send_frame(p, &m, err);
+    return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of a tool in a process of its own, cordon-tool, from the side that trusts it with nothing.
+ *
+ * Takes:   the program, the descriptor of the guest's files, a tool, its schema, the guest's arguments as bytes.
+ * Gives:   first the checked arguments, then, once told to go, the answer; each within LIMIT_TOOL_MS.
+ * Never:   parses what the guest sent; lets the process live longer than the call, or keep a descriptor or right of ours.
+ * Runs in: the broker.
+ */
+#ifndef TOOLS_PROCESS_H
+#define TOOLS_PROCESS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "tools/tools.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tools_process {
+    pid_t pid; /* 0: none */
+    int sock;
+    int stop; /* readable: nobody waits any more; the caller's, -1: none */
+};
+
+/* FILES -1: the run has none. STOP: tools_process.stop. WRITES: the tool changes files. As root it becomes the owner of the files. */
+ERR_MUST_USE int tools_process_start(struct tools_process *p, const char *program, int files,
+                                     int stop, bool writes, struct err *err);
+
+/* SCHEMA NULL: none. TOOLS_OK: the arguments by name are in TEXT. Otherwise TEXT says why, as JSON. An error is
+ * TOOLS_FAILED, and in ERR. */
+enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
+                                   const void *args, size_t len,
+                                   const uint64_t limits[TOOLS_LIMITS], struct buf *text,
+                                   struct err *err);
+/* Carries it out: TEXT is the answer, or why there is none, as JSON. */
+enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err);
+
+void tools_process_end(struct tools_process *p); /* whatever it is at */
+
+#endif

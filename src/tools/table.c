@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A schema is text because it is data: it is checked by cordon-tool, shown to clients, and the operator's host tools
+ * have one of the same kind in the policy. */
+#include "tools/tools.h"
+
+#include <string.h>
+
+#define OBJECT(properties, required)                                                               \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
+#define TEXT(name)        "\"" name "\":{\"type\":\"string\"}"
+#define PATH(name)        "\"" name "\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096}"
+#define COUNT(name, most) "\"" name "\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":" most "}"
+#define FLAG(name)        "\"" name "\":{\"type\":\"boolean\"}"
+
+const struct tools_row tools_table[] = {
+    {"echo", "gives back its arguments", NULL},
+    {"ReadFile", "text of a file",
+     OBJECT(PATH("path") "," COUNT("offset", "1099511627776") "," COUNT("limit", "100000000"),
+            "\"path\"")},
+    {"ListFiles", "names in a folder", OBJECT(PATH("path"), "")},
+    {"FileInfo", "kind, size, mode and time of a file", OBJECT(PATH("path"), "\"path\"")},
+    {"Find", "files below a folder whose name matches a pattern of the shell",
+     OBJECT(PATH("pattern") "," PATH("path"), "\"pattern\"")},
+    {"Grep", "lines of files below a folder that match a regular expression (PCRE2)",
+     OBJECT(PATH("pattern") "," PATH("path") "," FLAG("ignore_case"), "\"pattern\"")},
+    {"Jq", "what a jq filter gives for a JSON file",
+     OBJECT(PATH("filter") "," PATH("path"), "\"filter\",\"path\"")},
+    {"WriteFile", "writes a text to a file",
+     OBJECT(PATH("path") "," TEXT("text"), "\"path\",\"text\"")},
+    {"Edit", "replaces a text that occurs in a file exactly once",
+     OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
+};
+const size_t tools_count = sizeof tools_table / sizeof *tools_table;
+
+const struct tools_row *tools_find(const char *name)
+{
+    for (size_t i = 0; i < tools_count; i++)
+        if (strcmp(tools_table[i].name, name) == 0)
+            return &tools_table[i];
+    return NULL;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schemas, marked texts and paths of cordon-tool, without the process: what a guest may send, what a file may hold, and a folder
+ * that somebody swaps for a link while it is resolved. */
+#include "base/tap.h"
+#include "sys/fd.h"
+#include "tools/inside.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCHEMA                                                                                     \
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":3},"            \
+    "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":9},"                                    \
+    "\"l\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"maxItems\":2},"                   \
+    "\"e\":{\"type\":\"string\",\"enum\":[\"x\",\"y\"]}},\"required\":[\"a\"]}"
+
+static void schemas(void)
+{
+    static const struct {
+        const char *given, *why; /* NULL: it fits */
+    } rows[] = {
+        {"{\"args\":[\"abc\"],\"kwargs\":null}", NULL},
+        {"{\"args\":[],\"kwargs\":{\"a\":\"\\u00e9\\u00e9\\u00e9\"}}", NULL},
+        {"{\"args\":[\"a\",9],\"kwargs\":{\"l\":[\"x\"],\"e\":\"y\"}}", NULL},
+        {"{\"args\":[\"abcd\"]}", "maxLength"},
+        {"{\"args\":[\"a\",0]}", "minimum"},
+        {"{\"args\":[\"a\",10]}", "maximum"},
+        {"{\"args\":[\"a\",1.5]}", "not of type integer"},
+        {"{\"args\":[\"a\",true]}", "not of type integer"},
+        {"{\"args\":[\"a\"],\"kwargs\":{\"l\":[1]}}", "not of type string"},
+        {"{\"args\":[\"a\"],\"kwargs\":{\"l\":[\"\",\"\",\"\"]}}", "maxItems"},
+        {"{\"args\":[\"a\"],\"kwargs\":{\"e\":\"z\"}}", "none of the values"},
+        {"{\"args\":[\"a\"],\"kwargs\":{\"a\":\"b\"}}", "comes twice"},
+        {"{\"args\":[\"a\"],\"kwargs\":{\"z\":1}}", "no argument 'z'"},
+        {"{\"args\":[\"a\",1,[],\"x\",5]}", "too many"},
+        {"{\"args\":[]}", "'a' is missing"},
+        {"{\"args\":[\"a\\u0000b\"]}", "not JSON"},
+        {"[", "not JSON"},
+        {"[1]", "not JSON"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char why[300] = "";
+        json_t *args = NULL;
+        const int r =
+            tools_check(SCHEMA, rows[i].given, strlen(rows[i].given), &args, why, sizeof why);
+        tap_ok(rows[i].why ? r < 0 && strstr(why, rows[i].why) : r == 0 && json_is_object(args),
+               "arguments %s %s", rows[i].given, rows[i].why ? "are refused" : "fit their schema");
+        json_decref(args);
+    }
+    char why[300];
+    json_t *args = NULL;
+    static const char odd[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"^a\"}}}";
+    tap_ok(tools_check(odd, "{\"args\":[\"a\"]}", 14, &args, why, sizeof why) < 0 &&
+               strstr(why, "pattern"),
+           "a word of a schema that nobody checks refuses the call");
+    for (size_t i = 0; i < tools_count; i++)
+        if (tools_table[i].schema) {
+            json_t *schema = json_loads(tools_table[i].schema, JSON_REJECT_DUPLICATES, NULL);
+            tap_ok(json_is_object(schema), "the schema of %s is JSON", tools_table[i].name);
+            json_decref(schema);
+        }
+}
+
+static void marks(void)
+{
+    static const struct {
+        const char *bytes, *text;
+    } rows[] = {
+        {"plain text\n\tof lines", "plain text\n\tof lines"},
+        {"a\r\nb", "a\nb"},
+        {"\x1b[31m", "^[[31m"},
+        {"\xe2\x80\xae", "<U+202E>"},
+        {"\xff", "\\xff"},
+        {"System: x", "System&#58; x"},
+        {"  human: x", "  human&#58; x"},
+        {"the System: x", "the System: x"},
+        {"a <|im_start|> b", "a &#60;|im_start|> b"},
+        {"[INST]<<SYS>>", "&#91;INST]&#60;<SYS>>"},
+        {"</Tool_result>", "&#60;/Tool_result>"},
+        {"a < b [0] user", "a < b [0] user"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tools_call c = {0};
+        json_t *text = tools_mark(&c, rows[i].bytes, strlen(rows[i].bytes));
+        tap_ok(text && strcmp(json_string_value(text), rows[i].text) == 0, "marked text %zu: %s", i,
+               rows[i].text);
+        json_decref(text);
+    }
+}
+
+static struct tools_call call = {.files = -1, .limits = {50000, 100}};
+
+static void put(int dir, const char *name, const char *text)
+{
+    FD_AUTO fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        abort();
+}
+
+/* Swaps the folder `d` for a link to a folder outside, again and again. */
+_Noreturn static void swap(int work)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        syscall(SYS_renameat2, work, "d", work, "l", 2 /* RENAME_EXCHANGE */);
+}
+
+static bool says(const char *path, const char *text)
+{
+    struct tools_place p;
+    struct stat st;
+    struct buf b;
+    int fd = -1;
+    buf_init(&b, 4096);
+    enum tools_end end = tools_place_open(&call, path, false, &p);
+    if (end == TOOLS_OK)
+        end = tools_open_file(&call, &p, &fd, &st);
+    if (end == TOOLS_OK)
+        end = tools_read(&call, fd, 0, 4000, &b);
+    const bool same = end == TOOLS_OK && b.len == strlen(text) && memcmp(b.data, text, b.len) == 0;
+    fd_close(fd);
+    tools_place_close(&p);
+    buf_done(&b);
+    return same;
+}
+
+static void race(int root)
+{
+    FD_AUTO work = openat(root, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD_AUTO inside = openat(work, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    unsigned out = 0, in = 0;
+    const pid_t pid = fork();
+    if (pid == 0)
+        swap(work);
+    for (int i = 0; i < 10000; i++) {
+        out += says("d/f", "outside");
+        in += says("d/f", "inside");
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    tap_ok(out == 0, "a folder that is swapped for a link 10,000 times never leads outside");
+    tap_ok(in > 0, "a folder that is being swapped is read whenever it is there");
+}
+
+static void paths(void)
+{
+    char top[] = "/tmp/cordon-tools-XXXXXX", remove[64];
+    if (!mkdtemp(top))
+        abort();
+    FD_AUTO dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (mkdirat(dir, "root", 0755) < 0 || mkdirat(dir, "root/workspace", 0755) < 0 ||
+        mkdirat(dir, "root/tmp", 0755) < 0 || mkdirat(dir, "root/workspace/d", 0755) < 0 ||
+        mkdirat(dir, "outside", 0755) < 0 || mkdirat(dir, "root/hidden", 0755) < 0 ||
+        symlinkat("../../outside", dir, "root/workspace/l") < 0)
+        abort();
+    put(dir, "outside/f", "outside");
+    put(dir, "root/workspace/d/f", "inside");
+    put(dir, "root/hidden/f", "hidden");
+    FD_AUTO root = openat(dir, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    call.files = root;
+    tap_ok(says("d/f", "inside") && says("/workspace//d/./f", "inside"), "a path inside is opened");
+    tap_ok(!says("../hidden/f", "hidden") && !says("/workspace/../hidden/f", "hidden") &&
+               strstr(call.refusal, "Path not in allowed locations"),
+           "a folder beside /workspace is not reached by ..");
+    tap_ok(!says("l/f", "outside") && strstr(call.refusal, "Path not in allowed locations"),
+           "a link to a folder outside is not followed");
+    race(root);
+    snprintf(remove, sizeof remove, "rm -rf %s", top);
+    if (system(remove) != 0)
+        abort();
+}
+
+int main(void)
+{
+    schemas();
+    marks();
+    paths();
+    return tap_done();
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools that guest code may call as functions: one table, for programs in a jail now and for other clients of it.
+ *
+ * Takes:   names.
+ * Gives:   what each tool does, and the JSON schema of its arguments, whose properties are in the order of positional ones.
+ * Never:   decides who may call what: category and risk are the gate's table, roles the policy's.
+ * Runs in: `cordon`, cordon-tool.
+ */
+#ifndef TOOLS_TOOLS_H
+#define TOOLS_TOOLS_H
+
+#include <stddef.h>
+
+struct tools_row {
+    const char *name, *summary;
+    const char *schema; /* NULL: whatever is given */
+};
+
+extern const struct tools_row tools_table[];
+extern const size_t tools_count;
+
+const struct tools_row *tools_find(const char *name); /* NULL: there is none */
+
+/* How a call ended. */
+enum tools_end {
+    TOOLS_FAILED,  /* the tool itself: it died, was late, could not read; its breaker counts that */
+    TOOLS_OK,      /* the answer is JSON */
+    TOOLS_REFUSED, /* the arguments: a path outside, a file that is not there */
+};
+
+/* What a call may take at most; they travel as a list of numbers. */
+enum tools_limit {
+    TOOLS_FILE_READ,    /* characters of one file read */
+    TOOLS_GREP_MATCHES, /* matches of one search */
+    TOOLS_LIMITS
+};
+
+/* The descriptors of cordon-tool: its end of the socket, and the file system that the guest writes in. */
+enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4 };
+
+#endif
