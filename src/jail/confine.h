@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process of our own that is about to read what a guest wrote: everything but two folders and a table of system calls
- * is given up, for good.
+/* A process of our own that is about to read what a guest or a client wrote: everything but two folders and a table of
+ * system calls is given up, for good.
  *
  * Takes:   the one folder that it writes in, the one that it may read, the name of a table.
  * Gives:   no new privileges, no core, not dumpable, Landlock, seccomp; or an error that names what failed.
  * Never:   goes on with less: who gets an error ends.
- * Runs in: cordon-workspace, before it opens a file of a guest's.
+ * Runs in: cordon-workspace, before it opens a file of a guest's; cordon-front, before it reads a client.
  */
 #ifndef JAIL_CONFINE_H
 #define JAIL_CONFINE_H
 
 #include "base/err.h"
 
-/* READABLE -1: none. Descriptors that are open stay usable. */
+/* WRITABLE, READABLE -1: none. Descriptors that are open stay usable. */
 ERR_MUST_USE int jail_confine(int writable, int readable, const char *filter, struct err *err);
 
 #endif

@@ -132,7 +132,9 @@ int jail_landlock_folders(int writable, int readable, int *ret_ruleset, struct e
     FD_AUTO ruleset = create(abi, &handled);
     if (ruleset < 0)
         return err_sys(err, "create the ruleset");
-    int r = allow_fd(ruleset, writable, "the writable folder", WRITE & handled.fs, err);
+    int r = writable < 0
+                ? 0
+                : allow_fd(ruleset, writable, "the writable folder", WRITE & handled.fs, err);
     if (r == 0 && readable >= 0)
         r = allow_fd(ruleset, readable, "the readable folder", READ & handled.fs, err);
     if (r == 0)

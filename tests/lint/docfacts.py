@@ -492,8 +492,8 @@ def absent(program):
     has = lambda *names: any((program.root / n).exists() for n in names)
     listed = set(program.commands)
     return [
-        ("README.md", r"Planned, not built: Ruby and JavaScript workers, sessions inside a workspace, trusted tools, a daemon with an MCP server, a monitor of generations",
-         not has("src/worker/ruby", "src/worker/javascript", "src/worker/js") and not listed & {"serve", "mcp", "daemon", "monitor"} and "workspace" not in program.options("session")),
+        ("README.md", r"Planned, not built: Ruby and JavaScript workers, sessions inside a workspace, trusted tools, MCP over HTTP and sockets, a monitor of generations",
+         not has("src/worker/ruby", "src/worker/javascript", "src/worker/js") and not listed & {"mcp", "daemon", "monitor"} and not {"listen", "socket"} & set(program.options("serve")) and "workspace" not in program.options("session")),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
         ("docs/policy.md", r"the form of this file; there is one so far", program.policy["version"] == 1),
