@@ -69,7 +69,7 @@ static void refuse_by_runner(struct serve_ask *a, const struct serve_job *job)
     line[len] = 0;
     serve_asks_refuse(a, job->runner.flooded ? "it printed more than an answer can hold"
                          : line[0]           ? line
-                                             : "the runner ended without an answer");
+                                             : "the runner ended and gave no result; try again");
 }
 
 static void settle(struct serve_ask *a, const struct serve_job *job)
