@@ -152,6 +152,7 @@ static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
     }
     switch (a->q.verb) {
     case SERVE_SESSION_RUN:
+        base_assert(s); /* by its row */
         s->calls++;
         s->called_ns = now_ns;
         start(c, a, a->q.handle, now_ns);

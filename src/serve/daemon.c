@@ -110,11 +110,9 @@ int serve_daemon_stdio(const struct serve_config *config, struct err *err)
     struct serve_client *c = calloc(1, sizeof *c);
     FD_AUTO signals = open_signals();
     FD_AUTO null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int k = !c ? err_set(err, ERR_MEMORY, "no memory") : 0;
-    if (k == 0 && (signals < 0 || null < 0))
-        k = err_sys(err, "signals, /dev/null");
-    if (k == 0)
-        k = narrow(err);
+    if (!c)
+        return err_set(err, ERR_MEMORY, "no memory");
+    int k = signals < 0 || null < 0 ? err_sys(err, "signals, /dev/null") : narrow(err);
     if (k == 0) {
         k = serve_client_start(c, config, STDIN_FILENO, STDOUT_FILENO, err);
         /* the client's descriptors are the front's alone from here on */

@@ -6,11 +6,11 @@
 #include <string.h>
 
 static const struct {
-    enum serve_handle handle;
     uint64_t body;
+    enum serve_handle handle;
     bool limits;
 } rows[] = {
-#define X(verb, handle, body, limits, text) [SERVE_##verb] = {SERVE_HANDLE_##handle, body, limits},
+#define X(verb, handle, body, limits, text) [SERVE_##verb] = {body, SERVE_HANDLE_##handle, limits},
     SERVE_VERBS(X)
 #undef X
 };
