@@ -3,7 +3,7 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run session repl pool workspace exec eval check policy approve stop resume monitor escalate audit doctor'
+    local commands='run session repl pool workspace exec eval check serve policy approve stop resume monitor escalate audit doctor'
     local exec='--ro --rw --in --out --replace --workspace --discard --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
@@ -17,6 +17,7 @@ _cordon()
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --schema --expr --json --help'
+    local serve='--stdio --profile --role --policy --answer --timeout --memory --output --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
@@ -52,8 +53,8 @@ _cordon()
         COMPREPLY=($(compgen -W "$(cordon session list 2>/dev/null | cut -d' ' -f1)" -- "$cur"))
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
-    session--profile | repl--profile | pool--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
-    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy)
+    session--profile | repl--profile | pool--profile | serve--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
+    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;

@@ -140,3 +140,9 @@ void jsonw_null(struct jsonw *j, const char *key)
     item(j, key);
     note(j, buf_str(j->out, "null"));
 }
+
+void jsonw_raw(struct jsonw *j, const char *key, const char *json, size_t len)
+{
+    item(j, key);
+    note(j, buf_add(j->out, json, len));
+}

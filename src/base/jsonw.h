@@ -29,5 +29,7 @@ void jsonw_int(struct jsonw *j, const char *key, int64_t n);
 void jsonw_decimal(struct jsonw *j, const char *key, double n);
 void jsonw_bool(struct jsonw *j, const char *key, bool b);
 void jsonw_null(struct jsonw *j, const char *key);
+/* A value that is JSON already, written by us: on one line, whole. */
+void jsonw_raw(struct jsonw *j, const char *key, const char *json, size_t len);
 
 #endif

@@ -96,4 +96,32 @@
 #define LIMIT_APPROVALS_BUSY_MS 2000ULL     /* cordon-approvals for the lock of its database */
 #define LIMIT_APPROVALS_MS      10000ULL    /* the gate for cordon-approvals, its fsyncs included */
 
+/* cordon serve: what one client may have at once, and how long things are kept for it. */
+#define LIMIT_SERVE_LINE     (4 * MIB) /* one message of a client */
+#define LIMIT_SERVE_DEPTH    32        /* brackets within each other in it */
+#define LIMIT_SERVE_ID       256       /* bytes of a request's id or progress token, as JSON */
+#define LIMIT_SERVE_REQUESTS 32        /* of one client that are not answered yet */
+#define LIMIT_SERVE_BATCH    32        /* messages in one array of the revision that has them */
+#define LIMIT_SERVE_JOBS     64 /* runs of one client whose results are kept, running ones too */
+#define LIMIT_SERVE_SESSIONS 16 /* of one client */
+#define LIMIT_SERVE_OUTPUT                                                                         \
+    100000ULL /* bytes of each stream of a run, unless --output says less or more */
+#define LIMIT_SERVE_OUTPUT_MAX (1 * MIB) /* what --output may say */
+#define LIMIT_SERVE_ANSWER                                                                         \
+    (48 * MIB) /* what a runner may print: both streams escaped, told twice */
+#define LIMIT_SERVE_OUT   (128 * MIB) /* answers that a client has not read yet */
+#define LIMIT_SERVE_HOLD  (8 * MIB)   /* beyond it nothing new is read from whoever caused them */
+#define LIMIT_SERVE_PIECE (32 * KIB)  /* of a body, in one packet: a socket takes it whole */
+#define LIMIT_SERVE_ANSWER_MS                                                                      \
+    45000ULL /* then a request is answered with a job: clients give up at 60 s */
+#define LIMIT_SERVE_ANSWER_MIN_MS 100ULL /* what --answer may say, at least */
+#define LIMIT_SERVE_NOTES         9ULL /* that a request is not forgotten, until then: every 5 s */
+#define LIMIT_SERVE_KEEP_MS       600000ULL  /* the result of a job, once it is there */
+#define LIMIT_SERVE_IDLE_MS       1800000ULL /* a session without a call; then it ends */
+#define LIMIT_SERVE_QUEUE_MS                                                                       \
+    900000ULL /* a runner beyond its time limit: slots, people; then it is killed */
+#define LIMIT_SERVE_STOP_MS 5000ULL /* a runner after SIGTERM; then it is killed */
+#define LIMIT_SERVE_END_MS                                                                         \
+    10000ULL /* the end of cordond: runs ended, sessions closed; then it leaves */
+
 #endif

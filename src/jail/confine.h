@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process of our own that is about to read what a guest wrote: everything but two folders and a table of system calls
- * is given up, for good.
+/* A process of our own that is about to read what a guest or a client wrote: everything but two folders and a table of
+ * system calls is given up, for good.
  *
  * Takes:   the one folder that it writes in, the one that it may read, the name of a table.
  * Gives:   no new privileges, no core, not dumpable, no capability but the one to read what others shut (root, with a folder
  *          to read), Landlock, seccomp; or an error that names what failed.
  * Never:   goes on with less: who gets an error ends.
- * Runs in: cordon-workspace, cordon-tool, before they open a file of a guest's; cordon monitor, before it reads what a model wrote.
+ * Runs in: cordon-workspace, cordon-tool, before they open a file of a guest's; cordon-front, before it reads a client; cordon
+ *          monitor, before it reads what a model wrote.
  */
 #ifndef JAIL_CONFINE_H
 #define JAIL_CONFINE_H

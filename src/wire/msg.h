@@ -89,6 +89,16 @@
     X(TOOL_OUTPUT, "b", "broker -> cordon-tool: what the command of a host tool wrote")            \
     X(TOOL_SAID, "ub", "cordon-tool -> broker: how it ended, JSON")
 
+/* Between cordon-front, which reads what clients wrote, and cordond. Each is one row of what may be asked
+ * (src/serve/table.c); a body follows in pieces. The front may have been taken over by a client: cordond
+ * believes it nothing that it could not have asked for itself. */
+#define WIRE_SERVE_MESSAGES(X)                                                                     \
+    X(SERVE_ASK, "uutUu", "-> cordond: request, verb, handle, limits, bytes of the body")          \
+    X(SERVE_PIECE, "ub", "both ways: request, the next piece of its body")                         \
+    X(SERVE_CANCEL, "u", "-> cordond: request: nobody waits for it any more")                      \
+    X(SERVE_SAYS, "uutuu",                                                                         \
+      "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")
+
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
@@ -109,6 +119,7 @@
     WIRE_WORKER_MESSAGES(X)                                                                        \
     WIRE_HOLDER_MESSAGES(X)                                                                        \
     WIRE_TOOL_MESSAGES(X)                                                                          \
+    WIRE_SERVE_MESSAGES(X)                                                                         \
     X(DEADLINE, "u",                                                                               \
       "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
 

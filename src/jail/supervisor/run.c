@@ -130,15 +130,22 @@ static int control_socket(struct jail_run *run, int *ret_theirs, struct err *err
                : 0;
 }
 
-/* Root for good no more. What needed it is prepared; the janitor, if any, was forked before. */
+/* Root for good no more. What needed it is prepared; the janitor, if any, was forked before. With the ids the kernel forgets
+ * that somebody had us die with our parent, as cordond does: it is said again, and a parent that died meanwhile is noticed. */
 static int step_down(struct jail_run *run, struct err *err)
 {
     struct jail_identity *id = &run->id;
+    int dies_with = 0;
+    const pid_t parent = getppid();
     if (!id->change)
         return 0;
+    if (prctl(PR_GET_PDEATHSIG, &dies_with, 0, 0, 0) < 0)
+        return err_sys(err, "the parent-death signal");
     if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
         setresuid(id->uid, id->uid, id->uid) < 0)
         return err_sys(err, "give up root");
+    if (dies_with && (prctl(PR_SET_PDEATHSIG, dies_with, 0, 0, 0) < 0 || getppid() != parent))
+        return err_set(err, ERR_STATE, "whoever started this run is gone");
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* or the id maps cannot be written; undone once they are */
     id->change = false;
     return 0;

@@ -25,6 +25,7 @@ int cmd_monitor(int argc, char **argv);
 int cmd_escalate(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_repl(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_session(int argc, char **argv);
 int cmd_workspace(int argc, char **argv);
 

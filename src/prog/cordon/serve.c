@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cordon serve`: what the operator chose is looked up and judged here, with the policy's lids, before a client is listened
+ * to; then this process becomes cordond, which knows no policy and starts `cordon` anew for each run, so that every run
+ * passes the gate as one from the command line does. */
+#include "base/limits.h"
+#include "commands.h"
+#include "flow/context.h"
+#include "jail_options.h"
+#include "options.h"
+#include "programs.h"
+#include "result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHO "cordon serve"
+
+struct serve_options {
+    struct jail_options jail;
+    const char *profile;
+    uint64_t answer_ms;
+    bool stdio, help;
+};
+
+static int parse(int argc, char **argv, struct serve_options *o, struct err *err)
+{
+    struct jail_options *p = &o->jail;
+    const struct option_row rows[] = {
+        {"stdio", OPTION_FLAG, &o->stdio, NULL, "one client, at standard input and output"},
+        {"profile", OPTION_STRING, &o->profile, "NAME",
+         "the rules: strict, locked, standard, open (strict)"},
+        {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
+        {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
+        {"answer", OPTION_MILLIS, &o->answer_ms, "TIME",
+         "a run that takes longer is answered with a job (45s)"},
+        {"", OPTION_GROUP, NULL, NULL, "Limits, which a client can tighten and never widen:"},
+        {"timeout", OPTION_MILLIS, &p->limits.wall_ms, "TIME", "wall clock of a run (30s)"},
+        {"memory", OPTION_BYTES, &p->limits.memory, "SIZE", "memory of a run (512m)"},
+        {"output", OPTION_BYTES, &p->limits.output, "SIZE",
+         "output kept, each stream (100000); 10 times that ends the run"},
+        {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+    };
+    const size_t count = sizeof rows / sizeof *rows;
+    int next = 0, r = options_parse(argc, argv, rows, count, &next, err);
+    if (r == 0 && !o->help && next < argc)
+        r = err_set(err, ERR_USAGE, "'%.60s': it takes options only; see --help", argv[next]);
+    if (r == 0 && !o->help && !o->stdio)
+        r = err_set(err, ERR_USAGE, "say where clients come from: --stdio; see --help");
+    if (r < 0 || !o->help)
+        return r;
+    puts("usage: cordon serve --stdio [OPTIONS]\n\n"
+         "Serves the tools execute_code, check_code, eval_expression, session and wait_job by the\n"
+         "Model Context Protocol, revisions 2024-11-05 to 2026-07-28, to the one client that\n"
+         "started it. Every run passes policy, gate and audit as `cordon run` does. It ends with\n"
+         "its client, and its runs and sessions end with it.\n");
+    options_print(rows, count);
+    exits_print(EXITS_OTHER);
+    puts("\n  {\"mcpServers\": {\"cordon\": {\"command\": \"cordon\", \"args\": [\"serve\", "
+         "\"--stdio\"]}}}");
+    return 0;
+}
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+/* Does not return where it succeeds. */
+static int become_cordond(const struct serve_options *o, const struct jail_limits *l,
+                          struct err *err)
+{
+    char daemon[4096], self[4096], numbers[4][24];
+    const uint64_t limits[4] = {l->wall_ms, l->memory, l->output, o->answer_ms};
+    int r = programs_find("cordond", daemon, sizeof daemon, err);
+    if (r < 0)
+        return r;
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return err_sys(err, "/proc/self/exe");
+    self[n] = 0;
+    for (int i = 0; i < 4; i++)
+        snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
+    const char *const words[] = {daemon,
+                                 "--from-cordon",
+                                 self,
+                                 or_empty(o->profile),
+                                 or_empty(o->jail.role),
+                                 or_empty(o->jail.policy),
+                                 numbers[0],
+                                 numbers[1],
+                                 numbers[2],
+                                 numbers[3],
+                                 NULL};
+    execv(daemon, (char *const *)words);
+    return err_sys(err, "start %s", daemon);
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS};
+    struct flow_context context = {0};
+    const struct policy_profile *profile = NULL;
+    enum jail_memory_by by;
+    struct jail_spec spec;
+    struct err err = ERR_INIT;
+    struct arena mem;
+    jail_spec_init(&spec);
+    jail_options_init(&o.jail);
+    arena_init(&mem, 4 * MIB);
+    o.jail.limits.output = LIMIT_SERVE_OUTPUT;
+    int r = parse(argc, argv, &o, &err);
+    if (r == 0 && o.help) {
+        arena_done(&mem);
+        return EXIT_DONE;
+    }
+    if (r == 0 && o.jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
+        r = err_set(&err, ERR_USAGE, "--output: at most 1m: a client has to read it in one answer");
+    if (r == 0 && (o.answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o.answer_ms > LIMIT_WALL_MS_MAX))
+        r = err_set(&err, ERR_USAGE, "--answer: 100ms to 7d");
+    if (r == 0)
+        r = flow_context_open(&context, o.jail.policy, &err);
+    if (r == 0)
+        r = policy_choose_profile(context.policy, o.profile, &profile, &err);
+    if (r == 0)
+        r = jail_options_fill(&o.jail, context.policy, &spec, &by, &mem, &err);
+    flow_context_close(&context);
+    if (r == 0)
+        r = become_cordond(&o, &spec.limits, &err);
+    arena_done(&mem);
+    result_complain(WHO, err.msg);
+    return r == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only door: a frame becomes a request of the table, a request becomes a job or an answer. The front that sends frames
+ * has read a client's bytes and may be the client's by now, so a frame that does not follow the table ends it, and a handle
+ * counts only where it was given to this client. */
+#include "serve/holding.h"
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+static struct serve_ask *find(struct serve_client *c, uint64_t number)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state != SERVE_FREE && c->asks[i].q.number == number)
+            return &c->asks[i];
+    return NULL;
+}
+
+static struct serve_ask *unused(struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state == SERVE_FREE)
+            return &c->asks[i];
+    return NULL;
+}
+
+void serve_asks_free(struct serve_ask *a)
+{
+    buf_done(&a->body);
+    buf_done(&a->bytes);
+    *a = (struct serve_ask){.state = SERVE_FREE};
+}
+
+/* ---- answers ---- */
+
+static void answer(struct serve_ask *a, enum serve_stand stand, const char *handle, uint64_t number,
+                   const void *bytes, size_t len)
+{
+    a->answer = (struct serve_answer){
+        .request = a->q.number, .stand = stand, .number = number, .body = len};
+    memcpy(a->answer.handle, handle, strlen(handle) + 1);
+    buf_done(&a->bytes);
+    buf_init(&a->bytes, LIMIT_SERVE_ANSWER);
+    if (buf_add(&a->bytes, bytes, len) < 0) { /* no memory: without the bytes */
+        a->answer.stand = SERVE_REFUSED;
+        a->answer.body = 0;
+    }
+    a->sent = 0;
+    a->opened = false;
+    a->job = NULL;
+    a->state = SERVE_ANSWERING;
+}
+
+void serve_asks_refuse(struct serve_ask *a, const char *why)
+{
+    answer(a, SERVE_REFUSED, "", 0, why, utf8_valid_prefix(why, strlen(why)));
+}
+
+/* The runner's first line, without its name for itself. */
+static void refuse_by_runner(struct serve_ask *a, const struct serve_job *job)
+{
+    char line[sizeof job->runner.said];
+    const char *said = job->runner.said,
+               *text = strncmp(said, "cordon", 6) == 0 ? strstr(said, ": ") : NULL;
+    text = text ? text + 2 : said;
+    const size_t len = strcspn(text, "\n");
+    memcpy(line, text, len);
+    line[len] = 0;
+    serve_asks_refuse(a, job->runner.flooded ? "it printed more than an answer can hold"
+                         : line[0]           ? line
+                                             : "the runner ended and gave no result; try again");
+}
+
+static void settle(struct serve_ask *a, const struct serve_job *job)
+{
+    const struct serve_runner *r = &job->runner;
+    const bool makes = job->verb == SERVE_SESSION_NEW || job->verb == SERVE_SESSION_FORK;
+    if (r->flooded || (!r->text.len && r->status != 0))
+        refuse_by_runner(a, job);
+    else
+        answer(a, SERVE_DONE,
+               makes       ? job->session
+               : job->kept ? job->handle
+                           : "",
+               (uint64_t)r->status, r->text.data ? r->text.data : "", r->text.len);
+}
+
+/* ---- verbs ---- */
+
+static void start(struct serve_client *c, struct serve_ask *a, const char *session, uint64_t now_ns)
+{
+    struct err err = ERR_INIT;
+    a->job = serve_jobs_start(c, &a->q, session, &a->body, now_ns, &err);
+    buf_done(&a->body);
+    if (a->job)
+        a->state = SERVE_WAITING;
+    else
+        serve_asks_refuse(a, err.msg);
+}
+
+static void make_session(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    char handle[SERVE_HANDLE + 1];
+    struct err err = ERR_INIT;
+    if (!serve_sessions_room(c, now_ns))
+        serve_asks_refuse(a, "this client has 16 sessions, which is the most; close one first");
+    else if (serve_handle_new(SERVE_HANDLE_SESSION, handle, &err) < 0)
+        serve_asks_refuse(a, err.msg);
+    else
+        start(c, a, handle, now_ns);
+}
+
+static void list_sessions(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    struct buf out;
+    buf_init(&out, 64 * KIB);
+    if (serve_sessions_list(c, now_ns, &out) < 0)
+        serve_asks_refuse(a, "no memory");
+    else
+        answer(a, SERVE_DONE, "", 0, out.data, out.len);
+    buf_done(&out);
+}
+
+static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    struct serve_job *job = serve_jobs_find(c, a->q.handle);
+    if (!job) {
+        serve_asks_refuse(
+            a, "there is no such job; the result of one is kept for 10 minutes after its end");
+        return;
+    }
+    if (a->q.verb == SERVE_JOB_CANCEL)
+        serve_runner_stop(&job->runner, now_ns);
+    a->job = job;
+    a->state = SERVE_WAITING;
+    if (job->ended_ns)
+        settle(a, job);
+}
+
+/* The whole request is here. */
+static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    struct serve_session *s = NULL;
+    if (serve_verb_handle(a->q.verb) == SERVE_HANDLE_SESSION) {
+        s = serve_sessions_find(c, a->q.handle, now_ns);
+        if (!s) {
+            serve_asks_refuse(a, "there is no such session; one without a call ends after 30 "
+                                 "minutes; make a new one");
+            return;
+        }
+    }
+    switch (a->q.verb) {
+    case SERVE_SESSION_RUN:
+        base_assert(s); /* by its row */
+        s->calls++;
+        s->called_ns = now_ns;
+        start(c, a, a->q.handle, now_ns);
+        break;
+    case SERVE_RUN:
+    case SERVE_CHECK:
+        start(c, a, NULL, now_ns);
+        break;
+    case SERVE_SESSION_NEW:
+    case SERVE_SESSION_FORK:
+        make_session(c, a, now_ns);
+        break;
+    case SERVE_SESSION_CLOSE:
+    case SERVE_SESSION_INTERRUPT:
+        start(c, a, a->q.handle, now_ns);
+        break;
+    case SERVE_SESSION_LIST:
+        list_sessions(c, a, now_ns);
+        break;
+    case SERVE_JOB_WAIT:
+    case SERVE_JOB_CANCEL:
+        wait_job(c, a, now_ns);
+        break;
+    case SERVE_VERB_COUNT:
+        base_assert(!"no verb");
+    }
+}
+
+/* ---- frames ---- */
+
+static int take_ask(struct serve_client *c, struct wire_reader *r, uint64_t now_ns, struct err *err)
+{
+    struct serve_request q;
+    int k = serve_request_read(r, &q, err);
+    if (k < 0)
+        return k;
+    struct serve_ask *a = unused(c);
+    if (!a || find(c, q.number))
+        return err_set(err, ERR_STATE, "more requests at once than the table allows");
+    *a = (struct serve_ask){.state = SERVE_BODY, .q = q, .asked_ns = now_ns, .told_ns = now_ns};
+    buf_init(&a->body, q.body);
+    if (q.body == 0)
+        begin(c, a, now_ns);
+    return 0;
+}
+
+static int take_piece(struct serve_client *c, struct wire_reader *r, uint64_t now_ns,
+                      struct err *err)
+{
+    size_t len;
+    struct serve_ask *a = find(c, wire_get_uint(r));
+    const void *piece = wire_get_bytes(r, &len);
+    if (!a) /* refused or cancelled while it was on its way */
+        return 0;
+    if (a->state != SERVE_BODY || len > a->q.body - a->body.len)
+        return err_set(err, ERR_STATE, "a piece of a body that nobody waits for");
+    int k = buf_add(&a->body, piece, len);
+    if (k < 0)
+        return err_set(err, k, "no memory for a body");
+    if (a->body.len == a->q.body)
+        begin(c, a, now_ns);
+    return 0;
+}
+
+/* A run that nobody waits for is ended; who only waited for a job goes, and the job stays. */
+static void cancel(struct serve_client *c, uint64_t number, uint64_t now_ns)
+{
+    struct serve_ask *a = find(c, number);
+    if (!a)
+        return;
+    if (a->state == SERVE_WAITING && !a->job->kept)
+        serve_runner_stop(&a->job->runner, now_ns);
+    serve_asks_free(a);
+}
+
+int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint64_t now_ns,
+                    struct err *err)
+{
+    struct wire_reader r;
+    int k = wire_open(&r, frame, len, err);
+    if (k < 0)
+        return k;
+    switch (r.type) {
+    case WIRE_SERVE_ASK:
+        return take_ask(c, &r, now_ns, err);
+    case WIRE_SERVE_PIECE:
+        return take_piece(c, &r, now_ns, err);
+    case WIRE_SERVE_CANCEL:
+        cancel(c, wire_get_uint(&r), now_ns);
+        return 0;
+    default:
+        return err_set(err, ERR_FORMAT, "%s is no message for cordond", wire_name(r.type));
+    }
+}
+
+/* ---- time ---- */
+
+/* Sessions are made and ended in a moment; a run may take longer than a client waits for an answer. */
+static bool becomes_job(const struct serve_ask *a)
+{
+    const enum serve_verb v = a->job->verb;
+    return v == SERVE_RUN || v == SERVE_SESSION_RUN || v == SERVE_CHECK;
+}
+
+static uint64_t answer_at(const struct serve_client *c, const struct serve_ask *a)
+{
+    return becomes_job(a) ? a->asked_ns + c->config->answer_ms * CLOCK_NS_PER_MS : UINT64_MAX;
+}
+
+static uint64_t note_at(const struct serve_client *c, const struct serve_ask *a)
+{
+    return a->told_ns + c->config->answer_ms * CLOCK_NS_PER_MS / LIMIT_SERVE_NOTES;
+}
+
+void serve_asks_tick(struct serve_client *c, uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        struct serve_ask *a = &c->asks[i];
+        if (a->state != SERVE_WAITING)
+            continue;
+        if (a->job->ended_ns) {
+            settle(a, a->job);
+        } else if (now_ns >= answer_at(c, a)) {
+            struct serve_job *job = a->job;
+            job->kept = true;
+            answer(a, SERVE_RUNNING, job->handle, (now_ns - job->started_ns) / CLOCK_NS_PER_MS,
+                   job->runner.text.data ? job->runner.text.data : "", job->runner.text.len);
+        } else if (now_ns >= note_at(c, a)) {
+            a->told_ns = now_ns;
+            a->due_ms = (now_ns - a->asked_ns) / CLOCK_NS_PER_MS;
+        }
+    }
+}
+
+uint64_t serve_asks_next(const struct serve_client *c)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        const struct serve_ask *a = &c->asks[i];
+        if (a->state != SERVE_WAITING)
+            continue;
+        const uint64_t note = note_at(c, a), answer = answer_at(c, a),
+                       at = answer < note ? answer : note;
+        next = at < next ? at : next;
+    }
+    return next;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One client is one contained front: what one client does to its front is its own affair. The front is started with the
+ * client's two descriptors and a socket to us, and with nothing else.
+ *
+ * Waits: waitpid in serve_client_done; the front; none (the kernel's own: it was killed); its end */
+#include "serve/holding.h"
+
+#include "base/clock.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+_Noreturn static void exec_front(const struct serve_config *f, int in, int out, int sock,
+                                 pid_t parent)
+{
+    char numbers[4][24];
+    const uint64_t limits[4] = {f->limits.timeout_ms, f->limits.memory, f->limits.output,
+                                f->answer_ms};
+    for (int i = 0; i < 4; i++)
+        snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
+    const char *const argv[] = {f->front,   "--from-cordond", numbers[0], numbers[1],
+                                numbers[2], numbers[3],       f->profile, NULL};
+    const char *const env[] = {NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    const int high[3] = {fcntl(in, F_DUPFD_CLOEXEC, 10), fcntl(out, F_DUPFD_CLOEXEC, 10),
+                         fcntl(sock, F_DUPFD_CLOEXEC, 10)};
+    if (high[0] < 0 || high[1] < 0 || high[2] < 0 || dup2(high[0], 0) < 0 || dup2(high[1], 1) < 0 ||
+        dup2(high[2], 3) < 0)
+        _exit(127);
+    close_range(4, ~0U, 0);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(argv[0], (char *const *)argv, (char *const *)env);
+    _exit(127);
+}
+
+int serve_client_start(struct serve_client *c, const struct serve_config *config, int in, int out,
+                       struct err *err)
+{
+    int pair[2];
+    *c = (struct serve_client){.config = config, .sock = -1, .front_fd = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, "a socket for the front");
+    c->sock = pair[0];
+    const pid_t self = getpid();
+    c->front = fork();
+    if (c->front == 0)
+        exec_front(config, in, out, pair[1], self);
+    fd_close(pair[1]);
+    if (c->front < 0) {
+        c->front = 0;
+        return err_sys(err, "fork");
+    }
+    c->front_fd = (int)syscall(SYS_pidfd_open, c->front, 0);
+    return c->front_fd < 0 ? err_sys(err, "watch the front") : 0;
+}
+
+/* False: not now, or never. */
+static bool put(struct serve_client *c, const struct buf *frame)
+{
+    struct iovec iov = {frame->data, frame->len};
+    const struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    return !c->gone && sendmsg(c->sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)frame->len;
+}
+
+/* One that does not fit now is not needed: the next one says the same. */
+static void send_note(struct serve_client *c, struct serve_ask *ask)
+{
+    const struct serve_answer going = {
+        .request = ask->q.number, .stand = SERVE_GOING, .number = ask->due_ms};
+    struct buf frame;
+    struct err err = ERR_INIT;
+    buf_init(&frame, 4096);
+    if (serve_answer_write(&going, &frame, &err) == 0)
+        (void)put(c, &frame);
+    buf_done(&frame);
+    ask->due_ms = 0;
+}
+
+/* The head or the next piece of an answer. False: the socket is full. */
+static bool send_some(struct serve_client *c, struct serve_ask *a)
+{
+    struct buf frame;
+    struct err err = ERR_INIT;
+    buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
+    const size_t left = a->bytes.len - a->sent,
+                 len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
+    int k = !a->opened ? serve_answer_write(&a->answer, &frame, &err)
+                       : serve_piece_write(a->q.number, a->bytes.data + a->sent, len, &frame, &err);
+    const bool done = k == 0 && put(c, &frame);
+    buf_done(&frame);
+    if (!done)
+        return false;
+    if (a->opened)
+        a->sent += len;
+    a->opened = true;
+    if (a->sent == a->bytes.len)
+        serve_asks_free(a);
+    return true;
+}
+
+void serve_client_write(struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state == SERVE_WAITING && c->asks[i].due_ms)
+            send_note(c, &c->asks[i]);
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        while (c->asks[i].state == SERVE_ANSWERING)
+            if (!send_some(c, &c->asks[i]))
+                return;
+}
+
+bool serve_client_wants_write(const struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state == SERVE_ANSWERING)
+            return !c->gone;
+    return false;
+}
+
+void serve_client_read(struct serve_client *c, uint64_t now_ns)
+{
+    static char frame[LIMIT_FRAME];
+    struct err err = ERR_INIT;
+    while (!c->gone) {
+        ssize_t n = recv(c->sock, frame, sizeof frame, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0 || serve_asks_take(c, frame, (size_t)n, now_ns, &err) < 0)
+            serve_client_leave(c, now_ns);
+    }
+}
+
+void serve_client_leave(struct serve_client *c, uint64_t now_ns)
+{
+    struct err err = ERR_INIT;
+    if (c->gone)
+        return;
+    c->gone = true;
+    fd_close(fd_take(&c->sock)); /* the front ends with it */
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        serve_asks_free(&c->asks[i]);
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
+        c->jobs[i].kept = false;
+        if (c->jobs[i].used)
+            serve_runner_stop(&c->jobs[i].runner, now_ns);
+    }
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        struct serve_request q = {.number = 1, .verb = SERVE_SESSION_CLOSE};
+        memcpy(q.handle, s->handle, sizeof q.handle);
+        if (s->used) /* one that cannot be closed now ends by itself when it was idle for long enough */
+            (void)serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err);
+    }
+}
+
+bool serve_client_idle(const struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        if (c->jobs[i].used && !c->jobs[i].ended_ns)
+            return false;
+    return true;
+}
+
+void serve_client_done(struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        serve_asks_free(&c->asks[i]);
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        if (c->jobs[i].used)
+            serve_jobs_forget(&c->jobs[i]);
+    fd_close(fd_take(&c->sock));
+    fd_close(fd_take(&c->front_fd));
+    if (c->front) {
+        kill(c->front, SIGKILL);
+        while (waitpid(c->front, NULL, 0) < 0 && errno == EINTR)
+            ;
+        c->front = 0;
+    }
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments against the table of a tool. Each mistake names the argument, what came and what is wanted, because whoever
+ * reads it is a model that can do better. */
+#include "serve/front/inside.h"
+
+#include "base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WHY 300
+
+static const char *kind_of(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+static bool wrong(char *why, const struct serve_arg *a, const json_t *v, const char *wanted)
+{
+    snprintf(why, WHY, "%s must be %s, not %s", a->name, wanted, kind_of(v));
+    return false;
+}
+
+static bool take_text(const struct serve_arg *a, const json_t *v, struct serve_value *out,
+                      char *why)
+{
+    if (!json_is_string(v))
+        return wrong(why, a, v, "a string");
+    out->text = json_string_value(v);
+    out->len = json_string_length(v);
+    if (!memchr(out->text, 0, out->len))
+        return true;
+    snprintf(why, WHY, "%s contains a NUL character", a->name);
+    return false;
+}
+
+static bool take_count(const struct serve_arg *a, const json_t *v, struct serve_value *out,
+                       char *why)
+{
+    const bool text = json_is_string(v) && units_count(json_string_value(v), &out->number) == 0;
+    if (json_is_integer(v) && json_integer_value(v) > 0)
+        out->number = (uint64_t)json_integer_value(v);
+    else if (!text || out->number == 0)
+        return wrong(why, a, v, "a whole number of 1 or more");
+    return true;
+}
+
+static bool take_flag(const struct serve_arg *a, const json_t *v, struct serve_value *out,
+                      char *why)
+{
+    const char *s = json_is_string(v) ? json_string_value(v) : "";
+    if (!json_is_boolean(v) && strcmp(s, "true") != 0 && strcmp(s, "false") != 0)
+        return wrong(why, a, v, "true or false");
+    out->number = json_is_true(v) || strcmp(s, "true") == 0;
+    return true;
+}
+
+static bool take_word(const struct serve_arg *a, const json_t *v, struct serve_value *out,
+                      char *why)
+{
+    if (!take_text(a, v, out, why))
+        return false;
+    for (const char *w = a->words; *w;) {
+        const size_t n = strcspn(w, " ");
+        if (n == out->len && memcmp(w, out->text, n) == 0)
+            return true;
+        w += n + (w[n] == ' ');
+    }
+    snprintf(why, WHY, "%s: '%.40s' is none of: %s", a->name, out->text, a->words);
+    return false;
+}
+
+static bool take_json(const struct serve_arg *a, json_t *v, struct serve_value *out, char *why)
+{
+    if (json_is_object(v)) {
+        out->json = v;
+        return true;
+    }
+    return json_is_string(v) ? take_text(a, v, out, why) : wrong(why, a, v, "an object");
+}
+
+static bool take(const struct serve_arg *a, json_t *v, struct serve_value *out, char *why)
+{
+    out->given = true;
+    switch (a->kind) {
+    case SERVE_ARG_TEXT:
+        return take_text(a, v, out, why);
+    case SERVE_ARG_COUNT:
+        return take_count(a, v, out, why);
+    case SERVE_ARG_FLAG:
+        return take_flag(a, v, out, why);
+    case SERVE_ARG_WORD:
+        return take_word(a, v, out, why);
+    case SERVE_ARG_JSON:
+        break;
+    }
+    return take_json(a, v, out, why);
+}
+
+static bool unknown(const struct serve_tool *t, const char *key, char *why)
+{
+    int n = snprintf(why, WHY, "%s has no argument '%.40s'; it has:", t->name, key);
+    for (size_t i = 0; i < SERVE_ARGS && t->args[i].name && n > 0 && n < WHY; i++)
+        n += snprintf(why + n, (size_t)(WHY - n), "%s %s", i ? "," : "", t->args[i].name);
+    return false;
+}
+
+bool serve_tools_arguments(const struct serve_tool *t, json_t *arguments,
+                           struct serve_value v[SERVE_ARGS], char *why)
+{
+    const char *key;
+    json_t *value;
+    if (arguments)
+        json_object_foreach(arguments, key, value)
+        {
+            size_t i = 0;
+            while (i < SERVE_ARGS && t->args[i].name && strcmp(t->args[i].name, key) != 0)
+                i++;
+            if (i == SERVE_ARGS || !t->args[i].name)
+                return unknown(t, key, why);
+            if (json_is_null(value) && !t->args[i].required)
+                continue; /* as if it were not there: clients fill in what they do not know */
+            if (!take(&t->args[i], value, &v[i], why))
+                return false;
+        }
+    for (size_t i = 0; i < SERVE_ARGS && t->args[i].name; i++)
+        if (t->args[i].required && !v[i].given) {
+            snprintf(why, WHY, "%s is missing: %s", t->args[i].name, t->args[i].text);
+            return false;
+        }
+    return true;
+}

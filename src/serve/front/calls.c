@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that cordond works on. A call that was cancelled is forgotten at once: the protocol wants no reply to it, and what
+ * cordond still sends for its number finds nobody. */
+#include "serve/front/inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void note(struct serve_front *f, int r)
+{
+    if (r < 0 && !f->bad)
+        f->bad = r;
+}
+
+static void put_frame(struct serve_front *f, const struct buf *frame)
+{
+    const uint32_t len = (uint32_t)frame->len;
+    note(f, buf_add(&f->frames, &len, sizeof len));
+    note(f, buf_add(&f->frames, frame->data, frame->len));
+}
+
+static void release(struct serve_call *c)
+{
+    buf_done(&c->body);
+    *c = (struct serve_call){.used = false};
+}
+
+static void send_request(struct serve_front *f, const struct serve_request *q, const char *body)
+{
+    struct buf frame;
+    struct err err = ERR_INIT;
+    buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
+    note(f, serve_request_write(q, &frame, &err));
+    put_frame(f, &frame);
+    for (size_t at = 0; at < q->body;) {
+        const size_t left = q->body - at, len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
+        buf_reset(&frame);
+        note(f, serve_piece_write(q->number, body + at, len, &frame, &err));
+        put_frame(f, &frame);
+        at += len;
+    }
+    buf_done(&frame);
+}
+
+void serve_calls_start(struct serve_front *f, const struct serve_reply *to, const char *token,
+                       const struct serve_request *q, const void *body, const char *changed)
+{
+    struct serve_request asked = *q;
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        struct serve_call *c = &f->calls[i];
+        if (c->used)
+            continue;
+        *c = (struct serve_call){.used = true, .number = ++f->numbers, .to = *to, .verb = q->verb};
+        snprintf(c->token, sizeof c->token, "%s", token);
+        snprintf(c->note, sizeof c->note, "%s", changed);
+        buf_init(&c->body, LIMIT_SERVE_ANSWER);
+        asked.number = c->number;
+        send_request(f, &asked, body);
+        return;
+    }
+    serve_reply_bad_argument(f, to,
+                             "32 calls are not answered yet, which is the most; wait for one");
+}
+
+bool serve_calls_pending(const struct serve_front *f, const char *id)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (f->calls[i].used && strcmp(f->calls[i].to.id, id) == 0)
+            return true;
+    return false;
+}
+
+void serve_calls_cancel(struct serve_front *f, const char *id)
+{
+    struct wire_writer w;
+    struct buf frame;
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        struct serve_call *c = &f->calls[i];
+        if (!c->used || strcmp(c->to.id, id) != 0)
+            continue;
+        buf_init(&frame, 64);
+        wire_begin(&w, &frame, WIRE_SERVE_CANCEL);
+        wire_put_uint(&w, c->number);
+        note(f, wire_end(&w));
+        put_frame(f, &frame);
+        buf_done(&frame);
+        if (c->to.batch)
+            serve_batch_less(f, c->to.batch);
+        release(c);
+    }
+}
+
+static struct serve_call *find(struct serve_front *f, uint64_t number)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (f->calls[i].used && f->calls[i].number == number)
+            return &f->calls[i];
+    return NULL;
+}
+
+static void finish(struct serve_front *f, struct serve_call *c)
+{
+    serve_render(f, c);
+    release(c);
+}
+
+static int take_answer(struct serve_front *f, struct wire_reader *r, struct err *err)
+{
+    struct serve_answer a;
+    int k = serve_answer_read(r, &a, err);
+    struct serve_call *c = k < 0 ? NULL : find(f, a.request);
+    if (!c) /* cancelled meanwhile */
+        return k;
+    if (a.stand == SERVE_GOING) {
+        serve_reply_progress(f, c, a.number);
+        return 0;
+    }
+    if (c->headed)
+        return err_set(err, ERR_STATE, "cordond answered twice");
+    c->headed = true;
+    c->answer = a;
+    if (a.body == 0)
+        finish(f, c);
+    return 0;
+}
+
+static int take_piece(struct serve_front *f, struct wire_reader *r, struct err *err)
+{
+    size_t len;
+    struct serve_call *c = find(f, wire_get_uint(r));
+    const void *piece = wire_get_bytes(r, &len);
+    if (!c)
+        return 0;
+    if (!c->headed || len > c->answer.body - c->body.len)
+        return err_set(err, ERR_STATE, "a piece of an answer that nobody waits for");
+    int k = buf_add(&c->body, piece, len);
+    if (k < 0)
+        return err_set(err, k, "no memory for an answer");
+    if (c->body.len == c->answer.body)
+        finish(f, c);
+    return 0;
+}
+
+int serve_front_frame(struct serve_front *f, const void *frame, size_t len, struct err *err)
+{
+    struct wire_reader r;
+    int k = wire_open(&r, frame, len, err);
+    if (k == 0)
+        k = r.type == WIRE_SERVE_SAYS    ? take_answer(f, &r, err)
+            : r.type == WIRE_SERVE_PIECE ? take_piece(f, &r, err)
+                                         : err_set(err, ERR_FORMAT, "no message for the front");
+    if (k == 0 && f->bad)
+        k = err_set(err, f->bad, "the client does not read its answers");
+    return k;
+}

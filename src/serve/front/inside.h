@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the front share: the state of a client, replies, calls, the table of tools.
+ *
+ * Takes:   messages that were parsed.
+ * Gives:   replies.
+ * Never:   is seen outside of the folder.
+ * Runs in: cordon-front, contained; fuzz targets.
+ */
+#ifndef SERVE_FRONT_INSIDE_H
+#define SERVE_FRONT_INSIDE_H
+
+#include "base/jsonw.h"
+#include "serve/front/front.h"
+
+#include <jansson.h>
+
+/* The revisions of the protocol, oldest first. The newest has no handshake: each message says which it is. */
+#define SERVE_VERSIONS(X)                                                                          \
+    X(2024_11_05, "2024-11-05")                                                                    \
+    X(2025_03_26, "2025-03-26")                                                                    \
+    X(2025_06_18, "2025-06-18")                                                                    \
+    X(2025_11_25, "2025-11-25")                                                                    \
+    X(2026_07_28, "2026-07-28")
+
+enum serve_version {
+#define X(name, text) SERVE_##name,
+    SERVE_VERSIONS(X)
+#undef X
+        SERVE_VERSION_COUNT
+};
+const char *serve_version_name(enum serve_version v);
+/* -1: none of ours. */
+int serve_version_find(const char *name);
+
+/* JSON-RPC's codes, and the protocol's own. */
+enum {
+    SERVE_PARSE_ERROR = -32700,
+    SERVE_INVALID_REQUEST = -32600,
+    SERVE_NO_METHOD = -32601,
+    SERVE_INVALID_PARAMS = -32602,
+    SERVE_BAD_VERSION = -32022,
+};
+
+/* Replies to an array of messages go out as one array, when the last one is there. */
+struct serve_batch {
+    size_t waiting; /* replies that are to come, and one while the array is still read */
+    struct buf text;
+};
+
+/* To whom a reply goes, and in which words. */
+struct serve_reply {
+    char id[LIMIT_SERVE_ID + 1]; /* as JSON */
+    enum serve_version version;
+    struct serve_batch *batch; /* NULL: by itself */
+};
+
+/* A call of a tool that cordond works on. */
+struct serve_call {
+    bool used;
+    uint64_t number;
+    struct serve_reply to;
+    enum serve_verb verb;
+    char token[LIMIT_SERVE_ID + 1]; /* for progress, as JSON; empty: the client wants none */
+    uint64_t progress;              /* the last that was told: it must grow */
+    char note[200];                 /* what we changed in the call, for the text of its result */
+    bool headed;                    /* the answer's head is here, its body comes */
+    struct serve_answer answer;
+    struct buf body;
+};
+
+struct serve_front {
+    struct serve_front_config config;
+    struct buf out, frames;
+    enum serve_version legacy; /* by the handshake */
+    bool opened;               /* there was one */
+    uint64_t numbers;          /* the last that a call was given */
+    struct serve_call calls[LIMIT_SERVE_REQUESTS];
+    int bad; /* the first error of writing; sticks */
+};
+
+/* reply.c */
+struct serve_writing {
+    struct buf text;
+    struct jsonw j;
+};
+/* Opens the result object; with the newest revision it has its type and the server's name in it. */
+void serve_reply_begin(struct serve_front *f, const struct serve_reply *to,
+                       struct serve_writing *w);
+void serve_reply_end(struct serve_front *f, const struct serve_reply *to, struct serve_writing *w);
+void serve_reply_error(struct serve_front *f, const struct serve_reply *to, int code,
+                       const char *message);
+/* A version that we do not speak: with those that we do. */
+void serve_reply_bad_version(struct serve_front *f, const struct serve_reply *to,
+                             const char *asked);
+void serve_reply_server(struct serve_front *f, struct jsonw *j, const char *key,
+                        enum serve_version v);
+/* The result of a tool: STRUCTURED is JSON on one line, or NULL. */
+void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const char *text,
+                      size_t len, const char *structured, size_t structured_len, bool is_error);
+/* An argument is wrong: a tool's error where the revision says so, else the protocol's. */
+void serve_reply_bad_argument(struct serve_front *f, const struct serve_reply *to, const char *why);
+void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t ms);
+struct serve_batch *serve_batch_new(void);
+/* One reply fewer is to come; the last one sends the array and frees it. */
+void serve_batch_less(struct serve_front *f, struct serve_batch *b);
+
+/* tools.c */
+enum serve_arg_kind {
+    SERVE_ARG_TEXT,
+    SERVE_ARG_COUNT,
+    SERVE_ARG_FLAG,
+    SERVE_ARG_WORD,
+    SERVE_ARG_JSON
+};
+struct serve_arg {
+    const char *name;
+    enum serve_arg_kind kind;
+    bool required;
+    const char *words; /* of SERVE_ARG_WORD, with spaces between them */
+    const char *text;
+};
+#define SERVE_ARGS 6
+struct serve_value {
+    bool given;
+    const char *text; /* TEXT, WORD; JSON: as it was written, where it came as a text */
+    size_t len;
+    uint64_t number; /* COUNT, FLAG */
+    json_t *json;    /* JSON, where it came as an object; borrowed */
+};
+struct serve_tool {
+    const char *name, *title, *description;
+    struct serve_arg args[SERVE_ARGS];
+    const char *output;                      /* schema, as JSON */
+    bool read_only, destructive, idempotent; /* none has an open world: there is no network */
+    void (*call)(struct serve_front *f, const struct serve_reply *to, const char *token,
+                 const struct serve_value *v);
+};
+const struct serve_tool *serve_tools(size_t *ret_count);
+/* `"tools": [...]`, as the revision has them. */
+void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_version v);
+/* False: WHY (of 300 bytes) says which argument and why. What is borrowed lies in ARGUMENTS. */
+bool serve_tools_arguments(const struct serve_tool *t, json_t *arguments,
+                           struct serve_value v[SERVE_ARGS], char *why);
+
+/* calls.c */
+void serve_calls_start(struct serve_front *f, const struct serve_reply *to, const char *token,
+                       const struct serve_request *q, const void *body, const char *note);
+bool serve_calls_pending(const struct serve_front *f, const char *id);
+void serve_calls_cancel(struct serve_front *f, const char *id);
+
+/* render.c: the answer of cordond as the result of a tool. */
+void serve_render(struct serve_front *f, struct serve_call *c);
+
+/* evaluate.c */
+void serve_evaluate(struct serve_front *f, const struct serve_reply *to, const char *token,
+                    const struct serve_value *v);
+
+#endif

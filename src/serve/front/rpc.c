@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two eras on one line. A message of the newest revision says in `_meta` which revision it is and what the client can do,
+ * and needs nothing before it; a message without that belongs to the revision that `initialize` settled. A client's name is
+ * never looked at: nothing may depend on it. JSON is parsed by jansson, after a look at its depth, since the parser
+ * recurses. */
+#include "serve/front/inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define META      "io.modelcontextprotocol/"
+#define CACHED_MS 3600000 /* what we list changes with a new version of Cordon only */
+#define INSTRUCTIONS                                                                               \
+    "Cordon runs Python in a jail without network. execute_code runs a program and returns its "   \
+    "output, the value of its last expression and, where something was refused, the rule and "     \
+    "what to write instead. Variables and files live on between calls only in a session: make "    \
+    "one with session(action=new) and pass its session_id. check_code judges code without "        \
+    "running it. A run that takes long is answered with a job_id; wait_job gives its result."
+
+struct message {
+    struct serve_reply to;
+    bool has_id, modern;
+    const char *method;
+    json_t *params; /* an object, or NULL */
+    char token[LIMIT_SERVE_ID + 1];
+};
+
+/* ---- parsing ---- */
+
+/* Brackets within each other, those in strings not counted. */
+static bool too_deep(const char *text, size_t len)
+{
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < len; i++) {
+        if (quoted) {
+            if (text[i] == '\\')
+                i++;
+            else
+                quoted = text[i] != '"';
+            continue;
+        }
+        quoted = text[i] == '"';
+        if (text[i] == '{' || text[i] == '[')
+            depth++;
+        else if ((text[i] == '}' || text[i] == ']') && depth)
+            depth--;
+        if (depth > LIMIT_SERVE_DEPTH)
+            return true;
+    }
+    return false;
+}
+
+static bool blank(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len && strchr(" \t\r", text[i]) && text[i])
+        i++;
+    return i == len;
+}
+
+/* A string or an integer, as JSON; false: neither, or too long. */
+static bool take_id(const json_t *v, char out[LIMIT_SERVE_ID + 1])
+{
+    if (!json_is_string(v) && !json_is_integer(v))
+        return false;
+    const size_t n = json_dumpb(v, out, LIMIT_SERVE_ID, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    out[n <= LIMIT_SERVE_ID ? n : 0] = 0;
+    return n > 0 && n <= LIMIT_SERVE_ID;
+}
+
+static const char *text_of(json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* ---- methods ---- */
+
+static void capabilities(struct jsonw *j)
+{
+    jsonw_open(j, "capabilities", '{');
+    jsonw_open(j, "tools", '{');
+    jsonw_close(j, '}');
+    jsonw_close(j, '}');
+}
+
+static void cached(struct jsonw *j)
+{
+    jsonw_int(j, "ttlMs", CACHED_MS);
+    jsonw_string(j, "cacheScope", "private");
+}
+
+/* The client's revision where we speak it; else the newest one that has a handshake. */
+static void initialize(struct serve_front *f, struct message *m)
+{
+    const char *asked = text_of(m->params, "protocolVersion");
+    struct serve_writing w;
+    if (!asked || m->to.batch) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
+                          asked ? "initialize cannot be in an array of messages"
+                                : "initialize needs params.protocolVersion");
+        return;
+    }
+    const int v = serve_version_find(asked);
+    f->legacy = v >= 0 && v < SERVE_2026_07_28 ? (enum serve_version)v : SERVE_2025_11_25;
+    f->opened = true;
+    m->to.version = f->legacy;
+    serve_reply_begin(f, &m->to, &w);
+    jsonw_string(&w.j, "protocolVersion", serve_version_name(f->legacy));
+    capabilities(&w.j);
+    serve_reply_server(f, &w.j, "serverInfo", f->legacy);
+    jsonw_string(&w.j, "instructions", INSTRUCTIONS);
+    serve_reply_end(f, &m->to, &w);
+}
+
+static void ping(struct serve_front *f, struct message *m)
+{
+    struct serve_writing w;
+    serve_reply_begin(f, &m->to, &w);
+    serve_reply_end(f, &m->to, &w);
+}
+
+static void discover(struct serve_front *f, struct message *m)
+{
+    struct serve_writing w;
+    serve_reply_begin(f, &m->to, &w);
+    jsonw_open(&w.j, "supportedVersions", '[');
+    for (int v = SERVE_VERSION_COUNT; v-- > 0;)
+        jsonw_string(&w.j, NULL, serve_version_name((enum serve_version)v));
+    jsonw_close(&w.j, ']');
+    capabilities(&w.j);
+    jsonw_string(&w.j, "instructions", INSTRUCTIONS);
+    cached(&w.j);
+    serve_reply_end(f, &m->to, &w);
+}
+
+static void list_tools(struct serve_front *f, struct message *m)
+{
+    struct serve_writing w;
+    if (m->params && json_object_get(m->params, "cursor")) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
+                          "the list has one page: there is no cursor");
+        return;
+    }
+    serve_reply_begin(f, &m->to, &w);
+    serve_tools_write(f, &w.j, m->to.version);
+    if (m->modern)
+        cached(&w.j);
+    serve_reply_end(f, &m->to, &w);
+}
+
+static void call_tool(struct serve_front *f, struct message *m)
+{
+    struct serve_value v[SERVE_ARGS] = {{0}};
+    const char *name = m->params ? text_of(m->params, "name") : NULL;
+    json_t *arguments = m->params ? json_object_get(m->params, "arguments") : NULL;
+    char why[300];
+    size_t count, i = 0;
+    const struct serve_tool *tools = serve_tools(&count);
+    while (name && i < count && strcmp(tools[i].name, name) != 0)
+        i++;
+    if (!name || i == count) {
+        snprintf(why, sizeof why, name ? "Unknown tool: %.100s" : "tools/call needs params.name%s",
+                 name ? name : "");
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS, why);
+    } else if (arguments && !json_is_object(arguments)) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS, "params.arguments must be an object");
+    } else if (!serve_tools_arguments(&tools[i], arguments, v, why)) {
+        serve_reply_bad_argument(f, &m->to, why);
+    } else {
+        tools[i].call(f, &m->to, m->token, v);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct serve_front *f, struct message *m);
+    bool legacy, modern; /* the eras that have it */
+} methods[] = {
+    {"initialize", initialize, true, false},    {"ping", ping, true, false},
+    {"server/discover", discover, false, true}, {"tools/list", list_tools, true, true},
+    {"tools/call", call_tool, true, true},
+};
+
+/* ---- one message ---- */
+
+/* What the newest revision wants in each request. False: it was answered with an error. */
+static bool check_meta(struct serve_front *f, struct message *m, json_t *meta)
+{
+    const char *version = text_of(meta, META "protocolVersion");
+    if (!version || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
+                          version ? "params._meta needs " META "clientCapabilities, an object"
+                                  : "params._meta: " META "protocolVersion must be a string");
+        return false;
+    }
+    if (serve_version_find(version) != SERVE_2026_07_28) {
+        serve_reply_bad_version(f, &m->to, version);
+        return false;
+    }
+    return true;
+}
+
+/* The era of a request, and its progress token. False: it was answered with an error. */
+static bool find_era(struct serve_front *f, struct message *m)
+{
+    json_t *meta = m->params ? json_object_get(m->params, "_meta") : NULL;
+    json_t *token = meta ? json_object_get(meta, "progressToken") : NULL;
+    const bool opens = strcmp(m->method, "initialize") == 0;
+    m->modern = !opens && meta && json_object_get(meta, META "protocolVersion");
+    m->to.version = m->modern ? SERVE_2026_07_28 : f->opened ? f->legacy : SERVE_2025_11_25;
+    if (m->modern && !check_meta(f, m, meta))
+        return false;
+    if (!m->modern && !f->opened && !opens && strcmp(m->method, "ping") != 0) {
+        m->to.version = SERVE_2026_07_28;
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
+                          "params._meta needs " META "protocolVersion and " META
+                          "clientCapabilities; or initialize first (2025-11-25 and older)");
+        return false;
+    }
+    if (token && !take_id(token, m->token)) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
+                          "params._meta.progressToken must be a short string or an integer");
+        return false;
+    }
+    return true;
+}
+
+static void request(struct serve_front *f, struct message *m)
+{
+    char why[200];
+    if (serve_calls_pending(f, m->to.id)) {
+        serve_reply_error(f, &m->to, SERVE_INVALID_REQUEST,
+                          "a request with this id is not answered yet");
+        return;
+    }
+    if (!find_era(f, m))
+        return;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i].name, m->method) == 0 &&
+            (m->modern ? methods[i].modern : methods[i].legacy)) {
+            methods[i].run(f, m);
+            return;
+        }
+    snprintf(why, sizeof why, "Method not found: %.100s", m->method);
+    serve_reply_error(f, &m->to, SERVE_NO_METHOD, why);
+}
+
+/* The only one that changes something here; others are of no interest. */
+static void notification(struct serve_front *f, const struct message *m)
+{
+    char id[LIMIT_SERVE_ID + 1];
+    if (strcmp(m->method, "notifications/cancelled") == 0 && m->params &&
+        take_id(json_object_get(m->params, "requestId"), id))
+        serve_calls_cancel(f, id);
+}
+
+static void invalid(struct serve_front *f, struct message *m, const char *why)
+{
+    if (!m->has_id)
+        snprintf(m->to.id, sizeof m->to.id, "null");
+    serve_reply_error(f, &m->to, SERVE_INVALID_REQUEST, why);
+}
+
+/* BATCH: the array that it came in, which has a place for its reply. */
+static void one(struct serve_front *f, json_t *v, struct serve_batch *batch)
+{
+    struct message m = {.to = {.batch = batch, .version = SERVE_2026_07_28}};
+    json_t *id = json_is_object(v) ? json_object_get(v, "id") : NULL;
+    const char *version = json_is_object(v) ? text_of(v, "jsonrpc") : NULL;
+    if (id)
+        m.has_id = take_id(id, m.to.id);
+    m.method = json_is_object(v) ? text_of(v, "method") : NULL;
+    m.params = json_is_object(v) ? json_object_get(v, "params") : NULL;
+    if (!json_is_object(v) || !version || strcmp(version, "2.0") != 0)
+        invalid(f, &m, "not a message of JSON-RPC 2.0");
+    else if (!m.method && (json_object_get(v, "result") || json_object_get(v, "error")))
+        goto silent; /* an answer: we ask clients nothing */
+    else if (!m.method)
+        invalid(f, &m, "a method is missing");
+    else if (id && !m.has_id)
+        invalid(f, &m, "an id is a string of at most 250 bytes, or an integer");
+    else if (m.params && !json_is_object(m.params))
+        invalid(f, &m, "params must be an object");
+    else if (m.has_id)
+        request(f, &m);
+    else {
+        notification(f, &m);
+        goto silent;
+    }
+    return;
+silent:
+    if (batch)
+        serve_batch_less(f, batch);
+}
+
+static void array(struct serve_front *f, json_t *v)
+{
+    struct message m = {.to = {.version = SERVE_2026_07_28}};
+    const size_t count = json_array_size(v);
+    const char *why = !f->opened || f->legacy != SERVE_2025_03_26
+                          ? "arrays of messages are of revision 2025-03-26 alone"
+                      : count == 0 || count > LIMIT_SERVE_BATCH ? "an array has 1 to 32 messages"
+                                                                : NULL;
+    struct serve_batch *batch = why ? NULL : serve_batch_new();
+    if (!batch) {
+        invalid(f, &m, why ? why : "no memory");
+        return;
+    }
+    batch->waiting += count;
+    for (size_t i = 0; i < count; i++)
+        one(f, json_array_get(v, i), batch);
+    serve_batch_less(f, batch);
+}
+
+static int ended(const struct serve_front *f, struct err *err)
+{
+    return f->bad ? err_set(err, f->bad, "the client does not read its answers") : 0;
+}
+
+int serve_front_too_long(struct serve_front *f, struct err *err)
+{
+    struct message m = {.to = {.version = SERVE_2026_07_28}};
+    invalid(f, &m, "a message is longer than 4 MiB");
+    return ended(f, err);
+}
+
+int serve_front_message(struct serve_front *f, const char *text, size_t len, struct err *err)
+{
+    const struct serve_reply nobody = {.id = "null", .version = SERVE_2026_07_28};
+    json_error_t where;
+    char why[240];
+    if (blank(text, len))
+        return 0;
+    if (too_deep(text, len)) {
+        serve_reply_error(f, &nobody, SERVE_PARSE_ERROR, "more than 32 brackets within each other");
+        return ended(f, err);
+    }
+    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    if (!v) {
+        snprintf(why, sizeof why, "not JSON, column %d: %.150s", where.column, where.text);
+        serve_reply_error(f, &nobody, SERVE_PARSE_ERROR, why);
+    } else if (json_is_array(v)) {
+        array(f, v);
+    } else {
+        one(f, v, NULL);
+    }
+    json_decref(v);
+    return ended(f, err);
+}
+
+/* ---- the object ---- */
+
+void serve_front_prepare(void)
+{
+    json_object_seed(0);
+}
+
+struct serve_front *serve_front_new(const struct serve_front_config *config)
+{
+    struct serve_front *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->config = *config;
+    buf_init(&f->out, LIMIT_SERVE_OUT);
+    buf_init(&f->frames, LIMIT_SERVE_OUT);
+    return f;
+}
+
+/* An array whose replies are not all there is held by its calls alone. */
+static void drop_batch(struct serve_front *f, struct serve_batch *b)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (f->calls[i].to.batch == b)
+            f->calls[i].to.batch = NULL;
+    buf_done(&b->text);
+    free(b);
+}
+
+void serve_front_free(struct serve_front *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        if (f->calls[i].used && f->calls[i].to.batch)
+            drop_batch(f, f->calls[i].to.batch);
+        buf_done(&f->calls[i].body);
+    }
+    buf_done(&f->out);
+    buf_done(&f->frames);
+    free(f);
+}
+
+struct buf *serve_front_out(struct serve_front *f)
+{
+    return &f->out;
+}
+
+struct buf *serve_front_frames(struct serve_front *f)
+{
+    return &f->frames;
+}

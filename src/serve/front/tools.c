@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools: few, and flat, because clients drop a tool whose schema has unions or references. Every argument is checked
+ * here, by the same row that its schema is written from. Clients send numbers, truth values and objects as texts, so these
+ * are read from a text, too; `code` never is anything but what was sent. No argument names a profile, a role, a policy or a
+ * folder: those are the operator's. */
+#include "serve/front/inside.h"
+
+#include "base/units.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT(properties, required)                                                               \
+    "{\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "]}"
+#define P(name, type, text) "\"" name "\": {\"type\": \"" type "\", \"description\": \"" text "\"}"
+
+/* What a run comes to; docs/run.md has the rest of its members. */
+#define RUN_PROPERTIES                                                                                        \
+    P("status", "string",                                                                                     \
+      "ok, error, blocked, denied, timeout, memory, output, crashed, refused; running: see "                  \
+      "job_id")                                                                                               \
+    ", " P("stdout", "string", "what it printed") ", " P("stderr", "string", "what it printed there") ", " P( \
+        "truncated", "boolean",                                                                               \
+        "whether output was cut") ", " P("violations", "array",                                               \
+                                         "what was refused: layer, rule, detail, "                            \
+                                         "line, hint") ", " P("job_id", "string",                             \
+                                                              "for wait_job, where it "                       \
+                                                              "still runs") ", " P("el"                       \
+                                                                                   "ap"                       \
+                                                                                   "se"                       \
+                                                                                   "d_"                       \
+                                                                                   "m"                        \
+                                                                                   "s",                       \
+                                                                                   "in"                       \
+                                                                                   "te"                       \
+                                                                                   "ge"                       \
+                                                                                   "r",                       \
+                                                                                   "ho"                       \
+                                                                                   "w "                       \
+                                                                                   "lo"                       \
+                                                                                   "ng"                       \
+                                                                                   " i"                       \
+                                                                                   "t "                       \
+                                                                                   "ha"                       \
+                                                                                   "s "                       \
+                                                                                   "be"                       \
+                                                                                   "en"                       \
+                                                                                   " r"                       \
+                                                                                   "un"                       \
+                                                                                   "ni"                       \
+                                                                                   "n"                        \
+                                                                                   "g")
+#define SESSION_PROPERTIES                                                                         \
+    P("action", "string", "what was done")                                                         \
+    ", " P("session_id", "string", "the session") ", " P(                                          \
+        "expires_in_s", "integer",                                                                 \
+        "it ends after so long without a call") ", " P("sessions", "array",                        \
+                                                       "of list: session_id, calls, idle_s, "      \
+                                                       "expires_in_s")
+
+enum { CODE, LANGUAGE, SESSION_ID, TIMEOUT_MS, MEMORY_MB, MAX_OUTPUT };
+enum { ACTION, OF_SESSION };
+enum { JOB_ID, CANCEL };
+
+static void execute_code(struct serve_front *f, const struct serve_reply *to, const char *token,
+                         const struct serve_value *v);
+static void check_code(struct serve_front *f, const struct serve_reply *to, const char *token,
+                       const struct serve_value *v);
+static void session(struct serve_front *f, const struct serve_reply *to, const char *token,
+                    const struct serve_value *v);
+static void wait_job(struct serve_front *f, const struct serve_reply *to, const char *token,
+                     const struct serve_value *v);
+
+static const struct serve_tool tools[] = {
+    {.name = "execute_code",
+     .title = "Run code",
+     .description =
+         "Runs a Python program in a jail and returns its output. There is no network, and a run "
+         "without session_id starts from nothing and keeps nothing. The value of the last "
+         "expression is returned as `value`. What is refused names its rule and what to write "
+         "instead.",
+     .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
+              {"language", SERVE_ARG_WORD, false, "python", "its language"},
+              {"session_id", SERVE_ARG_TEXT, false, NULL,
+               "a session of the session tool: its variables and files are there"},
+              {"timeout_ms", SERVE_ARG_COUNT, false, NULL,
+               "less time than the server gives; more is cut to that"},
+              {"memory_mb", SERVE_ARG_COUNT, false, NULL,
+               "less memory than the server gives; not with session_id"},
+              {"max_output_chars", SERVE_ARG_COUNT, false, NULL,
+               "less of each output stream than the server gives"}},
+     .output = OBJECT(RUN_PROPERTIES, "\"status\""),
+     .call = execute_code},
+    {.name = "check_code",
+     .title = "Judge code",
+     .description =
+         "Judges a Python program by the rules that execute_code would run it under, without "
+         "running it. Each finding has its line, its rule and what to write instead.",
+     .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
+              {"language", SERVE_ARG_WORD, false, "python", "its language"}},
+     .output = OBJECT(
+         P("status", "string", "ok or blocked; denied, refused: there is no verdict") ", " P(
+             "is_safe", "boolean",
+             "whether it would run") ", " P("message", "string",
+                                            "the verdict in a sentence") ", " P("violations",
+                                                                                "array",
+                                                                                "findings: rule, "
+                                                                                "detail, line, "
+                                                                                "column, hint"),
+         "\"status\""),
+     .read_only = true,
+     .idempotent = true,
+     .call = check_code},
+    {.name = "eval_expression",
+     .title = "Evaluate a condition",
+     .description =
+         "Evaluates one expression of a small, safe condition language (Python's operators over "
+         "numbers, strings, booleans and None; no calls) over a context: ctx['key'] reads a member "
+         "of it.",
+     .args =
+         {{"expression", SERVE_ARG_TEXT, true, NULL,
+           "such as ctx['load'] > 0.5 and ctx['mode'] == 'auto'"},
+          {"context", SERVE_ARG_JSON, false, NULL,
+           "an object whose members ctx['key'] reads; as a text, integers of any size are exact"}},
+     .output = "{\"type\": \"object\", \"properties\": {\"value\": {\"description\": \"the "
+               "value\"}, \"type\": {\"description\": \"int, float, str, bool or None\"}, "
+               "\"error\": {\"description\": \"null, or type, message, line and column\"}}, "
+               "\"required\": [\"value\", \"type\", \"error\"]}",
+     .read_only = true,
+     .idempotent = true,
+     .call = serve_evaluate},
+    {.name = "session",
+     .title = "Sessions",
+     .description =
+         "Interpreters that stay between calls of execute_code. new makes one and returns its "
+         "session_id, a secret that only this client has; fork makes a second one with the same "
+         "variables and files; close ends one; interrupt raises KeyboardInterrupt in its call; "
+         "list "
+         "tells those of this client. A session ends after 30 minutes without a call, and with the "
+         "connection.",
+     .args = {{"action", SERVE_ARG_WORD, true, "new fork close list interrupt", "what to do"},
+              {"session_id", SERVE_ARG_TEXT, false, NULL, "for fork, close and interrupt"}},
+     .output = OBJECT(SESSION_PROPERTIES, "\"action\""),
+     .destructive = true,
+     .call = session},
+    {.name = "wait_job",
+     .title = "Wait for a run",
+     .description =
+         "Waits for a run that was answered with a job_id and returns its result, or, where that "
+         "takes long, what it printed so far. The result is kept for 10 minutes after its end.",
+     .args = {{"job_id", SERVE_ARG_TEXT, true, NULL, "of an earlier answer"},
+              {"cancel", SERVE_ARG_FLAG, false, NULL,
+               "end the run instead of waiting for its end"}},
+     .output = OBJECT(RUN_PROPERTIES, "\"status\""),
+     .call = wait_job},
+};
+
+const struct serve_tool *serve_tools(size_t *ret_count)
+{
+    *ret_count = sizeof tools / sizeof *tools;
+    return tools;
+}
+
+/* ---- the list ---- */
+
+static void write_argument(struct jsonw *j, const struct serve_arg *a)
+{
+    static const char *const types[] = {[SERVE_ARG_TEXT] = "string",
+                                        [SERVE_ARG_COUNT] = "integer",
+                                        [SERVE_ARG_FLAG] = "boolean",
+                                        [SERVE_ARG_WORD] = "string",
+                                        [SERVE_ARG_JSON] = "object"};
+    jsonw_open(j, a->name, '{');
+    jsonw_string(j, "type", types[a->kind]);
+    jsonw_string(j, "description", a->text);
+    if (a->kind == SERVE_ARG_COUNT)
+        jsonw_int(j, "minimum", 1);
+    if (a->kind == SERVE_ARG_WORD) {
+        jsonw_open(j, "enum", '[');
+        for (const char *w = a->words; *w;) {
+            const size_t n = strcspn(w, " ");
+            jsonw_bytes(j, NULL, w, n);
+            w += n + (w[n] == ' ');
+        }
+        jsonw_close(j, ']');
+    }
+    jsonw_close(j, '}');
+}
+
+static void write_input(struct jsonw *j, const struct serve_tool *t)
+{
+    jsonw_open(j, "inputSchema", '{');
+    jsonw_string(j, "type", "object");
+    jsonw_open(j, "properties", '{');
+    for (size_t i = 0; i < SERVE_ARGS && t->args[i].name; i++)
+        write_argument(j, &t->args[i]);
+    jsonw_close(j, '}');
+    jsonw_open(j, "required", '[');
+    for (size_t i = 0; i < SERVE_ARGS && t->args[i].name; i++)
+        if (t->args[i].required)
+            jsonw_string(j, NULL, t->args[i].name);
+    jsonw_close(j, ']');
+    jsonw_bool(j, "additionalProperties", false);
+    jsonw_close(j, '}');
+}
+
+/* What this server gives, where a model decides what to ask for. */
+static void write_description(const struct serve_front *f, struct jsonw *j,
+                              const struct serve_tool *t)
+{
+    char text[1800], ms[UNITS_TEXT], bytes[UNITS_TEXT], answer[UNITS_TEXT];
+    const struct serve_limits *l = &f->config.limits;
+    units_millis_text(l->timeout_ms, ms);
+    units_bytes_text(l->memory, bytes);
+    units_millis_text(f->config.answer_ms, answer);
+    if (t->call == execute_code)
+        snprintf(text, sizeof text,
+                 "%s Rules: profile %.40s. Limits: %s, %s of memory, %llu characters of each "
+                 "stream. A run that takes longer than %s is answered with a job_id for wait_job.",
+                 t->description, f->config.profile[0] ? f->config.profile : "of the policy", ms,
+                 bytes, (unsigned long long)l->output, answer);
+    jsonw_string(j, "description", t->call == execute_code ? text : t->description);
+}
+
+void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_version v)
+{
+    jsonw_open(j, "tools", '[');
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        const struct serve_tool *t = &tools[i];
+        jsonw_open(j, NULL, '{');
+        jsonw_string(j, "name", t->name);
+        if (v >= SERVE_2025_06_18)
+            jsonw_string(j, "title", t->title);
+        write_description(f, j, t);
+        write_input(j, t);
+        if (v >= SERVE_2025_06_18)
+            jsonw_raw(j, "outputSchema", t->output, strlen(t->output));
+        if (v >= SERVE_2025_03_26) {
+            jsonw_open(j, "annotations", '{');
+            jsonw_string(j, "title", t->title);
+            jsonw_bool(j, "readOnlyHint", t->read_only);
+            jsonw_bool(j, "destructiveHint", t->destructive);
+            jsonw_bool(j, "idempotentHint", t->idempotent);
+            jsonw_bool(j, "openWorldHint", false);
+            jsonw_close(j, '}');
+        }
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
+/* ---- the tools ---- */
+
+/* What a client asked for, and a note where the server gives less. */
+static uint64_t asked(const struct serve_value *v, uint64_t unit, uint64_t given, const char *name,
+                      char note[200])
+{
+    const size_t have = strlen(note);
+    if (!v->given)
+        return 0;
+    if (v->number <= given / unit)
+        return v->number * unit;
+    snprintf(note + have, 200 - have, "%s%s is more than this server gives: %llu holds",
+             have ? "; " : "", name, (unsigned long long)(given / unit));
+    return given;
+}
+
+/* A handle of the right shape, or nothing: cordond knows whether it exists. */
+static bool take_handle(struct serve_front *f, const struct serve_reply *to,
+                        const struct serve_value *v, enum serve_handle kind, const char *name,
+                        char out[SERVE_HANDLE + 1])
+{
+    char why[200];
+    if (v->given && v->len == SERVE_HANDLE) {
+        memcpy(out, v->text, SERVE_HANDLE);
+        out[SERVE_HANDLE] = 0;
+        if (serve_handle_good(kind, out))
+            return true;
+    }
+    snprintf(why, sizeof why, v->given ? "%s: there is no such %s%s" : "%s is missing", name,
+             kind == SERVE_HANDLE_JOB ? "job" : "session",
+             kind == SERVE_HANDLE_JOB ? "" : "; session(action=new) makes one");
+    serve_reply_bad_argument(f, to, why);
+    out[0] = 0;
+    return false;
+}
+
+static void execute_code(struct serve_front *f, const struct serve_reply *to, const char *token,
+                         const struct serve_value *v)
+{
+    const struct serve_limits *l = &f->config.limits;
+    char note[200] = "";
+    struct serve_request q = {.verb = v[SESSION_ID].given ? SERVE_SESSION_RUN : SERVE_RUN};
+    if (v[SESSION_ID].given && v[MEMORY_MB].given) {
+        serve_reply_bad_argument(f, to,
+                                 "memory_mb: a session has the memory that it was made with");
+        return;
+    }
+    if (v[SESSION_ID].given &&
+        !take_handle(f, to, &v[SESSION_ID], SERVE_HANDLE_SESSION, "session_id", q.handle))
+        return;
+    q.limits.timeout_ms = asked(&v[TIMEOUT_MS], 1, l->timeout_ms, "timeout_ms", note);
+    q.limits.memory = asked(&v[MEMORY_MB], MIB, l->memory, "memory_mb", note);
+    q.limits.output = asked(&v[MAX_OUTPUT], 1, l->output, "max_output_chars", note);
+    /* a byte more than any profile takes says that it is too long */
+    q.body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1 : v[CODE].len;
+    serve_calls_start(f, to, token, &q, v[CODE].text, note);
+}
+
+static void check_code(struct serve_front *f, const struct serve_reply *to, const char *token,
+                       const struct serve_value *v)
+{
+    const struct serve_request q = {
+        .verb = SERVE_CHECK, .body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1 : v[CODE].len};
+    serve_calls_start(f, to, token, &q, v[CODE].text, "");
+}
+
+static void session(struct serve_front *f, const struct serve_reply *to, const char *token,
+                    const struct serve_value *v)
+{
+    static const struct {
+        const char *word;
+        enum serve_verb verb;
+    } actions[] = {{"new", SERVE_SESSION_NEW},
+                   {"fork", SERVE_SESSION_FORK},
+                   {"close", SERVE_SESSION_CLOSE},
+                   {"list", SERVE_SESSION_LIST},
+                   {"interrupt", SERVE_SESSION_INTERRUPT}};
+    struct serve_request q = {.verb = SERVE_SESSION_LIST};
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(actions[i].word, v[ACTION].text) == 0)
+            q.verb = actions[i].verb;
+    if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE && v[OF_SESSION].given)
+        serve_reply_bad_argument(f, to, "session_id: new and list take none");
+    else if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE ||
+             take_handle(f, to, &v[OF_SESSION], SERVE_HANDLE_SESSION, "session_id", q.handle))
+        serve_calls_start(f, to, token, &q, "", "");
+}
+
+static void wait_job(struct serve_front *f, const struct serve_reply *to, const char *token,
+                     const struct serve_value *v)
+{
+    struct serve_request q = {.verb = v[CANCEL].number ? SERVE_JOB_CANCEL : SERVE_JOB_WAIT};
+    if (take_handle(f, to, &v[JOB_ID], SERVE_HANDLE_JOB, "job_id", q.handle))
+        serve_calls_start(f, to, token, &q, "", "");
+}

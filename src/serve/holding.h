@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cordond holds for a client, and what its files do for each other.
+ *
+ * Takes:   frames, descriptors, the time.
+ * Gives:   the states of requests and jobs, in one place.
+ * Never:   is seen outside of the room.
+ * Runs in: cordond.
+ */
+#ifndef SERVE_HOLDING_H
+#define SERVE_HOLDING_H
+
+#include "serve/daemon.h"
+#include "serve/runner.h"
+
+/* A run, or another command of ours. It stays after its end where a client was given its handle. */
+struct serve_job {
+    bool used, kept; /* kept: the client knows the handle */
+    enum serve_verb verb;
+    char handle[SERVE_HANDLE + 1];
+    char session[SERVE_HANDLE + 1]; /* the one that it makes or ends; else empty */
+    struct serve_runner runner;
+    uint64_t started_ns, deadline_ns, ended_ns; /* ended: 0 while it runs */
+};
+
+struct serve_session {
+    bool used;
+    char handle[SERVE_HANDLE + 1];
+    uint64_t called_ns, calls;
+};
+
+/* A request that is not answered yet:
+ *   FREE -> BODY (its bytes come in) -> WAITING (for a job) -> ANSWERING -> FREE
+ * Verbs without a body go from FREE to WAITING or ANSWERING at once; a cancelled one goes to FREE from anywhere. */
+enum serve_asked { SERVE_FREE, SERVE_BODY, SERVE_WAITING, SERVE_ANSWERING };
+
+struct serve_ask {
+    enum serve_asked state;
+    struct serve_request q;
+    struct buf body;
+    struct serve_job *job;
+    uint64_t asked_ns, told_ns; /* told: when it was last said that it is not forgotten */
+    uint64_t due_ms;            /* that is to be said, with this number; 0: it is not */
+    struct serve_answer answer;
+    struct buf bytes; /* of the answer */
+    size_t sent;
+    bool opened; /* the head of the answer was sent */
+};
+
+struct serve_client {
+    const struct serve_config *config;
+    int sock, front_fd; /* the packets; the front's pidfd */
+    pid_t front;
+    bool gone; /* nothing more is read or sent; what it had is being ended */
+    struct serve_ask asks[LIMIT_SERVE_REQUESTS];
+    struct serve_job jobs[LIMIT_SERVE_JOBS];
+    struct serve_session sessions[LIMIT_SERVE_SESSIONS];
+};
+
+/* client.c */
+ERR_MUST_USE int serve_client_start(struct serve_client *c, const struct serve_config *config,
+                                    int in, int out, struct err *err);
+void serve_client_read(struct serve_client *c, uint64_t now_ns);
+void serve_client_write(struct serve_client *c);
+bool serve_client_wants_write(const struct serve_client *c);
+/* Ends what it has; serve_client_idle says when nothing of it runs any more. */
+void serve_client_leave(struct serve_client *c, uint64_t now_ns);
+bool serve_client_idle(const struct serve_client *c);
+void serve_client_done(struct serve_client *c);
+
+/* asks.c: the table */
+ERR_MUST_USE int serve_asks_take(struct serve_client *c, const void *frame, size_t len,
+                                 uint64_t now_ns, struct err *err);
+void serve_asks_refuse(struct serve_ask *a, const char *why);
+void serve_asks_free(struct serve_ask *a);
+/* Answers where a job has ended and by time, notes by time; the earliest moment at which there is something to do. */
+void serve_asks_tick(struct serve_client *c, uint64_t now_ns);
+uint64_t serve_asks_next(const struct serve_client *c);
+
+/* jobs.c */
+struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,
+                                   const char *session, const struct buf *body, uint64_t now_ns,
+                                   struct err *err);
+struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle);
+/* Takes what runners printed, ends and forgets by time. */
+void serve_jobs_tick(struct serve_client *c, uint64_t now_ns);
+uint64_t serve_jobs_next(const struct serve_client *c);
+void serve_jobs_forget(struct serve_job *job);
+
+/* sessions.c */
+struct serve_session *serve_sessions_find(struct serve_client *c, const char *handle,
+                                          uint64_t now_ns);
+struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
+                                         uint64_t now_ns);
+void serve_sessions_remove(struct serve_client *c, const char *handle);
+bool serve_sessions_room(struct serve_client *c, uint64_t now_ns);
+ERR_MUST_USE int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out);
+
+/* A new handle, KIND's four letters first. */
+ERR_MUST_USE int serve_handle_new(enum serve_handle kind, char out[SERVE_HANDLE + 1],
+                                  struct err *err);
+
+#endif

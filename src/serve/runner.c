@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runner leads a session of its own: no terminal to type at, and Ctrl-C is for us. Its input is a sealed file in
+ * memory: one that does not read cannot block us. The kernel kills it when we are killed, and its jail dies with it.
+ *
+ * Waits: read in take_text; nobody: the pipe is non-blocking; at once; comes again after poll
+ *        read in take_said; nobody: the pipe is non-blocking; at once; comes again after poll
+ *        waitpid in serve_runner_done; a runner; none (the kernel's own: it was killed); its status
+ *        write in input_file; memory; at once; an error */
+#include "serve/runner.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int input_file(const void *input, size_t len, int *ret_fd, struct err *err)
+{
+    FD_AUTO fd = memfd_create("cordon-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(err, "memfd_create");
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, (const char *)input + at, len - at);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "write the input of a runner");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return err_sys(err, "seal the input of a runner");
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+_Noreturn static void exec_runner(const char *const *argv, const int streams[3], pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    int high[3];
+    for (int i = 0; i < 3; i++) /* first above what they are to become */
+        high[i] = fcntl(streams[i], F_DUPFD_CLOEXEC, 10);
+    for (int i = 0; i < 3; i++)
+        if (high[i] < 0 || dup2(high[i], i) < 0)
+            _exit(127);
+    close_range(3, ~0U, 0);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+int serve_runner_start(struct serve_runner *r, const char *const *argv, const void *input,
+                       size_t len, struct err *err)
+{
+    int out[2] = {-1, -1}, said[2] = {-1, -1};
+    FD_AUTO in = -1;
+    *r = SERVE_RUNNER_INIT;
+    buf_init(&r->text, LIMIT_SERVE_ANSWER);
+    int k = input_file(input, len, &in, err);
+    if (k < 0)
+        return k;
+    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(said, O_CLOEXEC) < 0) {
+        fd_close(out[0]);
+        fd_close(out[1]);
+        return err_sys(err, "pipes for a runner");
+    }
+    r->out = out[0];
+    r->err = said[0];
+    const int streams[3] = {in, out[1], said[1]};
+    const pid_t self = getpid();
+    r->pid = fork();
+    if (r->pid == 0)
+        exec_runner(argv, streams, self);
+    fd_close(out[1]);
+    fd_close(said[1]);
+    if (r->pid < 0) {
+        r->pid = 0;
+        k = err_sys(err, "fork");
+    } else {
+        r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+        if (r->pidfd < 0 || fcntl(r->out, F_SETFL, O_NONBLOCK) < 0 ||
+            fcntl(r->err, F_SETFL, O_NONBLOCK) < 0)
+            k = err_sys(err, "watch a runner");
+    }
+    if (k < 0)
+        serve_runner_done(r);
+    return k;
+}
+
+static void take_text(struct serve_runner *r)
+{
+    char chunk[65536];
+    while (r->out >= 0) {
+        ssize_t n = read(r->out, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            fd_close(fd_take(&r->out));
+        } else if (!r->flooded && buf_add(&r->text, chunk, (size_t)n) < 0) {
+            r->flooded = true;
+            serve_runner_kill(r);
+        }
+    }
+}
+
+/* Keeps the beginning and throws the rest away, so that a talkative runner does not block. */
+static void take_said(struct serve_runner *r)
+{
+    char chunk[4096];
+    while (r->err >= 0) {
+        ssize_t n = read(r->err, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            fd_close(fd_take(&r->err));
+            return;
+        }
+        const size_t have = strlen(r->said), most = sizeof r->said - 1 - have;
+        const size_t take = (size_t)n < most ? (size_t)n : most;
+        memcpy(r->said + have, chunk, take);
+        r->said[have + take] = 0;
+    }
+}
+
+void serve_runner_take(struct serve_runner *r)
+{
+    int status = 0;
+    if (r->pid == 0)
+        return;
+    /* first whether it is gone, then what it left: nothing comes after that */
+    const bool gone = waitpid(r->pid, &status, WNOHANG) == r->pid;
+    take_text(r);
+    take_said(r);
+    if (!gone)
+        return;
+    r->pid = 0;
+    r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    fd_close(fd_take(&r->pidfd));
+    fd_close(fd_take(&r->out));
+    fd_close(fd_take(&r->err));
+}
+
+void serve_runner_stop(struct serve_runner *r, uint64_t now_ns)
+{
+    if (r->pid == 0 || r->kill_ns)
+        return;
+    kill(r->pid, SIGTERM); /* a child that is not reaped: the number is still its own */
+    r->kill_ns = now_ns + LIMIT_SERVE_STOP_MS * CLOCK_NS_PER_MS;
+}
+
+void serve_runner_kill(struct serve_runner *r)
+{
+    if (r->pid)
+        kill(r->pid, SIGKILL);
+}
+
+bool serve_runner_over(const struct serve_runner *r)
+{
+    return r->pid == 0;
+}
+
+void serve_runner_done(struct serve_runner *r)
+{
+    if (r->pid) {
+        kill(r->pid, SIGKILL);
+        while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        r->pid = 0;
+    }
+    fd_close(fd_take(&r->pidfd));
+    fd_close(fd_take(&r->out));
+    fd_close(fd_take(&r->err));
+    buf_done(&r->text);
+}

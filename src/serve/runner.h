@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One runner: `cordon` itself, started for one request, so that a crash or a hang is that request's alone.
+ *
+ * Takes:   its words, and the bytes of its standard input.
+ * Gives:   what it printed, bounded, and how it ended.
+ * Never:   reads what it printed; waits for it; lets it outlive us (the kernel kills it with us).
+ * Runs in: cordond.
+ */
+#ifndef SERVE_RUNNER_H
+#define SERVE_RUNNER_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct serve_runner {
+    pid_t pid; /* 0: reaped, or never started */
+    int pidfd, out, err;
+    struct buf text;  /* its standard output */
+    char said[400];   /* the beginning of its standard error, NUL-terminated */
+    uint64_t kill_ns; /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
+    bool flooded;     /* it printed more than LIMIT_SERVE_ANSWER and was killed */
+    int status;       /* exit status, 128 + n for a signal; once it is reaped */
+};
+
+#define SERVE_RUNNER_INIT ((struct serve_runner){.pidfd = -1, .out = -1, .err = -1})
+
+ERR_MUST_USE int serve_runner_start(struct serve_runner *r, const char *const *argv,
+                                    const void *input, size_t len, struct err *err);
+/* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its three descriptors. */
+void serve_runner_take(struct serve_runner *r);
+/* SIGTERM now, SIGKILL after LIMIT_SERVE_STOP_MS. */
+void serve_runner_stop(struct serve_runner *r, uint64_t now_ns);
+void serve_runner_kill(struct serve_runner *r);
+bool serve_runner_over(const struct serve_runner *r);
+/* Kills and reaps it where it lives. */
+void serve_runner_done(struct serve_runner *r);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sessions of a client. The holder keeps them; here is only which of them this client made, so that nobody reaches a
+ * session of somebody else by its name. A handle is 130 random bits, since whoever has it has the session. */
+#include "serve/holding.h"
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+int serve_handle_new(enum serve_handle kind, char out[SERVE_HANDLE + 1], struct err *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+    unsigned char bytes[SERVE_HANDLE - 4];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return err_sys(err, "getrandom");
+    memcpy(out, kind == SERVE_HANDLE_JOB ? "job-" : "mcp-", 4);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        out[4 + i] = letters[bytes[i] & 31];
+    out[SERVE_HANDLE] = 0;
+    return 0;
+}
+
+/* The holder ends a session that was not called for so long; then the handle is nobody's. */
+static bool expired(const struct serve_client *c, const struct serve_session *s, uint64_t now_ns)
+{
+    if (now_ns - s->called_ns <= LIMIT_SERVE_IDLE_MS * CLOCK_NS_PER_MS)
+        return false;
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) /* a call goes on in it: it is not idle */
+        if (c->jobs[i].used && !c->jobs[i].ended_ns && strcmp(c->jobs[i].session, s->handle) == 0)
+            return false;
+    return true;
+}
+
+struct serve_session *serve_sessions_find(struct serve_client *c, const char *handle,
+                                          uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        if (s->used && expired(c, s, now_ns))
+            s->used = false;
+        if (s->used && strcmp(s->handle, handle) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+bool serve_sessions_room(struct serve_client *c, uint64_t now_ns)
+{
+    size_t count = 0;
+    (void)serve_sessions_find(c, "", now_ns); /* forgets the expired */
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
+        count += c->sessions[i].used;
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) /* those that are being made */
+        count += c->jobs[i].used && !c->jobs[i].ended_ns &&
+                 (c->jobs[i].verb == SERVE_SESSION_NEW || c->jobs[i].verb == SERVE_SESSION_FORK);
+    return count < LIMIT_SERVE_SESSIONS;
+}
+
+struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
+                                         uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        if (s->used)
+            continue;
+        *s = (struct serve_session){.used = true, .called_ns = now_ns};
+        memcpy(s->handle, handle, sizeof s->handle);
+        return s;
+    }
+    return NULL;
+}
+
+void serve_sessions_remove(struct serve_client *c, const char *handle)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
+        if (c->sessions[i].used && strcmp(c->sessions[i].handle, handle) == 0)
+            c->sessions[i].used = false;
+}
+
+int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out)
+{
+    struct jsonw j = {.out = out};
+    (void)serve_sessions_find(c, "", now_ns);
+    jsonw_open(&j, NULL, '[');
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        const struct serve_session *s = &c->sessions[i];
+        if (!s->used)
+            continue;
+        const uint64_t past = (now_ns - s->called_ns) / CLOCK_NS_PER_S,
+                       most = LIMIT_SERVE_IDLE_MS / 1000, idle = past < most ? past : most;
+        jsonw_open(&j, NULL, '{');
+        jsonw_string(&j, "session_id", s->handle);
+        jsonw_int(&j, "calls", (int64_t)s->calls);
+        jsonw_int(&j, "idle_s", (int64_t)idle);
+        jsonw_int(&j, "expires_in_s", (int64_t)(most - idle));
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    return j.bad;
+}

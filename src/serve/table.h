@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be asked of cordond: one row a verb, and nothing else. Every interface (stdio, later sockets, consoles, other
+ * machines) asks by this table.
+ *
+ * Takes:   a request as a struct, or a frame of somebody who may be hostile.
+ * Gives:   a frame, or a request that follows its row: verb, kind of handle, limits, size of its body.
+ * Never:   reads a body: it is bytes for a runner.
+ * Runs in: cordon-front, cordond.
+ */
+#ifndef SERVE_TABLE_H
+#define SERVE_TABLE_H
+
+#include "base/limits.h"
+#include "wire/msg.h"
+
+#define SERVE_HANDLE 30 /* letters: four that say what it is, and 26 that hold 130 random bits */
+
+/* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, meaning */
+#define SERVE_VERBS(X)                                                                             \
+    X(RUN, NONE, LIMIT_SOURCE + 1, true, "run a program in a jail of its own")                     \
+    X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, true, "run code in a session")                       \
+    X(CHECK, NONE, LIMIT_SOURCE + 1, false, "judge a program")                                     \
+    X(SESSION_NEW, NONE, 0, false, "make a session")                                               \
+    X(SESSION_FORK, SESSION, 0, false, "make a branch of a session")                               \
+    X(SESSION_CLOSE, SESSION, 0, false, "end a session")                                           \
+    X(SESSION_INTERRUPT, SESSION, 0, false, "raise KeyboardInterrupt in the call of a session")    \
+    X(SESSION_LIST, NONE, 0, false, "the sessions of this client")                                 \
+    X(JOB_WAIT, JOB, 0, false, "wait for a run that was answered with a job")                      \
+    X(JOB_CANCEL, JOB, 0, false, "end such a run")
+
+enum serve_verb {
+#define X(verb, handle, body, limits, text) SERVE_##verb,
+    SERVE_VERBS(X)
+#undef X
+        SERVE_VERB_COUNT
+};
+
+enum serve_handle { SERVE_HANDLE_NONE, SERVE_HANDLE_SESSION, SERVE_HANDLE_JOB };
+
+/* What a client may tighten; 0: as the server was started with. */
+struct serve_limits {
+    uint64_t timeout_ms, memory, output;
+};
+
+struct serve_request {
+    uint64_t number; /* the front's own, never 0 */
+    enum serve_verb verb;
+    char handle[SERVE_HANDLE + 1];
+    struct serve_limits limits;
+    uint64_t body; /* bytes that follow */
+};
+
+/* How a request stands. */
+enum serve_stand {
+    SERVE_DONE, /* body: what the runner printed; number: its exit status */
+    SERVE_RUNNING, /* answered before it ended; handle: the job; body: what was printed so far; number: ms */
+    SERVE_GOING,   /* not answered yet; number: ms since it was asked */
+    SERVE_REFUSED, /* body: one sentence */
+    SERVE_STANDS,
+};
+
+struct serve_answer {
+    uint64_t request;
+    enum serve_stand stand;
+    char handle[SERVE_HANDLE + 1];
+    uint64_t number, body;
+};
+
+/* What a verb takes. */
+enum serve_handle serve_verb_handle(enum serve_verb verb);
+uint64_t serve_verb_body(enum serve_verb verb);
+
+/* The four letters of its kind and 26 of base 32; "" is good where the verb takes none. */
+bool serve_handle_good(enum serve_handle kind, const char *handle);
+
+ERR_MUST_USE int serve_request_write(const struct serve_request *q, struct buf *out,
+                                     struct err *err);
+ERR_MUST_USE int serve_request_read(struct wire_reader *r, struct serve_request *ret,
+                                    struct err *err);
+ERR_MUST_USE int serve_answer_write(const struct serve_answer *a, struct buf *out, struct err *err);
+ERR_MUST_USE int serve_answer_read(struct wire_reader *r, struct serve_answer *ret,
+                                   struct err *err);
+
+/* The piece of a body, of at most LIMIT_SERVE_PIECE bytes, as a frame. */
+ERR_MUST_USE int serve_piece_write(uint64_t request, const void *data, size_t len, struct buf *out,
+                                   struct err *err);
+
+#endif

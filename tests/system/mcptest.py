@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small client of `cordon serve --stdio`, for its tests: it waits for what it is told to wait for, and keeps the rest."""
+import json
+import os
+import select
+import subprocess
+import time
+
+import schema
+import tapsys
+
+PATIENCE = 60 * tapsys.SLOW  # seconds: the end of a wait that would never end; no test depends on how long one takes
+META = "io.modelcontextprotocol/"
+MODERN = "2026-07-28"
+LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+
+class Server:
+    """One `cordon serve --stdio`; legacy: the revision of its handshake, None: each message says the newest."""
+
+    def __init__(self, programs, *options, legacy="2025-11-25", who="root", env=None, opens=True):
+        self.legacy, self.number, self.rest = legacy, 0, b""
+        self.lines, self.replies, self.notes = [], {}, []
+        self.process = subprocess.Popen(programs.command(["serve", "--stdio", *options], who), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tapsys.clean_env(env, who))
+        if legacy and opens:
+            self.opened = self.ask("initialize", protocolVersion=legacy, capabilities={}, clientInfo={"name": "test", "version": "1"})
+            self.tell("notifications/initialized")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def write(self, data):
+        self.process.stdin.write(data if isinstance(data, bytes) else (json.dumps(data) + "\n").encode())
+        self.process.stdin.flush()
+
+    def meta(self, more=None):
+        own = {} if self.legacy else {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
+        return {**own, **(more or {})}
+
+    def send(self, method, meta=None, **params):
+        self.number += 1
+        if self.meta(meta):
+            params["_meta"] = self.meta(meta)
+        self.write({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        return self.number
+
+    def tell(self, method, **params):
+        self.write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def take(self, seconds):
+        """One look at what the server wrote; False: it is gone."""
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        if not ready:
+            return True
+        data = os.read(self.process.stdout.fileno(), 1 << 20)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            value = json.loads(line)
+            self.lines.append(value)
+            if isinstance(value, dict) and "method" in value:
+                self.notes.append(value)
+            elif isinstance(value, dict):
+                self.replies[value.get("id")] = value
+                content = (value.get("result") or {}).get("structuredContent")
+                if isinstance(content, dict):
+                    schema.look(content)
+        return bool(data)
+
+    def until(self, ready):
+        """Reads until READY() is true, and gives what it gave; None: the server is gone, or nothing happens any more."""
+        end = time.monotonic() + PATIENCE
+        alive = True
+        while not ready() and alive and time.monotonic() < end:
+            alive = self.take(0.5)
+        return ready() or None
+
+    def reply(self, number):
+        return self.until(lambda: self.replies.get(number)) or {"error": {"code": 0, "message": "no reply"}}
+
+    def ask(self, method, meta=None, **params):
+        return self.reply(self.send(method, meta, **params))
+
+    def call(self, name, meta=None, **arguments):
+        return self.ask("tools/call", meta, name=name, arguments=arguments)
+
+    def tool(self, name, **arguments):
+        """The result of a tool."""
+        return self.call(name, **arguments).get("result") or {"content": [{"text": "no result"}], "isError": None}
+
+    def raw(self, data):
+        """What it answers to these bytes, as the next message without a method."""
+        before = len(self.lines)
+        self.write(data)
+        return self.until(lambda: [v for v in self.lines[before:] if not (isinstance(v, dict) and "method" in v)])
+
+    def family(self):
+        """Pids of the server and of all below it, by now."""
+        return family(self.process.pid)
+
+    def end(self):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                stream.close()
+            except OSError:
+                pass
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return None
+
+
+def text(result):
+    return result["content"][0]["text"] if result.get("content") else ""
+
+
+def stat(pid):
+    """Name, state, parent of a process; None: it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+        return name, rest.split()[0], int(rest.split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def family(root):
+    found, grew = {root}, True
+    while grew:
+        grew = False
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) not in found and (stat(name) or ("", "", 0))[2] in found:
+                found.add(int(name))
+                grew = True
+    return found
+
+
+def named(root, name):
+    return [p for p in family(root) if (stat(p) or ("",))[0] == name]
+
+
+def gone(pids):
+    """Waits until none of PIDS is alive; what is left."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        left = [p for p in pids if (stat(p) or ("", "Z"))[1] not in "ZX"]
+        if not left:
+            return []
+        time.sleep(0.02)
+    return left
+
+
+def appears(look):
+    """Waits until LOOK() gives something."""
+    end = time.monotonic() + PATIENCE
+    while not look() and time.monotonic() < end:
+        time.sleep(0.02)
+    return look()

@@ -1,0 +1,358 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cordon serve --stdio`, as clients of every revision of the protocol find it: the real programs, end to end."""
+import json
+import os
+import signal
+import sys
+
+import tapsys
+from mcptest import LEGACY, META, MODERN, Server, appears, gone, named, stat, text
+from tapsys import Tap, users
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+TOOLS = ["execute_code", "check_code", "eval_expression", "session", "wait_job"]
+HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
+
+
+def code_of(reply):
+    return (reply.get("error") or {}).get("code")
+
+
+def keys(value):
+    """Every key of a tree."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys, value.values())) if value else set()
+    return set().union(*map(keys, value)) if isinstance(value, list) and value else set()
+
+
+# --- the protocol ---------------------------------------------------------------------------------
+
+def handshakes():
+    for version in LEGACY:
+        with Server(programs, legacy=version) as s:
+            told = s.opened.get("result") or {}
+            tap.eq(told.get("protocolVersion"), version, f"initialize with {version} is answered with the same revision")
+            tools = (s.ask("tools/list").get("result") or {}).get("tools") or [{}]
+            tap.eq([t.get("name") for t in tools], TOOLS, f"{version}: tools/list has the five tools, in their order")
+            tap.eq(("annotations" in tools[0], "outputSchema" in tools[0]), (version >= "2025-03-26", version >= "2025-06-18"),
+                   f"{version}: annotations and output schemas are there since the revision that brought them")
+            result = s.tool("execute_code", code="print(6 * 7)")
+            tap.ok("42" in text(result) and ("structuredContent" in result) == (version >= "2025-06-18"),
+                   f"{version}: a run is answered in the words of the revision", result)
+            bad = s.call("execute_code", kode="1")
+            tap.ok(bad["result"]["isError"] if version >= "2025-11-25" else code_of(bad) == -32602,
+                   f"{version}: a wrong argument is an error of the kind that the revision wants", bad)
+            tap.ok("resultType" not in json.dumps(s.lines), f"{version}: no member of the newest revision is sent")
+            tap.ok("result" in s.ask("ping"), f"{version}: ping is answered")
+    with Server(programs, legacy="1999-01-01") as s:
+        tap.eq(s.opened["result"]["protocolVersion"], LEGACY[-1], "a revision that nobody knows is answered with the newest that has a handshake")
+
+
+def modern():
+    with Server(programs, legacy=None) as s:
+        found = s.ask("server/discover").get("result") or {}
+        tap.eq(found.get("supportedVersions"), [MODERN, *reversed(LEGACY)], "server/discover lists every revision, the newest first")
+        listed = s.ask("tools/list").get("result") or {}
+        for name, r in (("server/discover", found), ("tools/list", listed)):
+            tap.ok(r.get("resultType") == "complete" and r.get("ttlMs", -1) >= 0 and r.get("cacheScope") == "private",
+                   f"{name} of the newest revision has its result type and how long it may be kept", r)
+        tap.ok(META + "serverInfo" in found.get("_meta", {}), "a result of the newest revision names the server in _meta")
+        r = s.tool("execute_code", code="1 + 1")
+        tap.ok(r.get("resultType") == "complete" and r["structuredContent"]["value"] == "2", "a run without any handshake is answered", r)
+        tap.eq(code_of(s.ask("ping")), -32601, "ping, which the newest revision does not have, is no method there")
+        s.legacy = "none"  # nothing is added to _meta from here on
+        caps = {META + "clientCapabilities": {}}
+        tap.eq(code_of(s.ask("tools/list")), -32602, "a request without _meta and without a handshake is refused with -32602")
+        tap.eq(code_of(s.ask("tools/list", {META + "protocolVersion": MODERN})), -32602, "a request without the client's capabilities is refused with -32602")
+        r = s.ask("tools/list", {META + "protocolVersion": "2031-01-01", **caps})
+        tap.ok(code_of(r) == -32022 and r["error"]["data"]["requested"] == "2031-01-01" and MODERN in r["error"]["data"]["supported"],
+               "an unknown revision is refused with -32022 and the list of those that are known", r)
+        opened = s.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"})
+        both = s.ask("tools/list"), s.ask("tools/list", {META + "protocolVersion": MODERN, **caps})
+        tap.eq(["resultType" in r["result"] for r in (opened, *both)], [False, False, True], "both eras are served by one process, message by message")
+
+
+def malformed():
+    with Server(programs) as s:
+        rows = [
+            (b"{not json}\n", -32700, "bytes that are no JSON"),
+            (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}\n', -32700, "a message with a member twice"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}\n', -32700, "a message that is not UTF-8"),
+            (b"[" * 40 + b"]" * 40 + b"\n", -32700, "a message of forty brackets within each other"),
+            (b"3\n", -32700, "a message that is a number"),
+            (b'{"jsonrpc":"1.0","id":1,"method":"ping"}\n', -32600, "a message of another JSON-RPC"),
+            (b'{"jsonrpc":"2.0","id":1}\n', -32600, "a message without a method"),
+            (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, "a request whose id is null"),
+            (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n', -32600, "a request whose id is a fraction"),
+            (b'{"jsonrpc":"2.0","id":"' + b"x" * 400 + b'","method":"ping"}\n', -32600, "a request whose id is too long"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}\n', -32600, "a request whose params are an array"),
+            (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', -32600, "an array of messages outside of its revision"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"tools/nothing"}\n', -32601, "a method that nobody has"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}\n', -32602, "a tool that nobody has"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}\n', -32602, "a cursor of a list that has one page"),
+            (b'{"x":"' + b"y" * (5 << 20) + b'"}\n', -32600, "a message of five megabytes"),
+        ]
+        for data, code, what in rows:
+            got = s.raw(data)
+            tap.eq([code_of(r) for r in got or []], [code], f"{what} is answered with {code}", data[:80])
+        s.write(b"\n  \r\n")
+        s.write({"jsonrpc": "2.0", "id": "a", "result": {}})
+        s.tell("notifications/nothing")
+        before = len(s.lines)
+        tap.ok("result" in s.ask("ping") and len(s.lines) == before + 1, "empty lines, answers and notifications are not answered, and the next request is")
+        number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER, "timeout_ms": 100000})
+        s.number -= 1
+        again = s.send("ping")
+        tap.eq(code_of(s.reply(again)), -32600, "a second request with the id of one that is not answered is refused")
+        s.tell("notifications/cancelled", requestId=number)
+    with Server(programs, legacy="2025-03-26") as s:
+        r = s.raw(b'[{"jsonrpc":"2.0","id":71,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},'
+                  b'{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{"name":"execute_code","arguments":{"code":"1"}}}]\n')
+        tap.eq(sorted(v.get("id") for v in r[0]) if r and isinstance(r[0], list) else r, [71, 72],
+               "2025-03-26: an array of messages is answered by one array, runs included")
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+def shapes():
+    with Server(programs) as s:
+        tools = s.ask("tools/list")["result"]["tools"]
+        for t in tools:
+            tap.eq([h for h in HINTS if not isinstance(t["annotations"].get(h), bool)], [], f"{t['name']} has all four hints")
+            composed = keys(t["inputSchema"]) & {"oneOf", "anyOf", "allOf", "not", "$ref", "$defs", "if"}
+            tap.ok(not composed and t["inputSchema"]["additionalProperties"] is False and all(
+                p["type"] in ("string", "integer", "boolean", "object") for p in t["inputSchema"]["properties"].values()),
+                f"{t['name']} has a flat input schema of plain types", t["inputSchema"])
+            tap.ok(len(t["description"]) < 1500, f"{t['name']} is described within what clients show")
+        if not jsonschema:
+            return tap.skip("results follow the output schemas of their tools", "no jsonschema")
+        schemas = {t["name"]: t["outputSchema"] for t in tools}
+        sample = {"execute_code": {"code": "print(1)"}, "check_code": {"code": "import ctypes"}, "session": {"action": "list"},
+                  "eval_expression": {"expression": "1 < 2"}}
+        for name, arguments in sample.items():
+            r = s.tool(name, **arguments)
+            tap.eq([e.message for e in jsonschema.Draft202012Validator(schemas[name]).iter_errors(r.get("structuredContent"))], [],
+                   f"the result of {name} follows its output schema")
+
+
+def results():
+    with Server(programs, "--profile", "standard") as s:
+        r = s.tool("execute_code", code="import sys\nprint('one')\nprint('two', file=sys.stderr)\n6 * 7")
+        o = r["structuredContent"]
+        tap.ok(not r["isError"] and o["stdout"] == "one\n" and o["value"] == "42" and all(w in text(r) for w in ("one", "two", "42", "ok")),
+               "a run is told whole in the text and whole in the object", r)
+        r = s.tool("execute_code", code="print(1)\n1/0")
+        tap.ok(r["isError"] and "ZeroDivisionError" in text(r) and "line 2" in text(r), "an exception is an error that names its line", r)
+        r = s.tool("execute_code", code="```python\nprint('fenced')\n```")
+        tap.eq(r["structuredContent"]["stdout"], "fenced\n", "code in a fence is run without it")
+        r = s.tool("execute_code", code="print('x' * 5000)", max_output_chars=100)
+        tap.ok(r["structuredContent"]["truncated"] and "cut" in text(r), "output that was cut says so in the text", text(r)[-200:])
+        r = s.tool("execute_code", code="3", timeout_ms="20000", language=None)
+        tap.eq((r["isError"], r["structuredContent"]["value"]), (False, "3"), "a number that comes as a text is taken, and null is as if it were not there")
+        for arguments, word in (({}, "code"), ({"code": 5}, "code"), ({"code": "1", "timeout_ms": 0}, "timeout_ms"),
+                                ({"code": "1", "language": "perl"}, "language"), ({"code": "a\0b"}, "NUL"), ({"code": "1", "more": 1}, "more")):
+            r = s.tool("execute_code", **arguments)
+            tap.ok(r["isError"] and word in text(r), f"execute_code with {arguments!r} is an error that names {word}", r)
+        r = s.tool("check_code", code="x = 1")
+        tap.ok(not r["isError"] and r["structuredContent"]["is_safe"], "check_code finds nothing in an honest program", r)
+        big = 10**40 + 1
+        r = s.tool("eval_expression", expression="ctx['n'] + 1", context='{"n": %d}' % big)
+        tap.eq(r["structuredContent"]["value"], big + 1, "eval_expression is exact with integers of any size")
+        r = s.tool("eval_expression", expression="ctx['load'] > 0.5 and ctx['mode'] == 'auto'", context={"load": 0.75, "mode": "auto"})
+        tap.eq((r["structuredContent"]["value"], r["isError"]), (True, False), "eval_expression reads its context")
+        r = s.tool("eval_expression", expression="__import__('os')")
+        tap.ok(r["isError"] and r["structuredContent"]["error"]["type"] == "UnsafeExpressionError", "eval_expression refuses what is no condition", r)
+    with Server(programs) as s:
+        r = s.tool("check_code", code="import ctypes")
+        tap.ok(not r["isError"] and not r["structuredContent"]["is_safe"] and "instead" in text(r),
+               "a verdict against a program is an answer, not an error, and tells what to write instead", r)
+        r = s.tool("execute_code", code="import ctypes")
+        tap.ok(r["isError"] and r["structuredContent"]["status"] == "blocked", "the same program is blocked when it is to be run", r)
+
+
+def limits():
+    with Server(programs, "--profile", "standard", "--timeout", "700ms", "--memory", "200m") as s:
+        r = s.tool("execute_code", code="while True: pass", timeout_ms=300)
+        tap.ok(r["isError"] and r["structuredContent"]["status"] == "timeout" and r["structuredContent"]["usage"]["wall_ms"] < 700,
+               "timeout_ms tightens the time of a run", text(r))
+        r = s.tool("execute_code", code="while True: pass", timeout_ms=3600000)
+        tap.ok(r["structuredContent"]["status"] == "timeout" and "700" in text(r), "timeout_ms cannot widen it, and the text says what holds", text(r))
+        r = s.tool("execute_code", code="x = bytearray(400 << 20)", memory_mb=4000)
+        tap.ok(r["isError"] and "memory_mb" in text(r) and "MemoryError" in text(r), "memory_mb cannot widen the memory", text(r))
+
+
+def lids(who):
+    """What a client may choose is what the operator left to it."""
+    policy = programs.dir / f"{who}-serve.yaml"
+    policy.write_text("run: {profiles: [strict]}\n")
+    policy.chmod(0o644)
+    with Server(programs, "--policy", str(policy), who=who) as s:
+        for name in ("policy", "profile", "role", "state", "env", "argv", "workspace", "rw"):
+            r = s.tool("execute_code", code="import ctypes", **{name: "open"})
+            tap.ok(r["isError"] and "structuredContent" not in r and name in text(r), f"{who}: a client cannot choose {name}", r)
+        r = s.tool("execute_code", code="import ctypes")
+        tap.eq(r["structuredContent"]["status"], "blocked", f"{who}: the operator's profile holds for its runs")
+        r = s.tool("execute_code", code="--profile=open\nimport ctypes")
+        tap.eq(r["structuredContent"]["status"], "blocked", f"{who}: code that looks like options is code")
+    r = tapsys.cordon(programs, ["serve", "--stdio", "--policy", policy, "--profile", "open"], who, text="")
+    tap.ok(r.code == 2 and "profile" in r.err, f"{who}: a profile that the policy does not allow is refused before a client is served", r.err)
+
+
+# --- sessions and jobs ----------------------------------------------------------------------------
+
+def sessions(who):
+    own = tapsys.cordon(programs, ["session", "new", "mine"], who)
+    with Server(programs, "--profile", "standard", who=who) as s, Server(programs, "--profile", "standard", who=who) as other:
+        first = s.tool("session", action="new")["structuredContent"]["session_id"]
+        s.tool("execute_code", code="x = 41", session_id=first)
+        tap.eq(s.tool("execute_code", code="x + 1", session_id=first)["structuredContent"]["value"], "42", f"{who}: a session keeps its variables")
+        second = s.tool("session", action="fork", session_id=first)["structuredContent"]["session_id"]
+        s.tool("execute_code", code="x = 0", session_id=second)
+        tap.eq(s.tool("execute_code", code="x", session_id=first)["structuredContent"]["value"], "41", f"{who}: a fork goes on by itself")
+        listed = s.tool("session", action="list")["structuredContent"]["sessions"]
+        tap.eq({v["session_id"] for v in listed}, {first, second}, f"{who}: list has this client's sessions and no other")
+        for handle, what in ((first, "another client's session"), ("mine", "a session of the command line"), ("mcp-" + "a" * 26, "a handle that nobody was given")):
+            r = other.tool("execute_code", code="1", session_id=handle)
+            tap.ok(r["isError"] and "no such session" in text(r), f"{who}: {what} is not there for a client", r)
+        number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER, "session_id": first})
+        while not (s.tool("session", action="interrupt", session_id=first)["isError"] is False and s.take(0.2) and s.replies.get(number)):
+            if s.process.poll() is not None:
+                break
+        r = s.reply(number)["result"]
+        tap.ok("KeyboardInterrupt" in text(r), f"{who}: interrupt raises KeyboardInterrupt in the call", r)
+        tap.eq(s.tool("execute_code", code="x", session_id=first)["structuredContent"]["value"], "41", f"{who}: the session lives on after it")
+        s.tool("session", action="close", session_id=second)
+        r = s.tool("execute_code", code="x", session_id=second)
+        tap.ok(r["isError"] and "no such session" in text(r), f"{who}: a session that was closed is gone", r)
+    left = tapsys.cordon(programs, ["session", "list", "--json"], who)
+    states = {v["session"]: v["state"] for v in left.json or []}
+    tap.ok(own.code == 0 and states.get("mine") not in (None, "over") and states.get(first) == "over",
+           f"{who}: the sessions of a client end with it, and no other does", states)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who)
+
+
+def jobs():
+    with Server(programs, "--profile", "standard", "--answer", "400ms", "--timeout", "10m") as s:
+        number = s.send("tools/call", {"progressToken": "p1"}, name="execute_code", arguments={"code": FOREVER})
+        r = s.reply(number)["result"]
+        o = r["structuredContent"]
+        tap.ok(not r["isError"] and o["status"] == "running" and "begun" in o["stdout"] and o["job_id"] in text(r) and "begun" in text(r),
+               "a run that takes long is answered with a job and what it printed so far", r)
+        told = [n["params"]["progress"] for n in s.notes if n["params"]["progressToken"] == "p1"]
+        tap.ok(len(told) >= 1 and told == sorted(set(told)), "progress is told meanwhile, and grows", told)
+        r = s.tool("wait_job", job_id=o["job_id"])
+        tap.eq(r["structuredContent"]["status"], "running", "wait_job answers in time where the run still goes on")
+        r = s.tool("wait_job", job_id=o["job_id"], cancel=True)
+        tap.ok(r["structuredContent"]["status"] == "error" and r["structuredContent"]["stdout"] == "begun\n", "wait_job with cancel ends it and gives its result", r)
+        r = s.tool("wait_job", job_id=o["job_id"])
+        tap.eq(r["structuredContent"]["status"], "error", "the result of a job can be read again")
+        r = s.tool("wait_job", job_id="job-" + "b" * 26)
+        tap.ok(r["isError"] and "no such job" in text(r), "a job that nobody has is an error that says so", r)
+        slow = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: time.sleep(0.01)\nprint('done')"
+        job = s.tool("execute_code", code=slow)["structuredContent"].get("job_id")
+        for _ in range(400):
+            r = s.tool("wait_job", job_id=job)
+            if r["structuredContent"]["status"] != "running":
+                break
+        tap.eq(r["structuredContent"]["stdout"], "done\n", "a job that comes to its end gives the result of a run")
+
+
+def cancelled():
+    with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
+        number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+        worker = appears(lambda: named(s.process.pid, "cordon-python"))
+        runs = set(worker) | {p for p in named(s.process.pid, "cordon")}
+        tap.ok(worker, "a run is under way")
+        s.tell("notifications/cancelled", requestId=number, reason="no longer wanted")
+        tap.eq(gone(runs), [], "a cancelled request takes its run with it")
+        tap.eq(s.tool("execute_code", code="2")["structuredContent"]["value"], "2", "the next request is served")
+        tap.ok(number not in s.replies, "a cancelled request is not answered", s.replies.get(number))
+
+
+# --- ends -----------------------------------------------------------------------------------------
+
+def under_way(s, count=2):
+    for _ in range(count):
+        s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+    appears(lambda: len(named(s.process.pid, "cordon-python")) >= count)
+    return s.family()
+
+
+def ends():
+    for what, act in (("a client that closes its end", lambda s: s.process.stdin.close()),
+                      ("a client that does not read and is gone", lambda s: (s.process.stdout.close(), s.process.stdin.close())),
+                      ("SIGTERM", lambda s: s.process.terminate()),
+                      ("SIGKILL of cordond", lambda s: s.process.kill()),
+                      ("SIGKILL of the front", lambda s: os.kill(named(s.process.pid, "cordon-front")[0], signal.SIGKILL))):
+        s = Server(programs, "--profile", "standard", "--timeout", "10m")
+        all_of_it = under_way(s)
+        tap.ok(len(all_of_it) >= 6, f"{what}: two runs are under way before it", all_of_it)
+        act(s)
+        tap.eq(gone(all_of_it - {s.process.pid}), [], f"{what} leaves nothing running")
+        s.end()
+    with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
+        number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+        worker = appears(lambda: named(s.process.pid, "cordon-python"))
+        runner = [p for p in named(s.process.pid, "cordon")]
+        tap.eq(len(runner), 1, "a run has one runner")
+        os.kill(runner[0], signal.SIGKILL)
+        r = s.reply(number).get("result") or {}
+        tap.ok(r.get("isError") and "gave no result" in text(r), "a runner that is killed is an error of its own request", r)
+        tap.eq(gone(worker), [], "a runner that is killed takes its jail with it")
+        tap.eq(s.tool("execute_code", code="5")["structuredContent"]["value"], "5", "the next request is served after a runner was killed")
+        number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+        appears(lambda: named(s.process.pid, "cordon-python"))
+        os.kill(named(s.process.pid, "cordon")[0], signal.SIGSTOP)
+        tap.eq(s.tool("execute_code", code="6")["structuredContent"]["value"], "6", "a runner that hangs holds nobody else up")
+
+
+def contained():
+    with Server(programs, "--profile", "standard") as s:
+        s.tool("execute_code", code="1")
+        front = named(s.process.pid, "cordon-front")
+        tap.eq(len(front), 1, "a client has one front")
+        with open(f"/proc/{front[0]}/status") as f:
+            status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+        tap.eq((status.get("NoNewPrivs"), status.get("Seccomp")), ("1", "2"), "the front has no new privileges, and a table of system calls")
+        if os.geteuid() == 0:
+            open_now = sorted(os.listdir(f"/proc/{front[0]}/fd"), key=int)
+            tap.eq(open_now, ["0", "1", "2", "3"], "the front has the client's descriptors, standard error and one socket")
+            with open(f"/proc/{front[0]}/environ") as f:
+                tap.eq(f.read(), "", "the front has no environment")
+            with open(f"/proc/{front[0]}/limits") as f:
+                rows = {line[:25].strip(): line[26:].split()[0] for line in f.read().splitlines()[1:]}
+            tap.eq((rows["Max open files"], rows["Max processes"], rows["Max core file size"]), ("5", "0", "0"),
+                   "the front can open nothing more, start nothing, and leaves no core")
+        tap.eq((stat(s.process.pid) or ("?",))[0], "cordond", "cordon serve has become cordond")
+        tap.eq([os.readlink(f"/proc/{s.process.pid}/fd/{n}") for n in (0, 1)] if os.geteuid() == 0 else ["/dev/null"] * 2, ["/dev/null"] * 2,
+               "cordond does not have the client's descriptors")
+
+
+def recorded():
+    r = tapsys.cordon(programs, ["audit", "verify"], "root" if os.geteuid() == 0 else "user")
+    tap.eq(r.code, 0, "the audit of all of it is whole", r.err)
+
+
+handshakes()
+modern()
+malformed()
+shapes()
+results()
+limits()
+jobs()
+cancelled()
+ends()
+contained()
+for user in users():
+    lids(user)
+    sessions(user)
+recorded()
+tap.done()
