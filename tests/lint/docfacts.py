@@ -492,12 +492,12 @@ def absent(program):
     has = lambda *names: any((program.root / n).exists() for n in names)
     listed = set(program.commands)
     return [
-        ("README.md", r"Planned, not built: Ruby and JavaScript workers, trusted tools, a daemon with an MCP server, a gateway to model APIs",
-         not has("src/worker/ruby", "src/worker/javascript", "src/worker/js") and not listed & {"serve", "mcp", "daemon", "proxy"}),
+        ("README.md", r"Planned, not built: a JavaScript worker, trusted tools, a daemon with an MCP server, a gateway to model APIs",
+         not has("src/worker/javascript", "src/worker/js") and not listed & {"serve", "mcp", "daemon", "proxy"}),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
         ("docs/policy.md", r"the form of this file; there is one so far", program.policy["version"] == 1),
-        ("man/cordon-repl.1", r"the only one so far", [p.name for p in (program.root / "src/worker").iterdir() if p.is_dir() and p.name != "frame"] == ["python"]),
+        ("man/cordon-repl.1", r"the only one so far", '"python") != 0' in program.source("src/prog/cordon/repl.c")),
     ]
 
 
