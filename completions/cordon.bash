@@ -81,9 +81,9 @@ _cordon()
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
-    check--lang) COMPREPLY=($(compgen -W 'python expr' -- "$cur")) ;;
+    check--lang) COMPREPLY=($(compgen -W 'python ruby expr' -- "$cur")) ;;
     run--intake | check--intake) COMPREPLY=($(compgen -W 'text source' -- "$cur")) ;;
-    run--lang) COMPREPLY=($(compgen -W 'python' -- "$cur")) ;;
+    run--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     exec--role | run--role | session--role | repl--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;

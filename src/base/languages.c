@@ -12,9 +12,19 @@ static const struct language rows[] = {
      .endings = ".py",
      .tags = "python py python3 py3 ipython",
      .worker = "cordon-python",
+     .place = "/cordon-python",
      .filter = "python"},
+    {.name = "ruby",
+     .title = "Ruby",
+     .endings = ".rb",
+     .tags = "ruby rb",
+#ifdef CORDON_RUBY
+     .worker = "cordon-ruby",
+     .place = "/cordon-ruby",
+     .filter = "ruby"
+#endif
+    },
     {.name = "expr", .title = "a condition", .endings = ".expr", .tags = "expr condition"},
-    {.name = "ruby", .title = "Ruby", .endings = ".rb", .tags = "ruby rb"},
     {.name = "javascript",
      .title = "JavaScript",
      .endings = ".js .mjs .cjs",
@@ -69,6 +79,14 @@ const struct language *language_tagged(const char *tag)
         if (has(rows[i].tags, tag, strncasecmp))
             return &rows[i];
     return NULL;
+}
+
+bool language_placed(const char *path)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].place && strcmp(rows[i].place, path) == 0)
+            return true;
+    return false;
 }
 
 const struct language *language_next(const struct language *l)

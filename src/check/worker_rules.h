@@ -36,6 +36,47 @@
     X("py.guard.relative")                                                                         \
     X("py.guard.type")                                                                             \
     X("py.guard.write")                                                                            \
-    X("py.key.private")
+    X("py.key.private")                                                                            \
+    X("rb.call.__send__")                                                                          \
+    X("rb.call.backtick")                                                                          \
+    X("rb.call.class_eval")                                                                        \
+    X("rb.call.const_get")                                                                         \
+    X("rb.call.define_method")                                                                     \
+    X("rb.call.eval")                                                                              \
+    X("rb.call.instance_eval")                                                                     \
+    X("rb.call.instance_variable_get")                                                             \
+    X("rb.call.instance_variable_set")                                                             \
+    X("rb.call.load")                                                                              \
+    X("rb.call.method")                                                                            \
+    X("rb.call.module_eval")                                                                       \
+    X("rb.call.open")                                                                              \
+    X("rb.call.percent-x")                                                                         \
+    X("rb.call.process")                                                                           \
+    X("rb.call.public_send")                                                                       \
+    X("rb.call.remove_method")                                                                     \
+    X("rb.call.require")                                                                           \
+    X("rb.call.send")                                                                              \
+    X("rb.call.undef_method")                                                                      \
+    X("rb.compute.call")                                                                           \
+    X("rb.const.BasicObject")                                                                      \
+    X("rb.const.Binding")                                                                          \
+    X("rb.const.File")                                                                             \
+    X("rb.const.IO")                                                                               \
+    X("rb.const.Kernel")                                                                           \
+    X("rb.const.Open3")                                                                            \
+    X("rb.const.Process")                                                                          \
+    X("rb.const.interpreter")                                                                      \
+    X("rb.form.encoding")                                                                          \
+    X("rb.form.missing")                                                                           \
+    X("rb.form.end-mark")                                                                          \
+    X("rb.form.opcode")                                                                            \
+    X("rb.global.load-path")                                                                       \
+    X("rb.shadow.backtick")                                                                        \
+    X("rb.shadow.exec")                                                                            \
+    X("rb.shadow.fork")                                                                            \
+    X("rb.shadow.open")                                                                            \
+    X("rb.shadow.popen")                                                                           \
+    X("rb.shadow.spawn")                                                                           \
+    X("rb.shadow.system")
 
 #endif

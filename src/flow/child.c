@@ -128,21 +128,27 @@ static uint64_t people_ms(const struct flow *f)
 }
 
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
+/* Templates, packages and environments are Python's. */
+static bool is_default(const struct flow *f)
+{
+    return f->language == language_default();
+}
+
 static int plan_worker(struct flow *f, struct err *err)
 {
     const struct jail_spec *asked = &f->req->spec;
     size_t n = 0;
     f->spec.binds = f->binds;
     f->spec.nbinds = 0;
-    int r =
-        add_bind(f, f->req->python, JAIL_PYTHON, true, err); /* the first: the jail may take it */
+    int r = add_bind(f, is_default(f) ? f->req->python : f->worker_path, f->language->place, true,
+                     err); /* the first: the jail may take it */
     if (r == 0 && asked->nbinds >= LIMIT_BINDS)
         return err_set(err, ERR_USAGE, "--ro and --rw are given more than %d times together",
                        LIMIT_BINDS - 4);
     memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
     f->spec.nbinds += asked->nbinds;
     struct jail_bind settings[1 + POOL_SETTINGS];
-    const bool installed = f->req->profile->packages;
+    const bool installed = is_default(f) && f->req->profile->packages;
     size_t count = installed ? pool_environment_bind(&f->environment, settings) : 0;
     if (r == 0 && count)
         r = pool_environment_check(&f->environment, err);
@@ -157,7 +163,7 @@ static int plan_worker(struct flow *f, struct err *err)
     f->spec.filter =
         language_filter(f->language, f->req->profile->compute_only, f->spec.limits.threads != 0,
                         own_root, f->filter, sizeof f->filter);
-    f->spec.program = JAIL_PYTHON;
+    f->spec.program = f->language->place;
     f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = f->language->worker;
     f->worker_argv[n++] = "--child";
@@ -308,8 +314,8 @@ static bool fits_pool(const struct flow *f)
         plain = plain && req->spec.binds[i].copied;
     plain = plain && req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP &&
             f->source_len <= LIMIT_SOURCE;
-    return req->pool && plain && !req->source_too_long && !f->no_program_rule && !names_zone(req) &&
-           policy_profile_find(req->profile->name) == req->profile;
+    return is_default(f) && req->pool && plain && !req->source_too_long && !f->no_program_rule &&
+           !names_zone(req) && policy_profile_find(req->profile->name) == req->profile;
 }
 
 static int open_environment(struct flow *f, struct err *err)

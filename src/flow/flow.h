@@ -58,6 +58,8 @@ struct flow_request {
     bool same_input;    /* of a session: it goes on with what the call before left of its own */
     const char *nest;   /* path of cordon-nest */
     const char *python; /* path of cordon-python */
+    /* The path of another language's worker; NULL: only Python runs. */
+    int (*find)(const char *program, char *path, size_t size, struct err *err);
     int stop;  /* readable: stop the run (a signalfd); -1: none. FLOW_CALL: jail_run_heed_keys */
     bool pool; /* FLOW_RUN: take a warm child where the holder has one */
     bool once; /* the process does nothing after it: as root it becomes nobody before the

@@ -17,18 +17,34 @@ static int refuse(struct flow *f, const char *rule, const char *message)
     return FLOW_GO_ON;
 }
 
+/* The default one's worker is known to the request. */
+static int take_language(struct flow *f, const struct language *l, struct err *err)
+{
+    f->language = l;
+    return l == language_default()
+               ? FLOW_GO_ON
+               : f->req->find(l->worker, f->worker_path, sizeof f->worker_path, err);
+}
+
+static bool runs(const struct flow *f, const struct language *l)
+{
+    return l == language_default() || (l && l->worker && f->req->find);
+}
+
 int flow_intake(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct intake_source *s = &f->result->intake;
     struct err why = ERR_INIT;
     char message[200];
+    const struct language *said =
+        req->language ? language_named(req->language) : language_default();
     f->language = language_default();
     f->source = req->source;
     f->source_len = req->source_len;
     if (req->kind == FLOW_EXEC || !req->raw || req->source_too_long ||
         req->source_len > LIMIT_SOURCE) /* the judge says so */
-        return FLOW_GO_ON;
+        return runs(f, said) ? take_language(f, said, err) : FLOW_GO_ON;
     const struct intake_text text = {
         .data = req->source, .len = req->source_len, .language = req->language};
     intake_source_init(s, LIMIT_SOURCE + 1); /* a last line end may be added */
@@ -42,14 +58,14 @@ int flow_intake(struct flow *f, struct err *err)
                                     : CHECK_RULE_INTAKE,
                       why.msg);
     const struct language *l = s->language[0] ? language_named(s->language) : language_default();
-    if (!l || !l->worker) {
+    if (!runs(f, l)) {
         snprintf(message, sizeof message,
-                 "the program is %s (line %zu), and only Python runs here%s", s->language, s->line,
+                 "the program is %s (line %zu), and no worker runs that here%s", s->language,
+                 s->line,
                  strcmp(s->language, "expr") == 0 ? "; `cordon eval` evaluates conditions" : "");
         return refuse(f, CHECK_RULE_INTAKE, message);
     }
-    f->language = l;
     f->source = s->code.data;
     f->source_len = s->code.len;
-    return FLOW_GO_ON;
+    return take_language(f, l, err);
 }

@@ -56,7 +56,8 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
-    char filter[48]; /* of a cold worker */
+    char filter[48];        /* of a cold worker */
+    char worker_path[4096]; /* of another language than Python */
     const char *worker_argv[6 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];

@@ -12,6 +12,7 @@
 #include "jail/inside.h"
 #include "jail/put.h"
 
+#include "base/languages.h"
 #include "base/speed.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
@@ -70,7 +71,7 @@ static bool rootfs_serves(const struct jail_spec *spec)
     if (!SPEED_READY_ROOT || spec->proc || spec->kind != JAIL_KIND_PROGRAM)
         return false;
     for (size_t i = 0; i < spec->nbinds; i++)
-        if (!spec->binds[i].lower && strcmp(spec->binds[i].dest, JAIL_PYTHON) != 0 &&
+        if (!spec->binds[i].lower && !language_placed(spec->binds[i].dest) &&
             strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
             strncmp(spec->binds[i].dest, "/tmp/", 5) != 0 &&
             strcmp(spec->binds[i].dest, "/workspace") != 0 &&

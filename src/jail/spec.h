@@ -80,11 +80,9 @@ enum jail_switch {
 
 #define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
 /* Where in that file system the layers of /workspace are while it has some, and what the guest changed. */
-#define JAIL_LAYERS   ".layers"
-#define JAIL_UPPER_IN "upper"
-#define JAIL_UPPER    JAIL_LAYERS "/" JAIL_UPPER_IN
-#define JAIL_PYTHON                                                                                \
-    "/cordon-python" /* where a guest's worker is mounted; the installed root has the file to mount on */
+#define JAIL_LAYERS      ".layers"
+#define JAIL_UPPER_IN    "upper"
+#define JAIL_UPPER       JAIL_LAYERS "/" JAIL_UPPER_IN
 #define JAIL_BRANCH_ROOM 32 /* branches of a session that live at the same time */
 
 struct jail_spec {

@@ -5,8 +5,8 @@
  *
  * A row:  ARCH FILTER CALL [ARG...] = ACTION
  *   ARCH     x86_64, aarch64, both; x86_64@i386: the filter of the first, a call of the second
- *   FILTER   a name, `each` for exec and exec-procs, `pythons` for those of
- *            the Python worker, `guests` for all of them
+ *   FILTER   a name, `each` for exec and exec-procs, `pythons` and `rubies` for those of
+ *            a language's worker, `workers` for both, `guests` for all of them
  *   CALL     several joined by commas, or #NUMBER
  *   ARG      a name or number as in the filter tables; a `+high` behind it sets the upper 32 bits
  *   ACTION   allow, notify, trap, kill, or an errno's name; `free` is allow without looking at arguments
@@ -36,8 +36,12 @@ static const struct {
 
 static const char *const filters_each[] = {"exec", "exec-procs", NULL};
 static const char *const filters_python[] = {"python", "python-threads", "python-compute", NULL};
+static const char *const filters_ruby[] = {"ruby", "ruby-threads", "ruby-compute", NULL};
+static const char *const filters_workers[] = {
+    "python", "python-threads", "python-compute", "ruby", "ruby-threads", "ruby-compute", NULL};
 static const char *const filters_guests[] = {"exec",           "exec-procs",     "python",
-                                             "python-threads", "python-compute", NULL};
+                                             "python-threads", "python-compute", "ruby",
+                                             "ruby-threads",   "ruby-compute",   NULL};
 
 static const char *where;
 static int line, rows;
@@ -144,6 +148,8 @@ static void one_call(char **w, unsigned n, char *call, int own, int calling, boo
     const char *single[] = {w[1], NULL};
     const char *const *names = strcmp(w[1], "each") == 0      ? filters_each
                                : strcmp(w[1], "pythons") == 0 ? filters_python
+                               : strcmp(w[1], "rubies") == 0  ? filters_ruby
+                               : strcmp(w[1], "workers") == 0 ? filters_workers
                                : strcmp(w[1], "guests") == 0  ? filters_guests
                                                               : single;
     for (; *names; names++)
@@ -428,6 +434,8 @@ int main(int argc, char **argv)
     wholes();
     computes("python-compute");
     computes("python-compute-landlock");
+    computes("ruby-compute");
+    computes("ruby-compute-landlock");
     filters_of_languages();
     bound();
     below();

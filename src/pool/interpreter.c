@@ -14,12 +14,14 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
 {
     const bool installed = packages || !profile->guards;
     size_t n = 0;
-    *t = (struct pool_interpreter){
-        .binds = {{.source = start->python, .dest = JAIL_PYTHON, .moved = true, .links = true}}};
+    *t = (struct pool_interpreter){.binds = {{.source = start->python,
+                                              .dest = language_default()->place,
+                                              .moved = true,
+                                              .links = true}}};
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";
-    spec->program = JAIL_PYTHON;
+    spec->program = language_default()->place;
     spec->stack = LIMIT_STACK;
     t->argv[n++] = language_default()->worker;
     t->argv[n++] = "--template";

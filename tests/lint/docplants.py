@@ -28,7 +28,7 @@ PLANTS = [
     ("exit codes", "docs/exec.md", "", "\n`exec` never returns 3.\n"),
     ("whole lists", "man/cordon.1", ".B \\-n\nis\n", ".B \\-q\nis\n"),
     ("whole lists", "man/cordon.1", ".BR cordon\\-audit (1),\n.BR cordon\\-doctor (1),\n", ".BR cordon\\-doctor (1),\n"),
-    ("whole lists", "man/cordon.1", ".TP\n.I cordon\\-python\n", ".TP\n.I cordon\\-ruby\n"),
+    ("whole lists", "man/cordon.1", ".TP\n.I cordon\\-python\n", ".TP\n.I cordon\\-perl\n"),
     ("whole lists", "CHANGELOG.md", "`eval`, `policy`", "`eval`, `explain`, `policy`"),
     ("status words", "docs/exec.md", "`output`, `denied`, `refused` |", "`output`, `refused` |"),
     ("status words", "docs/exec.md", "| `timeout` | wall or CPU time;", "| `expired` | wall or CPU time;"),
@@ -48,5 +48,5 @@ PLANTS = [
     ("not built", "CONTRIBUTING.md", "", "\nNo language is built yet.\n"),
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
     ("not built", "docs/gate.md", "", "\nThe arena is not implemented.\n"),
-    ("not built", "README.md", "Planned, not built: Ruby", "Planned, not built: Python, Ruby"),
+    ("not built", "README.md", "Planned, not built: a JavaScript", "Planned, not built: Python, a JavaScript"),
 ]

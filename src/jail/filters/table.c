@@ -268,7 +268,7 @@ static void line_of(struct reader *r, char *text)
         inner.silent = silent || r->silent;
         inner.above = above || r->above;
         inner.depth++;
-        if (inner.depth > 4)
+        if (inner.depth > 5)
             fail(r, "includes too deep");
         read_file(&inner, keep(path));
         return;

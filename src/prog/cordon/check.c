@@ -48,8 +48,7 @@ int cmd_check(int argc, char **argv)
     bool wants_help = false;
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o.code, "CODE", "the program itself, instead of a FILE"},
-        {"lang", OPTION_STRING, &lang, "LANG",
-         "python or expr (by the file's ending, else python)"},
+        {"lang", OPTION_STRING, &lang, "LANG", languages_help(true)},
         {"profile", OPTION_STRING, &o.profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
         {"intake", OPTION_STRING, &o.intake, "HOW",
@@ -78,5 +77,7 @@ int cmd_check(int argc, char **argv)
         r = fits_language(&o, l, &err);
     if (r < 0)
         return result_unjudged("cordon check", o.json, &err);
-    return l->worker ? check_python(&o) : check_expr(&o);
+    o.lang = lang;
+    o.language = l;
+    return l->worker ? check_program(&o) : check_expr(&o);
 }

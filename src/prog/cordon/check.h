@@ -9,18 +9,22 @@
 #ifndef PROG_CORDON_CHECK_H
 #define PROG_CORDON_CHECK_H
 
+#include "base/languages.h"
+
 #include <stdbool.h>
 
 struct check_options {
     const char *file; /* - is standard input */
     const char *code; /* a program instead of it; NULL: none */
     const char *profile, *policy;
-    const char *intake;        /* text, source, or NULL: by the ending */
-    const char *schema, *expr; /* conditions only */
+    const char *lang;                /* --lang; NULL: not said */
+    const struct language *language; /* by it, or by the ending */
+    const char *intake;              /* text, source, or NULL: by the ending */
+    const char *schema, *expr;       /* conditions only */
     bool json;
 };
 
 int check_expr(const struct check_options *o);
-int check_python(const struct check_options *o);
+int check_program(const struct check_options *o);
 
 #endif

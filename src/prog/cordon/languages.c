@@ -10,13 +10,28 @@ static bool is_here(const struct language *l)
     return l->worker || (l->name && strcmp(l->name, "expr") == 0);
 }
 
-static int unknown(const char *word, bool conditions, struct err *err)
+static void list(bool conditions, char *all, size_t size)
 {
-    char all[80] = "";
+    *all = 0;
     for (const struct language *l = language_next(NULL); l; l = language_next(l))
         if (l->worker || (conditions && is_here(l)))
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
-                     l->name);
+            snprintf(all + strlen(all), size - strlen(all), "%s%s", *all ? ", " : "", l->name);
+}
+
+const char *languages_help(bool conditions)
+{
+    static char text[120];
+    char all[80];
+    list(conditions, all, sizeof all);
+    snprintf(text, sizeof text, "%s (by the file's ending, else %s)", all,
+             language_default()->name);
+    return text;
+}
+
+static int unknown(const char *word, bool conditions, struct err *err)
+{
+    char all[80];
+    list(conditions, all, sizeof all);
     return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: %s", word, all);
 }
 
@@ -29,7 +44,7 @@ int languages_choose(const char *word, const char *file, bool conditions,
         return unknown(word, conditions, err);
     if (l && !is_here(l))
         return err_set(err, ERR_USAGE,
-                       "%.80s is %s by its ending, and `run` judges Python only; run it unjudged "
+                       "%.80s is %s by its ending, and there is no judge for that; run it unjudged "
                        "with `cordon exec`, or say --lang python",
                        file, l->title);
     *ret = l ? l : language_default();

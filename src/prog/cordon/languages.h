@@ -19,6 +19,9 @@
 ERR_MUST_USE int languages_choose(const char *word, const char *file, bool conditions,
                                   const struct language **ret, struct err *err);
 
+/* What --help says of --lang. */
+const char *languages_help(bool conditions);
+
 /* Whether the program has to be looked for in the text of FILE: HOW is `text`, `source`, or NULL, by the ending. */
 ERR_MUST_USE int languages_intake(const char *how, const char *file, bool *ret_raw,
                                   struct err *err);

@@ -296,6 +296,7 @@ static int find_programs(struct flow_request *req, char *nest, char *python, siz
         r = programs_find(language_default()->worker, python, size, err);
     req->nest = nest;
     req->python = python;
+    req->find = programs_find;
     req->stop = jail_options_stop_fd();
     return r;
 }

@@ -44,7 +44,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
         {"code", OPTION_STRING, &o->code, "CODE", "the program itself, instead of a FILE"},
-        {"lang", OPTION_STRING, &o->lang, "LANG", "python (by the file's ending, else python)"},
+        {"lang", OPTION_STRING, &o->lang, "LANG", languages_help(false)},
         {"intake", OPTION_STRING, &o->intake, "HOW",
          "text: find the program in a model's answer; source: the file is the program (text, but "
          "for a FILE with a language's ending and -c)"},
@@ -142,7 +142,7 @@ static int choose_source(const struct run_options *o, const struct option_list *
         return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
     if (r == 0)
         r = languages_intake(o->intake, o->code ? ".py" : file, &req->raw, err);
-    req->language = o->lang;
+    req->language = o->lang ? o->lang : r == 0 && !req->raw ? l->name : NULL;
     if (r < 0 || !o->code)
         return r < 0 ? r : read_source(file, req, t, err);
     take_code(o->code, req);
@@ -213,7 +213,7 @@ static void print_report(void *ctx, const struct check_report *report)
     buf_done(&out);
 }
 
-int check_python(const struct check_options *o)
+int check_program(const struct check_options *o)
 {
     struct flow_context context = {0};
     struct flow_request req = {.kind = FLOW_CHECK, .context = &context};
@@ -234,6 +234,7 @@ int check_python(const struct check_options *o)
         r = jail_options_fill(&jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
     if (r == 0)
         r = languages_intake(o->intake, o->code ? ".py" : o->file, &req.raw, &err);
+    req.language = o->lang ? o->lang : req.raw ? NULL : o->language->name;
     if (r == 0 && o->code)
         take_code(o->code, &req);
     else if (r == 0)

@@ -224,7 +224,8 @@ static int take_job(struct wire_reader *r)
     uint64_t want = wire_get_uint(r);
     size_t len;
     const void *bytes = wire_get_bytes(r, &len);
-    if (kind > WORKER_NAMES || want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
+    if (kind > WORKER_NAMES || (kind >= WORKER_CALL && !worker_language->sessions) ||
+        want > LIMIT_SOURCE || tighten(cpu_ms, memory) < 0)
         return -1;
     if (kind >= WORKER_CALL && worker_interrupt_expect() < 0)
         return -1;
@@ -251,7 +252,7 @@ static int take_source(struct wire_reader *r)
  * was copied. */
 static int branch(void)
 {
-    if (serving.state == COLLECTING)
+    if (serving.state == COLLECTING || !worker_language->sessions)
         return -1;
     int r = jail_branch_here();
     if (r == 1)

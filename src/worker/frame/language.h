@@ -43,6 +43,8 @@ struct worker_job {
 };
 
 struct worker_language {
+    bool sessions; /* it serves calls, lines and branches, too; else what only those need is NULL */
+    bool template; /* it may become one; likewise */
     const char *program;      /* the worker's own name, for its complaints */
     const char *compute_rule; /* under which a call is told that its table of computation refused */
 

@@ -38,6 +38,8 @@ static int parse(int argc, char **argv, struct words *w)
     if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
         return -1;
     w->template = strcmp(argv[1], "--template") == 0;
+    if (w->template && !worker_language->template)
+        return -1;
     w->start.alone = !w->template;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--packages") == 0)

@@ -107,6 +107,8 @@ static size_t sample(const char *imports, bool only_print, char *to, size_t size
 }
 
 static const struct worker_language python = {
+    .sessions = true,
+    .template = true,
     .program = "cordon-python",
     .compute_rule = "py.compute.call",
     .watch = watch,

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order: bytes, then the patterns where they hold for the whole text, then the compiler, then its instructions. A text
+ * that does not compile is judged by the patterns alone, whatever the profile: dangerous and broken is dangerous. */
+#include "ruby_first.h"
+
+#include "judge_inside.h"
+#include "rules.h"
+
+#include <string.h>
+
+const struct rb_rule rb_rules[] = {
+#define RULE(id, pattern, methods, constants, hint) {id, pattern, methods, constants, hint},
+    RB_RULES(RULE)
+#undef RULE
+        {0}};
+
+void rb_judge_find(struct rb_judge *j, const char *rule, const char *hint, enum check_sentence what,
+                   const char *operand, size_t len, unsigned line, unsigned column)
+{
+    char word[200], message[320];
+    for (size_t i = 0; i < j->report->count; i++)
+        if (column == 0 && j->report->findings[i].line == line &&
+            strcmp(j->report->findings[i].rule, rule) == 0)
+            return;
+    check_operand(operand, len, word, sizeof word);
+    check_sentence(what, word, message, sizeof message);
+    const struct check_finding f = {.rule = rule,
+                                    .layer = "input",
+                                    .operand = word,
+                                    .message = message,
+                                    .hint = hint,
+                                    .line = line,
+                                    .column = column};
+    int r = check_report_add(j->report, &f);
+    if (r < 0)
+        j->bad = r;
+}
+
+/* ---- the compiler ---- */
+
+struct source {
+    const char *path, *text;
+    size_t len;
+};
+
+static VALUE compile(VALUE from)
+{
+    const struct source *s = (const struct source *)from;
+    VALUE class = rb_path2class("RubyVM::InstructionSequence");
+    VALUE text = rb_utf8_str_new(s->text, (long)s->len), path = rb_utf8_str_new_cstr(s->path);
+    return rb_funcall(class, rb_intern("compile"), 3, text, path, path);
+}
+
+static VALUE instructions(VALUE code)
+{
+    return rb_funcall(code, rb_intern("to_a"), 0);
+}
+
+static VALUE message_of(VALUE exception)
+{
+    return rb_obj_as_string(rb_funcall(exception, rb_intern("message"), 0));
+}
+
+/* `PATH:LINE: what` over several lines; the first one is the finding. No code of a program has run: the exception is
+ * Ruby's. */
+static void not_compiled(struct rb_judge *j, const char *path)
+{
+    int state = 0;
+    VALUE exception = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    VALUE text = rb_protect(message_of, exception, &state);
+    const char *said = state ? "" : RSTRING_PTR(text);
+    size_t len = state ? 0 : (size_t)RSTRING_LEN(text), at = strlen(path);
+    unsigned line = 0;
+    rb_set_errinfo(Qnil);
+    if (len > at && strncmp(said, path, at) == 0 && said[at] == ':') {
+        for (at++; at < len && said[at] >= '0' && said[at] <= '9'; at++)
+            line = line < 1000000 ? 10 * line + (unsigned)(said[at] - '0') : line;
+        while (at < len && (said[at] == ':' || said[at] == ' '))
+            at++;
+        said += at;
+        len -= at;
+    }
+    const char *end = memchr(said, '\n', len);
+    rb_judge_find(j, CHECK_RULE_SYNTAX, "write a whole program that Ruby can compile",
+                  CHECK_SAY_SYNTAX,
+                  len ? said : "the program is nested too deeply for the compiler",
+                  len ? (end ? (size_t)(end - said) : len) : 49, line, 0);
+}
+
+static void judge_text(struct rb_judge *j, const char *path)
+{
+    const struct source source = {.path = path, .text = j->text, .len = j->len};
+    int state = 0;
+    if (j->plain)
+        rb_judge_patterns(j);
+    VALUE code = rb_protect(compile, (VALUE)&source, &state);
+    VALUE rows = state ? 0 : rb_protect(instructions, code, &state);
+    if (!state) {
+        rb_judge_code(j, rows);
+        j->ret->code = code;
+        return;
+    }
+    if (!j->plain)
+        rb_judge_patterns(j);
+    const bool dangerous = j->report->count > 0;
+    if (dangerous)
+        rb_set_errinfo(Qnil);
+    else
+        not_compiled(j, path);
+}
+
+/* A profile without a rule that some judge reads has none for Ruby either. */
+bool rb_judge_has_rules(const struct policy_profile *profile)
+{
+    for (size_t i = 0; i < profile->rule_count; i++)
+        if (profile->rules[i].kind != POLICY_EVENT_DENY &&
+            profile->rules[i].kind != POLICY_EVENT_REPORT &&
+            profile->rules[i].kind != POLICY_PRELOAD)
+            return true;
+    return profile->guards;
+}
+
+int rb_judge(const struct policy_profile *profile, const char *path, const char *source, size_t len,
+             struct check_report *report, struct rb_judged *ret, struct err *err)
+{
+    const size_t bom = len >= 3 && memcmp(source, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct rb_judge j = {.profile = profile,
+                         .text = source + bom,
+                         .len = len - bom,
+                         .report = report,
+                         .ret = ret,
+                         .ruled = rb_judge_has_rules(profile),
+                         .plain = profile->guards};
+    *ret = (struct rb_judged){0};
+    if (rb_judge_bytes(&j))
+        judge_text(&j, path);
+    check_report_end(report);
+    if (!check_report_safe(report))
+        ret->code = 0;
+    return j.bad ? err_set(err, j.bad, "no memory to judge %zu bytes", len) : 0;
+}

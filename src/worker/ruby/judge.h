@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of Ruby: the instructions that a source was compiled to, walked in C.
+ *
+ * Takes:   the bytes of a source, whatever they are.
+ * Gives:   every finding; and the compiled code, so that what was judged is what runs.
+ * Never:   executes anything of the source, loads for it, or calls a method that a program could have defined.
+ * Runs in: cordon-ruby, in the jail, before the process's one program.
+ */
+#ifndef WORKER_RUBY_JUDGE_H
+#define WORKER_RUBY_JUDGE_H
+
+#include "base/err.h"
+#include "check/report.h"
+#include "policy/profile.h"
+
+#include <stdbool.h>
+
+/* Whether the rules of the language hold; without them the kernel alone contains. */
+bool rb_judge_has_rules(const struct policy_profile *profile);
+
+#define RB_JUDGE_LIBRARIES 64
+
+struct rb_judged {
+    unsigned long code; /* VALUE of the compiled program; 0: there is none */
+    bool shows;         /* its last instruction makes a value, and neither binds nor defines */
+    const char *libraries
+        [RB_JUDGE_LIBRARIES]; /* that it requires, or that what it calls requires: of rules.h */
+    size_t library_count;
+};
+
+/* SOURCE has a NUL behind its LEN bytes. PATH: what the program is called in a backtrace. REPORT must be initialised; it is ended
+ * here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
+ERR_MUST_USE int rb_judge(const struct policy_profile *profile, const char *path,
+                          const char *source, size_t len, struct check_report *report,
+                          struct rb_judged *ret, struct err *err);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of Ruby and the shadows, in an interpreter without a jail: nothing that is judged here runs, and what runs here is
+ * refused by the shadows alone, since no judge has seen it. */
+#include "ruby_first.h"
+
+#include "base/sanitized.h"
+#include "base/tap.h"
+#include "interp.h"
+#include "judge.h"
+#include "shadow.h"
+
+#include <string.h>
+
+NO_SEARCH_FOR_LEAKS
+
+/* The first rule that is found, or "" for none; OTHERS counts all findings. */
+static const char *rule_of(const char *profile, const char *source, size_t len, size_t *ret_count)
+{
+    static char rule[64];
+    struct check_report report;
+    struct rb_judged judged;
+    struct err err = ERR_INIT;
+    check_report_init(&report);
+    int r = rb_judge(policy_profile_find(profile), "t.rb", source, len, &report, &judged, &err);
+    snprintf(rule, sizeof rule, "%s",
+             r < 0          ? err.msg
+             : report.count ? report.findings[0].rule
+                            : "");
+    if (ret_count)
+        *ret_count = report.count;
+    if (r == 0 && (report.count == 0) != (judged.code != 0))
+        snprintf(rule, sizeof rule, "the code and the report differ");
+    check_report_done(&report);
+    return rule;
+}
+
+static void judged(const char *profile, const char *source, const char *rule, const char *what)
+{
+    tap_eq_str(rule_of(profile, source, strlen(source), NULL), rule, "%s: %s", profile, what);
+}
+
+/* ---- the table ---- */
+
+/* One program for each row of the table, and whether `standard` sees it in the instructions. */
+static const struct {
+    const char *rule, *source;
+    bool standard;
+} rows[] = {
+    {"rb.call.process", "def hack\n  system('ls')\nend", true},
+    {"rb.call.process", "exec 'ls'", true},
+    {"rb.call.process", "spawn('ls')", true},
+    {"rb.call.process", "fork { 1 }", true},
+    {"rb.call.process", "abort 'x'", false},
+    {"rb.call.process", "exit 1", false},
+    {"rb.call.backtick", "x = `ls`", true},
+    {"rb.const.File", "def hack\n  File.read('/etc/passwd')\nend", true},
+    {"rb.const.IO", "IO.read('x')", true},
+    {"rb.const.Kernel", "Kernel.puts 1", true},
+    {"rb.const.Open3", "Open3.capture2('ls')", true},
+    {"rb.const.Process", "Process.pid", true},
+    {"rb.call.require", "def hack\n  require 'socket'\nend", true},
+    {"rb.call.load", "load 'x.rb'", true},
+    {"rb.call.__send__", "1.__send__(:+, 2)", true},
+    {"rb.call.eval", "def hack\n  eval('1+1')\nend", true},
+    {"rb.call.send", "1.send(:+, 2)", true},
+    {"rb.call.public_send", "1.public_send(:+, 2)", true},
+    {"rb.call.method", "method(:puts)", true},
+    {"rb.call.const_get", "Object.const_get(:String)", true},
+    {"rb.call.class_eval", "String.class_eval { 1 }", true},
+    {"rb.call.module_eval", "Comparable.module_eval { 1 }", true},
+    {"rb.call.instance_eval", "1.instance_eval { self }", true},
+    {"rb.call.instance_variable_set", "self.instance_variable_set(:@a, 1)", true},
+    {"rb.call.instance_variable_get", "self.instance_variable_get(:@a)", true},
+    {"rb.call.define_method", "class A; define_method(:a) { 1 }; end", true},
+    {"rb.const.Binding", "Binding", true},
+    {"rb.const.BasicObject", "class A < BasicObject; end", true},
+    {"rb.call.remove_method", "class A; def a; end; remove_method :a; end", true},
+    {"rb.call.undef_method", "class A; undef_method :to_s; end", true},
+};
+
+static void table(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tap_eq_str(rule_of("strict", rows[i].source, strlen(rows[i].source), NULL), rows[i].rule,
+                   "strict refuses `%.40s` by its rule", rows[i].source);
+        tap_eq_str(rule_of("standard", rows[i].source, strlen(rows[i].source), NULL),
+                   rows[i].standard ? rows[i].rule : "", "standard judges `%.40s` by its code",
+                   rows[i].source);
+        tap_eq_str(rule_of("open", rows[i].source, strlen(rows[i].source), NULL), "",
+                   "open has no rule against `%.40s`", rows[i].source);
+    }
+    judged("strict", "%x{ls}", "rb.call.backtick", "%x with braces is what backticks are");
+    judged("standard", "%x(ls)", "rb.call.backtick", "%x with parentheses is what backticks are");
+    judged("standard", "x = <<`E`\nls\nE\n", "rb.call.backtick", "a heredoc of backticks is one");
+}
+
+/* ---- code against text ---- */
+
+static void code(void)
+{
+    judged("standard", "puts 'system' # eval", "", "a word in a string or a comment is no call");
+    judged("strict", "puts 'system'", "rb.call.process",
+           "the plain text decides, strings and comments too");
+    judged("strict", "ecosystem = 1\nsystems = 2\nevaluate = 3", "",
+           "a part of a word is not the word");
+    judged("standard", "[1].each(&:system)", "rb.call.process",
+           "a symbol that can be called is a reference");
+    judged("standard", "x = [:a, [:eval]]", "rb.call.eval", "a symbol in a literal is found");
+    judged("standard", "x = {a: :send}", "rb.call.send", "a symbol in a hash is found");
+    judged("standard", "BEGIN { system 'x' }", "rb.call.process", "a BEGIN block is judged");
+    judged("standard", "begin\n 1\nrescue => e\n exec 'x'\nend", "rb.call.process",
+           "a handler is judged");
+    judged("standard", "/#{`ls`}/o", "rb.call.backtick", "code inside a pattern is judged");
+    judged("standard", "def a(b = eval('1'))\nend", "rb.call.eval",
+           "a default of a parameter is judged");
+    judged("standard", "class A\n def b\n  ->(x) { [x].map { |y| fork } }\n end\nend",
+           "rb.call.process", "the innermost block is judged");
+    judged("standard", "alias new_name system", "rb.call.process",
+           "a second name for a method is found");
+    judged("standard", "TOPLEVEL_BINDING", "rb.const.Binding",
+           "a constant that leads to all variables is refused");
+    judged("standard", "ObjectSpace.each_object(Class) { }", "rb.const.interpreter",
+           "the list of all objects is refused");
+    judged("standard", "$: << '.'", "rb.global.load-path",
+           "the list of library folders is refused");
+    judged("standard", "class A; def method_missing(*a) = a; end", "",
+           "answers to unknown names pass");
+    judged("strict", "class A; def method_missing(*a) = a; end", "rb.form.missing",
+           "answers to unknown names are refused");
+    /* differentials of the parser: what looks like one thing and is another */
+    judged("standard", "x = 6; y = 2; z = 1\np x / y; `ls` # / z", "rb.call.backtick",
+           "a division is no pattern that hides the rest");
+    judged("standard", "a = [1]\na <<FOO\n`x`\nFOO\n", "rb.call.backtick",
+           "a shift is no heredoc that hides the rest");
+    judged("standard", "p <<FOO\n`x`\nFOO\n", "", "a heredoc is text");
+}
+
+static void libraries(void)
+{
+    judged("standard", "require 'set'", "", "a library of the list is loaded");
+    judged("strict", "require 'set'", "rb.call.require", "the plain text has no exception");
+    judged("standard", "require 'fiddle'", "rb.call.require",
+           "a library that is not listed is refused");
+    judged("standard", "require 'set' + 'x'", "rb.call.require",
+           "a name that is put together is refused");
+    judged("standard", "require(rand > 1 ? 'socket' : 'set')", "rb.call.require",
+           "one name of two is refused");
+    judged("standard", "%w[socket].each(&method(:require))", "rb.call.method",
+           "a method object is refused");
+    judged("standard", "%w[socket].each(&:require)", "rb.call.require",
+           "require as a symbol is refused");
+    judged("standard", "require_relative 'x'", "rb.call.require",
+           "a file beside the program is refused");
+    judged("open", "require 'socket'", "", "any library may be asked for");
+}
+
+/* ---- bytes ---- */
+
+static void bytes(void)
+{
+    size_t count;
+    judged("open", "# coding: Shift_JIS\np 1", "rb.form.encoding",
+           "another encoding is refused in every profile");
+    judged("standard", "#!/usr/bin/ruby\n# -*- Encoding : EUC-JP -*-\np 1", "rb.form.encoding",
+           "so it is on the second line, as editors write it");
+    judged("strict", "# coding: utf-8\np 1", "", "UTF-8 may be said");
+    judged("standard", "p 1\n# coding: latin-1", "", "a comment below code declares nothing");
+    judged("standard", "p 1\x04p 2", "rb.form.end-mark", "a ^D does not hide the rest");
+    judged("standard", "p 1\x1ap 2", "rb.form.end-mark", "a ^Z does not hide the rest");
+    tap_eq_str(rule_of("standard", "p 1\0p 2", 7, NULL), CHECK_RULE_NUL,
+               "a NUL does not hide the rest");
+    tap_eq_str(rule_of("open", "p '\xff'", 5, NULL), CHECK_RULE_ENCODING,
+               "what is no UTF-8 is refused");
+    judged("standard", "def a", CHECK_RULE_SYNTAX, "half a program is no program");
+    judged("open", "def a; system('x')", "rb.call.process",
+           "dangerous and broken is dangerous, in every profile");
+    judged("standard", "p 1 # \xe2\x80\xa8 eval", "",
+           "a line separator of Unicode ends no comment");
+    static char deep[60000];
+    memset(deep, '(', sizeof deep - 1);
+    tap_eq_str(rule_of("standard", deep, 40000, &count), CHECK_RULE_SYNTAX,
+               "a nest too deep for the parser is refused");
+    static char many[49000];
+    for (size_t i = 0; i + 7 < sizeof many; i += 7)
+        memcpy(many + i, "system\n", 7);
+    (void)rule_of("strict", many, strlen(many), &count);
+    tap_eq_int((long)count, CHECK_FINDINGS_MAX, "thousands of findings are told up to the ceiling");
+}
+
+/* ---- shadows ---- */
+
+static void shadowed(const char *source, const char *text)
+{
+    int state = 0;
+    rb_eval_string_protect(source, &state);
+    VALUE error = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    VALUE said =
+        state ? rb_funcall(error, rb_intern("message"), 0) : rb_str_new_cstr("nothing was raised");
+    tap_eq_str(StringValueCStr(said), text, "`%s` is blocked when it is called", source);
+    tap_ok(state && rb_obj_class(error) == rb_eSecurityError, "`%s` raises ::SecurityError",
+           source);
+}
+
+static void shadows(void)
+{
+    static const char *const six[][2] = {{"system", "system() blocked by Cordon sandbox"},
+                                         {"exec", "exec() blocked by Cordon sandbox"},
+                                         {"spawn", "spawn() blocked by Cordon sandbox"},
+                                         {"fork", "fork() blocked by Cordon sandbox"},
+                                         {"open", "open() blocked by Cordon sandbox"},
+                                         {"`", "backtick execution blocked by Cordon sandbox"}};
+    char source[200];
+    rb_shadow_install();
+    for (size_t i = 0; i < sizeof six / sizeof *six; i++) {
+        snprintf(source, sizeof source, "send(:%s, 'true')", six[i][0]);
+        shadowed(source, six[i][1]);
+        snprintf(source, sizeof source, "Kernel.send(:%s, 'true')", six[i][0]);
+        shadowed(source, six[i][1]);
+        snprintf(source, sizeof source, "Object.new.instance_eval { __send__(:%s, 'true') }",
+                 six[i][0]);
+        shadowed(source, six[i][1]);
+        snprintf(source, sizeof source, "Kernel.instance_method(:%s).bind(1).call('true')",
+                 six[i][0]);
+        shadowed(source, six[i][1]);
+    }
+    shadowed("`true`", six[5][1]);
+    shadowed("%x(true)", six[5][1]);
+    shadowed("system('true')", six[0][1]);
+    shadowed("Kernel.system('true')", six[0][1]);
+    shadowed("Kernel.open('|true')", six[4][1]);
+    shadowed("Process.spawn('true')", six[2][1]);
+    shadowed("Process.exec('true')", six[1][1]);
+    shadowed("Process.fork", six[3][1]);
+    shadowed("IO.popen('true')", "popen() blocked by Cordon sandbox");
+}
+
+int main(void)
+{
+    struct err err = ERR_INIT;
+    const struct worker_start start = {.alone = true};
+    if (rb_interp_start(&start, &err) < 0) {
+        tap_ok(false, "Ruby starts: %s", err.msg);
+        return tap_done();
+    }
+    table();
+    code();
+    libraries();
+    bytes();
+    shadows();
+    return tap_done();
+}
