@@ -102,6 +102,12 @@ const struct language *language_default(void)
     return rows;
 }
 
+const char *language_filter_procs(const struct language *l, char *to, size_t size)
+{
+    snprintf(to, size, "%s-procs", l->filter);
+    return to;
+}
+
 const char *language_filter(const struct language *l, bool compute, bool threads, bool own_root,
                             char *to, size_t size)
 {

@@ -37,5 +37,7 @@ const struct language *language_default(void); /* what a program is taken for if
 /* The filter of a child that computes only, may have threads, and has a root of its own or is kept by Landlock alone. */
 const char *language_filter(const struct language *l, bool compute, bool threads, bool own_root,
                             char *to, size_t size);
+/* Of a worker whose program may start others. */
+const char *language_filter_procs(const struct language *l, char *to, size_t size);
 
 #endif

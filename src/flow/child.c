@@ -78,7 +78,7 @@ static void tell_violations(struct flow *f)
         struct flow_result one;
         flow_result_init(&one);
         flow_result_take(&one, &o->violations[f->told++]);
-        flow_result_ends(&one, f->req->profile);
+        flow_result_ends(&one, f->req->profile, f->spec.limits.processes > 0);
         one.ran = true;
         flow_result_clean(&one, f->req->rules, f->req->escape, LIMIT_VALUE);
         if (one.violation_count)
@@ -163,6 +163,11 @@ static int plan_worker(struct flow *f, struct err *err)
     f->spec.filter =
         language_filter(f->language, f->req->profile->compute_only, f->spec.limits.threads != 0,
                         own_root, f->filter, sizeof f->filter);
+    if (f->spec.limits.processes && !is_default(f))
+        return err_set(err, ERR_USAGE, "--processes: a program of %s starts no others",
+                       f->language->title);
+    if (f->spec.limits.processes) /* only where the caller said so: prog/cordon/run.c */
+        f->spec.filter = language_filter_procs(f->language, f->filter, sizeof f->filter);
     f->spec.program = f->language->place;
     f->spec.stack = LIMIT_STACK;
     f->worker_argv[n++] = f->language->worker;
@@ -314,8 +319,9 @@ static bool fits_pool(const struct flow *f)
         plain = plain && req->spec.binds[i].copied;
     plain = plain && req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP &&
             f->source_len <= LIMIT_SOURCE;
-    return is_default(f) && req->pool && plain && !req->source_too_long && !f->no_program_rule &&
-           !names_zone(req) && policy_profile_find(req->profile->name) == req->profile;
+    return is_default(f) && req->pool && plain && !req->spec.limits.processes &&
+           !req->source_too_long && !f->no_program_rule && !names_zone(req) &&
+           policy_profile_find(req->profile->name) == req->profile;
 }
 
 static int open_environment(struct flow *f, struct err *err)
@@ -596,7 +602,7 @@ int flow_execute(struct flow *f, struct err *err)
     f->result->left_itself = f->worker.left;
     f->result->alive = f->req->kind == FLOW_CALL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
-    flow_result_ends(f->result, f->req->profile);
+    flow_result_ends(f->result, f->req->profile, f->spec.limits.processes > 0);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
     (void)say_who_stopped(f);

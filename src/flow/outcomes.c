@@ -39,11 +39,23 @@ const char *flow_violation_end_name(enum flow_violation_end end)
     return names[end];
 }
 
-void flow_result_ends(struct flow_result *r, const struct policy_profile *profile)
+/* The audit events of starting a program, which `run --processes` asked for. */
+static bool starts_program(const char *rule)
+{
+    static const char *const rules[] = {"py.event.subprocess",     "py.event.os.exec",
+                                        "py.event.os.fork",        "py.event.os.forkpty",
+                                        "py.event.os.posix_spawn", "py.event.os.system"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(rules[i], rule) == 0)
+            return true;
+    return false;
+}
+
+void flow_result_ends(struct flow_result *r, const struct policy_profile *profile, bool starts)
 {
     for (size_t i = 0; i < r->violation_count; i++) {
         struct flow_violation *v = &r->violations[i];
-        if (is_harmless(v))
+        if (is_harmless(v) || (starts && starts_program(v->rule)))
             v->end = FLOW_WAS_HARMLESS;
         else if (strcmp(v->rule, JAIL_RULE_SHARED_MODE) == 0)
             v->end = FLOW_WAS_UNDONE;

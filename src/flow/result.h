@@ -133,7 +133,8 @@ void flow_result_take(struct flow_result *r, const struct jail_violation *from);
 
 const char *flow_violation_end_name(enum flow_violation_end end); /* denied, seen, harmless */
 /* outcomes.c: which violations were only seen, by the rules of PROFILE (NULL: none was), and which are harmless. */
-void flow_result_ends(struct flow_result *r, const struct policy_profile *profile);
+/* STARTS: the program was let start others. */
+void flow_result_ends(struct flow_result *r, const struct policy_profile *profile, bool starts);
 
 /* From how the jail saw it end. */
 void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,

@@ -39,9 +39,9 @@ static const char *const filters_python[] = {"python", "python-threads", "python
 static const char *const filters_ruby[] = {"ruby", "ruby-threads", "ruby-compute", NULL};
 static const char *const filters_workers[] = {
     "python", "python-threads", "python-compute", "ruby", "ruby-threads", "ruby-compute", NULL};
-static const char *const filters_guests[] = {"exec",           "exec-procs",     "python",
-                                             "python-threads", "python-compute", "ruby",
-                                             "ruby-threads",   "ruby-compute",   NULL};
+static const char *const filters_guests[] = {
+    "exec",           "exec-procs", "python",       "python-threads", "python-procs",
+    "python-compute", "ruby",       "ruby-threads", "ruby-compute",   NULL};
 
 static const char *where;
 static int line, rows;
@@ -422,6 +422,9 @@ static void filters_of_languages(void)
             tap_ok(jail_filter_find(name) != NULL, "the worker of %s has the filter %s", l->name,
                    name);
         }
+    language_filter_procs(language_default(), name, sizeof name);
+    tap_ok(jail_filter_find(name) != NULL, "a worker that may start programs has the filter %s",
+           name);
 }
 
 int main(int argc, char **argv)

@@ -80,6 +80,13 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("its input", "print(input())", ["--stdin", "{input}"], {"status": "ok"}, "some input\n"),
     ("no input", "print(input())", [], {"status": "error", "error.type": "EOFError"}, ""),
     ("threads", "import threading\nseen = []\nt = [threading.Thread(target=seen.append, args=(1,)) for i in range(4)]\n[x.start() for x in t]\n[x.join() for x in t]\nprint(seen)", [], {"status": "ok"}, "[1, 1, 1, 1]\n"),
+    ("starts programs where it may", "import os, subprocess\nprint(subprocess.run(['/bin/echo', 'out'], capture_output=True, text=True).stdout, end='')\n"
+     "from concurrent.futures import ProcessPoolExecutor\nwith ProcessPoolExecutor(2) as pool: print(list(pool.map(abs, [-1, -2])))\n",
+     ["--processes", "8", "--memory-by", "rlimit"], {"status": "ok"}, "out\n[1, 2]\n"),
+    ("starts no program otherwise", "import subprocess\ntry: subprocess.run(['/bin/echo', 'out'])\nexcept OSError: print('no')\n", [], {"status": "ok"}, "no\n"),
+    ("may start programs, but no namespace", "import subprocess\nprint(subprocess.run(['/usr/bin/unshare', '-U', 'true'], capture_output=True).returncode)\n",
+     ["--processes", "8", "--memory-by", "rlimit"], {"status": "ok"}, "1\n"),
+    ("what it started dies with it", "import subprocess\nsubprocess.Popen(['/bin/sleep', '1000'])\nprint('left')\n", ["--processes", "8", "--memory-by", "rlimit"], {"status": "ok"}, "left\n"),
     ("asyncio", "import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    print('slept')\nasyncio.run(f())", [], {"status": "ok"}, "slept\n"),
     ("exit functions", "import atexit\natexit.register(print, 'bye')", [], {"status": "ok"}, "bye\n"),
     ("a thread that outlives main", "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()", [], {"status": "ok"}, "late\n"),

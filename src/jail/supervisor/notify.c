@@ -32,7 +32,8 @@ static const struct {
     const char *layer, *hint;
 } hints[] = {
     {"network", "there is no network in the jail; pass data in with --ro or --stdin"},
-    {"process", "a program may not start others; `cordon exec` has --processes N for that"},
+    {"process",
+     "a program may not start others; --processes N lets it (exec; run in standard and open)"},
     {"resources", "the limit is 0 here; ask for --processes N if it must start others"},
     {"filesystem",
      "only /workspace, /tmp and what --rw names can be changed, and never its mounts"},

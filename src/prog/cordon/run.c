@@ -54,6 +54,8 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         JAIL_OPTIONS_ROW_VENV(p),
         TOOL_OPTIONS(&o->tools),
         JAIL_OPTIONS_ROWS_LIMITS(p),
+        {"processes", OPTION_COUNT, &p->limits.processes, "N",
+         "further processes at once (0); in standard and open"},
         {"", OPTION_GROUP, NULL, NULL, "How:"},
         JAIL_OPTIONS_ROWS_ASKS(p),
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
@@ -116,6 +118,21 @@ static void take_code(const char *code, struct flow_request *req)
     req->name = CODE_NAME;
 }
 
+/* A policy's limits.processes is for exec: here a program starts others only where the caller says so. */
+static int choose_processes(const struct jail_options *o, struct flow_request *req, struct err *err)
+{
+    const bool said = o->limits.processes != UINT64_MAX;
+    if (said && o->limits.processes && req->profile->guards)
+        return err_set(
+            err, ERR_USAGE,
+            "--processes: under %.40s a program starts no others; --profile standard and "
+            "open let it",
+            req->profile->name);
+    if (!said)
+        req->spec.limits.processes = 0;
+    return 0;
+}
+
 static bool shows_argv(const struct policy_profile *p)
 {
     for (size_t i = 0; p->guards && i < p->rule_count; i++)
@@ -173,6 +190,8 @@ int cmd_run(int argc, char **argv)
             r = jail_options_venv(o.jail.venv, context.policy, &mem, &context.venv, &err);
         if (r == 0)
             r = jail_options_fill(&o.jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
+        if (r == 0)
+            r = choose_processes(&o.jail, &req, &err);
         if (r == 0)
             r = tools_choose(&o.tools, context.policy, &tools, &err);
         if (r == 0)

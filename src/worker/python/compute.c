@@ -72,10 +72,8 @@ static const struct {
 static const struct {
     const char *module, *with;
 } together[] = {
-    {"calendar", "_strptime"},
-    {"datetime", "_strptime"},
-    {"time", "_strptime"},
-    {"queue", "traceback"}, /* its waits are those of our threading */
+    {"calendar", "_strptime"},  {"datetime", "_strptime"},
+    {"time", "_strptime"},      {"queue", "traceback"}, /* its waits are those of our threading */
     {"threading", "traceback"},
 };
 
