@@ -219,7 +219,9 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
         a->parked = true; /* still no room; the next time */
     facts.code_hash = hash_of(f, hex);
     buf_reset(&a->body);
-    int r = audit_body(a, &a->body, AUDIT_BEGIN, &facts, 0, err);
+    int r = audit_code_keep(a, facts.code_hash, f->code, f->code_len, err);
+    if (r == 0)
+        r = audit_body(a, &a->body, AUDIT_BEGIN, &facts, 0, err);
     if (r == 0)
         r = put_begin(a, ret, err);
     if (r < 0)

@@ -29,6 +29,7 @@ enum audit_sync {
 struct audit_config {
     enum audit_sync sync;
     unsigned retention_days; /* 90; 0 keeps everything */
+    bool code;               /* what is run is kept, too, in a file named by its hash */
 
     /* Anomalies: per client, within the window. 0 turns a rule off. */
     uint64_t window_ms;        /* one hour */
@@ -111,7 +112,7 @@ struct audit_facts {
     const char *worker_id; /* the process that ran the code, as the host counts it: pid:N */
     const char *role;      /* of the worker: explore, analyze, execute, or one of the policy's */
     const char *session, *language, *profile;
-    const char *code; /* hashed, never written */
+    const char *code; /* hashed; written only where the configuration says so, and into no record */
     size_t code_len;
     const char *code_hash; /* 64 hex digits, if CODE was hashed already; code_len is its size */
     const struct audit_arg *args; /* redacted by name and by pattern as they are written */

@@ -43,6 +43,7 @@ void audit_config_apply(struct audit_config *c, const struct policy *p)
               : p->audit.sync == POLICY_SYNC_BEGIN ? AUDIT_SYNC_BEGIN
                                                    : AUDIT_SYNC_ON;
     c->retention_days = narrow(p->audit.retention_days);
+    c->code = p->audit.code;
     c->window_ms = p->audit.window_ms;
     c->max_failures = narrow(p->audit.failures);
     c->long_factor = narrow(p->audit.slow_factor);

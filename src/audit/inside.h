@@ -57,8 +57,13 @@ void audit_sign(struct hmac_sha256_ctx *key, char tag, const void *data, size_t 
 bool audit_signed(struct hmac_sha256_ctx *key, char tag, const void *data, size_t len,
                   const uint8_t mac[AUDIT_HASH]);
 
-/* ---- record.c: facts to the middle of a line ---- */
+/* ---- code.c: the code itself, beside the log, where the policy asks for it ---- */
 struct audit;
+ERR_MUST_USE int audit_code_keep(struct audit *a, const char *hash, const char *code, size_t len,
+                                 struct err *err);
+void audit_code_expire(struct audit *a, uint64_t before_ms); /* what nobody ran since */
+
+/* ---- record.c: facts to the middle of a line ---- */
 struct audit_writer {
     uint32_t pid;
     uint64_t start, pid_ns;

@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GAP_LEAST 30 /* days */
+#define GAP_LEAST  30 /* days */
+#define MS_PER_DAY 86400000ULL
 
 /* Files without a record come last: they are nobody's to count. */
 static int by_first(const void *a, const void *b)
@@ -138,6 +139,7 @@ void audit_retain(struct audit *a)
     a->head.retained = today; /* stored with the next record */
     if (a->config.retention_days == 0 || before == 0 || audit_day_minus(today, gap) > before)
         return;
+    audit_code_expire(a, a->now - a->config.retention_days * MS_PER_DAY);
     int r = retain(a, audit_day_minus(today, a->config.retention_days), &count, &anchor, &why);
     if ((r < 0 || count) && tell(a, count, &anchor, &why, &err) < 0)
         a->head.retained = before; /* tried again with the next record */

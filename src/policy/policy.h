@@ -158,6 +158,7 @@ struct policy {
     struct {
         enum policy_sync sync;
         uint64_t retention_days;
+        bool code; /* what is run is kept beside its records */
         uint64_t window_ms, failures, slow_factor, slow_records, slow_floor_ms, duplicates,
             violations;
         struct policy_words alert_to; /* stderr, syslog */

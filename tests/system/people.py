@@ -2,6 +2,8 @@
 """The audit and the approvals as an operator reads them: columns of `audit tail`, `approve list --watch`, alerts about repeated code.
 
 Usage: people.py BUILD."""
+import hashlib
+import json
 import os
 import pathlib
 import select
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import exits
 import tapsys
 from pooltest import until
 
@@ -122,7 +125,32 @@ def approve(who):
     p.close()
 
 
+def code_kept(who):
+    p = Place(who, "audit: {code: true}\n")
+    folder = p.dir / "state/audit/code"
+    for name in ("again.py", "again.py", "bad.py"):
+        p("run", "--policy", str(p.dir / "policy.yaml"), str(p.dir / name))
+    kept = {f.name: f.read_bytes() for f in folder.iterdir()} if folder.is_dir() else {}
+    tap.ok(sorted(kept.values()) == [b"import os\n", b"print('x')\n"] and all(hashlib.sha256(v).hexdigest() == k for k, v in kept.items()),
+           f"{who}: with audit.code each program is kept once, named by its hash, also one that was refused", kept)
+    records = [json.loads(line) for line in p("audit", "tail", "--json", "--kind", "begin").out.splitlines()]
+    tap.ok({r["code_hash"] for r in records} == set(kept) and all(f.stat().st_mode & 0o777 == 0o600 for f in folder.iterdir()) and folder.stat().st_mode & 0o077 == 0,
+           f"{who}: the records name the files, which nobody else can read", records)
+    for f in folder.iterdir():
+        f.unlink()
+    folder.rmdir()
+    folder.write_text("in the way")
+    r = p("run", "--policy", str(p.dir / "policy.yaml"), "-c", "print('never')")
+    tap.ok(r.code == exits.NEVER_RAN and "never" not in r.out, f"{who}: a program whose code cannot be kept does not run", r.story())
+    p.close()
+    p = Place(who, "")
+    p("run", "-c", "print(1)")
+    tap.ok(not (p.dir / "state/audit/code").exists(), f"{who}: without audit.code nothing of it is kept")
+    p.close()
+
+
 for user in tapsys.users():
+    code_kept(user)
     tail(user)
     columns(user)
     approve(user)

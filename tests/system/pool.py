@@ -222,7 +222,7 @@ def sessions(u):
     u.ok(r["status"] == "ok" and r["value"] == "{'a': [1, 2, 42]}" and r["session"] == s, "variables live on, the last value comes back", r)
     u.ok(not tapsys.shape_faults(r.json), "a call has its shape", tapsys.shape_faults(r.json))
     r = u.cell(s, "open('/workspace/new', 'w').write('1')\nopen('/workspace/file', 'a').close()\nopen('/workspace/file', 'r+').write('k')\n")
-    u.ok(r["files"] == [{"path": "/workspace/file", "bytes": 4, "change": "modified"}, {"path": "/workspace/new", "bytes": 1, "change": "created"}],
+    u.ok(r["files"] == [{"path": "/workspace/file", "bytes": 4, "change": "modified", "type": None, "saved": None}, {"path": "/workspace/new", "bytes": 1, "change": "created", "type": None, "saved": None}],
          "files are what this call touched", r["files"])
     time.sleep(0.05)
     u.ok(u.cell(s, "1\n")["files"] == [], "a call that touches no file lists none")
