@@ -237,6 +237,27 @@ static void print_files(const struct flow_result *r)
     buf_done(&line);
 }
 
+/* What came of the files of a run in a workspace. */
+static void print_snapshot(const struct flow_snapshot *s)
+{
+    char line[1200];
+    if (s->workspace[0] && !s->id[0]) {
+        snprintf(line, sizeof line, "workspace %s: %s", s->workspace, s->why);
+        result_complain("cordon", line);
+    }
+    if (s->percent >= 80) {
+        snprintf(line, sizeof line, "workspace %s uses %u %% of the room for its store%s",
+                 s->workspace, s->percent, s->percent >= 95 ? ": it is nearly full" : "");
+        result_note("cordon", line);
+    }
+    for (const char *at = s->left.data; at && at < s->left.data + s->left.len;) {
+        const char *why = at + strlen(at) + 1;
+        snprintf(line, sizeof line, "workspace %s: left out: %.800s: %s", s->workspace, at, why);
+        result_complain("cordon", line);
+        at = why + strlen(why) + 1;
+    }
+}
+
 void result_print_text(const struct flow_result *r)
 {
     char line[LIMIT_HINT + 800], place[200];
@@ -263,22 +284,7 @@ void result_print_text(const struct flow_result *r)
     if (r->hint[0])
         result_note("cordon", r->hint);
     print_files(r);
-    const struct flow_snapshot *s = &r->snapshot;
-    if (s->workspace[0] && !s->id[0]) {
-        snprintf(line, sizeof line, "workspace %s: %s", s->workspace, s->why);
-        result_complain("cordon", line);
-    }
-    if (s->percent >= 80) {
-        snprintf(line, sizeof line, "workspace %s uses %u %% of the room for its store%s",
-                 s->workspace, s->percent, s->percent >= 95 ? ": it is nearly full" : "");
-        result_note("cordon", line);
-    }
-    for (const char *at = s->left.data; at && at < s->left.data + s->left.len;) {
-        const char *why = at + strlen(at) + 1;
-        snprintf(line, sizeof line, "workspace %s: left out: %.800s: %s", s->workspace, at, why);
-        result_complain("cordon", line);
-        at = why + strlen(why) + 1;
-    }
+    print_snapshot(&r->snapshot);
     bool by_stop = r->layer && strcmp(r->layer, GATE_LAYER) == 0; /* `cordon stop` ended it */
     if (!said && r->status != FLOW_OK && (r->status != FLOW_ERROR || by_stop)) {
         snprintf(line, sizeof line, "%s: %s", flow_status_name(r->status), r->message);
