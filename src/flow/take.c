@@ -76,7 +76,8 @@ const char *flow_take_type(int left, const char *from)
 {
     struct stat st;
     unsigned char head[FLOW_TYPE_HEAD];
-    FD_AUTO fd = flow_take_open(left, from, &st, NULL);
+    struct err unreadable = ERR_INIT; /* then its type is not known */
+    FD_AUTO fd = flow_take_open(left, from, &st, &unreadable);
     ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
     return n > 0 ? flow_image_type(head, (size_t)n) : NULL;
 }

@@ -85,13 +85,16 @@ static void plain(int files, int from)
 {
     struct err err = ERR_INIT;
     tap_eq_int(jail_child_fill(files, from, &err), 0, "a folder is filled");
-    tap_eq_int((long)entries("files/workspace"), FOLDERS, "it has what the other one has");
+    tap_eq_int((long)entries("files/workspace"), FOLDERS,
+               "a folder that was filled has as many entries as its source");
     FD_AUTO extra = openat(files, "workspace/d0/extra", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     base_assert(extra >= 0 && fchmodat(files, "workspace/d0", 0, 0) == 0 &&
                 symlinkat("/etc", files, "workspace/link") == 0);
     tap_eq_int(jail_child_fill(files, from, &err), 0, "a folder with shut folders is filled");
-    tap_eq_int((long)entries("files/workspace"), FOLDERS, "what was there is gone");
-    tap_eq_int((long)entries("files/workspace/d0"), 1, "in the folders below, too");
+    tap_eq_int((long)entries("files/workspace"), FOLDERS,
+               "a folder that is filled again loses what was in it");
+    tap_eq_int((long)entries("files/workspace/d0"), 1,
+               "a folder below one that is filled again loses what was in it, too");
 }
 
 static void race(int files, int from, long rounds)

@@ -47,7 +47,7 @@ ERR_MUST_USE int workspace_printf(const struct workspace_sink *out, const char *
 /* quota.c: room in the store for an object of so many BYTES. ERR_LIMIT: there is none. */
 ERR_MUST_USE int workspace_take(struct workspace *w, uint64_t bytes, struct err *err);
 void workspace_unbound(const struct workspace *w);
-/* facts.c: what the store takes on the disk, counted. */
+/* What the store takes on the disk, counted. */
 uint64_t workspace_disk_use(const struct workspace *w);
 
 /* folder.c: the tree of what is in FOLDER, its objects written. With BASE the folder is the upper layer of an overlay that

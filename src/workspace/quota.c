@@ -10,13 +10,44 @@
 #include "base/units.h"
 #include "sys/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK 4096ULL /* the least that a file takes */
+
+/* Files of the store lie two folders deep. */
+static uint64_t disk_use(int dir, const char *name, unsigned depth)
+{
+    const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    uint64_t sum = 0;
+    if (!d) {
+        fd_close(fd);
+        return 0;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue; /* an object in the making may be gone again */
+        if (S_ISDIR(st.st_mode) && depth)
+            sum += disk_use(dirfd(d), e->d_name, depth - 1);
+        else if (S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_blocks * 512;
+    }
+    closedir(d);
+    return sum;
+}
+
+uint64_t workspace_disk_use(const struct workspace *w)
+{
+    return disk_use(AT_FDCWD, git_repository_path(w->repo), 3);
+}
 
 static void usage_path(const struct workspace *w, const char *end,
                        char out[WORKSPACE_NAME_MAX + 16])

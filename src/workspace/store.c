@@ -261,6 +261,21 @@ void workspace_close(struct workspace *w)
 
 /* ---- the head ---- */
 
+/* libgit2 has said that a commit was written which a full disk did not take. What is acknowledged is looked at: the ref
+ * and the object, as the next process would read them. */
+static bool is_there(git_repository *repo, const char *ref, const git_oid *id)
+{
+    git_repository *again = NULL;
+    git_commit *commit = NULL;
+    git_oid now;
+    const bool there = git_repository_open_bare(&again, git_repository_path(repo)) == 0 &&
+                       git_reference_name_to_id(&now, again, ref) == 0 && git_oid_equal(&now, id) &&
+                       git_commit_lookup(&commit, again, id) == 0;
+    git_commit_free(commit);
+    git_repository_free(again);
+    return there;
+}
+
 int workspace_commit(git_repository *repo, const char *ref, const git_oid *tree,
                      const git_commit *parent, const struct workspace_author *author, git_oid *ret,
                      struct err *err)
@@ -283,6 +298,10 @@ int workspace_commit(git_repository *repo, const char *ref, const git_oid *tree,
     if (r == 0)
         r = git_commit_create(ret, repo, ref, by, us, NULL, message.ptr, files, parent ? 1 : 0,
                               parents);
+    if (r == 0 && !is_there(repo, ref, ret)) {
+        git_error_set_str(GIT_ERROR_OS, "it is not on the disk, which may be full");
+        r = -1;
+    }
     git_buf_dispose(&message);
     git_tree_free(files);
     git_signature_free(us);
