@@ -52,11 +52,11 @@
 #define LIMIT_CALL           (64 * KIB)  /* arguments of a tool, as JSON */
 #define LIMIT_ANSWER         (200 * KIB) /* its answer, as JSON: one packet of a socket */
 #define LIMIT_ANSWER_TEXT    (192 * KIB) /* text of files in an answer, before it is written as JSON */
-#define LIMIT_CONTENTS_BYTES (64 * MIB)  /* of shared folders that an approval is bound to */
-#define LIMIT_CONTENTS_FILES 10000       /* files and folders of each of them */
-#define LIMIT_TASK           64          /* letters of the name of a task */
-#define LIMIT_HOST_TOOLS     32          /* host functions that one run may call */
-#define LIMIT_FILES          1000        /* files of /workspace that a result lists */
+#define LIMIT_CONTENTS_BYTES (64 * MIB) /* of shared folders that an approval is bound to */
+#define LIMIT_CONTENTS_FILES 10000      /* files and folders of each of them */
+#define LIMIT_TASK           64         /* letters of the name of a task */
+#define LIMIT_HOST_TOOLS     32         /* host functions that one run may call */
+#define LIMIT_FILES          1000       /* files of /workspace that a result lists */
 #define LIMIT_HINT                                                                                 \
     1024 /* bytes of what to do instead: a list of all modules fits, nothing of it is cut */
 #define LIMIT_VIOLATIONS                                                                           \

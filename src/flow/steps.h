@@ -41,8 +41,7 @@ struct flow {
     int inputs[LIMIT_BINDS]; /* sources of --in, and what was said of each */
     const struct jail_bind *input_binds[LIMIT_BINDS];
     size_t ninputs;
-    bool executing; /* the program was started */
-    size_t told;    /* violations that whoever follows the run knows */
+    size_t told; /* violations that whoever follows the run knows */
     struct audit_arg args[5];
     size_t nargs;
     char worker_id[24]; /* pid:N, once its program runs */
@@ -51,7 +50,6 @@ struct flow {
     char calling[64]; /* the tool that is waited for */
     struct buf calling_args;
     uint64_t calling_id;
-    bool is_calling, calls_over; /* and: a call past the budget is on record */
     struct gate_request ask;
     struct gate_ticket *ticket;
     struct gate_plan *plan;
@@ -71,10 +69,11 @@ struct flow {
     struct flow_job job;
     struct statx_timestamp released; /* when its program was told to go, in the time of files */
     struct output_clean clean[2];
-    bool cleaning;
-    int failed;     /* the error that ended a step, or 0 */
-    bool late;      /* our own clock ended the child */
-    bool again;     /* a child was lost, and replaced */
+    bool cleaning, executing;    /* executing: the program was started */
+    int failed;                  /* the error that ended a step, or 0 */
+    bool late;                   /* our own clock ended the child */
+    bool is_calling, calls_over; /* a tool is waited for; a call past the budget is on record */
+    bool again;                  /* a child was lost, and replaced */
     char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
 

@@ -60,7 +60,8 @@ static void end(void)
     flow_result_done(&result);
 }
 
-static const char *layer = "input", *rule = "py.attr.dunder", *note = "threads.in_order", *called = "echo";
+static const char *layer = "input", *rule = "py.attr.dunder", *note = "threads.in_order",
+                  *called = "echo";
 
 static void say(enum wire_type type)
 {

@@ -23,7 +23,11 @@ static void test_roles(void)
         {"execute", "echo", 1, 0},
         {"explore", "run", 0, GATE_RULE_ROLE},
         {"analyze", "session", 0, GATE_RULE_ROLE},
-        {"explore", "ReadFile", 0, GATE_RULE_TOOL}, /* it may, but there is none yet */
+        {"explore", "ReadFile", 1, 0},
+        {"explore", "WriteFile", 0, GATE_RULE_ROLE},
+        {"explore", "Jq", 0, GATE_RULE_ROLE},
+        {"analyze", "Jq", 1, 0},
+        {"execute", "LoadModule", 0, GATE_RULE_TOOL}, /* it may, but there is none */
         {"analyze", "Find", 0, GATE_RULE_ROLE},
         {"execute", "nothing", 0, GATE_RULE_TOOL},
         {"admin", "run", 0, GATE_RULE_ROLE},

@@ -142,7 +142,7 @@ static int receive(const struct tools_process *p, char *storage, struct wire_rea
 static enum tools_end next(struct tools_process *p, enum wire_type wanted, struct buf *text,
                            struct err *err)
 {
-    struct wire_reader r;
+    struct wire_reader r = {.type = WIRE_NONE};
     size_t len;
     char *storage = malloc(LIMIT_FRAME);
     enum tools_end end = TOOLS_FAILED;
