@@ -111,6 +111,20 @@ static int own_path(char *self, size_t size, struct err *err)
     return n < 0 ? err_sys(err, "/proc/self/exe") : 0;
 }
 
+static int check_values(const struct serve_options *o, struct err *err)
+{
+    const char *policy = o->jail.policy;
+    if (o->jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
+        return err_set(err, ERR_USAGE,
+                       "--output: at most 1m: a client has to read it in one answer");
+    if (o->answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o->answer_ms > LIMIT_WALL_MS_MAX)
+        return err_set(err, ERR_USAGE, "--answer: 100ms to 7d");
+    if (o->print && policy && policy[0] != '/' && access(policy, F_OK) == 0)
+        return err_set(err, ERR_USAGE,
+                       "--policy: a client starts it elsewhere: give the whole path");
+    return 0;
+}
+
 int cmd_serve(int argc, char **argv)
 {
     struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS};
@@ -130,13 +144,8 @@ int cmd_serve(int argc, char **argv)
         arena_done(&mem);
         return EXIT_DONE;
     }
-    if (r == 0 && o.jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
-        r = err_set(&err, ERR_USAGE, "--output: at most 1m: a client has to read it in one answer");
-    if (r == 0 && (o.answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o.answer_ms > LIMIT_WALL_MS_MAX))
-        r = err_set(&err, ERR_USAGE, "--answer: 100ms to 7d");
-    if (r == 0 && o.print && o.jail.policy && o.jail.policy[0] != '/' &&
-        access(o.jail.policy, F_OK) == 0)
-        r = err_set(&err, ERR_USAGE, "--policy: a client starts it elsewhere: give the whole path");
+    if (r == 0)
+        r = check_values(&o, &err);
     if (r == 0)
         r = flow_context_open(&context, o.jail.policy, &err);
     if (r == 0)
