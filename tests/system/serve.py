@@ -241,10 +241,17 @@ def sessions(who):
     tapsys.cordon(programs, ["pool", "stop", "--force"], who)
 
 
+def until_begun(s, result):
+    """What is told of a run once it has printed something: a busy machine may not have come so far by the first answer."""
+    while result.get("structuredContent", {}).get("status") == "running" and "begun" not in result["structuredContent"]["stdout"]:
+        result = s.tool("wait_job", job_id=result["structuredContent"]["job_id"])
+    return result
+
+
 def jobs():
     with Server(programs, "--profile", "standard", "--answer", "400ms", "--timeout", "10m") as s:
         number = s.send("tools/call", {"progressToken": "p1"}, name="execute_code", arguments={"code": FOREVER})
-        r = s.reply(number)["result"]
+        r = until_begun(s, s.reply(number)["result"])
         o = r["structuredContent"]
         tap.ok(not r["isError"] and o["status"] == "running" and "begun" in o["stdout"] and o["job_id"] in text(r) and "begun" in text(r),
                "a run that takes long is answered with a job and what it printed so far", r)
@@ -258,6 +265,11 @@ def jobs():
         tap.eq(r["structuredContent"]["status"], "error", "the result of a job can be read again")
         r = s.tool("wait_job", job_id="job-" + "b" * 26)
         tap.ok(r["isError"] and "no such job" in text(r), "a job that nobody has is an error that says so", r)
+        made = s.tool("session", action="new")["structuredContent"]["session_id"]
+        o = until_begun(s, s.tool("execute_code", code=FOREVER, session_id=made))["structuredContent"]
+        tap.ok(o["status"] == "running" and "begun" in o["stdout"], "a call of a session that takes long is answered in the same way", o)
+        r = s.tool("wait_job", job_id=o["job_id"], cancel=True)
+        tap.eq(r["structuredContent"]["stdout"], "begun\n", "a call of a session that is cancelled gives its result")
         slow = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: time.sleep(0.01)\nprint('done')"
         job = s.tool("execute_code", code=slow)["structuredContent"].get("job_id")
         for _ in range(400):
@@ -265,6 +277,7 @@ def jobs():
             if r["structuredContent"]["status"] != "running":
                 break
         tap.eq(r["structuredContent"]["stdout"], "done\n", "a job that comes to its end gives the result of a run")
+    tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started: what follows looks for processes of its own
 
 
 def cancelled():
