@@ -150,6 +150,8 @@ _cordon()
             COMPREPLY=($(compgen -W "$audit" -- "$cur"))
         fi
         ;;
+    serve--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
+    serve*) COMPREPLY=($(compgen -W "$serve" -- "$cur")) ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac
 }
