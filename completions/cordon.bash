@@ -17,7 +17,7 @@ _cordon()
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --schema --expr --json --help'
-    local serve='--stdio --profile --role --policy --answer --timeout --memory --output --help'
+    local serve='--stdio --socket --print-config --profile --role --policy --answer --timeout --memory --output --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
@@ -54,7 +54,7 @@ _cordon()
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
     session--profile | repl--profile | pool--profile | serve--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
-    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy)
+    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy | serve--socket)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
@@ -73,6 +73,7 @@ _cordon()
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$workspace" -- "$cur") $(compgen -f -- "$cur"))
         ;;
+    serve--print-config) COMPREPLY=($(compgen -W 'claude vscode cursor codex zed' -- "$cur")) ;;
     policypolicy) COMPREPLY=($(compgen -W 'show check' -- "$cur")) ;;
     policy--policy)
         compopt -o filenames 2>/dev/null
@@ -149,6 +150,8 @@ _cordon()
             COMPREPLY=($(compgen -W "$audit" -- "$cur"))
         fi
         ;;
+    serve--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
+    serve*) COMPREPLY=($(compgen -W "$serve" -- "$cur")) ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac
 }

@@ -97,6 +97,7 @@
 #define LIMIT_APPROVALS_MS      10000ULL    /* the gate for cordon-approvals, its fsyncs included */
 
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
+#define LIMIT_SERVE_CLIENTS  32        /* of one socket */
 #define LIMIT_SERVE_LINE     (4 * MIB) /* one message of a client */
 #define LIMIT_SERVE_DEPTH    32        /* brackets within each other in it */
 #define LIMIT_SERVE_ID       256       /* bytes of a request's id or progress token, as JSON */

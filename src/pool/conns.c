@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "pool/socket.h"
 #include "sys/fd.h"
+#include "sys/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static bool is_ours(struct pool_holder *h, int sock)
 {
     pid_t peer = 0;
     fd_close(h->spare);
-    bool good = pool_socket_peer_is_us(sock, &peer) && pool_socket_peer_is_outside(peer);
+    bool good = sys_peer_is_us(sock, &peer) && sys_peer_is_outside(peer);
     h->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return good;
 }

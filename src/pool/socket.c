@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "sys/fd.h"
+#include "sys/peer.h"
 #include "wire/msg.h"
 
 #include <dirent.h>
@@ -174,26 +175,6 @@ uint64_t pool_socket_inode(int dir, uint32_t mark)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-bool pool_socket_peer_is_us(int sock, pid_t *ret_pid)
-{
-    struct ucred peer = {0};
-    socklen_t len = sizeof peer;
-    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
-        return false;
-    if (ret_pid)
-        *ret_pid = peer.pid;
-    return true;
-}
-
-/* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. */
-bool pool_socket_peer_is_outside(pid_t peer)
-{
-    char path[40], ours[12288], theirs[12288]; /* 340 lines at the most */
-    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)peer);
-    return peer > 0 && fd_read_file(AT_FDCWD, "/proc/self/uid_map", ours, sizeof ours) > 0 &&
-           fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 && strcmp(ours, theirs) == 0;
-}
-
 int pool_socket_connect(const struct pool_socket *p, uint64_t patience_ms, int *ret_sock,
                         struct err *err)
 {
@@ -211,7 +192,7 @@ int pool_socket_connect(const struct pool_socket *p, uint64_t patience_ms, int *
         return errno == ENOENT || errno == ECONNREFUSED
                    ? 0
                    : err_sys(err, "connect to the holder in %.120s", p->path);
-    if (!pool_socket_peer_is_us(sock, NULL))
+    if (!sys_peer_is_us(sock, NULL))
         return err_set(err, ERR_STATE, "the holder in %.120s belongs to another user", p->path);
     *ret_sock = fd_take(&sock);
     return 0;

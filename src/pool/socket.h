@@ -54,9 +54,4 @@ bool pool_socket_gone(const struct pool_socket *p);
  * on). Returns how many, at most ROOM. */
 size_t pool_socket_holders(const struct pool_socket *p, pid_t *pids, size_t cap);
 
-/* True when the peer of this socket is our own user; *ret_pid may be NULL. */
-bool pool_socket_peer_is_us(int sock, pid_t *ret_pid);
-/* A guest has its user's number on the host, too; but not its user namespace. */
-bool pool_socket_peer_is_outside(pid_t peer);
-
 #endif

@@ -5,6 +5,7 @@
 #include "pool/pool.h"
 #include "pool/socket.h"
 #include "sys/fd.h"
+#include "sys/peer.h"
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -134,7 +135,7 @@ static void holders(void)
            "the kernel names the holder");
     pid_t peer = 0;
     tap_ok(pool_socket_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock >= 0 &&
-               pool_socket_peer_is_us(sock, &peer) && peer == first,
+               sys_peer_is_us(sock, &peer) && peer == first,
            "a client reaches the holder, and knows its pid");
     fd_close(sock);
     end(second);
@@ -187,9 +188,9 @@ static void namespaces(void)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    tap_ok(!pool_socket_peer_is_outside(guest),
+    tap_ok(!sys_peer_is_outside(guest),
            "a process of the same user in another user namespace is not served");
-    tap_ok(pool_socket_peer_is_outside(getpid()), "a process of our own user namespace is served");
+    tap_ok(sys_peer_is_outside(getpid()), "a process of our own user namespace is served");
     close(hold[1]);
     int status = -1;
     waitpid(guest, &status, 0);

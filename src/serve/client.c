@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +52,7 @@ int serve_client_start(struct serve_client *c, const struct serve_config *config
                        struct err *err)
 {
     int pair[2];
-    *c = (struct serve_client){.config = config, .sock = -1, .front_fd = -1};
+    *c = (struct serve_client){.config = config, .sock = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, "a socket for the front");
     c->sock = pair[0];
@@ -66,8 +65,7 @@ int serve_client_start(struct serve_client *c, const struct serve_config *config
         c->front = 0;
         return err_sys(err, "fork");
     }
-    c->front_fd = (int)syscall(SYS_pidfd_open, c->front, 0);
-    return c->front_fd < 0 ? err_sys(err, "watch the front") : 0;
+    return 0;
 }
 
 /* False: not now, or never. */
@@ -187,7 +185,6 @@ void serve_client_done(struct serve_client *c)
         if (c->jobs[i].used)
             serve_jobs_forget(&c->jobs[i]);
     fd_close(fd_take(&c->sock));
-    fd_close(fd_take(&c->front_fd));
     if (c->front) {
         kill(c->front, SIGKILL);
         while (waitpid(c->front, NULL, 0) < 0 && errno == EINTR)

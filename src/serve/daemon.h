@@ -22,5 +22,7 @@ struct serve_config {
 
 /* Serves the client at our standard input and output until it leaves or a signal ends us. */
 ERR_MUST_USE int serve_daemon_stdio(const struct serve_config *config, struct err *err);
+/* Serves whoever connects to SOCK and is our own user outside of any jail, until a signal ends us. */
+ERR_MUST_USE int serve_daemon_socket(const struct serve_config *config, int sock, struct err *err);
 
 #endif

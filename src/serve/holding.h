@@ -48,7 +48,7 @@ struct serve_ask {
 
 struct serve_client {
     const struct serve_config *config;
-    int sock, front_fd; /* the packets; the front's pidfd */
+    int sock; /* packets to and from the front; it ends with the front, which cannot pass it on */
     pid_t front;
     bool gone; /* nothing more is read or sent; what it had is being ended */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];

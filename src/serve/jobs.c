@@ -76,7 +76,7 @@ static void build_session(struct words *w, const struct serve_client *c,
     base_assert(verbs[q->verb]);
     word(w, "session");
     word(w, verbs[q->verb]);
-    word(w, "--json");
+    word(w, runs ? "--events" : "--json");
     chosen(w, c->config, makes, runs || makes);
     if (runs) {
         limit(w, "--timeout", l.timeout_ms, "ms");

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import socket
 import subprocess
 import time
 
@@ -15,14 +16,12 @@ MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
-class Server:
-    """One `cordon serve --stdio`; legacy: the revision of its handshake, None: each message says the newest."""
+class Client:
+    """What both kinds of connection share; legacy: the revision of its handshake, None: each message says the newest."""
 
-    def __init__(self, programs, *options, legacy="2025-11-25", who="root", env=None, opens=True):
+    def __init__(self, legacy, opens):
         self.legacy, self.number, self.rest = legacy, 0, b""
         self.lines, self.replies, self.notes = [], {}, []
-        self.process = subprocess.Popen(programs.command(["serve", "--stdio", *options], who), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tapsys.clean_env(env, who))
         if legacy and opens:
             self.opened = self.ask("initialize", protocolVersion=legacy, capabilities={}, clientInfo={"name": "test", "version": "1"})
             self.tell("notifications/initialized")
@@ -32,10 +31,6 @@ class Server:
 
     def __exit__(self, *_):
         self.end()
-
-    def write(self, data):
-        self.process.stdin.write(data if isinstance(data, bytes) else (json.dumps(data) + "\n").encode())
-        self.process.stdin.flush()
 
     def meta(self, more=None):
         own = {} if self.legacy else {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
@@ -53,10 +48,13 @@ class Server:
 
     def take(self, seconds):
         """One look at what the server wrote; False: it is gone."""
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        ready, _, _ = select.select([self.source()], [], [], seconds)
         if not ready:
             return True
-        data = os.read(self.process.stdout.fileno(), 1 << 20)
+        try:
+            data = os.read(self.source(), 1 << 20)
+        except OSError:
+            return False
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             value = json.loads(line)
@@ -97,21 +95,64 @@ class Server:
         self.write(data)
         return self.until(lambda: [v for v in self.lines[before:] if not (isinstance(v, dict) and "method" in v)])
 
+
+class Server(Client):
+    """One `cordon serve --stdio` and its client."""
+
+    def __init__(self, programs, *options, legacy="2025-11-25", who="root", env=None, opens=True):
+        self.process = start(programs, ["--stdio", *options], who, env)
+        super().__init__(legacy, opens)
+
+    def source(self):
+        return self.process.stdout.fileno()
+
+    def write(self, data):
+        self.process.stdin.write(data if isinstance(data, bytes) else (json.dumps(data) + "\n").encode())
+        self.process.stdin.flush()
+
     def family(self):
         """Pids of the server and of all below it, by now."""
         return family(self.process.pid)
 
     def end(self):
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
-                stream.close()
-            except OSError:
-                pass
+        return stop(self.process)
+
+
+class Connection(Client):
+    """One connection to the socket of `cordon serve --socket`."""
+
+    def __init__(self, path, legacy="2025-11-25", opens=True):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.connect(str(path))
+        super().__init__(legacy, opens)
+
+    def source(self):
+        return self.socket.fileno()
+
+    def write(self, data):
+        self.socket.sendall(data if isinstance(data, bytes) else (json.dumps(data) + "\n").encode())
+
+    def end(self):
+        self.socket.close()
+
+
+def start(programs, options, who="root", env=None):
+    return subprocess.Popen(programs.command(["serve", *options], who), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env=tapsys.clean_env(env, who))
+
+
+def stop(process):
+    """Its exit status, once its client is gone; None: it did not end."""
+    for stream in (process.stdin, process.stdout, process.stderr):
         try:
-            return self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return None
+            stream.close()
+        except OSError:
+            pass
+    try:
+        return process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return None
 
 
 def text(result):

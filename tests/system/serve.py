@@ -4,10 +4,12 @@
 import json
 import os
 import signal
+import subprocess
 import sys
+import tomllib
 
 import tapsys
-from mcptest import LEGACY, META, MODERN, Server, appears, gone, named, stat, text
+from mcptest import LEGACY, META, MODERN, Connection, Server, appears, family, gone, named, start, stat, stop, text
 from tapsys import Tap, users
 
 try:
@@ -239,10 +241,17 @@ def sessions(who):
     tapsys.cordon(programs, ["pool", "stop", "--force"], who)
 
 
+def until_begun(s, result):
+    """What is told of a run once it has printed something: a busy machine may not have come so far by the first answer."""
+    while result.get("structuredContent", {}).get("status") == "running" and "begun" not in result["structuredContent"]["stdout"]:
+        result = s.tool("wait_job", job_id=result["structuredContent"]["job_id"])
+    return result
+
+
 def jobs():
     with Server(programs, "--profile", "standard", "--answer", "400ms", "--timeout", "10m") as s:
         number = s.send("tools/call", {"progressToken": "p1"}, name="execute_code", arguments={"code": FOREVER})
-        r = s.reply(number)["result"]
+        r = until_begun(s, s.reply(number)["result"])
         o = r["structuredContent"]
         tap.ok(not r["isError"] and o["status"] == "running" and "begun" in o["stdout"] and o["job_id"] in text(r) and "begun" in text(r),
                "a run that takes long is answered with a job and what it printed so far", r)
@@ -256,6 +265,11 @@ def jobs():
         tap.eq(r["structuredContent"]["status"], "error", "the result of a job can be read again")
         r = s.tool("wait_job", job_id="job-" + "b" * 26)
         tap.ok(r["isError"] and "no such job" in text(r), "a job that nobody has is an error that says so", r)
+        made = s.tool("session", action="new")["structuredContent"]["session_id"]
+        o = until_begun(s, s.tool("execute_code", code=FOREVER, session_id=made))["structuredContent"]
+        tap.ok(o["status"] == "running" and "begun" in o["stdout"], "a call of a session that takes long is answered in the same way", o)
+        r = s.tool("wait_job", job_id=o["job_id"], cancel=True)
+        tap.eq(r["structuredContent"]["stdout"], "begun\n", "a call of a session that is cancelled gives its result")
         slow = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: time.sleep(0.01)\nprint('done')"
         job = s.tool("execute_code", code=slow)["structuredContent"].get("job_id")
         for _ in range(400):
@@ -263,6 +277,7 @@ def jobs():
             if r["structuredContent"]["status"] != "running":
                 break
         tap.eq(r["structuredContent"]["stdout"], "done\n", "a job that comes to its end gives the result of a run")
+    tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started: what follows looks for processes of its own
 
 
 def cancelled():
@@ -336,6 +351,92 @@ def contained():
                "cordond does not have the client's descriptors")
 
 
+# --- the socket -----------------------------------------------------------------------------------
+
+REACH = """import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+try:
+    s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\\n')
+    sys.stdout.write(s.recv(4096).decode())
+except OSError:
+    pass
+"""
+
+
+def sockets():
+    folder = programs.dir / "socket"
+    folder.mkdir(mode=0o700)
+    path = folder / "mcp"
+    server = start(programs, ["--socket", str(path), "--profile", "standard", "--timeout", "10m"])
+    tap.ok(appears(path.exists), "cordon serve --socket listens at its path")
+    with Connection(path) as a, Connection(path, legacy=None) as b:
+        tap.eq([c.tool("execute_code", code="6 * 7")["structuredContent"]["value"] for c in (a, b)], ["42", "42"],
+               "two clients of two revisions are served by one socket")
+        tap.eq(len(named(server.pid, "cordon-front")), 2, "each connection has a front of its own")
+        a.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+        of_a = set(appears(lambda: named(server.pid, "cordon-python")))
+        number = b.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+        both = set(appears(lambda: named(server.pid, "cordon-python") if len(named(server.pid, "cordon-python")) > 1 else None) or ())
+        a.end()
+        tap.eq(gone(of_a), [], "a connection that is closed takes its runs with it")
+        tap.ok(both - of_a and not b.replies.get(number) and all(stat(p) for p in both - of_a), "a connection that is closed leaves the runs of another alone", both, of_a)
+        with Connection(path) as c:
+            made = c.tool("session", action="new")["structuredContent"]["session_id"]
+            r = b.tool("execute_code", code="x", session_id=made)
+            tap.ok(r["isError"] and "no such session" in text(r), "a session of one connection is not there for another", r)
+        again = tapsys.cordon(programs, ["serve", "--socket", str(path)])
+        tap.ok(again.code == 1 and "another cordon serve" in again.err, "a second server at the same path is refused", again.err)
+        if os.geteuid() == 0:
+            folder.chmod(0o755)
+            path.chmod(0o666)
+            rows = (("another user", ["/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]),
+                    ("a process of another user namespace", ["/usr/bin/unshare", "-U", "--map-root-user"]), ("a process of our own", []))
+            got = {what: subprocess.run([*before, "/usr/bin/python3", "-c", REACH, str(path)], stdout=subprocess.PIPE).stdout for what, before in rows}
+            for what, _ in rows:
+                tap.eq(b"jsonrpc" in got[what], what == "a process of our own", f"{what} is served: only the last of three is", got)
+            folder.chmod(0o700)
+        tree = family(server.pid)
+        server.terminate()
+        tap.eq(gone(tree - {server.pid}), [], "SIGTERM ends every connection and every run")
+    tap.ok(stop(server) == 0 and not path.exists(), "SIGTERM ends the server with 0 and takes the socket away")
+    killed = start(programs, ["--socket", str(path)])
+    appears(path.exists)
+    killed.kill()
+    stop(killed)
+    tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started
+    server = start(programs, ["--socket", str(path)])
+    tap.ok(appears(lambda: connects(path)) and Connection(path).opened.get("result"), "the socket of a killed server is taken over")
+    server.terminate()
+    stop(server)
+    folder.chmod(0o755)
+    for where, word in ((path, "closed to others"), ("mcp", "absolute"), (programs.dir / "nowhere/mcp", "No such file")):
+        r = tapsys.cordon(programs, ["serve", "--socket", str(where)])
+        tap.ok(r.code == 2 and word in r.err, f"--socket with a folder that will not do is refused: {word}", r.err)
+
+
+def connects(path):
+    try:
+        Connection(path, opens=False).end()
+        return True
+    except OSError:
+        return False
+
+
+def snippets():
+    for client, names in (("claude", ["mcpServers"]), ("vscode", ["servers"]), ("cursor", ["mcpServers"]), ("codex", ["mcp_servers"]), ("zed", ["context_servers"])):
+        r = tapsys.cordon(programs, ["serve", "--print-config", client, "--profile", "standard", "--answer=30s"])
+        told = (tomllib.loads if client == "codex" else json.loads)(r.out)
+        entry = told[names[0]]["cordon"]
+        tap.eq((list(told), entry["args"], entry["command"]), (names, ["serve", "--stdio", "--profile", "standard", "--answer=30s"], str(programs.cordon)),
+               f"--print-config {client} prints what that client reads, with our options")
+    p = subprocess.run([entry["command"], *entry["args"]], input=b"", stdout=subprocess.PIPE, env=tapsys.clean_env())
+    tap.eq(p.returncode, 0, "what it prints can be started, and ends with its client")
+    tap.eq(tapsys.cordon(programs, ["serve", "--print-config", "emacs"]).code, 2, "--print-config for a client that nobody knows is a usage error")
+    for words in ([], ["--stdio", "--socket", "/x"], ["--stdio", "more"], ["--stdio", "--output", "2m"], ["--stdio", "--answer", "1ms"]):
+        tap.eq(tapsys.cordon(programs, ["serve", *words]).code, 2, f"cordon serve {' '.join(words)} is a usage error")
+
+
 def recorded():
     r = tapsys.cordon(programs, ["audit", "verify"], "root" if os.geteuid() == 0 else "user")
     tap.eq(r.code, 0, "the audit of all of it is whole", r.err)
@@ -351,6 +452,8 @@ jobs()
 cancelled()
 ends()
 contained()
+sockets()
+snippets()
 for user in users():
     lids(user)
     sessions(user)

@@ -28,7 +28,7 @@ static const struct {
     {"exec", cmd_exec, "run any program in the jail"},
     {"eval", cmd_eval, "evaluate a condition over a context"},
     {"check", cmd_check, "judge code without running it"},
-    {"serve", cmd_serve, "the tools of an agent: MCP over standard input and output"},
+    {"serve", cmd_serve, "the tools of an agent, by MCP: over standard input and output, or a socket"},
     {"policy", cmd_policy, "show what is in force, check a policy file"},
     {"approve", cmd_approve, "answer what waits for a person: list, show, yes, no"},
     {"stop", cmd_stop, "end every running execution and refuse new ones"},

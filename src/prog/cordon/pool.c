@@ -12,6 +12,7 @@
 #include "result.h"
 #include "session.h"
 #include "sys/lock.h"
+#include "sys/peer.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -174,7 +175,7 @@ static size_t others(int sock, pid_t *pids, size_t cap)
     pid_t ours = 0;
     size_t count = 0;
     if (sock >= 0)
-        (void)pool_socket_peer_is_us(sock, &ours);
+        (void)sys_peer_is_us(sock, &ours);
     if (pool_socket_open(&at, false, &err) == 0)
         count = pool_socket_holders(&at, pids, cap);
     pool_socket_done(&at);
@@ -207,7 +208,7 @@ static const struct silent *silent_state(pid_t pid)
 static int name_silent(int r, int sock, bool json, struct err *err)
 {
     pid_t pid = 0;
-    if (r != ERR_STATE || !pool_socket_peer_is_us(sock, &pid) || pid <= 0)
+    if (r != ERR_STATE || !sys_peer_is_us(sock, &pid) || pid <= 0)
         return r;
     const struct silent *s = silent_state(pid);
     if (json)

@@ -9,6 +9,8 @@
 #include "options.h"
 #include "programs.h"
 #include "result.h"
+#include "serve_config.h"
+#include "serve_socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@
 
 struct serve_options {
     struct jail_options jail;
-    const char *profile;
+    const char *profile, *socket, *print;
     uint64_t answer_ms;
     bool stdio, help;
 };
@@ -29,6 +31,10 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
     struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
         {"stdio", OPTION_FLAG, &o->stdio, NULL, "one client, at standard input and output"},
+        {"socket", OPTION_STRING, &o->socket, "PATH",
+         "clients of this user, at a unix socket in a folder of its own"},
+        {"print-config", OPTION_STRING, &o->print, "CLIENT",
+         "what to paste: claude, vscode, cursor, codex or zed"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
@@ -46,15 +52,16 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
     int next = 0, r = options_parse(argc, argv, rows, count, &next, err);
     if (r == 0 && !o->help && next < argc)
         r = err_set(err, ERR_USAGE, "'%.60s': it takes options only; see --help", argv[next]);
-    if (r == 0 && !o->help && !o->stdio)
-        r = err_set(err, ERR_USAGE, "say where clients come from: --stdio; see --help");
+    if (r == 0 && !o->help && (o->stdio != 0) + (o->socket != NULL) + (o->print != NULL) != 1)
+        r = err_set(err, ERR_USAGE,
+                    "say where clients come from: --stdio or --socket; or --print-config");
     if (r < 0 || !o->help)
         return r;
-    puts("usage: cordon serve --stdio [OPTIONS]\n\n"
+    puts("usage: cordon serve --stdio | --socket PATH | --print-config CLIENT [OPTIONS]\n\n"
          "Serves the tools execute_code, check_code, eval_expression, session and wait_job by the\n"
-         "Model Context Protocol, revisions 2024-11-05 to 2026-07-28, to the one client that\n"
-         "started it. Every run passes policy, gate and audit as `cordon run` does. It ends with\n"
-         "its client, and its runs and sessions end with it.\n");
+         "Model Context Protocol, revisions 2024-11-05 to 2026-07-28: to the one client that\n"
+         "started it, or to those that connect. Every run passes policy, gate and audit as\n"
+         "`cordon run` does. The runs and sessions of a client end with it.\n");
     options_print(rows, count);
     exits_print(EXITS_OTHER);
     puts("\n  {\"mcpServers\": {\"cordon\": {\"command\": \"cordon\", \"args\": [\"serve\", "
@@ -69,17 +76,16 @@ static const char *or_empty(const char *s)
 
 /* Does not return where it succeeds. */
 static int become_cordond(const struct serve_options *o, const struct jail_limits *l,
-                          struct err *err)
+                          const char *self, struct err *err)
 {
-    char daemon[4096], self[4096], numbers[4][24];
+    char daemon[4096], numbers[4][24];
+    const char *name = "";
     const uint64_t limits[4] = {l->wall_ms, l->memory, l->output, o->answer_ms};
     int r = programs_find("cordond", daemon, sizeof daemon, err);
+    if (r == 0 && o->socket)
+        r = serve_socket_listen(o->socket, &name, err);
     if (r < 0)
         return r;
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return err_sys(err, "/proc/self/exe");
-    self[n] = 0;
     for (int i = 0; i < 4; i++)
         snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
     const char *const words[] = {daemon,
@@ -92,9 +98,31 @@ static int become_cordond(const struct serve_options *o, const struct jail_limit
                                  numbers[1],
                                  numbers[2],
                                  numbers[3],
+                                 name,
                                  NULL};
     execv(daemon, (char *const *)words);
     return err_sys(err, "start %s", daemon);
+}
+
+static int own_path(char *self, size_t size, struct err *err)
+{
+    const ssize_t n = readlink("/proc/self/exe", self, size - 1);
+    self[n < 0 ? 0 : n] = 0;
+    return n < 0 ? err_sys(err, "/proc/self/exe") : 0;
+}
+
+static int check_values(const struct serve_options *o, struct err *err)
+{
+    const char *policy = o->jail.policy;
+    if (o->jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
+        return err_set(err, ERR_USAGE,
+                       "--output: at most 1m: a client has to read it in one answer");
+    if (o->answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o->answer_ms > LIMIT_WALL_MS_MAX)
+        return err_set(err, ERR_USAGE, "--answer: 100ms to 7d");
+    if (o->print && policy && policy[0] != '/' && access(policy, F_OK) == 0)
+        return err_set(err, ERR_USAGE,
+                       "--policy: a client starts it elsewhere: give the whole path");
+    return 0;
 }
 
 int cmd_serve(int argc, char **argv)
@@ -106,6 +134,7 @@ int cmd_serve(int argc, char **argv)
     struct jail_spec spec;
     struct err err = ERR_INIT;
     struct arena mem;
+    char self[4096];
     jail_spec_init(&spec);
     jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);
@@ -115,10 +144,8 @@ int cmd_serve(int argc, char **argv)
         arena_done(&mem);
         return EXIT_DONE;
     }
-    if (r == 0 && o.jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
-        r = err_set(&err, ERR_USAGE, "--output: at most 1m: a client has to read it in one answer");
-    if (r == 0 && (o.answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o.answer_ms > LIMIT_WALL_MS_MAX))
-        r = err_set(&err, ERR_USAGE, "--answer: 100ms to 7d");
+    if (r == 0)
+        r = check_values(&o, &err);
     if (r == 0)
         r = flow_context_open(&context, o.jail.policy, &err);
     if (r == 0)
@@ -127,8 +154,14 @@ int cmd_serve(int argc, char **argv)
         r = jail_options_fill(&o.jail, context.policy, &spec, &by, &mem, &err);
     flow_context_close(&context);
     if (r == 0)
-        r = become_cordond(&o, &spec.limits, &err);
+        r = own_path(self, sizeof self, &err);
+    if (r == 0 && o.print)
+        r = serve_config_print(o.print, self, argv + 1, &err);
+    else if (r == 0)
+        r = become_cordond(&o, &spec.limits, self, &err);
     arena_done(&mem);
+    if (r == 0)
+        return EXIT_DONE;
     result_complain(WHO, err.msg);
     return r == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }

@@ -7,12 +7,15 @@
 #include "programs.h"
 #include "serve/daemon.h"
 
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CORDON = 2, PROFILE, ROLE, POLICY, TIMEOUT, MEMORY, OUTPUT, ANSWER, COUNT };
+enum { SOCKET = 3, FOLDER = 4 }; /* where --socket was given: src/prog/cordon/serve_socket.h */
+enum { CORDON = 2, PROFILE, ROLE, POLICY, TIMEOUT, MEMORY, OUTPUT, ANSWER, NAME, COUNT };
 
 static int complain(const char *what, int status)
 {
@@ -37,8 +40,13 @@ int main(int argc, char **argv)
     config.role = argv[ROLE];
     config.policy = argv[POLICY];
     signal(SIGPIPE, SIG_IGN);
+    if (argv[NAME][0]) /* for us alone: not for what we start */
+        close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC);
     int r = programs_find("cordon-front", front, sizeof front, &err);
     if (r == 0)
-        r = serve_daemon_stdio(&config, &err);
+        r = argv[NAME][0] ? serve_daemon_socket(&config, SOCKET, &err)
+                          : serve_daemon_stdio(&config, &err);
+    if (argv[NAME][0]) /* the lock is still ours: it can be nobody else's socket */
+        (void)unlinkat(FOLDER, argv[NAME], 0);
     return r < 0 ? complain(err.msg, 1) : 0;
 }

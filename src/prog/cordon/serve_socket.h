@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unix socket of `cordon serve --socket`.
+ *
+ * Takes:   a path.
+ * Gives:   a listening socket in a folder that nobody else can enter, and a lock that says that it is ours.
+ * Never:   takes the place of a server that lives; follows a link into the folder.
+ * Runs in: `cordon`, before it becomes cordond.
+ */
+#ifndef PROG_CORDON_SERVE_SOCKET_H
+#define PROG_CORDON_SERVE_SOCKET_H
+
+#include "base/err.h"
+
+/* On success descriptors SERVE_SOCKET_FD, the socket, SERVE_FOLDER_FD and SERVE_LOCK_FD are open and stay so over exec.
+ * *RET_NAME lies in PATH: the socket's name in its folder. */
+enum { SERVE_SOCKET_FD = 3, SERVE_FOLDER_FD = 4, SERVE_LOCK_FD = 5 };
+ERR_MUST_USE int serve_socket_listen(const char *path, const char **ret_name, struct err *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The number of the user alone does not do: a guest has it, too, seen from the host. */
+#include "sys/peer.h"
+
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+bool sys_peer_is_us(int sock, pid_t *ret_pid)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+        return false;
+    if (ret_pid)
+        *ret_pid = peer.pid;
+    return true;
+}
+
+/* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. */
+bool sys_peer_is_outside(pid_t peer)
+{
+    char path[40], ours[12288], theirs[12288]; /* 340 lines at the most */
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)peer);
+    return peer > 0 && fd_read_file(AT_FDCWD, "/proc/self/uid_map", ours, sizeof ours) > 0 &&
+           fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 && strcmp(ours, theirs) == 0;
+}
