@@ -41,8 +41,7 @@ struct flow {
     int inputs[LIMIT_BINDS]; /* sources of --in, and what was said of each */
     const struct jail_bind *input_binds[LIMIT_BINDS];
     size_t ninputs;
-    bool executing; /* the program was started */
-    size_t told;    /* violations that whoever follows the run knows */
+    size_t told; /* violations that whoever follows the run knows */
     struct audit_arg args[5];
     size_t nargs;
     char worker_id[24]; /* pid:N, once its program runs */
@@ -56,8 +55,6 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
-    char filter[48];        /* of a cold worker */
-    char worker_path[4096]; /* of another language than Python */
     const char *worker_argv[6 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
@@ -72,9 +69,12 @@ struct flow {
     struct statx_timestamp released; /* when its program was told to go, in the time of files */
     struct output_clean clean[2];
     bool cleaning;
-    int failed;     /* the error that ended a step, or 0 */
-    bool late;      /* our own clock ended the child */
-    bool again;     /* a child was lost, and replaced */
+    int failed;             /* the error that ended a step, or 0 */
+    bool late;              /* our own clock ended the child */
+    bool executing;         /* the program was started */
+    bool again;             /* a child was lost, and replaced */
+    char filter[48];        /* of a cold worker */
+    char worker_path[4096]; /* of another language than Python */
     char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
 
