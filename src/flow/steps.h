@@ -54,8 +54,6 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
-    char filter[48];        /* of a cold worker */
-    char worker_path[4096]; /* of another language than Python */
     const char *worker_argv[6 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
@@ -74,6 +72,8 @@ struct flow {
     bool late;                   /* our own clock ended the child */
     bool is_calling, calls_over; /* a tool is waited for; a call past the budget is on record */
     bool again;                  /* a child was lost, and replaced */
+    char filter[48];             /* of a cold worker */
+    char worker_path[4096];      /* of another language than Python */
     char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
 

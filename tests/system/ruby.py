@@ -27,7 +27,7 @@ def works(who):
         r = run("puts [1, 2, 3].sum\n$stderr.puts 'e'\nprint 'a', 'b', \"\\n\"\nx = 20\nx * 2 + 2\n", profile, who)
         tap.ok(r["status"] == "ok" and (r["stdout"], r["stderr"], r["value"]) == ("6\nab\n", "e\n", "42") and r["violations"] == [],
                f"{who}: {profile}: a program prints, and its last value is told", r.story())
-        for last in ("x = 5", "def a = 1", "class A; end", "nil", "puts 1", "if false then 1 end"):
+        for last in ("x = 5", "def a = 1", "class A; end", "nil", "puts 1", "p 1", "pp [1]", "if false then 1 end"):
             r = run(last + "\n", profile, who)
             tap.ok(r["status"] == "ok" and r["value"] is None, f"{who}: {profile}: `{last}` at the end shows no value", r.story())
         r = run("def f(n)\n  raise ArgumentError, 'no' if n == 0\n  f(n - 1)\nend\nf(2)\n", profile, who)

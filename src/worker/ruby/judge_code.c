@@ -254,6 +254,14 @@ static void sequence(struct rb_judge *j, VALUE code)
     (void)whole(j, code);
 }
 
+/* `p x` has printed what it gives. */
+static bool is_printed(VALUE data)
+{
+    const char *name =
+        RB_TYPE_P(data, T_HASH) ? name_of(rb_hash_lookup(data, ID2SYM(rb_intern("mid")))) : NULL;
+    return name && (strcmp(name, "p") == 0 || strcmp(name, "pp") == 0);
+}
+
 /* A program that ends in a value shows it; one that ends in a definition or an assignment does not. */
 static bool makes_value(VALUE last)
 {
@@ -263,7 +271,8 @@ static bool makes_value(VALUE last)
     for (size_t i = 0; opcode && i < sizeof not_shown / sizeof *not_shown; i++)
         if (strncmp(opcode, not_shown[i], strlen(not_shown[i])) == 0)
             return false;
-    return opcode && !SYMBOL_P(first); /* a symbol alone is what `def` gives */
+    return opcode && !is_printed(first) &&
+           !SYMBOL_P(first); /* a symbol alone is what `def` gives */
 }
 
 void rb_judge_code(struct rb_judge *j, unsigned long instructions)

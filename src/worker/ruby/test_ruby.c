@@ -6,7 +6,7 @@
 #include "base/sanitized.h"
 #include "base/tap.h"
 #include "interp.h"
-#include "judge.h"
+#include "judge_inside.h"
 #include "shadow.h"
 
 #include <string.h>
@@ -187,6 +187,37 @@ static void bytes(void)
     tap_eq_int((long)count, CHECK_FINDINGS_MAX, "thousands of findings are told up to the ceiling");
 }
 
+/* ---- instructions that nobody knows ---- */
+
+static void unknown(const char *change, const char *rule, const char *what)
+{
+    char source[300];
+    struct check_report report;
+    struct rb_judged ret = {0};
+    struct rb_judge j = {.profile = policy_profile_find("open"), .report = &report, .ret = &ret};
+    snprintf(source, sizeof source,
+             "c = RubyVM::InstructionSequence.compile('[1].each { |x| x + 2 }').to_a; "
+             "row = c[13].find { |r| Array === r && r[0] == :send }; %s; c",
+             change);
+    check_report_init(&report);
+    rb_judge_code(&j, rb_eval_string(source));
+    check_report_end(&report);
+    tap_eq_str(report.count ? report.findings[0].rule : "", rule, "%s", what);
+    check_report_done(&report);
+}
+
+static void opcodes(void)
+{
+    unknown("1", "", "the instructions of a small program are known, in open, too");
+    unknown("row[0] = :opt_newer", "rb.form.opcode", "an opcode of another Ruby is refused");
+    unknown("row[0] = :invokebuiltin", "rb.form.opcode",
+            "an opcode of the interpreter's own is refused");
+    unknown("row[2][13].find { |r| Array === r }[0] = :opt_newer", "rb.form.opcode",
+            "an unknown opcode in a block is refused");
+    unknown("c[13] << 1.5", "rb.form.opcode", "a row of another shape is refused");
+    unknown("c[0] = 'Other'", "rb.form.opcode", "another format is refused");
+}
+
 /* ---- shadows ---- */
 
 static void shadowed(const char *source, const char *text)
@@ -247,6 +278,7 @@ int main(void)
     code();
     libraries();
     bytes();
+    opcodes();
     shadows();
     return tap_done();
 }
