@@ -32,7 +32,7 @@ bool sys_cpu_crowded(unsigned long load, int cpus)
 
 void sys_cpu_spread_child(pid_t child)
 {
-    struct sysinfo machine;
+    struct sysinfo machine = {0};
     cpu_set_t all;
     CPU_ZERO(&all);
     if (SPEED_OTHER_CPU && raw_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0) == 0 &&
