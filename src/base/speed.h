@@ -30,5 +30,35 @@
 #ifndef SPEED_CONNECT_FIRST /* flow/child.c: the client connects to the holder before it asks the gate */
 #define SPEED_CONNECT_FIRST 1
 #endif
+#ifndef SPEED_REMAP /* worker/frame/remap.c: a template's memory is a file that its children map */
+#define SPEED_REMAP 1
+#endif
+#ifndef SPEED_REMAP_HUGE /* worker/frame/remap.c: that file has large pages */
+#define SPEED_REMAP_HUGE 1
+#endif
+#ifndef SPEED_REMAP_CONSTANTS /* worker/frame/remap.c: constants that the loader wrote are in such a file, too */
+#define SPEED_REMAP_CONSTANTS 1
+#endif
+#ifndef SPEED_REMAP_CODE /* worker/frame/remap.c: the code that every child runs, too */
+#define SPEED_REMAP_CODE 1
+#endif
+#ifndef SPEED_REHEARSE /* worker/frame/rehearse.c: a child fetches the pages that a rehearsal touched */
+#define SPEED_REHEARSE 1
+#endif
+#ifndef SPEED_REHEARSE_TWICE /* worker/frame/remap.c: first those that every program writes */
+#define SPEED_REHEARSE_TWICE 1
+#endif
+#ifndef SPEED_HOLES /* worker/frame/holes.c: children allocate from memory that lies in one piece */
+#define SPEED_HOLES 1
+#endif
+#ifndef SPEED_LARGE_PAGE /* worker/python/interp.c: the objects of a cold start are in one large page */
+#define SPEED_LARGE_PAGE 1
+#endif
+#ifndef SPEED_FROZEN /* worker/python/freeze.py: modules of the start are in the program; without it there are no figures either */
+#define SPEED_FROZEN 1
+#endif
+#ifndef SPEED_GC_LATER /* worker/python/interp.c: the garbage collector begins after the start */
+#define SPEED_GC_LATER 1
+#endif
 
 #endif

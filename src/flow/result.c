@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table from how it ended to what is said about it. */
+/* How a run ended decides status, layer and reason of its result: one table has all of them. */
 #include "flow/steps.h"
 
 #include "base/fit.h"

@@ -79,7 +79,7 @@ ERR_MUST_USE int jail_child_read(struct fd_packet *p, struct jail_child *ret_chi
 struct jail_template;
 
 /* SPEC: kind JAIL_KIND_TEMPLATE, filter "template", program and argv of the worker, binds as for a run.
- * Its limits are not used, except memory (0: none). SINK takes what it prints. Sleeps while the room is built,
+ * Its limits are not used, except memory (0: none). SINK takes what it prints. Sleeps while its root is built,
  * not while the program starts: orders may be given at once. */
 ERR_MUST_USE int jail_template_new(const struct jail_spec *spec, const char *nest,
                                    const struct jail_sink *sink, struct jail_template **ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facilities as the builder and the launcher apply them, one file each. build.c has the order
- * of the room, apply.c the order of the locks.
+ * in which root and namespaces are made, apply.c that of the locks.
  *
  *   supervisor --clone--> builder (pid 1 of the jail) --clone--> launcher --exec--> the program
  *                            `--exec--> cordon-nest, once the program runs

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private root: an empty tree with read-only binds of the runtime, five devices, and
  * one quota'd file system for /workspace and /tmp. The tree is the rootfs, which was installed with
- * us and is only mounted, read-only; where a run needs more places than it has, it is a small
+ * us and is only mounted, read-only; where a run needs more folders than it has, it is a small
  * tmpfs made to measure. Everything arrives as a detached mount by
  * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
- * attached, and the old root is gone before the guest runs. Places for the caller's own binds are
- * looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
+ * attached, and the old root is gone before the guest runs. That the tree is installed and not made saved 150 us of each
+ * run when the builder made the network itself; `make gains GAINS="--alone READY_ROOT"` shows no difference today.
+ * Destinations of the caller's own binds are looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
  *
  * Waits: write in small_file; a file system in memory; at once; an error */
 #include "jail/copy.h"

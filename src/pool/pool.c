@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few rules that both sides must agree on, in one place. */
+/* What the holder and its clients must agree on: names of sessions, the environment of a guest. */
 #include "pool/pool.h"
 
 #include "base/err.h"

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,10 @@ static pid_t child_that_sleeps(void)
 int main(void)
 {
     cpu_set_t before, after, one;
+    const unsigned long whole = 1UL << SI_LOAD_SHIFT;
+    tap_ok(sys_cpu_crowded(2 * whole, 2) && sys_cpu_crowded(9 * whole, 2) &&
+               !sys_cpu_crowded(2 * whole - 1, 2) && !sys_cpu_crowded(0, 1),
+           "a machine is crowded when as many want to run as there are CPUs");
     sched_getaffinity(0, sizeof before, &before);
     pid_t pid = child_that_sleeps();
     sys_cpu_move_child(pid);

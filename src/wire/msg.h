@@ -108,7 +108,7 @@
     X(EXITED, "iUU", "cordon-nest -> supervisor: wait status, usage, what is left of the quota")   \
     X(ORDER, "utuU", "holder -> template: number, system call table, session or not, limits")      \
     X(LOCKED, "ittuT", "new child -> template: error, layer, message; layers, notes")              \
-    X(ROOM, "ttuuUuU",                                                                             \
+    X(SETUP, "ttuuUuU",                                                                            \
       "builder -> worker: table, folder, id, memory by rlimit, limits; root and namespaces of "    \
       "the supervisor; descriptors ride along")                                                    \
     X(CHILD, "uutuuUuT",                                                                           \

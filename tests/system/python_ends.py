@@ -98,6 +98,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("variables that steer a loader", "import os\nprint(os.environ['LD_PRELOAD'], os.environ['LD_LIBRARY_PATH'])", ["--env", "LD_PRELOAD=/nothing.so", "--env", "LD_LIBRARY_PATH=/workspace"], {"status": "ok", "stderr": ""}, "/nothing.so /workspace\n"),
     ("what it finds open", "import os\nfor i in range(64):\n    try: os.fstat(i)\n    except OSError: continue\n    print(i, end=' ')", [], {"status": "ok"}, "0 1 2 3 "),
     ("where it is", "import os, time\nprint(os.getcwd(), os.getpid(), os.getuid(), time.tzname, os.path.exists('/var'), os.listdir('/.old'))", [], {"status": "ok"}, "/workspace 2 1000 ('UTC', 'UTC') False []\n"),
+    ("os is not loaded for a program that does not need it", "import sys\nprint('os' in sys.modules)", [], {"status": "ok"}, "False\n"),
     ("another encoding", "print('\\xe9'.encode('latin-1'), '\\xfc'.encode('idna'), b'\\x80'.decode('cp1252'))", [], {"status": "ok"}, "b'\\xe9' b'xn--tda' \u20ac\n"),
     ("the collector", "import gc, weakref\nclass A: pass\na = A()\na.a = a\nseen = weakref.ref(a)\ndel a\nprint(gc.isenabled(), gc.collect() > 0, seen())", [], {"status": "ok"}, "True True None\n"),
     ("files", "import os\nos.makedirs('a/b')\nopen('a/b/c.txt', 'w').write('12345')\nos.symlink('/etc/passwd', 'link')", [], {"status": "ok", "files": [{"path": "/workspace/a/b/c.txt", "bytes": 5, "change": "created", "type": None, "saved": None}]}, ""),

@@ -10,7 +10,7 @@
  *   id map, session, rlimits
  *   clone, pid 2 ----------------------------> execve, by descriptor; variables that are ours
  *   private root: its root, too                loader: /usr is the same in both roots
- *   rules, network ----------- ROOM ---------> main
+ *   rules, network ----------- SETUP --------> main
  *                <------------- here ---------
  *   old root gone                              network, inner user namespace, locks, proof
  *                <------------ LOCKED --------
@@ -52,7 +52,7 @@
 #include <unistd.h>
 
 enum { WORKER_GAVE_UP = 70, LOADER_FAILED = 127 }; /* exit statuses of a worker */
-enum {                                             /* what rides along with ROOM */
+enum {                                             /* descriptors that come with SETUP */
        SETUP_PROC,
        SETUP_RULESET,
        SETUP_NET,
@@ -111,7 +111,7 @@ int jail_early_start(struct jail_stage *st)
         err_sys(err, "the worker");
         return err_layer(err, "process");
     }
-    sys_cpu_move_child(st->early); /* we have work of our own meanwhile */
+    sys_cpu_spread_child(st->early); /* we have work of our own meanwhile */
     fd_close(st->orders
                  [1]); /* its copy is what the socket lives by; the number it may still read here */
     return 0;
@@ -129,7 +129,7 @@ static int send_setup(const struct jail_stage *st)
                           [SETUP_CONTROL] = st->control[1]};
     struct wire_writer w;
     memcpy(limits, &spec->limits, sizeof limits);
-    wire_begin(&w, &b, WIRE_ROOM);
+    wire_begin(&w, &b, WIRE_SETUP);
     wire_put_text(&w, spec->filter);
     wire_put_text(&w, spec->cwd);
     wire_put_uint(&w, spec->inner_id);
@@ -263,7 +263,7 @@ static int receive_setup(struct setup *setup, struct err *err)
     struct wire_reader r;
     if (fd_receive(JAIL_FD_ORDERS, &p) != 1 || p.nfds != SETUP_FDS)
         return err_sys(err, "receive the setup of the jail");
-    if (wire_open(&r, frame, p.len, err) < 0 || r.type != WIRE_ROOM)
+    if (wire_open(&r, frame, p.len, err) < 0 || r.type != WIRE_SETUP)
         return err_set(err, ERR_FORMAT, "not a setup of a jail");
     jail_spec_init(spec);
     wire_get_text(&r, setup->filter, sizeof setup->filter);

@@ -5,7 +5,7 @@
  *   template --clone, shared memory--> builder, pid 1    id map; with an order its own files on /live/own
  *     builder --clone, memory copied--> launcher, pid 2    locks, proof, then `entry` instead of execve
  *
- * The room is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
+ * The root is the template's: the mounts that a new mount namespace copies are locked in it. The memory is
  * copied, so what the launcher has to say it sends; and it stands on the template's own stack, further
  * down than the template is, since that is the one that the interpreter knows and that can grow.
  * Descriptors are closed first of all: with them every sibling's sockets are gone.

@@ -34,8 +34,8 @@ static unsigned char told[1024 / 8]; /* in this run */
 /* In a signal handler. Each call once a run: a flood of refused calls is one line. */
 static void tell(const struct jail_filter *f, const struct jail_call *call)
 {
-    static char room[1024]; /* not the channel's: it may be half written */
-    struct buf b = {.data = room, .cap = sizeof room, .max = sizeof room - 1};
+    static char message[1024]; /* not the channel's: it may be half written */
+    struct buf b = {.data = message, .cap = sizeof message, .max = sizeof message - 1};
     struct wire_writer w;
     if (!guest || call->nr >= 8 * sizeof told || told[call->nr / 8] >> call->nr % 8 & 1)
         return;

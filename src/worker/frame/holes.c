@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Imports leave holes: what they needed for a while lay between what stays. Allocators hand such holes out first,
  * one here and one there, and a child that writes into one copies the page around it. So the holes are taken, for
- * good, until the allocator comes to memory that lies in one piece. */
+ * good, until the allocator comes to memory that lies in one piece. Without it (`make gains GAINS="--alone HOLES"`) a warm
+ * run takes 6 % longer, and two clients that never pause 8 % (2 CPUs, aarch64). */
 #include "worker/frame/holes.h"
 
 #include <malloc.h>

@@ -3,6 +3,7 @@
  * --template: a pristine interpreter that forks locked workers until its holder is gone; what it imports is
  * imported by another process, which has its memory and nothing else of it. It is never
  * started by hand; what it needs comes by descriptor. */
+#include "base/speed.h"
 #include "jail/enter.h"
 #include "jail/template.h"
 #include "worker/frame/channel.h"
@@ -98,7 +99,8 @@ static int load(void *ctx)
     if (worker_language->load(worker_driver_rules(), &l->err) < 0)
         return -1;
     worker_language->before_fork();
-    worker_holes_fill();
+    if (SPEED_HOLES)
+        worker_holes_fill();
     return 0;
 }
 

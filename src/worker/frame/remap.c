@@ -9,13 +9,22 @@
  * fault a page, and need not run such a program themselves. There are two: what a program writes that only prints,
  * every program will write, and that is fetched also when somebody waits already; the rest while nobody does.
  *
- * Only what the C library never moves is settled: its main heap, data of libraries, the interpreter's
+ * `make gains GAINS=--alone` (2 CPUs, aarch64) says by how much longer it takes without each:
+ *   REMAP           a run with no warm child 23 %, a fork of a session 35 %, two clients that never pause 50 %
+ *   REMAP_HUGE      a run with no warm child 32 %
+ *   REMAP_CODE      the same 6 %
+ *   REMAP_CONSTANTS the same 1 to 2 %
+ *   REHEARSE        a warm run 10 %, with no warm child 12 %, two clients that never pause 35 %
+ *   REHEARSE_TWICE  a run with no warm child 10 %, two clients that never pause 6 %
+ *
+ * Only what the C library never moves is remapped: its main heap, data of libraries, the interpreter's
  * arenas. A block that it got by mmap could be grown by mremap, and behind the file's end there is nothing.
  *
  * Where one of this is not to be had (no page map, a kernel before 5.14), a child runs its small program as well
  * and takes the faults itself: slower, and else the same. */
 #include "worker/frame/remap.h"
 
+#include "base/speed.h"
 #include "sys/fd.h"
 #include "worker/frame/language.h"
 
@@ -47,7 +56,7 @@ enum {
     WINDOW = 64 * 1024, /* what the kernel maps around a page of a file that is read */
     HUGE_PAGE = 2 << 20,
     LONGEST = 1 << 30,
-    MUCH = 12,          /* windows of one library's code, from which on it is settled, too */
+    MUCH = 12,          /* windows of one library's code, from which on it is remapped, too */
     MAPS = 1024 * 1024, /* the longest text of /proc/self/maps */
 };
 
@@ -87,12 +96,11 @@ void worker_remap_remove(const void *p)
 /* ---- maps ---- */
 
 enum kind {
-    DATA,  /* of a file, written: a library's, or what is settled */
+    DATA,  /* of a file, written: a library's, or what is remapped */
     HEAP,  /* of the C library */
     OTHER, /* written, and of no file */
     CODE,  /* of a file */
     READ,  /* constants */
-    EMPTY /* of a file, without any right: between the parts of a library that is aligned for large pages */
 };
 struct map {
     struct range r;
@@ -116,8 +124,6 @@ static bool parse_map(const char *line, struct map *ret)
         ret->kind = CODE;
     else if (file && strcmp(rights, "r--p") == 0)
         ret->kind = READ;
-    else if (file && strcmp(rights, "---p") == 0)
-        ret->kind = EMPTY;
     else
         return written && !path[0];
     return true;
@@ -207,7 +213,8 @@ static int remap_ranges(const struct range *ranges, size_t count, int rights)
     const size_t len = ((size_t)end + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (!good || ftruncate(file, (off_t)len) < 0 || !may_map(file, rights))
         return 0;
-    make_huge(file, len);
+    if (SPEED_REMAP_HUGE)
+        make_huge(file, len);
     for (size_t i = 0; i < count; i++) {
         void *at = (void *)ranges[i].at;
         if (mmap(at, ranges[i].len, rights, MAP_PRIVATE | MAP_FIXED, file, to[i]) != at)
@@ -271,15 +278,6 @@ static int remap_constants(int proc, const struct map *maps, size_t count)
             ranges[n++] = maps[i].r;
     }
     return n ? remap_ranges(ranges, n, PROT_READ) : 0;
-}
-
-/* Nobody can use them, and every fork copies what the kernel writes down for each. */
-static void unmap_empty(const struct map *maps, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (maps[i].kind == EMPTY)
-            (void)munmap((void *)maps[i].r.at,
-                         maps[i].r.len); /* one that stays costs what it did */
 }
 
 /* ---- the rehearsal ---- */
@@ -377,7 +375,8 @@ static void find_needs(int proc, worker_remap_rehearse *rehearse, const char *wi
 {
     struct needs *least =
         mmap(NULL, sizeof *least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool known = least != MAP_FAILED && hold_rehearsal(proc, rehearse, NULL, true);
+    const bool known =
+        SPEED_REHEARSE_TWICE && least != MAP_FAILED && hold_rehearsal(proc, rehearse, NULL, true);
     if (known)
         *least = needs;
     memset(&needs, 0, sizeof needs);
@@ -414,11 +413,14 @@ int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, st
     struct map maps[RANGES];
     arenas.watched = false;
     const size_t count = find_maps(proc, maps);
-    if (remap_data(maps, count) < 0 || remap_constants(proc, maps, count) < 0)
+    if (!SPEED_REMAP)
+        return 0;
+    if (remap_data(maps, count) < 0 ||
+        (SPEED_REMAP_CONSTANTS && remap_constants(proc, maps, count) < 0))
         return err_sys(err, "remap the template's memory");
-    unmap_empty(maps, count);
-    find_needs(proc, rehearse, with);
-    return remap_code(proc) < 0 ? err_sys(err, "remap the template's code") : 0;
+    if (SPEED_REHEARSE)
+        find_needs(proc, rehearse, with);
+    return SPEED_REMAP_CODE && remap_code(proc) < 0 ? err_sys(err, "remap the template's code") : 0;
 }
 
 /* A few calls take less than it takes somebody to notice. */

@@ -47,11 +47,13 @@ static PyMethodDef functions[] = {
     {"getcwdb", on_getcwdb, METH_NOARGS, "The path of the current folder as bytes."},
 };
 
+/* In a module that was imported already; a program that does not need `os` does not wait for it. */
 static int replace(const char *module)
 {
-    PyObject *m = PyImport_ImportModule(module), *name = PyUnicode_FromString(module);
-    int r = m && name ? 0 : -1;
-    for (size_t i = 0; i < sizeof functions / sizeof *functions && r == 0; i++) {
+    PyObject *name = PyUnicode_FromString(module);
+    PyObject *m = name ? PyImport_GetModule(name) : NULL;
+    int r = name && !PyErr_Occurred() ? 0 : -1;
+    for (size_t i = 0; m && i < sizeof functions / sizeof *functions && r == 0; i++) {
         PyObject *f = PyCFunction_NewEx(&functions[i], NULL, name);
         r = f ? PyObject_SetAttrString(m, functions[i].ml_name, f) : -1;
         Py_XDECREF(f);
@@ -72,6 +74,7 @@ int py_folder_show(void)
     int r = path && here && PyList_Check(path) ? PyList_Insert(path, 0, here) : -1;
     Py_XDECREF(here);
     if (r == 0)
-        r = replace("posix");
+        r = replace(
+            "posix"); /* is built in and always there; `os` takes its functions when it is imported */
     return r == 0 ? replace("os") : r;
 }

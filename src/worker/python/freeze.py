@@ -4,6 +4,7 @@
 
 From the disk they cost a start of its own: two folders listed, three files looked for under each name that
 a module can have. The interpreter that compiles them is the one that cordon-python is linked with.
+`make gains GAINS="--alone FROZEN"`: without them a cold run takes 6 % longer (2 CPUs, aarch64).
 Usage: freeze.py OUTPUT STDLIB"""
 import marshal
 import os

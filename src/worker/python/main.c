@@ -2,6 +2,7 @@
 /* cordon-python: the frame's program, with Python as its language. */
 #include "program.h"
 
+#include "base/speed.h"
 #include "call.h"
 #include "compute.h"
 #include "guard.h"
@@ -79,7 +80,8 @@ static int load(const struct check_ruleset *rules, struct err *err)
 static void before_fork(void)
 {
     PyOS_BeforeFork();
-    py_holes_fill();
+    if (SPEED_HOLES)
+        py_holes_fill();
 }
 
 /* ---- rehearsals ---- */
