@@ -131,7 +131,8 @@ int guard_iter_init(void); /* guard_iter.c */
 int guard_hide(void);      /* guard_hide.c: 0, or -1 with a Python exception */
 
 /* guard_collect.c */
-int guard_collect_start(void); /* from now on cyclic garbage is collected between two instructions */
+int guard_collect_start(
+    void); /* from now on cyclic garbage is collected between two instructions */
 /* guard_library.c: closes the ways round the guards that MODULE offers, before a guest sees it */
 int guard_library(PyObject *module, const char *name);
 /* guard_buffers.c: values are converted before a buffer is looked at */
