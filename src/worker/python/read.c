@@ -151,9 +151,9 @@ static size_t plain_ends(char *p, size_t len)
 
 static PyObject *take(bool text, size_t len)
 {
-    char *p = held.data ? held.data + held.at : NULL;
-    if (!len)
+    if (!len || !held.data)
         return text ? PyUnicode_FromString("") : PyBytes_FromStringAndSize(NULL, 0);
+    char *p = held.data + held.at;
     held.at += len;
     if (!text)
         return PyBytes_FromStringAndSize(p, (Py_ssize_t)len);
