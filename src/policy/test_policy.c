@@ -186,6 +186,8 @@ static void mistakes(void)
         {"roles: {a: {tools: x}}\n", 1, 20, "a list is wanted"},
         {"tools: {run: {risk: hgh}}\n", 1, 21,
          "'hgh' is none of low, medium, high, critical; did you mean 'high'?"},
+        {"tools: {run: {risk: high, approval: yes}}\n", 1, 37,
+         "approval of a tool: 'yes' is neither true nor false"},
         {"tools: {run: high}\n", 1, 14, "a tool: a mapping of keys is wanted"},
         {"arena: {judges: {}}\n", 1, 17, "arena.judges: a list is wanted"},
         {"arena: {judges: [x]}\n", 1, 18, "a judge is a mapping"},
