@@ -51,6 +51,6 @@ case("a profile without a switch", HEAD.replace("guards: false\n", "") + GOOD, "
 case("a switch that is none", HEAD.replace("guards: false", "guards: 1") + GOOD, "a profile has exactly")
 case("an unknown import mode", HEAD.replace("imports: any", "imports: some") + GOOD, "imports is listed or any")
 case("no size", HEAD.replace("source_max: 10", "source_max: 0") + GOOD, "source_max is 1 byte to 64 MiB")
-case("a text too long", HEAD + GOOD.replace("hint: h", "hint: " + "h" * 1025), "at most 1024 bytes")
+case("a text too long", HEAD + GOOD.replace("hint: h", "hint: " + "h" * 1025), "shorter than 1024 bytes")
 print(f"1..{count}")
 sys.exit(failures > 0)

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say(struct tools_call *c, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void say(struct tools_call *c, const char *fmt,
+                                                      va_list ap)
 {
     vsnprintf(c->refusal, sizeof c->refusal, fmt, ap);
 }
