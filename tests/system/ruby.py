@@ -76,6 +76,8 @@ def held(who):
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)
     tap.ok("t\n" in r["stdout"] and "process" in {v["layer"] for v in r["violations"]}, f"{who}: open: no process is started, and threads are", r.story())
+    r = run("50.times { Thread.new { 1 }.join }\nputs 'all'\n", "open", who)
+    tap.eq((r["status"], r["stdout"]), ("ok", "all\n"), f"{who}: open: threads find the descriptors that Ruby keeps for them", r.story())
     r = run("begin\n  Thread.new { 1 }\nrescue ThreadError\n  puts 'none'\nend\n", "strict", who)
     tap.eq(r["stdout"], "none\n", f"{who}: strict: no thread is started", r.story())
     # the six, past the judge: the name is put together when it runs

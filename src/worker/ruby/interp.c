@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static int require(VALUE name)
@@ -49,7 +50,8 @@ int rb_interp_start(const struct worker_start *start, struct err *err)
         return err_set(err, ERR_MISSING, "built for Ruby %d.%d, but libruby is %d.%d; rebuild",
                        RUBY_API_VERSION_MAJOR, RUBY_API_VERSION_MINOR, ruby_api_version[0],
                        ruby_api_version[1]);
-    ruby_init_stack((VALUE *)__builtin_frame_address(0));
+    /* the name of the program lies above every frame of the stack */
+    ruby_init_stack((VALUE *)(getauxval(AT_EXECFN) & ~15UL));
     if (setup_quietly() != 0)
         return err_set(err, ERR_MISSING, "libruby does not start");
     int state = 0;

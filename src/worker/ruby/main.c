@@ -4,16 +4,45 @@
 #include "interp.h"
 #include "program.h"
 
+#include <stdio.h>
+
 static int started(struct err *err)
 {
     (void)err;
     return 0; /* all of ours is made when a program has come */
 }
 
+/* Ruby keeps descriptors of its own, and the jail closes all but ours when it is entered: so it starts behind that. */
+static int start(const struct worker_start *how, struct err *err)
+{
+    (void)how;
+    (void)err;
+    return 0;
+}
+
+static int start_ruby(struct err *err)
+{
+    static const struct worker_start alone = {.alone = true};
+    static bool up;
+    int r = up ? 0 : rb_interp_start(&alone, err);
+    up = r == 0;
+    return r;
+}
+
 static int expect(const struct check_ruleset *rules)
 {
+    struct err err = ERR_INIT;
     (void)rules;
-    return 0;
+    if (start_ruby(&err) == 0)
+        return 0;
+    fprintf(stderr, "cordon-ruby: %s\n", err.msg);
+    return -1;
+}
+
+static int judge(const struct worker_job *job, struct check_report *report, struct err *err)
+{
+    int r = start_ruby(err);
+    return r < 0 ? r : rb_program_judge(job, report, err);
 }
 
 static void rules(const struct check_ruleset *others)
@@ -35,11 +64,11 @@ static void input_comes(void)
 static const struct worker_language ruby = {
     .program = "cordon-ruby",
     .compute_rule = "rb.compute.call",
-    .start = rb_interp_start,
+    .start = start,
     .started = started,
     .expect = expect,
     .rules = rules,
-    .judge = rb_program_judge,
+    .judge = judge,
     .prepare = rb_program_prepare,
     .begin = rb_program_begin,
     .execute = rb_program_execute,
