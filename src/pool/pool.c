@@ -70,7 +70,7 @@ const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_
     return NULL;
 }
 
-size_t pool_settings(struct jail_bind out[POOL_SETTINGS])
+size_t pool_settings(struct jail_bind *out)
 {
     static const char *const files[POOL_SETTINGS] = {"/etc/matplotlibrc", "/etc/fonts"};
     size_t n = 0;

@@ -97,6 +97,6 @@ const char *pool_limits_cannot(const struct jail_limits *has, const struct jail_
 /* What installed packages keep outside /usr and read when they are loaded: files that are there, read-only.
  * Returns how many, at most POOL_SETTINGS. */
 #define POOL_SETTINGS 2
-size_t pool_settings(struct jail_bind out[POOL_SETTINGS]);
+size_t pool_settings(struct jail_bind *out);
 
 #endif

@@ -135,7 +135,6 @@ static bool says(const char *path, const char *text)
 static void race(int root)
 {
     FD_AUTO work = openat(root, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    FD_AUTO inside = openat(work, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     unsigned out = 0, in = 0;
     const pid_t pid = fork();
     if (pid == 0)
