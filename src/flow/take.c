@@ -123,7 +123,7 @@ static int move_in(int dir, const char *own, const char *name, bool replace, str
 int flow_take_file(int left, const char *from, int dir, const char *to, bool replace,
                    uint64_t *room, struct err *err)
 {
-    struct stat st;
+    struct stat st = {0};
     const char *name = to;
     char own[40];
     uint64_t secret;

@@ -111,10 +111,10 @@ int monitor_config_task(struct monitor_config *c, const char *task, struct err *
 
 int monitor_config_mode(struct monitor_config *c, const char *mode, struct err *err)
 {
-    if (mode && strcmp(mode, "default") && strcmp(mode, "literal"))
+    if (mode && strcmp(mode, "default") != 0 && strcmp(mode, "literal") != 0)
         return err_set(err, ERR_USAGE, "mode '%.40s' is none of: default, literal", mode);
     if (mode)
-        c->mode = strcmp(mode, "literal") ? MONITOR_DEFAULT : MONITOR_LITERAL;
+        c->mode = strcmp(mode, "literal") == 0 ? MONITOR_LITERAL : MONITOR_DEFAULT;
     return 0;
 }
 
@@ -123,7 +123,7 @@ int monitor_config_set(struct monitor_config *c, const char *assignment, struct 
     const char *sign = strchr(assignment, '=');
     size_t len = sign ? (size_t)(sign - assignment) : 0;
     for (int i = 0; sign && i < MONITOR_SETTING_COUNT; i++) {
-        if (strncmp(settings[i].name, assignment, len) || settings[i].name[len])
+        if (strncmp(settings[i].name, assignment, len) != 0 || settings[i].name[len])
             continue;
         char *end = NULL;
         double value = strtod(sign + 1, &end);

@@ -242,14 +242,15 @@ static void automaton(void)
 {
     bool right = true;
     for (int round = 0; round < 200; round++) {
-        uint64_t s[120];
+        uint64_t s[120] = {0};
         struct loop *l = loop_new(random_number());
         unsigned letters = 1 + (unsigned)(random_number() % 4);
         for (size_t i = 0; i < 120; i++) {
             s[i] = random_number() % letters;
             struct loop_tail tail = loop_add(l, s[i]);
             right &= tail.length == longest(s, i + 1);
-            for (uint64_t k = 0; k < tail.length; k++)
+            right &= tail.length + tail.lag <= i + 1;
+            for (uint64_t k = 0; right && k < tail.length; k++)
                 right &= s[i - k] == s[i - k - tail.lag];
         }
         loop_free(l);

@@ -157,7 +157,7 @@ static int read_options(const struct monitor_options *o, struct monitor_config *
 {
     monitor_config_init(c);
     c->expected = o->expected;
-    if (strcmp(o->format, "text") && strcmp(o->format, "events"))
+    if (strcmp(o->format, "text") != 0 && strcmp(o->format, "events") != 0)
         return err_set(err, ERR_USAGE, "--format: '%.40s' is none of: text, events", o->format);
     *ret_lines = strcmp(o->format, "events") == 0;
     int r = monitor_config_tier(c, o->tier, err);
