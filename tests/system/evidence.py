@@ -205,7 +205,8 @@ def true_words(who):
         if "ModuleNotFoundError" in r.err:
             tap.skip(f"{who}: {what} starts without an alarm", f"{what} is not installed")
         else:
-            tap.ok(r.code == 0 and r.out == "1\n" and r.err == "", f"{who}: {what} starts without an alarm", r.out, r.err)
+            said = [line for line in r.err.splitlines() if "pool start" not in line]  # that it could be loaded ahead
+            tap.ok(r.code == 0 and r.out == "1\n" and not said, f"{who}: {what} starts without an alarm", r.out, r.err)
     asks = "import platform\nprint(repr(platform.processor()))\n"
     r = run("standard", asks)
     tap.ok(r.code == 0 and r.err == "", f"{who}: a program that asks for the processor's name raises no alarm", r.out, r.err)

@@ -19,6 +19,7 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 who = "root" if os.geteuid() == 0 else "user"
 tapsys.POLICY = tapsys.POLICY.replace("failures: 1000}", "failures: 1000, counts: [lost]}")  # a seventh of the runs fail, on purpose
+tapsys.POLICY += "pool: {renew_runs: 1000000}\n"  # one template all the time: what grows in it is looked for
 env = tapsys.clean_env({}, who)
 atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)  # also when the test itself breaks
 

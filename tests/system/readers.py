@@ -509,6 +509,7 @@ def printing(state):
             (["doctor"], None), (["doctor", "--json"], None),
             (["escalate", "--category", "CODE", "--attempt", "1"], None),
             (["escalate", "--category", "CODE", "--attempt", "1", "--json"], None),
+            (["monitor"], "a text\n"), (["monitor", "--every", "1"], "a text of words\n"), (["serve", "--print-config", "claude"], None),
             (["stop", "--list"], None), (["stop", "--list", "--json"], None), (["stop"], None), (["resume"], None),
             (["stop", "--json"], None), (["resume", "--json"], None), (["--help"], None), (["--version"], None)]
     if (programs.bin / "cordon-approvals").exists():

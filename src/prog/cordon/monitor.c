@@ -22,6 +22,8 @@
 #define CHUNK          65536
 #define LINE_MAX_BYTES (16U << 20) /* an event with the logits of a large vocabulary */
 
+#define OUTPUT_LOST 1 /* nobody gets the verdict; main says so, as for every command */
+
 struct monitor_options {
     const char *tier, *task, *mode, *format;
     struct option_list set;
@@ -118,7 +120,7 @@ static int take_lines(struct watch *w, const char *p, size_t len, struct err *er
             monitor_events_line(&w->events, w->line.data, w->line.len);
             w->line.len = 0;
             if (progress(w) < 0)
-                return err_sys(err, "standard output");
+                return OUTPUT_LOST;
         }
         n += end != NULL;
         p += n;
@@ -143,7 +145,7 @@ static int watch(struct watch *w, int fd, struct err *err)
             r = take_lines(w, chunk, (size_t)n, err);
         } else {
             monitor_text(w->events.monitor, chunk, (size_t)n);
-            r = progress(w) < 0 ? err_sys(err, "standard output") : 0;
+            r = progress(w) < 0 ? OUTPUT_LOST : 0;
         }
     }
     if (r == 0 && w->lines && w->line.len)
@@ -196,12 +198,12 @@ static int run(const struct monitor_options *o, const struct monitor_config *c, 
                 (unsigned long long)w.events.unknown, (unsigned long long)w.events.first_unknown);
     bool abort = r == 0 && monitor_verdict(w.events.monitor)->abort;
     if (r == 0 && print_line(&w, true) < 0)
-        r = err_sys(err, "standard output");
+        r = OUTPUT_LOST;
     monitor_free(w.events.monitor);
     buf_done(&w.line);
     if (file)
         close(fd);
-    return r < 0 ? r : abort ? EXIT_FAILED : EXIT_DONE;
+    return r < 0 ? r : r || abort ? EXIT_FAILED : EXIT_DONE;
 }
 
 int cmd_monitor(int argc, char **argv)
