@@ -156,8 +156,12 @@ bool writer_wait(int stop)
         }
         if (p[0].fd < 0 && p[1].fd < 0)
             return true;
-        if (poll(p, 3, -1) > 0 && p[2].revents)
+        int n = poll(p, 3, -1);
+        if (n > 0 && p[2].revents)
             return false;
+        for (int i = 0; n < 0 && errno != EINTR && i < 2; i++)
+            if (p[i].fd >= 0)
+                fail(&writers[i], errno); /* who cannot wait would ask forever */
     }
 }
 
