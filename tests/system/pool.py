@@ -93,6 +93,7 @@ def pool(u):
                  and "strict" in proc(p, "cmdline")]
     u.ok(len(templates) == 1, "there is one template of the profile", templates, ours())
     settled(u, templates[0])
+    small(u)
     os.kill(templates[0], signal.SIGKILL)
     t = until(lambda: (lambda t: t if t.get("crashes") == before["crashes"] + 1 and t["ready"] == 3 else None)(u.template("strict")))
     u.ok(bool(t) and t["starts"] == before["starts"] + 1 and t["error"], "a template that is killed is noticed, reported and started again", u.status())
@@ -139,6 +140,21 @@ def settled(u, template):
     copied = [(m[5], k) for m, k in zip(maps, re.findall(r"^Anonymous: +(\d+)", proc(template, "smaps"), re.M))
               if len(m) > 5 and m[5].startswith("/") and m[1] == "r--p" and k != "0"]
     u.ok(len(maps) > 20 and not copied, "constants that the loader wrote are in a sealed file", copied)
+
+
+def written(u, profile):
+    """KB of its template's memory that a waiting child has written: copies of its own. The most of them, since inits write less."""
+    u.full(profile)
+    def of(pid):
+        parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", proc(pid, "smaps"), flags=re.M)
+        return sum(int(k) for p in parts if "cordon-template" in p.split("\n")[0] for k in re.findall(r"^Private_Dirty: +(\d+)", p, re.M))
+    return max((of(p) for p, n in ours().items() if n == "cordon-python" and profile in proc(p, "cmdline")), default=0)
+
+
+def small(u):
+    u("pool", "start", "--profile", "locked", "--size", "1")
+    strict, locked = written(u, "strict"), written(u, "locked")
+    u.ok(0 < strict <= 1.2 * locked, "a child of strict has no more pages of its own than one of locked, which has half the modules", strict, locked)
 
 
 def strangers(u):

@@ -37,6 +37,8 @@ ERR_MUST_USE int py_finish_prepare(struct err *err);
 
 /* In a forked child, before its first guest byte: Python's own after-fork work, fresh random numbers. */
 void py_interp_after_fork(void);
+/* Of a template whose guests have no threads: its children do not put threading's locks in order. */
+ERR_MUST_USE int py_interp_forget_threads(struct err *err);
 
 /* Runs what Python runs at the end of a program: waits for its threads, calls exit functions, flushes. */
 void py_interp_finish(void);

@@ -66,6 +66,8 @@ static int load(const struct check_ruleset *rules, struct err *err)
      * classes again. */
     if (py_interp_import("gc", err) < 0)
         return -1;
+    if (p->guards && py_interp_forget_threads(err) < 0)
+        return -1;
     /* its children serve this profile alone: what guards take away is taken away once, and what guards and
      * judge make once is made here for all of them */
     if (py_guard_close(rules, err) < 0)
