@@ -5,8 +5,7 @@
  *
  * Waits: read in take; nobody: the pipe is non-blocking; at once; comes again after poll
  *        waitpid in end; a child; none (the kernel's own: it was killed); its status
- *        poll in gate_children_wait; the children; their deadlines, from the caller; killed, and `late`
- *        write in input_file; memory; at once; an error */
+ *        poll in gate_children_wait; the children; their deadlines, from the caller; killed, and `late` */
 #include "gate/child.h"
 
 #include "base/clock.h"
@@ -18,29 +17,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int input_file(const void *input, size_t len, int *ret_fd, struct err *err)
-{
-    FD_AUTO fd = memfd_create("cordon-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return err_sys(err, "memfd_create");
-    for (size_t at = 0; at < len;) {
-        ssize_t n = write(fd, (const char *)input + at, len - at);
-        if (n < 0 && errno != EINTR)
-            return err_sys(err, "write the input of a program");
-        at += n > 0 ? (size_t)n : 0;
-    }
-    if (lseek(fd, 0, SEEK_SET) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-        return err_sys(err, "seal the input of a program");
-    *ret_fd = fd_take(&fd);
-    return 0;
-}
 
 _Noreturn static void exec_command(const char *const *argv, const char *const *env, int in, int out,
                                    int keep, pid_t parent)
@@ -77,7 +57,7 @@ int gate_child_start(struct gate_child *c, const char *const *argv, const char *
     *c = (struct gate_child){.pidfd = -1, .out = -1};
     buf_init(&c->text, output_max + 1);
     FD_AUTO in = -1;
-    int r = input_file(input, input_len, &in, err);
+    int r = fd_sealed(input, input_len, &in, err);
     if (r < 0)
         return r;
     if (pipe2(pipes, O_CLOEXEC) < 0)

@@ -68,8 +68,8 @@ struct monitor;
 struct monitor *monitor_new(const struct monitor_config *config, uint64_t key);
 void monitor_free(struct monitor *m);
 
-/* Each returns whether to abort; what is fed afterwards is ignored. 0 tokens of a text are ready before a boundary is seen:
- * monitor_end closes the last one. */
+/* Each returns whether to abort; what is fed afterwards is ignored. A token of a text is complete when the next one begins:
+ * monitor_end takes the last one. */
 bool monitor_text(struct monitor *m, const void *text, size_t len);
 bool monitor_end(struct monitor *m);
 /* A token by its number; ENTROPY NULL: not known. A stream is either text or tokens. */

@@ -4,8 +4,7 @@
  *
  * Waits: read in take_text; nobody: the pipe is non-blocking; at once; comes again after poll
  *        read in take_said; nobody: the pipe is non-blocking; at once; comes again after poll
- *        waitpid in serve_runner_done; a runner; none (the kernel's own: it was killed); its status
- *        write in input_file; memory; at once; an error */
+ *        waitpid in serve_runner_done; a runner; none (the kernel's own: it was killed); its status */
 #include "serve/runner.h"
 
 #include "base/clock.h"
@@ -17,29 +16,10 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int input_file(const void *input, size_t len, int *ret_fd, struct err *err)
-{
-    FD_AUTO fd = memfd_create("cordon-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return err_sys(err, "memfd_create");
-    for (size_t at = 0; at < len;) {
-        ssize_t n = write(fd, (const char *)input + at, len - at);
-        if (n < 0 && errno != EINTR)
-            return err_sys(err, "write the input of a runner");
-        at += n > 0 ? (size_t)n : 0;
-    }
-    if (lseek(fd, 0, SEEK_SET) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-        return err_sys(err, "seal the input of a runner");
-    *ret_fd = fd_take(&fd);
-    return 0;
-}
 
 _Noreturn static void exec_runner(const char *const *argv, const int streams[3], pid_t parent)
 {
@@ -70,7 +50,7 @@ int serve_runner_start(struct serve_runner *r, const char *const *argv, const vo
     FD_AUTO in = -1;
     *r = SERVE_RUNNER_INIT;
     buf_init(&r->text, LIMIT_SERVE_ANSWER);
-    int k = input_file(input, len, &in, err);
+    int k = fd_sealed(input, len, &in, err);
     if (k < 0)
         return k;
     if (pipe2(out, O_CLOEXEC) < 0 || pipe2(said, O_CLOEXEC) < 0) {

@@ -6,7 +6,8 @@
  *          EAGAIN
  *        sendmsg in fd_send; the peer to read; the caller's: SO_SNDTIMEO, or the packet fits; EAGAIN
  *        read in fd_read_file; /proc, a cgroup, a small file; none (the kernel's own); an error
- *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error */
+ *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error
+ *        write in fd_sealed; memory; at once; an error */
 #include "sys/fd.h"
 
 #include "base/limits.h"
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -171,4 +173,22 @@ int fd_receive(int sock, struct fd_packet *p)
     }
     p->len = (size_t)n;
     return n > 0;
+}
+
+int fd_sealed(const void *data, size_t len, int *ret_fd, struct err *err)
+{
+    FD_AUTO fd = memfd_create("cordon-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(err, "memfd_create");
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, (const char *)data + at, len - at);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "write the input of a process");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return err_sys(err, "seal the input of a process");
+    *ret_fd = fd_take(&fd);
+    return 0;
 }

@@ -40,6 +40,10 @@ unsigned fd_count_names(const char *path);
  * For whoever is about to receive what cannot be sent a second time. */
 int fd_spare(size_t count);
 
+/* A file in memory with these bytes, at its beginning, that nobody can change: the input of a process, which cannot block
+ * us if it does not read it. */
+ERR_MUST_USE int fd_sealed(const void *data, size_t len, int *ret_fd, struct err *err);
+
 /* How long one of our processes waits for another before it takes it for dead. */
 #define FD_PATIENCE_MS 10000
 
