@@ -13,7 +13,7 @@ _cordon()
     local session='--code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --worker --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
-        --policy --no-wait --no-history --escape --json --help'
+        --policy --no-wait --no-history --images --escape --json --help'
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --schema --expr --json --help'
@@ -87,6 +87,7 @@ _cordon()
     run--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
+    repl--images) COMPREPLY=($(compgen -W 'auto kitty iterm sixel none' -- "$cur")) ;;
     exec--role | run--role | session--role | repl--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     run--tool | session--tool | repl--tool) COMPREPLY=($(compgen -W 'echo ReadFile ListFiles FileInfo Find Grep Jq WriteFile Edit llm' -- "$cur")) ;;
     run--worker | session--worker | repl--worker) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;

@@ -96,6 +96,15 @@
 #define LIMIT_APPROVALS_BUSY_MS 2000ULL     /* cordon-approvals for the lock of its database */
 #define LIMIT_APPROVALS_MS      10000ULL    /* the gate for cordon-approvals, its fsyncs included */
 
+/* A picture that a guest left, shown by cordon. */
+#define LIMIT_IMAGE_FILE   (32 * MIB)  /* of its file */
+#define LIMIT_IMAGE_PIXELS 40000000ULL /* of it */
+#define LIMIT_IMAGE_SIDE   800         /* pixels of its longer side as it is shown */
+#define LIMIT_IMAGE_SENT   (8 * MIB)   /* what is made of it for a terminal or a client */
+#define LIMIT_IMAGE_MEMORY (512 * MIB) /* of cordon-image */
+#define LIMIT_IMAGE_MS     5000ULL     /* cordon-image for one; then it is killed */
+#define LIMIT_IMAGES       4           /* of one block */
+
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
 #define LIMIT_SERVE_CLIENTS  32        /* of one socket */
 #define LIMIT_SERVE_LINE     (4 * MIB) /* one message of a client */

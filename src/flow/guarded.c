@@ -69,7 +69,7 @@ static int keep_programs(struct guard *g, struct err *err)
     static const char *const names[] = {"cordon",           "cordon-nest", "cordon-holder",
                                         "cordon-python",    "cordon-ruby", "cordon-approvals",
                                         "cordon-workspace", "cordon-tool", "cordon-front",
-                                        "cordond",          "cordon-root"};
+                                        "cordond",          "cordon-root", "cordon-image"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;

@@ -3,6 +3,7 @@
 
 Usage: prompt.py BUILD [none]. `none`: the program was built without a line editor. The terminal is a pty. Each step waits for what it expects to see, never for a time."""
 import atexit
+import base64
 import fcntl
 import os
 import pathlib
@@ -14,8 +15,10 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
+import zlib
 
 import tapsys
 from pooltest import User, until
@@ -76,13 +79,13 @@ class Screen:
 class Terminal:
     """A pty of 40 lines and 100 columns with `cordon repl` on it."""
 
-    def __init__(self, u, *options, term="xterm"):
+    def __init__(self, u, *options, term="xterm", more={}):
         self.main, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.theirs = theirs
         self.seen = b""
         self.at = 0
-        env = tapsys.clean_env({"TERM": term, "NO_COLOR": "1"}, u.who)
+        env = tapsys.clean_env({"TERM": term, "NO_COLOR": "1", **more}, u.who)
         # a session of its own with this terminal: Ctrl-C reaches who is in front of it
         self.p = subprocess.Popen(["/usr/bin/setsid", "--ctty", "--wait", *programs.command(["repl", *options], u.who)],
                                   stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd="/")
@@ -369,6 +372,87 @@ def busy(u):
     u("session", "close", s)
 
 
+DRAW = r"""import struct, zlib
+def chunk(name, data):
+    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
+
+def draw(path, width, height):
+    rows = (b'\0' + b'\xff\x80\x00' * width) * height
+    with open(path, 'wb') as f:
+        f.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)) +
+                chunk(b'tEXt', b'who\0guest-wrote-this') + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+"""
+
+
+def drawing(u, *options, **variables):
+    """A prompt whose session can draw."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        pathlib.Path(folder, "drawing.py").write_text(DRAW)
+        t = Terminal(u, "--profile", "standard", "--in", f"{folder}/drawing.py", *options, more=variables)
+    t.run(b"import os; from drawing import draw")
+    return t
+
+
+def png_of(data):
+    """(width, height, the colours that are in it, what it says beside its pixels) of a PNG file with eight bits a channel."""
+    at, pixels, head, said = 8, b"", None, b""
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + size]
+        head, pixels, said = (body if name == b"IHDR" else head), pixels + (body if name == b"IDAT" else b""), said + (body if name in (b"tEXt", b"iTXt") else b"")
+        at += size + 12
+    width, height, depth, colour = struct.unpack(">IIBB", head[:10])
+    raw, rows, before = zlib.decompress(pixels), [], bytes(3 * width)
+    assert (depth, colour) == (8, 2)
+    for y in range(height):
+        line = raw[y * (3 * width + 1):(y + 1) * (3 * width + 1)]
+        now = bytearray(line[1:])
+        for x in range(len(now)):  # the five filters of PNG
+            a, b, c = (now[x - 3] if x > 2 else 0), before[x], (before[x - 3] if x > 2 else 0)
+            near = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            now[x] = (now[x] + (0, a, b, (a + b) // 2, near)[line[0]]) & 255
+        rows.append(bytes(now))
+        before = bytes(now)
+    return width, height, {bytes(r[i:i + 3]) for r in rows for i in range(0, len(r), 3)}, said
+
+
+def pictures(u):
+    """A picture that a block leaves, on terminals that can show it and on one that cannot."""
+    orange = {b"\xff\x80\x00"}
+    t = drawing(u, KITTY_WINDOW_ID="1")
+    got = t.run(b"draw('a.png', 1600, 400)")
+    text = b"".join(re.findall(rb"\x1b_G(?:a=T,f=100,q=2,)?m=[01];([A-Za-z0-9+/=]*)\x1b\\", got))
+    shown = png_of(base64.b64decode(text)) if text else None
+    u.ok(shown == (800, 200, orange, b""), "a picture is shown on kitty, shrunk, written anew and without the guest's texts", shown, got[:300])
+    u.ok(b"image: /workspace/a.png (image/png, " in got and b"session get" in got, "a picture's file is named, and how to copy it", got[-300:])
+    u.ok(b"image:" not in t.run(b"1 + 1"), "a block that leaves no picture shows none", t.tail())
+    got = t.run(b"draw('b.png', 64, 64); os.truncate('b.png', 90)")
+    u.ok(b"\x1b_G" not in got and b"image: /workspace/b.png" in got, "a broken picture is named and not shown", got)
+    got = t.run(b"draw('\\x1b]0;owned\\x07.png', 8, 8)")
+    u.ok(b"\x1b]0;" not in got and b"image: " in got, "a picture's name does not act on the terminal", got)
+    got = t.run(b"draw('c.png', 8, 8); os.remove('a.png'); os.symlink('/etc/hostname', 'a.png')")
+    u.ok(got.count(b"image: ") == 1 and b"c.png" in got, "a link that a block leaves is no picture", got)
+    t.close()
+    t = drawing(u, TERM_PROGRAM="iTerm.app")
+    got = t.run(b"draw('a.png', 40, 20)")
+    text = re.findall(rb"\x1b\]1337;File=inline=1;size=(\d+):([A-Za-z0-9+/=]*)\x07", got)
+    shown = png_of(base64.b64decode(text[0][1])) if text else None
+    u.ok(shown == (40, 20, orange, b"") and int(text[0][0]) == len(base64.b64decode(text[0][1])), "a picture is shown on iTerm", shown, got[:300])
+    t.close()
+    t = drawing(u, "--images", "sixel")
+    got = t.run(b"draw('a.png', 40, 20)")
+    text = re.findall(rb"\x1bP([^\x1b]*)\x1b\\", got)
+    u.ok(len(text) == 1 and b'"1;1;40;20' in text[0] and re.search(rb"#\d+;2;(9\d|100);50;0", text[0]), "a picture is shown by sixels where --images says so", got[:300])
+    t.close()
+    t = drawing(u, TMUX="x", KITTY_WINDOW_ID="1")
+    got = t.run(b"draw('a.png', 40, 20)")
+    u.ok(b"\x1b_G" not in got and b"image: /workspace/a.png" in got, "a terminal that shows no pictures is given their names", got)
+    t.close()
+    r = u("repl", "--images", "polaroid", text="")
+    u.ok(r.code == 125 and "--images: 'polaroid' is none of: none, kitty, iterm, sixel, auto" in r.err, "a way to show pictures that there is not is refused", r)
+
+
 def others(u):
     """The same without a terminal."""
     s = u.new("--profile", "standard")
@@ -428,6 +512,7 @@ for who in tapsys.users():
         edit(user)
         history(user)
         interrupt(user)
+        pictures(user)
         busy(user)
         pastes(user)
         bad_history(user)

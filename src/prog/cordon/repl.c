@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "commands.h"
+#include "images.h"
 #include "prompt.h"
 #include "result.h"
 #include "sys/fd.h"
@@ -32,12 +33,13 @@ struct repl_options {
     struct session_new make;
     struct tool_options tools;
     struct option_list words;
-    const char *session, *lang;
+    const char *session, *lang, *images;
+    enum images pictures;
     bool help, no_history;
 };
 
 /* Whether the options agree with each other. */
-static int agrees(const struct repl_options *o, struct err *err)
+static int agrees(struct repl_options *o, struct err *err)
 {
     if (o->words.count)
         return err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
@@ -51,7 +53,7 @@ static int agrees(const struct repl_options *o, struct err *err)
         return err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
     if (o->lang && strcmp(o->lang, "python") != 0)
         return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
-    return 0;
+    return images_choose(o->images, &o->pictures, err);
 }
 
 static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
@@ -85,6 +87,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
          "refuse at once instead of waiting for a slot or a person"},
         {"escape", OPTION_STRING, &p->escape, "HOW",
          "text in --json: none, or html for who puts it into a page (none)"},
+        {"images", OPTION_STRING, &o->images, "HOW",
+         "show pictures that a block leaves: auto, kitty, iterm, sixel, none (auto)"},
         {"no-history", OPTION_FLAG, &o->no_history, NULL, "keep nothing of what is typed"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object a block"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
@@ -263,6 +267,12 @@ static bool asks_for_help(const struct repl *r, const struct buf *text)
     return true;
 }
 
+static void show_left(void *repl, int files, const struct flow_result *result)
+{
+    const struct repl *r = repl;
+    images_show(r->o->pictures, files, r->call.session, result);
+}
+
 static void run_block(struct repl *r, const struct buf *text)
 {
     struct err err = ERR_INIT;
@@ -418,8 +428,11 @@ static int serve(struct repl_options *o, const char *session, int input)
         .terminal = isatty(STDIN_FILENO) && !o->context.json,
         .status = EXIT_DONE};
     o->context.stop = jail_options_stop_fd();
-    if (r.terminal)
+    if (r.terminal) {
+        r.call.left_files = show_left;
+        r.call.left_ctx = &r;
         greet(&r);
+    }
     if (!r.terminal || !served_by_editor(&r))
         read_lines(&r);
     if (r.call.declined)

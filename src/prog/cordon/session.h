@@ -78,6 +78,9 @@ struct session_call {
     /* The session's file system is somebody's while it is lent, and how much it may hold; NULL: nobody's. */
     void (*files)(void *ctx, int files, uint64_t disk);
     void *files_ctx;
+    /* What the call left, after its result was printed and while its files can still be read; NULL: nobody looks. */
+    void (*left_files)(void *ctx, int files, const struct flow_result *result);
+    void *left_ctx;
     bool same_input; /* what the call before left unread is this one's */
     struct pool_answer answer;
 };

@@ -19,6 +19,7 @@
 #include "sys/fd.h"
 #include "writer.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -367,6 +368,8 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     struct streams streams;
     struct events events = {0};
     const bool told = h->events && !c->line;
+    /* the flow takes the child's own; this one is for who looks at its files later */
+    FD_AUTO files = c->left_files ? fcntl(child->files, F_DUPFD_CLOEXEC, 0) : -1;
     struct session_workspace workspace;
     char note[POOL_NOTE + 1];
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
@@ -459,6 +462,8 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     /* that a session is no more is told, whatever was asked of it */
     const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
     int status = silent ? exits_status(&result, signal) : print_result(h, c, &result, signal);
+    if (c->left_files && !c->line && files >= 0)
+        c->left_files(c->left_ctx, files, &result);
     flow_result_done(&result);
     return r == ERR_USAGE ? result_usage(h->who, &err) : status;
 }

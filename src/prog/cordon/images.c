@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three ways by which terminals take a picture: kitty's and iTerm's take a PNG file as base64, sixel is a sequence of printable
+ * characters. What cordon-image made is checked here all the same: it has read a guest's file, and a sequence of its own
+ * would be the terminal's to obey.
+ *
+ * Waits: sys_child_wait in make_picture; cordon-image; LIMIT_IMAGE_MS; it is killed, and the picture is only named
+ *        read in *; a file in memory; at once; what is there */
+#include "images.h"
+
+#include "base/limits.h"
+#include "commands.h"
+#include "flow/take.h"
+#include "jail_options.h"
+#include "programs.h"
+#include "result.h"
+#include "sys/child.h"
+#include "sys/fd.h"
+#include "writer.h"
+
+#include <fcntl.h>
+#include <nettle/base64.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KITTY_CHUNK 4096 /* characters of base64 in one of kitty's sequences, at most */
+
+static bool says(const char *variable, const char *begin)
+{
+    const char *value = getenv(variable);
+    return value && strncmp(value, begin, strlen(begin)) == 0;
+}
+
+/* Nothing is asked of the terminal: its answer would be mixed with what is being typed. */
+static enum images of_terminal(void)
+{
+    static const struct {
+        const char *variable, *begin;
+        enum images how;
+    } rows[] = {
+        {"TMUX", "", IMAGES_NAMED},
+        {"TERM", "screen", IMAGES_NAMED},
+        {"TERM", "tmux", IMAGES_NAMED},
+        {"KITTY_WINDOW_ID", "", IMAGES_KITTY},
+        {"TERM", "xterm-kitty", IMAGES_KITTY},
+        {"TERM", "xterm-ghostty", IMAGES_KITTY},
+        {"TERM_PROGRAM", "iTerm.app", IMAGES_ITERM},
+        {"LC_TERMINAL", "iTerm2", IMAGES_ITERM},
+        {"TERM_PROGRAM", "WezTerm", IMAGES_ITERM},
+        {"TERM", "foot", IMAGES_SIXEL},
+        {"TERM", "mlterm", IMAGES_SIXEL},
+        {"TERM", "contour", IMAGES_SIXEL},
+        {"TERM", "yaft", IMAGES_SIXEL},
+    };
+    for (size_t i = 0; isatty(STDOUT_FILENO) && i < sizeof rows / sizeof *rows; i++)
+        if (says(rows[i].variable, rows[i].begin))
+            return rows[i].how;
+    return IMAGES_NAMED;
+}
+
+int images_choose(const char *word, enum images *ret, struct err *err)
+{
+    static const char *const names[] = {"none", "kitty", "iterm", "sixel", "auto", NULL};
+    const int at = jail_options_choose("images", word ? word : "auto", names, err);
+    if (at < 0)
+        return at;
+    *ret = names[at + 1] ? (enum images)at : of_terminal();
+    return 0;
+}
+
+/* ---- cordon-image ---- */
+
+static void become_image(const char *program, int file, int made, enum images how)
+{
+    char most[16];
+    sigset_t none;
+    snprintf(most, sizeof most, "%d", LIMIT_IMAGE_SIDE);
+    const char *const argv[] = {"cordon-image", "--from-cordon",
+                                how == IMAGES_SIXEL ? "sixel" : "png", most, NULL};
+    const char *const env[] = {NULL};
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (nowhere >= 0 && dup2(file, STDIN_FILENO) >= 0 && dup2(made, STDOUT_FILENO) >= 0 &&
+        dup2(nowhere, STDERR_FILENO) >= 0)
+        execve(program, (char *const *)argv, (char *const *)env);
+    _exit(EXIT_FAILED);
+}
+
+/* OUT: what cordon-image makes of FILE. -1: nothing. */
+static int make_picture(int file, enum images how, struct buf *out)
+{
+    char program[4096], chunk[16384];
+    struct err err = ERR_INIT;
+    int status = 0;
+    FD_AUTO made = memfd_create("image", MFD_CLOEXEC);
+    if (made < 0 || programs_find("cordon-image", program, sizeof program, &err) < 0)
+        return -1;
+    const pid_t pid = fork();
+    if (pid == 0)
+        become_image(program, file, made, how);
+    if (pid < 0 || sys_child_wait(pid, LIMIT_IMAGE_MS, &status) < 0 || status != 0 ||
+        lseek(made, 0, SEEK_SET) < 0)
+        return -1;
+    for (ssize_t n; (n = read(made, chunk, sizeof chunk)) != 0;)
+        if (n < 0 || buf_add(out, chunk, (size_t)n) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- sequences ---- */
+
+/* One sixel sequence and nothing behind it: the terminal is back where it was. */
+static bool one_sixel(const struct buf *b)
+{
+    if (b->len < 5 || memcmp(b->data, "\033P", 2) != 0 ||
+        memcmp(b->data + b->len - 2, "\033\\", 2) != 0)
+        return false;
+    for (size_t i = 2; i < b->len - 2; i++)
+        if (b->data[i] < ' ' && b->data[i] != '\n' && b->data[i] != '\r')
+            return false;
+    return true;
+}
+
+static int put_kitty(const char *text, size_t len, struct buf *out)
+{
+    int r = 0;
+    for (size_t at = 0; at < len && r == 0; at += KITTY_CHUNK) {
+        const size_t now = len - at < KITTY_CHUNK ? len - at : KITTY_CHUNK;
+        r = buf_printf(out, "\033_G%sm=%d;", at ? "" : "a=T,f=100,q=2,", at + now < len);
+        if (r == 0)
+            r = buf_add(out, text + at, now);
+        if (r == 0)
+            r = buf_str(out, "\033\\");
+    }
+    return r;
+}
+
+static int put_sequence(enum images how, const struct buf *picture, struct buf *out)
+{
+    if (how == IMAGES_SIXEL)
+        return one_sixel(picture) ? buf_add(out, picture->data, picture->len) : -1;
+    const size_t len = BASE64_ENCODE_RAW_LENGTH(picture->len);
+    char *text = malloc(len);
+    if (!text)
+        return -1;
+    base64_encode_raw(text, picture->len, (const uint8_t *)picture->data);
+    int r = how == IMAGES_KITTY
+                ? put_kitty(text, len, out)
+                : buf_printf(out, "\033]1337;File=inline=1;size=%zu:", picture->len);
+    if (how == IMAGES_ITERM && r == 0)
+        r = buf_add(out, text, len);
+    if (how == IMAGES_ITERM && r == 0)
+        r = buf_str(out, "\a");
+    free(text);
+    return r;
+}
+
+/* False: it cannot be shown. */
+static bool show(enum images how, int workspace, const char *path)
+{
+    struct stat st;
+    struct err err = ERR_INIT;
+    struct buf picture, out;
+    FD_AUTO file = flow_take_open(workspace, path, &st, &err);
+    if (file < 0)
+        return false;
+    buf_init(&picture, LIMIT_IMAGE_SENT);
+    buf_init(&out, 2 * LIMIT_IMAGE_SENT);
+    const bool made = make_picture(file, how, &picture) == 0 && picture.len &&
+                      put_sequence(how, &picture, &out) == 0 && buf_str(&out, "\n") == 0;
+    if (made) {
+        writer_ceiling(out.len + MIB);
+        writer_take(JAIL_STDOUT, &out);
+    }
+    buf_done(&picture);
+    buf_done(&out);
+    return made;
+}
+
+static void name(const struct flow_file *f, const char *session)
+{
+    char line[512];
+    snprintf(line, sizeof line,
+             "%.160s (%s, %llu bytes); cordon session get %.40s %.160s copies it", f->path, f->type,
+             (unsigned long long)f->bytes, session, f->path);
+    result_note("image", line);
+}
+
+void images_show(enum images how, int files, const char *session, const struct flow_result *result)
+{
+    static const char below[] = "/workspace/";
+    size_t shown = 0;
+    FD_AUTO workspace = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (size_t i = 0; i < result->file_count && shown < LIMIT_IMAGES; i++) {
+        const struct flow_file *f = &result->files[i];
+        if (!f->type)
+            continue;
+        shown++;
+        const bool png =
+            strcmp(f->type, "image/png") == 0 && strncmp(f->path, below, sizeof below - 1) == 0;
+        if (how != IMAGES_NAMED && png && workspace >= 0)
+            (void)show(how, workspace, f->path + sizeof below - 1);
+        name(f, session);
+    }
+}
