@@ -60,6 +60,7 @@ static void shrink_pixel(const struct image *from, const struct image *to, uint3
             for (int c = 0; c < CHANNELS; c++)
                 sum[c] += from->pixels[(row * from->width + column) * CHANNELS + (size_t)c];
     const uint64_t count = (right - left) * (bottom - top);
+    base_assert(count); /* TO is not larger than FROM */
     for (int c = 0; c < CHANNELS; c++)
         to->pixels[((size_t)y * to->width + x) * CHANNELS + (size_t)c] =
             (unsigned char)(sum[c] / count);

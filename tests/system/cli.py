@@ -46,6 +46,8 @@ BAD = [
     (["exec", "-t5x", "--", "/bin/true"], r"-t \(--timeout\): '5x' is not"),
     (["exec", "-t"], r"-t \(--timeout\) needs a value"),
     (["run", "-x"], "unknown option -x; see --help"),
+    (["session", "new", "--ro", "x"], "--ro is not for this command: a session has files of its own; --in PATH copies"),
+    (["repl", "--rw=x"], "--rw is not for this command"),
     (["run", "-timeout", "5s", "-c", "1"], "unknown option -timeout; did you mean --timeout"),
     (["run", "-h1"], r"-h \(--help\) takes no value"),
     (["run", "-c", "1", "-x"], "unknown option -x; see --help"),

@@ -55,7 +55,7 @@ static int unknown(const char *word, const char *name, size_t len, const struct 
     const int shown = (int)(name - word) + (int)(len < 40 ? len : 40);
     size_t n = 0;
     for (size_t i = 0; i < count && n < OPTION_ROWS_MAX; i++)
-        if (rows[i].kind != OPTION_GROUP)
+        if (rows[i].kind != OPTION_GROUP && rows[i].kind != OPTION_NOT_HERE)
             names[n++] = rows[i].name;
     if (len > 1 && len < sizeof copy) { /* one letter is near to nothing */
         memcpy(copy, name, len);
@@ -96,6 +96,7 @@ static int take(const struct option_row *o, const char *said, const char *value,
         r = units_millis(value, o->target);
         break;
     case OPTION_GROUP:
+    case OPTION_NOT_HERE:
         break;
     }
     return r < 0 ? err_set(err, ERR_USAGE, "%s: '%.60s' is not a %s", said, value,
@@ -119,6 +120,9 @@ static int take_at(int argc, char **argv, int *i, const struct option_row *rows,
     /* -timeout is no -t: whoever types it means --timeout */
     if (!found || (letter && len > 1 && row_of(name, len, rows, count)))
         return unknown(word, name, len, rows, count, err);
+    if (found->kind == OPTION_NOT_HERE)
+        return err_set(err, ERR_USAGE, "--%s is not for this command: %s", found->name,
+                       found->help);
     if (letter) {
         snprintf(said, sizeof said, "-%c (--%s)", word[1], found->name);
         value = word[2] == 0 ? NULL : word + (word[2] == '=' ? 3 : 2);
@@ -225,6 +229,8 @@ void options_print(const struct option_row *rows, size_t count)
             printf("\n%s\n", rows[i].help);
             continue;
         }
+        if (rows[i].kind == OPTION_NOT_HERE)
+            continue;
         const char letter = options_letter(rows[i].name);
         const char dash[] = {letter ? '-' : ' ', letter ? letter : ' ', letter ? ',' : ' ', 0};
         snprintf(left, sizeof left, "%s --%s%s%s", dash, rows[i].name, rows[i].word ? " " : "",

@@ -15,13 +15,14 @@
 #include <stddef.h>
 
 enum option_kind {
-    OPTION_FLAG,   /* bool */
-    OPTION_STRING, /* const char * */
-    OPTION_LIST,   /* struct option_list: may be given several times */
-    OPTION_COUNT,  /* uint64_t */
-    OPTION_BYTES,  /* uint64_t, 512m */
-    OPTION_MILLIS, /* uint64_t, 30s */
-    OPTION_GROUP,  /* no option: a heading in --help */
+    OPTION_FLAG,     /* bool */
+    OPTION_STRING,   /* const char * */
+    OPTION_LIST,     /* struct option_list: may be given several times */
+    OPTION_COUNT,    /* uint64_t */
+    OPTION_BYTES,    /* uint64_t, 512m */
+    OPTION_MILLIS,   /* uint64_t, 30s */
+    OPTION_GROUP,    /* no option: a heading in --help */
+    OPTION_NOT_HERE, /* of another command: its help says what to use instead; not in --help */
 };
 
 struct option_row {

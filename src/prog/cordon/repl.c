@@ -92,6 +92,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"no-history", OPTION_FLAG, &o->no_history, NULL, "keep nothing of what is typed"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object a block"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+        SESSION_OPTIONS_NOT_HERE,
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);

@@ -97,6 +97,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
          "text in --json: none, or html for who puts it into a page (none)"},
         {"json", OPTION_FLAG, &o->context.json, NULL, "print one JSON object"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
+        SESSION_OPTIONS_NOT_HERE,
     };
     const size_t count = sizeof rows / sizeof *rows;
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);

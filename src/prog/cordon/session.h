@@ -14,6 +14,17 @@
 #include "pool/pool_client.h"
 #include "tools.h"
 
+/* What people try who know `cordon run`: a session lives longer than the caller's folders are the caller's to promise. */
+#define SESSION_OPTIONS_NOT_HERE                                                                   \
+    {"ro", OPTION_NOT_HERE, NULL, NULL,                                                            \
+     "a session has files of its own; --in PATH copies into its /workspace"},                      \
+        {"rw", OPTION_NOT_HERE, NULL, NULL,                                                        \
+         "a session has files of its own; --in PATH copies in, cordon session get copies out"},    \
+    {                                                                                              \
+        "out", OPTION_NOT_HERE, NULL, NULL,                                                        \
+            "a session keeps its files; cordon session get NAME PATH copies one out"               \
+    }
+
 /* What `session` and `repl` share, opened once a process. */
 struct session_context {
     const char *who; /* cordon session, cordon repl */
