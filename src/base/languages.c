@@ -81,14 +81,6 @@ const struct language *language_tagged(const char *tag)
     return NULL;
 }
 
-bool language_placed(const char *path)
-{
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].place && strcmp(rows[i].place, path) == 0)
-            return true;
-    return false;
-}
-
 const struct language *language_next(const struct language *l)
 {
     for (l = l ? l + 1 : rows; l < rows + ROWS; l++)

@@ -100,7 +100,6 @@ struct jail_spawn {
     const struct jail_identity *id;
     const struct jail_cgroup *cgroup; /* NULL: none */
     int nest;                         /* cordon-nest, executable */
-    const char *rootfs;               /* path of the rootfs */
     int control[2];                   /* ours, theirs */
     int stdio[3];
     int channel; /* -1: none */

@@ -93,7 +93,7 @@ static int build_namespaces(struct jail_stage *st)
         err_layer(err, "process");
         return r;
     }
-    r = jail_root_build(spec, st->rootfs, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
