@@ -152,7 +152,7 @@ int audit_lines_next(struct audit_lines *l, const char **ret, size_t *ret_len, u
             continue;
         if (n < 0)
             return -2;
-        if (n == 0) /* it became shorter while we read: what is missing is missing */
+        if (n == 0) /* the file became shorter while it was read: the rest counts as missing */
             l->stop = l->at;
         l->at += (uint64_t)n;
         l->have += (size_t)n;

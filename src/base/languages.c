@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table. Shell has no tags: blocks of it mostly say how to install or start what the other block is. */
+/* One table. Shell has no tags: a block of shell in a model's answer mostly says how to install or start the program that
+ * another block holds. */
 #include "base/languages.h"
 
 #include <stdio.h>

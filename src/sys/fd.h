@@ -34,7 +34,7 @@ ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
 int fd_write_file(int dir, const char *path, const char *text);
 
 /* 0: COUNT more descriptors (at most 64) can be open at once, as far as anybody knows; else -1 with errno.
- * For whoever is about to receive what cannot be sent a second time. */
+ * A receiver asks before it takes a packet that cannot be sent a second time. */
 int fd_spare(size_t count);
 
 /* A file in memory with these bytes, at its beginning, that nobody can change: the input of a process, which cannot block

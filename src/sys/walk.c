@@ -216,7 +216,7 @@ static bool is_below(int folder, const struct stat *wanted)
     struct stat st;
     FD_AUTO fd = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return true; /* who cannot tell must say no */
+        return true; /* unknown counts as below: the walk fails closed */
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
         if (st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino)
             return true;

@@ -208,7 +208,7 @@ static int remove_stale(const char *store, struct err *err)
             const bool half = i < OBJECTS && (strncmp(name, "tmp_", 4) == 0 ||
                                               strncmp(name, "pack_git2_", 10) == 0);
             if (lock || half)
-                (void)unlinkat(dirfd(d), name, 0); /* it is in nobody's way */
+                (void)unlinkat(dirfd(d), name, 0); /* if it stays, it harms nobody */
         }
         closedir(d);
     }
