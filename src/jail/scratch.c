@@ -89,7 +89,7 @@ void jail_scratch_empty(int top)
     unsigned long serial = 0;
     const uint64_t until = clock_now_ns() + REMOVE_S * CLOCK_NS_PER_S;
     for (bool more = top >= 0; more && clock_now_ns() < until;) {
-        more = flatten(top, top, &serial); /* what is plain or empty at the top */
+        more = flatten(top, top, &serial); /* files and empty folders at the top */
         DIR *d = entries_of(top);
         if (!d)
             break;
