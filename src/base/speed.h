@@ -39,7 +39,7 @@
 #ifndef SPEED_REMAP_CODE /* worker/frame/remap.c: the code that every child runs, too */
 #define SPEED_REMAP_CODE 1
 #endif
-#ifndef SPEED_REHEARSE /* worker/frame/rehearse.c: a child fetches the pages that a rehearsal touched */
+#ifndef SPEED_REHEARSE /* worker/frame/remap.c: a child fetches the pages that a rehearsal touched */
 #define SPEED_REHEARSE 1
 #endif
 #ifndef SPEED_REHEARSE_TWICE /* worker/frame/remap.c: first those that every program writes */
