@@ -105,12 +105,10 @@ static bool write_file(const char *name, const char *text)
 
 static bool prepare(const char *build)
 {
-    static const char *const names[] = {"cordon", "cordon-nest", "cordon-root", "cordon-python",
-                                        "cordon-holder"};
-    char paths[5][4096], path[256];
-    const char *cp[] = {"/bin/cp", "-a",     paths[0], paths[1], paths[2],
-                        paths[3],  paths[4], dir,      NULL};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {"cordon", "cordon-nest", "cordon-python", "cordon-holder"};
+    char paths[4][4096], path[256];
+    const char *cp[] = {"/bin/cp", "-a", paths[0], paths[1], paths[2], paths[3], dir, NULL};
+    for (int i = 0; i < 4; i++)
         snprintf(paths[i], sizeof paths[i], "%s/%s", build, names[i]);
     if (!mkdtemp(dir) || run(cp) != 0)
         return false;

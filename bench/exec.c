@@ -155,7 +155,7 @@ static bool make_folders(int user)
 static void lay_out(struct bench_case *c, const char *cordon)
 {
     static char copy[64], jail_copy[64], nest_copy[64], jail[4096], crun_state[64];
-    char nest[4096], rootfs[4096];
+    char nest[4096];
     const bool root = geteuid() == 0;
     for (int i = 0; i < CASES; i++)
         c[i].filter = c[i].mounts = -1;
@@ -199,8 +199,7 @@ static void lay_out(struct bench_case *c, const char *cordon)
     set_words(&c[CORDON_USER], c[CORDON].argv);
     set_words(&c[JAIL_USER], c[JAIL].argv);
     snprintf(nest, sizeof nest, "%s-nest", cordon);
-    snprintf(rootfs, sizeof rootfs, "%s-root", cordon);
-    if (peer_copy((const char *[]){cordon, nest, rootfs, jail, NULL}, dir) < 0)
+    if (peer_copy((const char *[]){cordon, nest, jail, NULL}, dir) < 0)
         c[JAIL].off = c[CORDON].off = c[JAIL_USER].off = c[CORDON_USER].off =
             "the programs could not be copied";
     if (!root)

@@ -584,8 +584,8 @@ static bool write_file(const char *name, const char *text)
 
 static bool copy_build(const char *build)
 {
-    static const char *const names[] = {"cordon",        "cordon-nest",   "cordon-root",
-                                        "cordon-python", "cordon-holder", "bench/python_start"};
+    static const char *const names[] = {"cordon", "cordon-nest", "cordon-python", "cordon-holder",
+                                        "bench/python_start"};
     enum { NAMES = sizeof names / sizeof *names };
     char paths[NAMES][4096];
     const char *copied[NAMES + 1] = {NULL};

@@ -238,7 +238,7 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
     ret->code_size = f->code_len;
     ret->open = true;
     if (a->config.sync != AUDIT_SYNC_OFF && (r = audit_sync_to(a, ret->seq, err)) < 0) {
-        /* it stands in the log, but nobody can say whether on disk: it does not run, and its end says so later */
+        /* the record is in the log, but maybe not on disk: the run is refused, and its end record says so later */
         const struct audit_late late = {
             .known = true, .status = "refused", .ended_ms = ret->begun_ms};
         audit_runs_park(a, ret->slot, &late);

@@ -7,10 +7,10 @@
  *        fsync in keep_new; the disk; none (the kernel's own); the run is refused */
 #include "audit/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 #include "sys/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,16 +68,14 @@ void audit_code_expire(struct audit *a, uint64_t before_ms)
 {
     struct err none = ERR_INIT;
     int fd = -1;
-    DIR *d = state_folder(a->dir, CODE_DIR, false, &fd, &none) == 0 ? fdopendir(fd) : NULL;
-    if (!d) { /* nothing was ever kept */
-        fd_close(fd);
+    DIR *d = state_folder(a->dir, CODE_DIR, false, &fd, &none) == 0 ? entries_take(fd) : NULL;
+    if (!d) /* nothing was ever kept */
         return;
-    }
-    for (struct dirent *e; (e = readdir(d));) {
+    for (const char *name; (name = entries_next(d));) {
         struct stat st;
-        if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        if (name[0] != '.' && fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             (uint64_t)st.st_mtim.tv_sec * 1000 < before_ms)
-            unlinkat(dirfd(d), e->d_name, 0);
+            unlinkat(dirfd(d), name, 0);
     }
     closedir(d);
 }

@@ -3,10 +3,10 @@
  * may begin a file whose name is older than the one before it. */
 #include "audit/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 #include "sys/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,16 +62,12 @@ static int add(int dir, uint32_t day, struct audit_files *f, struct err *err)
 int audit_files_open(int dir, struct audit_files *ret, struct err *err)
 {
     *ret = (struct audit_files){0};
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int r = err_sys(err, "list the log");
-        fd_close(fd);
-        return r;
-    }
+    DIR *d = entries_of(dir);
+    if (!d)
+        return err_sys(err, "list the log");
     int r = 0;
-    for (struct dirent *e; r == 0 && (e = readdir(d));) {
-        uint32_t day = audit_day_parse(e->d_name);
+    for (const char *name; r == 0 && (name = entries_next(d));) {
+        uint32_t day = audit_day_parse(name);
         if (day)
             r = add(dir, day, ret, err);
     }
@@ -156,7 +152,7 @@ int audit_lines_next(struct audit_lines *l, const char **ret, size_t *ret_len, u
             continue;
         if (n < 0)
             return -2;
-        if (n == 0) /* it became shorter while we read: what is missing is missing */
+        if (n == 0) /* the file became shorter while it was read: the rest counts as missing */
             l->stop = l->at;
         l->at += (uint64_t)n;
         l->have += (size_t)n;

@@ -63,7 +63,7 @@ static void end_of_day(struct audit_index_check *c)
         c->seq = c->entry.seq;
         advance(c);
     }
-    if (c->missing > AUDIT_INDEX_WAITING) /* those at the end may wait to be written */
+    if (c->missing > AUDIT_INDEX_WAITING) /* so many entries at the end may still wait in memory */
         c->verdict->index_missing += c->missing;
     c->missing = 0;
     if (c->day)

@@ -61,7 +61,8 @@ bool audit_signed(struct hmac_sha256_ctx *key, char tag, const void *data, size_
 struct audit;
 ERR_MUST_USE int audit_code_keep(struct audit *a, const char *hash, const char *code, size_t len,
                                  struct err *err);
-void audit_code_expire(struct audit *a, uint64_t before_ms); /* what nobody ran since */
+void audit_code_expire(struct audit *a,
+                       uint64_t before_ms); /* removes programs that nobody ran since */
 
 /* ---- record.c: facts to the middle of a line ---- */
 struct audit_writer {

@@ -3,7 +3,7 @@
  *
  * Takes:   sizes.
  * Gives:   zeroed, aligned memory that nobody frees piece by piece.
- * Never:   grows past the ceiling given at birth.
+ * Never:   grows past the ceiling given to arena_new.
  * Runs in: every process.
  */
 #ifndef BASE_ARENA_H

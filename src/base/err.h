@@ -43,7 +43,7 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 /* The same with errno's text appended; keeps errno in the record. Returns ERR_SYS. */
 int err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whether the machine is at fault and not whoever asked: descriptors, memory or disk were used up. */
+/* Whether the machine is at fault and not the request: descriptors, memory or disk were used up. */
 bool err_is_host(const struct err *err);
 
 /* Names the layer that failed; returns the code already in ERR. */

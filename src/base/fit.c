@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message that ends in `mode, memo` reads as if something else were broken. */
+/* Cuts behind the last whole word: a message that ends in `mode, memo` reads as if something else were broken. */
 #include "base/fit.h"
 
 #include <string.h>

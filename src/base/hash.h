@@ -3,7 +3,7 @@
  *
  * Takes:   bytes, and what came before them.
  * Gives:   the same number everywhere and always.
- * Never:   stands where somebody could gain by a collision.
+ * Never:   used where somebody could gain by a collision.
  * Runs in: everywhere.
  */
 #ifndef BASE_HASH_H

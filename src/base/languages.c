@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table. Shell has no tags: blocks of it mostly say how to install or start what the other block is. */
+/* One table. Shell has no tags: a block of shell in a model's answer mostly says how to install or start the program that
+ * another block holds. */
 #include "base/languages.h"
 
 #include <stdio.h>
@@ -79,14 +80,6 @@ const struct language *language_tagged(const char *tag)
         if (has(rows[i].tags, tag, strncasecmp))
             return &rows[i];
     return NULL;
-}
-
-bool language_placed(const char *path)
-{
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].place && strcmp(rows[i].place, path) == 0)
-            return true;
-    return false;
 }
 
 const struct language *language_next(const struct language *l)

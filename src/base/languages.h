@@ -19,16 +19,14 @@ struct language {
     const char *endings; /* of its files, a blank between two */
     const char *tags;    /* of code blocks and of #! lines, the same; NULL: none */
     const char *worker;  /* the program that runs it in the jail; NULL: none does */
-    const char
-        *place; /* where that program is mounted; the installed root has the file to mount on */
-    const char *filter; /* how the names of its worker's filters begin */
+    const char *place;   /* where that program is mounted */
+    const char *filter;  /* how the names of its worker's filters begin */
 };
 
 /* NULL: there is none. An ending begins with its dot; tags are compared without regard to case. */
 const struct language *language_named(const char *name);
 const struct language *language_ending(const char *ending);
 const struct language *language_tagged(const char *tag);
-bool language_placed(const char *path); /* it is where a worker is mounted */
 /* The languages that have a name, one after the other: the first one behind NULL, NULL behind the last one. */
 const struct language *language_next(const struct language *l);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edit distance with neighbours swapped: what fingers do. Case does not count. */
+/* Edit distance in which two swapped neighbours are one mistake, as typing mistakes are. Case does not count. */
 #include "base/near.h"
 
 #include <ctype.h>

@@ -21,9 +21,6 @@
 #ifndef SPEED_NET_ASIDE /* jail/net.c: a process of its own makes the network namespace */
 #define SPEED_NET_ASIDE 1
 #endif
-#ifndef SPEED_READY_ROOT /* jail/root.c: the installed root is mounted; none is made */
-#define SPEED_READY_ROOT 1
-#endif
 #ifndef SPEED_WATCH_LATER /* jail/supervisor/lease.c: a leased child is watched while its worker reads its job */
 #define SPEED_WATCH_LATER 1
 #endif
@@ -42,7 +39,7 @@
 #ifndef SPEED_REMAP_CODE /* worker/frame/remap.c: the code that every child runs, too */
 #define SPEED_REMAP_CODE 1
 #endif
-#ifndef SPEED_REHEARSE /* worker/frame/rehearse.c: a child fetches the pages that a rehearsal touched */
+#ifndef SPEED_REHEARSE /* worker/frame/remap.c: a child fetches the pages that a rehearsal touched */
 #define SPEED_REHEARSE 1
 #endif
 #ifndef SPEED_REHEARSE_TWICE /* worker/frame/remap.c: first those that every program writes */

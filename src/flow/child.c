@@ -477,7 +477,7 @@ int flow_start(struct flow *f, struct err *err)
         return enter_session(f, err);
     if (!SPEED_CONNECT_FIRST)
         connect_holder(f);
-    int r = f->pool.sock >= 0 /* it was opened with the connection */
+    int r = f->pool.sock >= 0 /* connect_holder has opened the environment */
                 ? 0
                 : open_environment(f, err);
     if (r < 0)
@@ -568,7 +568,8 @@ int flow_execute(struct flow *f, struct err *err)
 {
     bool exec = f->req->kind == FLOW_EXEC;
     struct timespec now;
-    if (!exec && jail_run_step(f->run, 0)) { /* it waited for the gate, maybe for long */
+    if (!exec &&
+        jail_run_step(f->run, 0)) { /* the worker waited for the gate: it may have died meanwhile */
         int next = flow_lost(f, true) ? flow_retry(f, err) : died_early(f);
         if (next != FLOW_GO_ON)
             return next;

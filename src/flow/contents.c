@@ -10,9 +10,9 @@
 #include "flow/steps.h"
 
 #include "base/limits.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -97,21 +97,16 @@ static void free_names(char **names, size_t count)
     free(names);
 }
 
-/* The names of a folder in order. Takes FD. */
-static int read_names(struct walk *w, int fd, char ***ret, size_t *ret_count, struct err *err)
+/* The names of a folder in order. */
+static int read_names(struct walk *w, int folder, char ***ret, size_t *ret_count, struct err *err)
 {
     char **names = NULL;
     size_t count = 0;
     int r = 0;
-    DIR *d = fdopendir(fd);
-    if (!d) {
-        fd_close(fd);
+    DIR *d = entries_of(folder);
+    if (!d)
         return err_sys(err, "read %.100s", w->source);
-    }
-    errno = 0; /* the only way to tell the end from an error */
-    for (struct dirent *e; r == 0 && (e = readdir(d)); errno = 0) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
+    for (const char *name; r == 0 && (name = entries_next(d));) {
         if (++w->entries > LIMIT_CONTENTS_FILES) {
             r = past_bound(w, "10,000 files and folders", err);
             continue;
@@ -119,7 +114,7 @@ static int read_names(struct walk *w, int fd, char ***ret, size_t *ret_count, st
         char **more = count % 64 ? names : realloc(names, (count + 64) * sizeof *names);
         if (more)
             names = more;
-        if (!more || !(names[count] = strdup(e->d_name)))
+        if (!more || !(names[count] = strdup(name)))
             r = err_set(err, ERR_MEMORY, "no memory");
         else
             count++;
@@ -149,7 +144,7 @@ static int sum_folder(struct walk *w, int dir, const char *name, int depth, char
     FD_AUTO fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return unreadable(w, name, err);
-    int r = read_names(w, fcntl(fd, F_DUPFD_CLOEXEC, 3), &names, &count, err);
+    int r = read_names(w, fd, &names, &count, err);
     buf_init(&listing, (NAME_MAX + 128) * LIMIT_CONTENTS_FILES);
     for (size_t i = 0; i < count && r == 0; i++) {
         struct stat st;

@@ -6,9 +6,9 @@
 #include "flow/take.h"
 
 #include "base/limits.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -53,20 +53,16 @@ static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
                  const struct statx_timestamp *since)
 {
     struct flow_result *r = f->result;
-    DIR *d = fdopendir(fd);
+    DIR *d = entries_take(fd);
     if (!d) {
-        fd_close(fd);
         r->files_cut = true;
         return;
     }
-    for (struct dirent *e; (e = readdir(d)) && !r->files_cut;) {
+    for (const char *name; (name = entries_next(d)) && !r->files_cut;) {
         struct statx st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        int n = snprintf(path + len, PATH_ROOM - len, "/%s", e->d_name);
+        int n = snprintf(path + len, PATH_ROOM - len, "/%s", name);
         if (n < 0 || (size_t)n >= PATH_ROOM - len ||
-            statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) <
-                0) {
+            statx(dirfd(d), name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) < 0) {
             r->files_cut = true;
             break;
         }
@@ -81,7 +77,7 @@ static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
             int below =
                 depth == DEPTH_MAX
                     ? -1
-                    : openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                    : openat(dirfd(d), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (below < 0)
                 r->files_cut = true;
             else

@@ -68,8 +68,8 @@ static int keep_programs(struct guard *g, struct err *err)
 {
     static const char *const names[] = {"cordon",           "cordon-nest", "cordon-holder",
                                         "cordon-python",    "cordon-ruby", "cordon-approvals",
-                                        "cordon-workspace", "cordon-tool", "cordon-front",
-                                        "cordond",          "cordon-root", "cordon-image"};
+                                        "cordon-workspace", "cordon-tool", "cordon-image",
+                                        "cordon-front",     "cordond"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;
@@ -86,7 +86,7 @@ static int keep_programs(struct guard *g, struct err *err)
             const char *name = names[i / 2];
             snprintf(path, sizeof path, "%.*s/%s%s", folder ? folder : 1, slash ? self : ".",
                      folders[i % 2], name);
-            r = keep(g, "Cordon's own program", path, strcmp(name, "cordon-root") == 0, err);
+            r = keep(g, "Cordon's own program", path, false, err);
         }
     }
     return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result is data: whoever puts it into a page escapes it. Who forgets is warned by a list of what a browser would run. */
+/* A result is data, and a program that puts it into a page must escape it. For one that forgets, the result lists what a
+ * browser would run. */
 #include "flow/result.h"
 
 #include "output/markup.h"

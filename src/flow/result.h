@@ -50,10 +50,11 @@ struct flow_violation {
 struct flow_file {
     char *path; /* as the guest sees it */
     uint64_t bytes;
-    bool changed;     /* it was there before */
+    bool changed;     /* the file was there before the run */
     const char *type; /* of an image; NULL: none that is known */
     char *saved;      /* where on the host it was taken to; NULL: nowhere */
-    char *unsaved;    /* it was asked for, and not taken, because; NULL: nothing of that */
+    char *
+        unsaved; /* why it was not taken, though it was asked for; NULL: it was taken, or not asked for */
 };
 
 #define FLOW_STEPS_MAX 15
@@ -113,7 +114,7 @@ struct flow_result {
     bool truncated, has_value, is_final;
     bool files_cut;     /* there were more */
     bool files_touched; /* something in /workspace was made, changed or removed by this call */
-    bool files_gone;    /* those that are listed were dropped with the run: nobody asked for them */
+    bool files_gone;    /* the listed files were dropped with the run: nobody asked for them */
     bool unsaved;       /* one that was asked for was not taken */
     bool alive;         /* the session goes on */
     bool left_itself;   /* the program ended with SystemExit */

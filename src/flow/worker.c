@@ -180,7 +180,7 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     wire_put_bytes(&m, job->source, first);
     r = send_frame(w, &m, 0, err);
     if (r < 0 && w->state == FLOW_WORKER_STARTING)
-        w->job = NULL; /* it has not got it */
+        w->job = NULL; /* the worker has not got the job */
     return r < 0 ? r : give_source(w, &b, first, err);
 }
 

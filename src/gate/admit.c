@@ -165,8 +165,8 @@ int gate_admit_start(struct gate *g, const struct gate_request *q, struct gate_t
     return e;
 }
 
-/* The lock of the tables cannot be had. A row whose own lock is free is nobody's: the next one who needs a slot sees
- * that and takes it. */
+/* The lock of the tables timed out. A row whose own lock is free belongs to nobody: the next process that needs a slot
+ * sees that and takes it. */
 void gate_lose(struct gate_ticket *t)
 {
     base_assert(t->tool); /* a ticket is given out only for a tool that was found */
@@ -244,7 +244,8 @@ int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms, struct gate_refusal
         gate_bell_sleep(&row->bell, bell, left < look ? left : look);
         if (gate_load(&row->bell) != bell)
             continue;
-        int e = gate_map_lock(&g->map, err); /* nobody rang: see whether somebody was killed */
+        int e = gate_map_lock(&g->map,
+                              err); /* no bell: a process that held a slot may have been killed */
         if (e < 0) {
             gate_lose(t);
             return e;

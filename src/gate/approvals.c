@@ -185,7 +185,7 @@ int gate_approval_answer(struct gate *g, const char *id, const struct gate_linea
     buf_done(&reply);
     if (e != 1)
         return e;
-    /* a no needs nobody's leave: it only stops things */
+    /* anybody may say no: that only stops things */
     if (yes &&
         !gate_lineage_may_answer(&asker, self, g->config->approval.approvers == GATE_OTHER_USER,
                                  obstacle, sizeof obstacle))

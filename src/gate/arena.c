@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena: several judges who do not know of each other, all asked at once. One no is a no; a judge
- * who says something else than a verdict on this very code is taken for an enemy and is a no; a judge
- * who says nothing, too late, or dies, has not said yes. A yes needs the quorum (all of them, unless
- * policy says fewer).
- *
- * What is judged today is code and arguments. Once there are workspaces, this is the place where a
- * change is applied to a disposable clone, verified there, and shown to the judges as a diff. */
+/* The arena: several judges who do not know of each other, all asked at once. One no is a no. A judge
+ * that says something else than a verdict on this very code counts as hostile and as a no; one that
+ * says nothing, too late, or dies, has not said yes. A yes needs the quorum (all of them, unless the
+ * policy says fewer). Judges see code and arguments, not the files of a workspace: a change to those is
+ * verified in a clone (`cordon workspace verify`). */
 #include "gate/child.h"
 #include "gate/inside.h"
 #include "gate/verdict.h"

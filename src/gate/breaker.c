@@ -3,7 +3,7 @@
  * then one request goes through as a probe, and how it ends decides. Each failure counts twice: for the
  * tool, whatever the code, where a success of the tool begins a new row; and, where the program is to
  * blame, for the same request with the same normalised error, where successes of other programs in
- * between change nothing. Keys contain the client: nobody can shut the door on somebody else.
+ * between change nothing. Keys contain the client: no client can open the breaker of another.
  *
  * A row is there only while something failed; the usual request finds an empty table. */
 #include "gate/inside.h"

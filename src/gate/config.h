@@ -76,7 +76,7 @@ struct gate_judge {
 
 /* Result statuses that a breaker can count. All count for the tool as this client sees it; those of key
  * REQUEST also for the same code and arguments, ending in the same normalised error. No breaker is shared
- * between clients: one could shut the door on another. gate/breaker.c has the few
+ * between clients: one could open it for another. gate/breaker.c has the few
  * error types that are keyed otherwise. */
 #define GATE_FAILURES(X)                                                                           \
     X(ERROR, "error", REQUEST, "raised, or exited non-zero (never for exec: its status is data)")  \

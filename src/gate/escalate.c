@@ -60,9 +60,9 @@ static const struct {
     {"error", "UnicodeDecodeError", GATE_ERROR_FORMAT},
     {"error", "UnicodeEncodeError", GATE_ERROR_FORMAT},
     {"blocked", "IntakeError", GATE_ERROR_FORMAT}, /* no program was found in the model's text */
-    {NULL, "AuditError", GATE_ERROR_HOST},         /* it could not be recorded, so it did not run */
-    {NULL, "SessionError", GATE_ERROR_HOST},       /* gone, busy, or ended by somebody else */
-    {"refused", "GateError", GATE_ERROR_HOST},     /* the gate's own state cannot be used */
+    {NULL, "AuditError", GATE_ERROR_HOST}, /* the run could not be recorded, so it did not begin */
+    {NULL, "SessionError", GATE_ERROR_HOST},   /* gone, busy, or ended by somebody else */
+    {"refused", "GateError", GATE_ERROR_HOST}, /* the gate's own state cannot be used */
     {NULL, "SchemaError", GATE_ERROR_SCHEMA},
     {NULL, "jsonschema.exceptions.ValidationError", GATE_ERROR_SCHEMA},
     {"blocked", NULL, GATE_ERROR_REFUSAL},

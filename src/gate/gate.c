@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The only place that makes a plan. What takes long (the arena, a person) comes after the check, so
  * nobody is asked about code that is refused anyway, and without a slot, so ten open questions do not
- * stop the machine. The arena is asked before the person: people are dearer. */
+ * stop the machine. The arena is asked before the person, whose time costs more. */
 #include "gate/inside.h"
 
 #include "base/clock.h"
@@ -102,7 +102,7 @@ static int report_clean(const struct gate_ticket *t, const struct check_report *
                        report ? "the judge did not pass it" : "no judge has seen it");
 }
 
-/* Back to a slot after a long question. Whoever was made to wait for an answer also waits for this. */
+/* Takes a slot again after a long question: the request waits for it at least 30 s, since it has waited for an answer. */
 static int unpark(struct gate_ticket *t, bool *ret_gone, struct gate_refusal *r, struct err *err)
 {
     const uint64_t patience = t->request.wait_ms > 30000 ? t->request.wait_ms : 30000;

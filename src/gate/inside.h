@@ -108,7 +108,7 @@ void gate_breaker_normalise(const char *type, const char *message, char *out, si
 int gate_refuse_stopped(const struct gate *g, struct gate_refusal *r);
 /* Counts and tells a refusal; returns 0. */
 int gate_refused(struct gate *g, const struct gate_ticket *t, const struct gate_refusal *r);
-/* Whoever asked has left (Ctrl-C): no wait goes on for him. */
+/* The client that asked has left (Ctrl-C): no wait goes on for it. */
 bool gate_unwanted(const struct gate_request *q);
 void gate_leave(struct gate_ticket *t, uint64_t now); /* under the lock: the slot is free */
 /* The lock cannot be had: the row stays taken until this process ends. The ticket is gone. */

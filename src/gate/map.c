@@ -8,9 +8,9 @@
  * - the lock is the kernel's (an open-file-description lock on byte 0): it goes with its owner, and
  *   no value in the file can make anybody wait for nobody;
  * - each store leaves a state that is valid by itself: rows and keys are published by their last
- *   word, so whoever comes next finds a change whole or not at all;
- * - whoever runs holds a lock on the byte of his row, so a slot whose owner was killed is seen to
- *   be free by whoever needs it next.
+ *   word, so the next process finds a change whole or not at all;
+ * - a process that runs something holds a lock on the byte of its row, so the next one that needs a slot sees
+ *   that the owner of this one was killed.
  * A process that is stopped keeps its locks: whoever waits for one gives up at a deadline and names it.
  * After a reboot the clock starts again, so times of an older boot are dropped. The stop flag is also
  * a file of its own, so that it outlives this one.

@@ -32,8 +32,8 @@ enum gate_row_state { /* the numbers are in the file */
                       GATE_ROW_PARKED = 3, /* a person or the arena is asked: takes no slot */
 };
 
-/* One execution. Its owner holds a lock on the row's byte: the kernel lets go of it when the owner
- * is killed, so a row without a lock is nobody's. */
+/* One execution. Its owner holds a lock on the row's byte: the kernel drops it when the owner
+ * is killed, so a row without a lock is free. */
 struct gate_row {
     uint32_t state;  /* written last when a row is taken, first when it is given back */
     uint32_t bell;   /* futex: changes when the state does */
@@ -125,7 +125,8 @@ void gate_row_free(struct gate_map *m, uint32_t row);
 bool gate_row_alive(const struct gate_map *m, uint32_t row);
 void gate_row_set(struct gate_map *m, uint32_t row, enum gate_row_state state, uint64_t now);
 uint32_t gate_rows_high(const struct gate_shared *s);
-unsigned gate_rows_reap(struct gate_map *m); /* those of the killed; returns how many */
+unsigned gate_rows_reap(
+    struct gate_map *m); /* frees the rows of processes that were killed; returns how many */
 
 /* Sleeps while *WORD is SEEN, at most MS. */
 void gate_bell_sleep(uint32_t *word, uint32_t seen, uint64_t ms);

@@ -3,7 +3,7 @@
  * client that has the fewest slots now; among equals to the one whose last turn is longest ago;
  * within a client to who came first. A client that floods the queue lengthens only its own part of it.
  *
- * Whoever gives a slot back serves the queue himself, under the lock, so nobody sleeps while a slot is
+ * The process that gives a slot back serves the queue itself, under the lock, so nobody sleeps while a slot is
  * free. A process that was killed serves nobody: therefore those in the queue look as well, the first
  * ten times a second, those behind it less often. A look asks the kernel about every row, whose answer
  * is the slower the more of them there are: two hundred that all looked ten times a second took more time for it

@@ -2,8 +2,8 @@
 /* Rates that are exact. A client's last turns are a ring of times; the N-th turn before this one is
  * one read, so "at most N in any window" costs the same for 10 and for 1000. Turns are stamped when a
  * slot is given, not when it is asked for, and those in the queue count as used: however long the queue,
- * no window ever holds more than N. (Who gave up his slot while a person was asked has had his
- * turn: it is not counted again when he comes back.) */
+ * no window ever holds more than N. (A request that gave up its slot while a person was asked has had
+ * its turn: the turn is not counted again when the request comes back.) */
 #include "gate/inside.h"
 
 #include "base/clock.h"
@@ -36,7 +36,7 @@ int gate_client_find(struct gate *g, const char *id, uint64_t now, uint32_t *ret
     for (uint32_t i = 0; i < GATE_CLIENTS && slot == GATE_CLIENTS; i++)
         if (s->client_keys[i] == 0)
             slot = i;
-    /* no chair is free: whoever has been away for a whole window has nothing left to count */
+    /* the table is full: a client that asked nothing for a whole window has nothing to count, so its row is reused */
     uint64_t oldest = UINT64_MAX;
     bool is_free = slot < GATE_CLIENTS;
     for (uint32_t i = 0; i < GATE_CLIENTS && !is_free; i++)

@@ -139,7 +139,8 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
     if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &alone, sizeof alone) < 0)
         return err_sys(err, "make the mount of %s private", b->source);
     if (b->ours && S_ISREG(st.st_mode) && (~st.st_mode & (S_IROTH | S_IXOTH)) == 0)
-        return fd_take(&mount); /* it is nobody's to write, and everybody's to run, as it is */
+        return fd_take(
+            &mount); /* everybody may run it and nobody may write it: no map of ids is needed */
     FD_AUTO ns = mapping(st.st_uid, st.st_gid, id, err);
     if (ns < 0)
         return ns;

@@ -8,9 +8,9 @@
  * Waits: nanosleep in jail_cgroup_remove; the members to end; 2000 times, 4 s; the cgroup stays */
 #include "jail/outside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -104,16 +104,14 @@ void jail_cgroup_remove(int parent, const char *name)
 /* Folders of owners that are no more (killed together with their janitor). */
 static void sweep(int parent)
 {
-    FD_AUTO again = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
+    DIR *d = entries_of(parent);
     if (!d)
         return;
-    (void)fd_take(&again);
-    for (struct dirent *e; (e = readdir(d));) {
+    for (const char *name; (name = entries_next(d));) {
         int pid;
         unsigned long long born;
-        if (sscanf(e->d_name, "cordon-%d-%llu-", &pid, &born) == 2 && start_time(pid) != born)
-            jail_cgroup_remove(parent, e->d_name);
+        if (sscanf(name, "cordon-%d-%llu-", &pid, &born) == 2 && start_time(pid) != born)
+            jail_cgroup_remove(parent, name);
     }
     closedir(d);
 }

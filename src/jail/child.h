@@ -49,7 +49,8 @@ struct jail_child {
         .channel = -1, .in = -1, .out = -1, .err = -1, .control = -1, .listener = -1, .init = -1,  \
         .guest = -1, .files = -1, .calls = -1, .wake = -1                                          \
     }
-void jail_child_close(struct jail_child *c); /* lets go of it: if nobody else has it, it dies */
+void jail_child_close(
+    struct jail_child *c); /* the child dies where no other process has its descriptors */
 void jail_child_kill(const struct jail_child *c);
 bool jail_child_alive(const struct jail_child *c);
 pid_t jail_child_pid(const struct jail_child *c); /* of the guest, in our pid namespace; 0: gone */
@@ -59,7 +60,7 @@ uint64_t jail_child_cpu_us(pid_t guest);
 /* The second clock: the init above the child kills it at DEADLINE_NS (CLOCK_MONOTONIC), whatever its supervisor does; 0:
  * never. CONTROL is the child's. 0, or -1: the init is gone, or does not listen. */
 ERR_MUST_USE int jail_child_deadline(int control, uint64_t deadline_ns);
-#define JAIL_BEHIND_MS 1000ULL /* so long it comes after the supervisor's own clock */
+#define JAIL_BEHIND_MS 1000ULL /* the init's clock is so much behind the supervisor's */
 #define JAIL_GIVE_BACK_MS                                                                          \
     10000ULL /* a session that is done is given back, or branched, in that time */
 
@@ -117,8 +118,8 @@ struct jail_adopt {
 };
 /* Takes over CHILD (its descriptors but the channel are the run's when it returns 0) and watches it with the same
  * jail_run_step, jail_run_stop, jail_run_end_now and jail_run_free as a run of one's own. For a
- * session the end is jail_run_release; everything else ends the session. Nothing waits for the
- * dead: the template does. */
+ * session the end is jail_run_release; everything else ends the session. The supervisor reaps
+ * nothing: the template does. */
 ERR_MUST_USE int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a,
                                 struct jail_run **ret_run, struct err *err);
 
@@ -144,8 +145,8 @@ ERR_MUST_USE int jail_child_fill(int files, int from, struct err *err);
 /* Branches an idle session (no run has it, its worker waits on the channel): variables and files as they are.
  * Sends FORK on its channel, lets the one clone pass, gives the branch files, streams and channel of its own, and
  * sees that it has dropped what it must before it goes on. ERR_STATE: refused by name (threads, open or mapped
- * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: it did not
- * play by the rules, and session and branch are dead. Relatives may be in a call or be forked meanwhile, and go on in
+ * files of the workspace, too many generations; we have no descriptor or memory left); the session goes on. ERR_MISSING: the session did
+ * something else than it was asked for, and session and branch are dead. Relatives may be in a call or be forked meanwhile, and go on in
  * either case. Sleeps, at most 3 seconds for each of three calls. Both are killed JAIL_GIVE_BACK_MS later, unless whoever
  * stops them lifts that (jail_child_deadline). */
 ERR_MUST_USE int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,

@@ -4,7 +4,7 @@
  *
  * Takes:   a process behind every lock of a run, which has loaded all that its program may need.
  * Gives:   the same process, able to compute, to use the descriptors it holds, and to end.
- * Never:   opens anything: filters stack, and the stricter word wins.
+ * Never:   allows what the first one refuses: filters stack, and the stricter answer wins.
  * Runs in: a worker, after the verdict on the first program and before it runs.
  */
 #ifndef JAIL_COMPUTE_H

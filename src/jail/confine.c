@@ -18,7 +18,8 @@
 int jail_confine(int writable, int readable, const char *filter, struct err *err)
 {
     const struct jail_filter *f = jail_filter_find(filter);
-    base_assert(f && !jail_filter_notifies(f)); /* nobody would answer */
+    base_assert(f && !jail_filter_notifies(
+                         f)); /* a notified call would wait for ever: there is no listener */
     struct sock_fprog program = {f->len, (struct sock_filter *)f->insns};
     const struct rlimit none = {0, 0};
     FD_AUTO ruleset = -1;

@@ -6,9 +6,9 @@
  * Waits: sendfile in jail_copy_data; file systems in memory; none (the kernel's own); an error */
 #include "jail/copy.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -115,23 +115,16 @@ static int copy_entry(int from, int to, const char *name, unsigned depth, struct
 
 static int copy_folder(int from, int to, unsigned depth, struct err *err)
 {
-    int own = fcntl(from, F_DUPFD_CLOEXEC, 3), r = 0;
-    DIR *dir = own < 0 ? NULL : fdopendir(own);
-    if (!dir) {
-        fd_close(own);
+    /* not opened anew: the guest may have shut the folder, and FROM was opened all the same */
+    DIR *dir = entries_take(fcntl(from, F_DUPFD_CLOEXEC, 3));
+    int r = 0;
+    if (!dir)
         return err_sys(err, "read a folder");
-    }
-    rewinddir(dir); /* the place is shared with every copy of the descriptor */
-    while (r == 0) {
-        errno = 0;
-        struct dirent *e = readdir(dir);
-        if (!e) {
-            r = errno ? err_sys(err, "read a folder") : 0;
-            break;
-        }
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = copy_entry(from, to, e->d_name, depth, err);
-    }
+    rewinddir(dir); /* the position is shared with every copy of the descriptor */
+    for (const char *name; r == 0 && (name = entries_next(dir));)
+        r = copy_entry(from, to, name, depth, err);
+    if (r == 0 && errno)
+        r = err_sys(err, "read a folder");
     closedir(dir);
     return r;
 }

@@ -14,7 +14,7 @@
 
 enum jail_need {
     JAIL_NEED_FULL, /* the default mode cannot do without */
-    JAIL_NEED_BOTH, /* nor can --mode landlock */
+    JAIL_NEED_BOTH, /* neither mode can do without */
     JAIL_NEED_SOME, /* only what the detail names needs it */
 };
 

@@ -41,7 +41,7 @@ const struct jail_call *jail_filter_call(const struct jail_filter *f, int nr)
 /* upper half > H: over; upper half < H: not; else the lower half decides (filters/tree.c, over). */
 void jail_filter_bound(const struct jail_filter *f, uint64_t bytes, struct sock_filter *out)
 {
-    const uint64_t first = bytes + 1; /* that is too much */
+    const uint64_t first = bytes + 1; /* the first size that is refused */
     memcpy(out, f->insns, f->len * sizeof *out);
     for (unsigned i = 0; i < f->n_over; i++) {
         struct sock_filter *at = &out[f->over[i]];

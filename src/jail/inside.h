@@ -34,7 +34,6 @@ struct jail_stage {
     int own_proc;              /* a template's: a procfs of its own pid namespace */
     int user_limits;           /* a template's and a child's: /proc/sys/user */
     int nest;                  /* cordon-nest, to be executed */
-    const char *rootfs;        /* path of the rootfs; need not be there */
     int control[2];            /* supervisor's end, cordon-nest's end */
     int net;                   /* set by its maker: the empty network; -1: there is none yet */
     int net_busy;              /* not 0 while its maker is in our memory */
@@ -94,8 +93,8 @@ void jail_net_done(struct jail_stage *st); /* its maker is waited for; touches n
 /* root.c: builds the private root from descriptors and enters it. *ret_quota: the file system that
  * counts the guest's bytes and inodes. The host's root is gone only after the second call (0, or a
  * negative errno; it touches no memory), which must be over before the guest runs. */
-ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const char *rootfs,
-                                 const int *bind_fds, int *ret_quota, struct err *err);
+ERR_MUST_USE int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
+                                 struct err *err);
 ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 
 /* procfs.c: what a template holds of /proc, while the supervisor's is still seen. */

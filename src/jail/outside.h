@@ -100,7 +100,6 @@ struct jail_spawn {
     const struct jail_identity *id;
     const struct jail_cgroup *cgroup; /* NULL: none */
     int nest;                         /* cordon-nest, executable */
-    const char *rootfs;               /* path of the rootfs */
     int control[2];                   /* ours, theirs */
     int stdio[3];
     int channel; /* -1: none */
@@ -153,7 +152,7 @@ struct jail_watch {
     struct jail_outcome *out;
 };
 void jail_notify_handle(struct jail_watch *w); /* one pending notification, if there is one */
-/* The first look at a process in /proc is the dear one: it is taken here, while nobody waits for it. */
+/* The first look at a process in /proc is the slow one: the supervisor takes it here, while nobody waits for it. */
 void jail_notify_expect(pid_t pid);
 /* What a process that ends holds at its end. */
 void jail_notify_last_look(struct jail_watch *w, pid_t pid);

@@ -6,9 +6,9 @@
 #include "jail/put.h"
 
 #include "jail/copy.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -149,22 +149,14 @@ static int put_entry(const struct put *p, int from, const char *name, int to, un
 
 static int put_folder(const struct put *p, int from, int to, unsigned depth, struct err *err)
 {
-    int own = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = own < 0 ? NULL : fdopendir(own);
-    if (!d) {
-        fd_close(own);
+    DIR *d = entries_of(from);
+    int r = 0;
+    if (!d)
         return put_failed(p, "a folder", err);
-    }
-    while (r == 0) {
-        errno = 0;
-        struct dirent *e = readdir(d);
-        if (!e) {
-            r = errno ? put_failed(p, "a folder", err) : 0;
-            break;
-        }
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = put_entry(p, from, e->d_name, to, depth, err);
-    }
+    for (const char *name; r == 0 && (name = entries_next(d));)
+        r = put_entry(p, from, name, to, depth, err);
+    if (r == 0 && errno)
+        r = put_failed(p, "a folder", err);
     closedir(d);
     return r;
 }

@@ -60,7 +60,7 @@ int jail_rlimit_tasks(const struct jail_spec *spec, struct err *err)
 {
     const struct jail_limits *l = &spec->limits;
     rlim_t tasks = 1 + l->threads + l->processes;
-    if (spec->branches) /* those that live are counted here too; threads are seccomp's business then */
+    if (spec->branches) /* living branches count here too; then seccomp bounds the threads */
         tasks += JAIL_BRANCH_ROOM;
     if (!spec->memory_by_rlimit)
         tasks += 4; /* a cgroup counts them too, and tells when it refused one: let it be first */

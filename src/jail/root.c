@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private root: an empty tree with read-only binds of the runtime, five devices, and
- * one quota'd file system for /workspace and /tmp. The tree is the rootfs, which was installed with
- * us and is only mounted, read-only; where a run needs more folders than it has, it is a small
- * tmpfs made to measure. Everything arrives as a detached mount by
- * descriptor (open_tree, mount_setattr, move_mount), is made read-only and nosuid before it is
- * attached, and the old root is gone before the guest runs. That the tree is installed and not made saved 150 us of each
- * run when the builder made the network itself; `make gains GAINS="--alone READY_ROOT"` shows no difference today.
- * Destinations of the caller's own binds are looked up inside the new root only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
+/* The private root: a small tmpfs with read-only binds of the runtime, five devices, and one file system with a quota
+ * for /workspace and /tmp. The builder makes the tmpfs anew for each run. Every part arrives as a detached mount by
+ * descriptor (open_tree, mount_setattr, move_mount): the builder makes it read-only and nosuid before it attaches it.
+ * The old root is gone before the guest runs. Destinations of the caller's own binds are looked up inside the new root
+ * only (RESOLVE_IN_ROOT): a link in one of them leads nowhere else.
  *
  * Waits: write in small_file; a file system in memory; at once; an error */
 #include "jail/copy.h"
 #include "jail/inside.h"
 #include "jail/put.h"
 
-#include "base/languages.h"
-#include "base/speed.h"
 #include "sys/fd.h"
 #include "sys/raw.h"
 
@@ -59,50 +54,13 @@ static int attach(int mount, int dir, const char *path, struct err *err)
     return 0;
 }
 
-/* The installed root can be used where the host has what it has: a merged /usr, and no path of the caller's own
- * outside /workspace and /tmp but the worker's. */
-static bool rootfs_serves(const struct jail_spec *spec)
-{
-    static const char *const links[] = {"/bin", "/lib", "/sbin",
-#ifdef __x86_64__
-                                        "/lib64"
-#endif
-    };
-    char link[16];
-    if (!SPEED_READY_ROOT || spec->proc || spec->kind != JAIL_KIND_PROGRAM)
-        return false;
-    for (size_t i = 0; i < spec->nbinds; i++)
-        if (!spec->binds[i].lower && !language_placed(spec->binds[i].dest) &&
-            strncmp(spec->binds[i].dest, "/workspace/", 11) != 0 &&
-            strncmp(spec->binds[i].dest, "/tmp/", 5) != 0 &&
-            strcmp(spec->binds[i].dest, "/workspace") != 0 &&
-            strcmp(spec->binds[i].dest, "/tmp") != 0)
-            return false;
-    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
-        ssize_t n = readlink(links[i], link, sizeof link - 1);
-        link[n < 0 ? 0 : n] = 0;
-        if (strncmp(link, "usr", 3) != 0 || strcmp(link + 3, links[i]) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool mount_rootfs(const char *rootfs)
-{
-    struct mount_attr set = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                         MOUNT_ATTR_NOEXEC};
-    FD_AUTO fd = open_tree(AT_FDCWD, rootfs, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &set, sizeof set) == 0 &&
-           move_mount(fd, "", AT_FDCWD, STAGE, MOVE_MOUNT_F_EMPTY_PATH) == 0;
-}
-
-static int usr(int root, bool ready, struct err *err)
+static int usr(int root, struct err *err)
 {
     FD_AUTO fd =
         detach(AT_FDCWD, "/usr", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
     if (fd < 0)
         return fd;
-    if (!ready && mkdirat(root, "usr", 0755) < 0)
+    if (mkdirat(root, "usr", 0755) < 0)
         return err_sys(err, "mkdir usr");
     return attach(fd, root, "usr", err);
 }
@@ -145,7 +103,7 @@ static int small_file(int root, const char *path, const char *text, mode_t mode,
 }
 
 /* Single files and devices: {host path, attributes}. A missing one of /etc is no loss. */
-static int pieces(int root, bool ready, struct err *err)
+static int pieces(int root, struct err *err)
 {
     static const struct {
         const char *path;
@@ -158,7 +116,7 @@ static int pieces(int root, bool ready, struct err *err)
         {"/dev/zero", MOUNT_ATTR_NOEXEC, false, false},
         {"/dev/urandom", MOUNT_ATTR_NOEXEC, false, false},
     };
-    if (!ready && (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0))
+    if (mkdirat(root, "etc", 0755) < 0 || mkdirat(root, "dev", 0755) < 0)
         return err_sys(err, "mkdir /etc, /dev");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         FD_AUTO fd =
@@ -169,8 +127,7 @@ static int pieces(int root, bool ready, struct err *err)
         if (fd < 0)
             return fd;
         const char *name = rows[i].path + 1;
-        if (!ready &&
-            (rows[i].dir ? mkdirat(root, name, 0755) : mknodat(root, name, S_IFREG | 0444, 0)) < 0)
+        if ((rows[i].dir ? mkdirat(root, name, 0755) : mknodat(root, name, S_IFREG | 0444, 0)) < 0)
             return err_sys(err, "a place for %s", rows[i].path);
         int r = attach(fd, root, name, err);
         if (r < 0)
@@ -179,7 +136,7 @@ static int pieces(int root, bool ready, struct err *err)
     return 0;
 }
 
-/* What the rootfs has besides, where the root is made to measure. See src/jail/rootfs/meson.build. */
+/* Links, empty folders and files that are no mounts. */
 static int small_things(int root, struct err *err)
 {
     if (symlinkat(".." JAIL_OWN "/tmp", root, "dev/shm") < 0 ||
@@ -347,20 +304,18 @@ static int own_proc(int root, struct err *err)
 }
 
 /* Everything in its place under STAGE, then STAGE is the root. */
-static int fill_root(const struct jail_spec *spec, const char *rootfs, const int *own,
-                     int *ret_quota, struct err *err)
+static int fill_root(const struct jail_spec *spec, const int *own, int *ret_quota, struct err *err)
 {
-    const bool ready = rootfs_serves(spec) && mount_rootfs(rootfs);
-    if (!ready && mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                        "mode=0755,size=1m,nr_inodes=512") < 0)
+    if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0755,size=1m,nr_inodes=512") < 0)
         return err_sys(err, "mount the private root");
     FD_AUTO root = open(STAGE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = root < 0 ? err_sys(err, "open the private root") : usr(root, ready, err);
-    if (r == 0 && !ready)
+    int r = root < 0 ? err_sys(err, "open the private root") : usr(root, err);
+    if (r == 0)
         r = runtime(root, err);
     if (r == 0)
-        r = pieces(root, ready, err);
-    if (r == 0 && !ready)
+        r = pieces(root, err);
+    if (r == 0)
         r = small_things(root, err);
     if (r == 0 && spec->kind != JAIL_KIND_TEMPLATE) /* its children bring their own */
         r = writable(spec, root, ret_quota, err);
@@ -382,7 +337,7 @@ static int fill_root(const struct jail_spec *spec, const char *rootfs, const int
         r = at < 0 ? at : attach(own[i], at, "", err);
     }
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (r == 0 && ((!ready && mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0) ||
+    if (r == 0 && (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
                    fchdir(root) < 0 || syscall(SYS_pivot_root, ".", OLD) < 0))
         r = err_sys(err, "enter the private root");
     return r;
@@ -397,8 +352,8 @@ int jail_root_leave_old(const struct jail_spec *spec)
     return (int)raw_syscall(SYS_umount2, (long)("/" OLD), MNT_DETACH, 0, 0, 0);
 }
 
-int jail_root_build(const struct jail_spec *spec, const char *rootfs, const int *bind_fds,
-                    int *ret_quota, struct err *err)
+int jail_root_build(const struct jail_spec *spec, const int *bind_fds, int *ret_quota,
+                    struct err *err)
 {
     int own[LIMIT_BINDS], r = 0;
     size_t opened = 0;
@@ -417,7 +372,7 @@ int jail_root_build(const struct jail_spec *spec, const char *rootfs, const int 
         }
     }
     if (r == 0)
-        r = fill_root(spec, rootfs, own, ret_quota, err);
+        r = fill_root(spec, own, ret_quota, err);
     while (opened)
         fd_close(own[--opened]);
     return r;

@@ -4,7 +4,7 @@
  * Takes:   a specification, a descriptor for the guest's input, somewhere for its output to go.
  * Gives:   an outcome: how it ended, what it used, what it tried, which layers it proved.
  * Never:   leaves a process, mount, cgroup, file or descriptor behind.
- * Runs in: the supervisor (`cordon`, later `cordond`).
+ * Runs in: the supervisor (`cordon`).
  */
 #ifndef JAIL_RUN_H
 #define JAIL_RUN_H

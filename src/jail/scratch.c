@@ -5,9 +5,9 @@
 #include "jail/outside.h"
 
 #include "base/clock.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,20 +67,16 @@ static bool reopen(int dir, const char *name)
 static bool flatten(int top, int dir, unsigned long *serial)
 {
     bool moved = false;
-    FD_AUTO again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
+    DIR *d = entries_of(dir);
     if (!d)
         return false;
-    (void)fd_take(&again);
-    for (struct dirent *e; (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dir, e->d_name, 0) == 0 || unlinkat(dir, e->d_name, AT_REMOVEDIR) == 0)
+    for (const char *name; (name = entries_next(d));) {
+        if (unlinkat(dir, name, 0) == 0 || unlinkat(dir, name, AT_REMOVEDIR) == 0)
             continue;
         if (dir != top) {
-            char name[32];
-            snprintf(name, sizeof name, "d%lu", (*serial)++);
-            if (reopen(dir, e->d_name) && renameat(dir, e->d_name, top, name) == 0)
+            char fresh[32];
+            snprintf(fresh, sizeof fresh, "d%lu", (*serial)++);
+            if (reopen(dir, name) && renameat(dir, name, top, fresh) == 0)
                 moved = true;
         }
     }
@@ -93,21 +89,17 @@ void jail_scratch_empty(int top)
     unsigned long serial = 0;
     const uint64_t until = clock_now_ns() + REMOVE_S * CLOCK_NS_PER_S;
     for (bool more = top >= 0; more && clock_now_ns() < until;) {
-        more = flatten(top, top, &serial); /* what is plain or empty at the top */
-        FD_AUTO list = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = list < 0 ? NULL : fdopendir(list);
+        more = flatten(top, top, &serial); /* files and empty folders at the top */
+        DIR *d = entries_of(top);
         if (!d)
             break;
-        (void)fd_take(&list);
-        for (struct dirent *e; (e = readdir(d));) {
-            if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+        for (const char *name; (name = entries_next(d));) {
+            if (!reopen(top, name))
                 continue;
-            if (!reopen(top, e->d_name))
-                continue;
-            FD_AUTO sub = openat(top, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+            FD_AUTO sub = openat(top, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
             if (sub >= 0)
                 more = flatten(top, sub, &serial) || more;
-            if (unlinkat(top, e->d_name, AT_REMOVEDIR) == 0)
+            if (unlinkat(top, name, AT_REMOVEDIR) == 0)
                 more = true;
         }
         closedir(d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of one run as data: complete before the first system call is made.
+/* The specification of one run's jail as data: complete before the first system call is made.
  *
  * Takes:   what the caller decided (program, files, limits, mode).
  * Gives:   one struct that the builder and the launcher act on, verb by verb.

@@ -6,6 +6,7 @@
 #include "base/tap.h"
 #include "jail/test_guest.h"
 #include "jail/test_talk.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
 #include <dirent.h>
@@ -282,7 +283,7 @@ static unsigned long long birthday(long pid)
 /* Ours: every process that this very program is, besides us. The oldest one is the template. */
 static struct count look(void)
 {
-    struct count c = {.fds = fd_count_names("/proc/self/fd"), .rss = rss_kb("/proc/self/status")};
+    struct count c = {.fds = entries_count("/proc/self/fd"), .rss = rss_kb("/proc/self/status")};
     long oldest = 0;
     unsigned long long first = 0;
     char name[32];
@@ -306,7 +307,7 @@ static struct count look(void)
         closedir(d);
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd", oldest);
-    c.template_fds = fd_count_names(path);
+    c.template_fds = entries_count(path);
     snprintf(path, sizeof path, "/proc/%ld/status", oldest);
     c.template_rss = rss_kb(path);
     return c;

@@ -68,7 +68,7 @@ static size_t head_share(struct output_capture *c, const char *p, size_t len)
     size_t cap = c->head_cap - c->head_units, n = 0, units = 0;
     if (!c->characters) {
         n = units = len < cap ? len : cap;
-    } else if (len <= cap) { /* it fits whatever it is made of */
+    } else if (len <= cap) { /* so many bytes are at most so many characters */
         n = len;
         units = count_characters(p, len);
     } else {

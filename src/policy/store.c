@@ -370,7 +370,8 @@ int policy_check_file(const char *path, struct policy_problems *problems, struct
                 ? read_file(fd, path, &text, err)
                 : err_set(err, ERR_USAGE, "%.160s is no regular file", path);
     close(fd);
-    if (r == 0 && policy_path_safe(path, NULL, 0, &why) < 0) /* it would be refused as it stands */
+    if (r == 0 && policy_path_safe(path, NULL, 0, &why) <
+                      0) /* a run would refuse the file for its place or mode */
         policy_problem_add(problems, true, path, 0, 0, "%s", why.msg);
     if (r == 0 && policy_check_bytes(path, text.data ? text.data : "", text.len, problems) < 0)
         r = err_set(err, ERR_MEMORY, "no memory");

@@ -185,7 +185,7 @@ static int take(struct builder *b, const yaml_event_t *e)
         return 0;
     case YAML_ALIAS_EVENT:
         complain(b, &e->start_mark, "a YAML alias (*name) is not allowed: write the value out");
-        return 1; /* what it stands for is unknown, so is the rest */
+        return 1; /* the alias's value is unknown, so the rest of the file cannot be read */
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         b->depth--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections. A client is of the same user, but may be broken, stopped or a flood: it gets a conn of a
- * fixed number, one packet a round, and a reply that is sent without waiting. Whoever does not
- * take its reply, or says nothing, loses its conn.
+ * fixed number, one packet a round, and a reply that is sent without waiting. A client that does
+ * not take its reply, or asks nothing, loses its conn.
  *
  * Waits: accept4 in pool_conn_accept; nobody: the socket is non-blocking; at once; comes again
  *        fd_send in pool_conn_reply; nobody: the socket is non-blocking; at once; the client is dropped
@@ -54,7 +54,7 @@ static struct pool_conn *free_conn(struct pool_holder *h)
         if (h->conn[i].state == POOL_CONN_FREE)
             return &h->conn[i];
     struct pool_conn *oldest = oldest_silent(h);
-    if (oldest) /* who has said nothing yet makes room for who comes */
+    if (oldest) /* a client that has asked nothing yet gives its conn to the new one */
         pool_conn_close(h, oldest);
     return oldest;
 }

@@ -39,7 +39,7 @@ struct pool_conn {
     struct pool_warm *from;
     /* waiting */
     struct pool_request want;
-    uint64_t turn, until_ns; /* who came first; how long it waits */
+    uint64_t turn, until_ns; /* its place among those that wait; until when it waits */
     uint64_t tag;            /* of the child that is made for it alone; 0: any of the stock */
     /* lent */
     int init; /* pidfd: when the connection ends, so does the child */
@@ -60,7 +60,7 @@ struct pool_warm {
     uint64_t replaces; /* serial of the one whose place it takes when it has children; 0: none */
     const struct policy_profile *rules;
     struct jail_template *template; /* NULL: not up */
-    bool up;                        /* it has made a child */
+    bool up;                        /* the template has made a child */
     struct pool_stock stock;
     struct jail_child ready[POOL_WARM];
     size_t first;                   /* the oldest of them */

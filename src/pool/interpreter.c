@@ -43,5 +43,5 @@ void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profi
     if (installed)
         spec->nbinds += pool_settings(t->binds + spec->nbinds);
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
-    spec->limits.flood = MIB;               /* it has nothing to say */
+    spec->limits.flood = MIB;               /* a template prints next to nothing */
 }

@@ -137,7 +137,8 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
     snprintf(p.note, sizeof p.note, "%s", s->note);
     held->from->used_ns = h->now;
     signal_guest(s, SIGCONT);
-    if (!hand_over(h, conn, &p, &held->child)) { /* nobody has it: it waits on, as it was */
+    if (!hand_over(h, conn, &p,
+                   &held->child)) { /* the client did not get it: the session rests again */
         pool_registry_back(s, &(struct pool_use_numbers){0}, h->now);
         pool_session_rest(s);
         return false;
@@ -165,7 +166,7 @@ void pool_lend_new(struct pool_holder *h, struct pool_conn *conn, struct pool_wa
     s->idle_ns = want.number * CLOCK_NS_PER_MS;
     s = pool_registry_lend(&h->sessions, s->name, conn, h->now, &declined);
     base_assert(s);
-    conn->for_fork = true; /* whoever made it looks whether it works: that is no call yet */
+    conn->for_fork = true; /* its client tries whether it works: that is not counted as a call */
     if (!pool_lend_session(h, conn, s))
         pool_session_end(h, s, "its client went away before it was made");
 }
@@ -187,7 +188,7 @@ static void end_session(struct pool_holder *h, struct pool_session *s, const cha
     held->from->sessions--;
     held->from->used_ns = h->now;
     free(held);
-    pool_idle_memory_ended(h, dying); /* what it had in common with others is theirs now */
+    pool_idle_memory_ended(h, dying); /* memory that it shared counts for its relatives now */
 }
 
 void pool_session_end(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)

@@ -17,7 +17,7 @@ struct pool_record;
 struct pool_log {
     struct pool_record *first, *last;
     size_t bytes, max;
-    uint64_t records, dropped; /* that are there; that were, or never fitted */
+    uint64_t records, dropped; /* in the list; dropped as the oldest, or too long for it */
 };
 
 struct pool_log_account { /* of all logs of a holder */

@@ -246,7 +246,7 @@ int pool_client_order(struct pool_client *c, const struct pool_lease *lease, str
         return 0;
     if (c->ahead && c->asked.packages == q.packages && strcmp(c->asked.profile, q.profile) == 0 &&
         memcmp(&c->asked.limits, &q.limits, sizeof q.limits) == 0)
-        return 0; /* it is on its way */
+        return 0; /* the same child was asked for already */
     int r = c->ahead ? drop_ahead(c, err) : 0;
     return r < 0 ? r : send_request(c, &q, -1, err);
 }

@@ -115,7 +115,8 @@ struct pool_session *pool_registry_add(struct pool_registry *reg, const char *na
     for (size_t i = 0; i < ENTRIES && !entry; i++)
         if (reg->session[i].state == POOL_SESSION_NONE)
             entry = &reg->session[i];
-    base_assert(entry); /* those that live and those that are remembered have their entries apart */
+    base_assert(
+        entry); /* living sessions are bounded, and remembered ones have entries of their own */
     if (!name[0])
         make_name(reg, made_up, sizeof made_up);
     *entry = (struct pool_session){.state = POOL_SESSION_IDLE,

@@ -19,7 +19,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define COLD_PATIENCE_MS 1000 /* who waits for less is told that a template only starts */
+#define COLD_PATIENCE_MS                                                                           \
+    1000 /* a client with less patience is told at once that a template is starting */
 
 static bool declined_as(struct pool_holder *h, struct pool_conn *conn, const struct pool_reply *p)
 {

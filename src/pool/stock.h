@@ -41,6 +41,7 @@ struct pool_backoff {
     uint64_t retry_ns; /* not before; 0: at once */
 };
 void pool_backoff_failed(struct pool_backoff *b, uint64_t lived_ns, uint64_t now);
-bool pool_backoff_broken(const struct pool_backoff *b); /* it fails again and again */
+bool pool_backoff_broken(
+    const struct pool_backoff *b); /* the template failed several times in a row */
 
 #endif

@@ -260,7 +260,8 @@ static void take_child(struct pool_holder *h, struct pool_warm *w, struct jail_c
         w->ready[(w->first + w->stock.ready++) % POOL_WARM] = *child;
         h->memory.used += pool_warm_cost(w);
     } else {
-        jail_child_close(child); /* nobody wants it any more */
+        jail_child_close(
+            child); /* no client waits for it, and the stock is full or wants other limits */
     }
 }
 
@@ -362,7 +363,8 @@ uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
     else if (missing)
         next = w->refill_ns;
     if (missing && !w->orders && next == UINT64_MAX)
-        next = h->now + CLOCK_NS_PER_S; /* it was not to be had now */
+        next =
+            h->now + CLOCK_NS_PER_S; /* a child could not be ordered now: try again in a second */
     if (w->orders && w->order_ns + STUCK_NS < next)
         next = w->order_ns + STUCK_NS + 1;
     if (!in_use(w) && w->used_ns + h->idle_exit_ns < next)

@@ -39,7 +39,8 @@ struct serve_ask {
     struct buf body;
     struct serve_job *job;
     uint64_t asked_ns, told_ns; /* told: when it was last said that it is not forgotten */
-    uint64_t due_ms;            /* that is to be said, with this number; 0: it is not */
+    uint64_t
+        due_ms; /* the number of the next note to the client that its request is not forgotten; 0: none is due */
     struct serve_answer answer;
     struct buf bytes; /* of the answer */
     size_t sent;

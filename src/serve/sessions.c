@@ -52,7 +52,7 @@ bool serve_sessions_room(struct serve_client *c, uint64_t now_ns)
     (void)serve_sessions_find(c, "", now_ns); /* forgets the expired */
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
         count += c->sessions[i].used;
-    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) /* those that are being made */
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) /* sessions that a job is making */
         count += c->jobs[i].used && !c->jobs[i].ended_ns &&
                  (c->jobs[i].verb == SERVE_SESSION_NEW || c->jobs[i].verb == SERVE_SESSION_FORK);
     return count < LIMIT_SERVE_SESSIONS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glibc's clone knows only the older call, and clone3 returns twice on two stacks: what the new process does
- * with its own cannot be said in C. */
+/* Assembly, because glibc's clone() makes only the older call, and clone3 returns in two processes on two stacks: C has no
+ * way to say what the new process does on its own. */
 #include "sys/clone.h"
 
 #include "sys/raw.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new process in our memory, by the call that takes everything: its own stack, a cgroup to be born in, the
- * number that it gets in its pid namespace.
+/* clone3: a new process that shares the caller's memory, on a stack of its own, in a chosen cgroup, with a chosen number
+ * in its pid namespace.
  *
  * Takes:   the kernel's arguments with a stack in them, and a function.
  * Gives:   the pid, or a negative errno. The new process exits with what the function returns.

@@ -12,7 +12,6 @@
 
 #include "base/limits.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -66,17 +65,6 @@ int fd_write_file(int dir, const char *path, const char *text)
     if (n >= 0 && (size_t)n != len)
         errno = EIO;
     return n == (ssize_t)len ? 0 : -1;
-}
-
-unsigned fd_count_names(const char *path)
-{
-    unsigned n = 0;
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    if (d)
-        closedir(d);
-    return n;
 }
 
 union control {

@@ -33,11 +33,8 @@ ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
 /* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
-/* How many names a folder has; 0 if it cannot be read. */
-unsigned fd_count_names(const char *path);
-
 /* 0: COUNT more descriptors (at most 64) can be open at once, as far as anybody knows; else -1 with errno.
- * For whoever is about to receive what cannot be sent a second time. */
+ * A receiver asks before it takes a packet that cannot be sent a second time. */
 int fd_spare(size_t count);
 
 /* A file in memory with these bytes, at its beginning, that nobody can change: the input of a process, which cannot block

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel takes structures that are zero where it does not know a field, and gives larger ones than our
- * headers have: both in one place.
+/* The kernel refuses a structure that is not zero in fields it does not know, and may give a larger one than our
+ * headers have. Both are handled here, so that no caller has to know the size.
  *
  * Waits: SECCOMP_IOCTL_NOTIF_RECV in sys_listener_receive; a call of the guest's; the caller's: it polls
  *          first; ENOENT */

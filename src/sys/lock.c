@@ -12,6 +12,7 @@
  * Waits: nanosleep in lock_within; another holder of the lock; the caller's deadline; ERR_STATE with
  *        the holder's pid */
 #include "sys/lock.h"
+#include "sys/entries.h"
 
 #include "base/clock.h"
 #include "sys/fd.h"
@@ -138,16 +139,12 @@ static bool descriptor_holds(int process, const char *name, const struct stat *f
 
 static bool process_holds(int process, const struct stat *file, off_t byte)
 {
-    int fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = entries_take(openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     bool holds = false;
-    if (!d) {
-        fd_close(fd);
+    if (!d)
         return false;
-    }
-    for (struct dirent *e; !holds && (e = readdir(d));)
-        holds = isdigit((unsigned char)e->d_name[0]) &&
-                descriptor_holds(process, e->d_name, file, byte);
+    for (const char *name; !holds && (name = entries_next(d));)
+        holds = descriptor_holds(process, name, file, byte);
     closedir(d);
     return holds;
 }

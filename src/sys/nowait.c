@@ -31,7 +31,7 @@
 
 static void interrupt(int signal)
 {
-    (void)signal; /* that it was delivered is all: the write returns */
+    (void)signal; /* its delivery is enough: it interrupts the write */
 }
 
 /* A caller may have blocked or ignored the signal. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the root on, one component at a time: what is looked up in a folder that only we and root can write means the same
- * a moment later. A folder with the sticky bit (/tmp) may stand on the way, since nobody can take away or replace what
- * others have in it; but nothing is loaded from one. */
+/* walk.c follows the path from the root on, one component at a time, and asks here about each: what is looked up in a
+ * folder that only we and root can write means the same a moment later. A folder with the sticky bit (/tmp) may stand on
+ * the way, since nobody can take away or replace what others have in it; but nothing is loaded from one. */
 #include "sys/owned.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
+#include "sys/walk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-    LINKS = 40,
     DEPTH = 64,        /* folders in folders */
     ENTRIES = 1000000, /* files and folders; the largest environments have a tenth of it */
 };
@@ -38,89 +38,70 @@ static int start(struct look *l, const char *what, struct err *err)
     return 0;
 }
 
-static int judge(struct look *l, const char *path, const struct stat *st, bool on_the_way)
+static int judge(const struct look *l, const char *path, const struct stat *st, bool on_the_way,
+                 struct err *err)
 {
     const bool sticky = on_the_way && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
     if (st->st_uid != 0 && st->st_uid != l->system && st->st_uid != geteuid())
-        return err_set(l->err, ERR_USAGE,
+        return err_set(err, ERR_USAGE,
                        "%s: %.150s belongs to somebody else; root or you must own it", l->what,
                        path);
     if (!S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) && !sticky)
-        return err_set(l->err, ERR_USAGE, "%s: it is writable for others: chmod go-w %.160s",
-                       l->what, path);
+        return err_set(err, ERR_USAGE, "%s: it is writable for others: chmod go-w %.160s", l->what,
+                       path);
     return 0;
 }
 
-/* The path as it is walked: DONE has no link in it, REST is to come. */
-struct way {
-    char done[PATH_MAX], rest[PATH_MAX];
-    int links;
-};
-
-static int enter_link(struct look *l, struct way *w, const char *link)
+/* The path of the open folder DIR, and of its entry NAME. */
+static void path_of(int dir, const char *name, char out[PATH_MAX])
 {
-    char target[PATH_MAX], joined[PATH_MAX];
-    ssize_t n = readlink(link, target, sizeof target - 1);
-    if (n < 0)
-        return err_sys(l->err, "%s: %.160s", l->what, link);
-    target[n] = 0;
-    if (++w->links > LINKS ||
-        snprintf(joined, sizeof joined, "%s/%s", target, w->rest) >= (int)sizeof joined)
-        return err_set(l->err, ERR_USAGE, "%s: too many links: %.160s", l->what, link);
-    memcpy(w->rest, joined, sizeof joined);
-    if (target[0] == '/')
-        w->done[0] = 0;
-    return 0;
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", dir);
+    ssize_t n = readlink(self, out, PATH_MAX - 1);
+    size_t len = n > 1 ? (size_t)n : 0; /* of the root itself nothing */
+    if (name)
+        snprintf(out + len, PATH_MAX - len, "/%s", name);
+    else
+        out[len] = 0;
 }
 
-/* One component of REST. */
-static int step(struct look *l, struct way *w)
+static int judge_step(void *ctx, int dir, const char *name, const struct stat *st, bool last,
+                      struct err *err)
 {
-    char name[NAME_MAX + 1], path[PATH_MAX];
-    const size_t skip = strspn(w->rest, "/"), len = strcspn(w->rest + skip, "/");
+    char path[PATH_MAX];
+    if (judge(ctx, name, st, !last, NULL) == 0)
+        return 0;
+    path_of(dir, name, path);
+    return judge(ctx, path, st, !last, err);
+}
+
+/* 1: nothing is there. */
+static int look_way(struct look *l, const char *path, int *ret_fd, struct err *err)
+{
+    char what[80];
     struct stat st;
-    if (len > NAME_MAX)
-        return err_set(l->err, ERR_USAGE, "%s: the path is too long", l->what);
-    memcpy(name, w->rest + skip, len);
-    name[len] = 0;
-    memmove(w->rest, w->rest + skip + len, strlen(w->rest + skip + len) + 1);
-    if (!len || strcmp(name, ".") == 0)
-        return 0;
-    if (strcmp(name, "..") == 0) {
-        char *slash = strrchr(w->done, '/');
-        w->done[slash ? slash - w->done : 0] = 0;
-        return 0;
-    }
-    if (snprintf(path, sizeof path, "%s/%s", w->done, name) >= (int)sizeof path)
-        return err_set(l->err, ERR_USAGE, "%s: the path is too long", l->what);
-    if (lstat(path, &st) < 0)
-        return err_sys(l->err, "%s: %.160s", l->what, path);
-    if (S_ISLNK(st.st_mode))
-        return enter_link(l, w, path);
-    memcpy(w->done, path, sizeof path);
-    return judge(l, path, &st, w->rest[strspn(w->rest, "/")] != 0);
+    snprintf(what, sizeof what, "%s:", l->what);
+    const struct walk_rules rules = {.what = what, .judge = judge_step, .ctx = l};
+    int r = walk_open(&rules, path, ret_fd, &st, err);
+    return r == 0 && *ret_fd < 0 ? 1 : r;
 }
 
-static int look_way(struct look *l, const char *path, struct way *w)
+static int look_there(struct look *l, const char *path, int *ret_fd)
 {
-    *w = (struct way){.links = 0};
-    if (path[0] != '/' && !getcwd(w->rest, sizeof w->rest))
-        return err_sys(l->err, "the working folder");
-    const size_t at = strlen(w->rest);
-    if (snprintf(w->rest + at, sizeof w->rest - at, "/%s", path) >= (int)(sizeof w->rest - at))
-        return err_set(l->err, ERR_USAGE, "%s: the path is too long", l->what);
-    int r = 0;
-    while (r == 0 && w->rest[0])
-        r = step(l, w);
+    int r = look_way(l, path, ret_fd, l->err);
+    if (r > 0) {
+        errno = ENOENT;
+        r = err_sys(l->err, "%s: %.160s", l->what, path);
+    }
     return r;
 }
 
 int owned_way(const char *what, const char *path, struct err *err)
 {
     struct look l;
-    struct way w;
+    FD_AUTO fd = -1;
     int r = start(&l, what, err);
-    return r < 0 ? r : look_way(&l, path, &w);
+    return r < 0 ? r : look_there(&l, path, &fd);
 }
 
 /* ---- what lies below ---- */
@@ -130,16 +111,9 @@ static int look_below(struct look *l, int dir, char *path, size_t at, int depth)
 /* A link that leads nowhere is nothing. */
 static int look_link(struct look *l, const char *path)
 {
-    struct way w;
-    struct err why = ERR_INIT, *told = l->err;
-    l->err = &why;
-    int r = look_way(l, path, &w);
-    l->err = told;
-    if (r == ERR_SYS && (why.sys_errno == ENOENT || why.sys_errno == ENOTDIR))
-        return 0;
-    if (r < 0 && told)
-        *told = why;
-    return r;
+    FD_AUTO fd = -1;
+    int r = look_way(l, path, &fd, l->err);
+    return r > 0 ? 0 : r;
 }
 
 /* The entry NAME of DIR; PATH[0..at] is the folder's. */
@@ -153,7 +127,7 @@ static int look_entry(struct look *l, int dir, const char *name, char *path, siz
                        DEPTH, ENTRIES, path);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : err_sys(l->err, "%s: %.160s", l->what, path);
-    int r = judge(l, path, &st, false);
+    int r = judge(l, path, &st, false, l->err);
     if (r == 0 && S_ISLNK(st.st_mode))
         return look_link(l, path);
     if (r < 0 || !S_ISDIR(st.st_mode))
@@ -165,19 +139,15 @@ static int look_entry(struct look *l, int dir, const char *name, char *path, siz
     return look_below(l, below, path, at + (size_t)n, depth + 1);
 }
 
-/* Closes DIR. */
+/* Takes DIR. */
 static int look_below(struct look *l, int dir, char *path, size_t at, int depth)
 {
     int r = 0;
-    DIR *d = fdopendir(dir);
-    if (!d) {
-        fd_close(dir);
+    DIR *d = entries_take(dir);
+    if (!d)
         return err_sys(l->err, "%s: %.160s", l->what, path);
-    }
-    errno = 0;
-    for (const struct dirent *e; r == 0 && (e = readdir(d)); errno = 0)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = look_entry(l, dirfd(d), e->d_name, path, at, depth);
+    for (const char *name; r == 0 && (name = entries_next(d));)
+        r = look_entry(l, dirfd(d), name, path, at, depth);
     if (r == 0 && errno)
         r = err_sys(l->err, "%s: %.160s", l->what, path);
     closedir(d);
@@ -187,14 +157,16 @@ static int look_below(struct look *l, int dir, char *path, size_t at, int depth)
 int owned_tree(const char *what, const char *path, struct err *err)
 {
     struct look l;
-    struct way w = {0};
+    char way[PATH_MAX];
+    FD_AUTO fd = -1;
     int r = start(&l, what, err);
     if (r == 0)
-        r = look_way(&l, path, &w);
+        r = look_there(&l, path, &fd);
     if (r < 0)
         return r;
-    int dir = open(w.done[0] ? w.done : "/", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys(err, "%s: %.160s", what, path);
-    return look_below(&l, dir, w.done, strlen(w.done), 1);
+    path_of(fd, NULL, way);
+    return look_below(&l, dir, way, strlen(way), 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of the user alone does not do: a guest has it, too, seen from the host. */
+/* The user id alone is not enough: seen from the host, a guest has its user's. So the map of ids is compared as well: a
+ * guest's user namespace has another one. */
 #include "sys/peer.h"
 
 #include "sys/fd.h"

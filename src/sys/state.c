@@ -164,8 +164,8 @@ int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *
 int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err)
 {
     flags |= O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-    /* The time of the last access is of no use, and noting it costs more than a mapping does. It is the owner's
-     * to switch off: whoever is not, is told so below. */
+    /* The time of the last access is of no use, and noting it costs more than a mapping does. Only the owner of a file
+     * may switch it off: where the kernel refuses that, the file is opened without. */
     FD_AUTO fd = openat(dir, name, flags | O_NOATIME | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EPERM)
         fd = openat(dir, name, flags | O_CLOEXEC, 0600);

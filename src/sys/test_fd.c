@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets with descriptors: whole, or not at all and nothing left open. */
 #include "base/tap.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ int main(void)
     int sv[2], on = 1;
     tap_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
     setsockopt(sv[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-    unsigned before = fd_count_names("/proc/self/fd");
+    unsigned before = entries_count("/proc/self/fd");
 
     int fds[3] = {0, 1, 2};
     struct fd_packet out = {.data = (char[]){"hello"}, .len = 5, .fds = fds, .nfds = 3};
@@ -36,7 +37,7 @@ int main(void)
     in = (struct fd_packet){.data = text, .len = 2, .fds = got, .nfds = 3};
     (void)!fd_send(sv[0], &out);
     tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "a cut packet: EMSGSIZE");
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "refused packets leave no descriptor open");
+    tap_eq_int(entries_count("/proc/self/fd"), before, "refused packets leave no descriptor open");
 
     struct rlimit usual, few;
     getrlimit(RLIMIT_NOFILE, &usual);
@@ -45,7 +46,7 @@ int main(void)
     tap_ok(fd_spare(3) == 0 && fd_spare(4) == -1 && errno == EMFILE,
            "fd_spare finds that three more descriptors fit, and four do not");
     setrlimit(RLIMIT_NOFILE, &usual);
-    tap_eq_int(fd_count_names("/proc/self/fd"), before, "fd_spare leaves no descriptor open");
+    tap_eq_int(entries_count("/proc/self/fd"), before, "fd_spare leaves no descriptor open");
 
     char small[4];
     tap_ok(fd_read_file(AT_FDCWD, "/proc/self/status", small, sizeof small) == -1 && errno == EFBIG,

@@ -50,7 +50,8 @@ static int behind(const struct walk *w, const char *writable, struct err *err)
 }
 
 /* A folder or file on the way: may a guest write it? may anybody? */
-static int look(const struct walk *w, const struct stat *st, struct err *err)
+static int look(const struct walk *w, int dir, const char *name, const struct stat *st, bool last,
+                struct err *err)
 {
     for (size_t i = 0; i < w->nwritable; i++)
         if (st->st_dev == w->writable[i].dev && st->st_ino == w->writable[i].ino)
@@ -59,7 +60,7 @@ static int look(const struct walk *w, const struct stat *st, struct err *err)
         !(st->st_mode & S_ISVTX))
         return err_set(err, ERR_USAGE, "%s %.120s: a folder on the way is writable for everybody",
                        w->rules->what, w->path);
-    return 0;
+    return w->rules->judge ? w->rules->judge(w->rules->ctx, dir, name, st, last, err) : 0;
 }
 
 /* The same of an open one, by where it lies. */
@@ -116,7 +117,7 @@ static int open_last(const struct walk *w, int dir, const char *name, int *ret_f
         return errno == ENOENT || errno == ENOTDIR ? 1 : fails(w, err);
     if (fstat(fd, &st) < 0)
         return fails(w, err);
-    int r = look(w, &st, err);
+    int r = look(w, dir, name, &st, true, err);
     if (r == 0)
         r = look_where(w, fd, err);
     if (r == 0 && w->rules->trusted_file)
@@ -145,7 +146,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
         return errno == ENOENT || errno == ENOTDIR ? 1 : fails(w, err);
     if (S_ISLNK(st.st_mode))
         return enter_link(w, dir, name, left, err);
-    int r = look(w, &st, err);
+    int r = look(w, *dir, name, &st, !*left, err);
     if (r == 0 && !*left && w->rules->trusted_file)
         r = trusted(w, &st, err); /* before it is opened: a pipe would be waited for */
     if (r < 0)
@@ -158,7 +159,7 @@ static int step(struct walk *w, int *dir, int *ret_fd, struct stat *ret_st, stru
         return errno == ENOENT || errno == ENOTDIR ? 1 : fails(w, err);
     if (fstat(fd, &st) < 0)
         return fails(w, err);
-    if ((r = look(w, &st, err)) < 0 || (r = look_where(w, fd, err)) < 0)
+    if ((r = look(w, *dir, name, &st, false, err)) < 0 || (r = look_where(w, fd, err)) < 0)
         return r;
     fd_close(*dir);
     *dir = fd_take(&fd);
@@ -200,7 +201,7 @@ int walk_open(const struct walk_rules *rules, const char *path, int *ret_fd, str
     if (dir < 0 || fstat(dir, &st) < 0)
         r = err_sys(err, "/");
     else
-        r = look(&w, &st, err);
+        r = look(&w, dir, ".", &st, false, err);
     while (r == 0 && *ret_fd < 0)
         r = step(&w, &dir, ret_fd, ret_st, err);
     fd_close(dir);
@@ -215,7 +216,7 @@ static bool is_below(int folder, const struct stat *wanted)
     struct stat st;
     FD_AUTO fd = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return true; /* who cannot tell must say no */
+        return true; /* unknown counts as below: the walk fails closed */
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
         if (st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino)
             return true;

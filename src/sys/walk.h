@@ -4,7 +4,7 @@
  * Takes:   a path of something trusted; the folders and files that guests may write.
  * Gives:   an open descriptor of what is there; or why it is not to be trusted.
  * Never:   follows a path by name twice: each step is taken and looked at once.
- * Runs in: the supervisor; `cordon policy`.
+ * Runs in: the supervisor; `cordon policy`; the holder (sys/owned.h).
  */
 #ifndef SYS_WALK_H
 #define SYS_WALK_H
@@ -23,6 +23,10 @@ struct walk_rules {
      * reading. Otherwise to anything, opened with O_PATH. */
     bool trusted_file;
     struct writable_set *set; /* of `writable`, for many walks; NULL: made for each */
+    /* Asked about each folder on the way, and about the LAST: the entry NAME of DIR. NULL: nobody is asked. */
+    int (*judge)(void *ctx, int dir, const char *name, const struct stat *st, bool last,
+                 struct err *err);
+    void *ctx;
 };
 
 /* *ret_fd is -1, and 0 is returned, when nothing is there. ERR_USAGE: what is there is not to be trusted, or a

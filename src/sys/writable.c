@@ -175,7 +175,7 @@ static int add_writable(struct writable_set *p, const char *name, struct err *er
     char shown[PATH_MAX], inside[2 * PATH_MAX];
     FD_AUTO fd = open(name, O_PATH | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* it is not there, or nobody can reach it; the jail says which */
+        return 0; /* not there, or not reachable: the jail reports which when it opens it */
     const struct mount *m = locate(p, fd, shown, inside, err);
     if (!m)
         return ERR_STATE;

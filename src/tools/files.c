@@ -4,9 +4,9 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,23 +73,20 @@ enum tools_end tools_do_list(struct tools_call *c)
     enum tools_end end = tools_place_open(c, tools_text(c, "path", "."), false, &p);
     if (end == TOOLS_OK)
         end = tools_open_folder(c, &p, &fd);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = entries_take(fd);
     json_t *names = json_array();
     bool cut = false;
-    if (end == TOOLS_OK && !d) {
-        fd_close(fd);
+    if (end == TOOLS_OK && !d)
         end = tools_fail(c, "no memory");
-    }
-    for (struct dirent *e; d && (e = readdir(d));) {
+    for (const char *name; d && (name = entries_next(d));) {
         struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         cut = json_array_size(names) == NAMES_MAX;
         if (cut)
             break;
         json_array_append_new(names, json_pack("{s:o?, s:s, s:I}", "name",
-                                               tools_mark(c, e->d_name, strlen(e->d_name)), "kind",
+                                               tools_mark(c, name, strlen(name)), "kind",
                                                kind(st.st_mode), "bytes", (json_int_t)st.st_size));
     }
     if (d)

@@ -6,10 +6,10 @@
  * Waits: write in write_all; the disk; none (the kernel's own); an error */
 #include "workspace/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 #include "sys/here.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -194,19 +194,16 @@ static int make(struct workspace *w, int trees, const git_oid *tree, const char 
 /* RET is the last of them that is not KEEP; with REMOVE they all go. */
 static int others(int trees, const char *keep, bool remove, char ret[WORKSPACE_ID], struct err *err)
 {
-    const int fd = openat(trees, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = entries_of(trees);
     int r = 0;
-    if (!d) {
-        fd_close(fd);
+    if (!d)
         return err_sys(err, "look at the checkouts");
-    }
-    for (struct dirent *e; r == 0 && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || strcmp(e->d_name, keep) == 0)
+    for (const char *name; r == 0 && (name = entries_next(d));) {
+        if (name[0] == '.' || strcmp(name, keep) == 0)
             continue;
-        snprintf(ret, WORKSPACE_ID, "%.40s", e->d_name);
+        snprintf(ret, WORKSPACE_ID, "%.40s", name);
         if (remove)
-            r = workspace_remove(trees, e->d_name, err);
+            r = workspace_remove(trees, name, err);
     }
     closedir(d);
     return r;

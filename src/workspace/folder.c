@@ -6,9 +6,9 @@
  * Waits: read in read_whole; the disk; none (the kernel's own); O_NONBLOCK, should it be a FIFO by now */
 #include "workspace/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -383,24 +383,17 @@ static int add_folder(struct walk *k, int fd, const git_tree *base, struct made 
                       struct err *err)
 {
     git_treebuilder *builder = NULL;
-    DIR *d = fdopendir(fd);
+    DIR *d = entries_take(fd);
     int r = 0;
-    if (!d) {
-        fd_close(fd);
+    if (!d)
         return err_sys(err, "look into %.120s", k->path);
-    }
     if (git_treebuilder_new(&builder, k->repo, base) < 0)
         r = workspace_git_err(err, "a folder cannot be stored");
-    while (r == 0) {
-        errno = 0;
-        const struct dirent *e = readdir(d);
-        if (!e && errno)
-            r = err_sys(err, "look into %.120s", k->path);
-        if (!e)
-            break;
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = add_named(k, dirfd(d), e->d_name, base, builder, err);
-    }
+    errno = 0;
+    for (const char *name; r == 0 && (name = entries_next(d));)
+        r = add_named(k, dirfd(d), name, base, builder, err);
+    if (r == 0 && errno)
+        r = err_sys(err, "look into %.120s", k->path);
     if (r == 0)
         ret->entries = git_treebuilder_entrycount(builder);
     if (r == 0)

@@ -8,9 +8,9 @@
 #include "workspace/inside.h"
 
 #include "base/units.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,20 +23,16 @@
 /* Files of the store lie two folders deep. */
 static uint64_t disk_use(int dir, const char *name, unsigned depth)
 {
-    const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = entries_take(openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     uint64_t sum = 0;
-    if (!d) {
-        fd_close(fd);
+    if (!d)
         return 0;
-    }
-    for (struct dirent *e; (e = readdir(d));) {
+    for (const char *entry; (entry = entries_next(d));) {
         struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(dirfd(d), entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue; /* an object in the making may be gone again */
         if (S_ISDIR(st.st_mode) && depth)
-            sum += disk_use(dirfd(d), e->d_name, depth - 1);
+            sum += disk_use(dirfd(d), entry, depth - 1);
         else if (S_ISREG(st.st_mode))
             sum += (uint64_t)st.st_blocks * 512;
     }

@@ -3,9 +3,9 @@
  * link and no mount; a link is removed, never followed. */
 #include "workspace/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -32,19 +32,15 @@ static int remove_in(int dir, const char *name, unsigned depth, struct err *err)
         fd_close(fd);
         return err_set(err, ERR_STATE, "%.80s: folders nested too deep to remove", name);
     }
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        fd_close(fd);
+    DIR *d = entries_take(fd);
+    if (!d)
         return err_sys(err, "remove %.80s", name);
-    }
     int r = 0;
-    for (struct dirent *e; r == 0 && (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+    for (const char *entry; r == 0 && (entry = entries_next(d));) {
+        if (unlinkat(dirfd(d), entry, 0) == 0 || errno == ENOENT)
             continue;
-        if (unlinkat(dirfd(d), e->d_name, 0) == 0 || errno == ENOENT)
-            continue;
-        r = errno == EISDIR ? remove_in(dirfd(d), e->d_name, depth - 1, err)
-                            : err_sys(err, "remove %.80s", e->d_name);
+        r = errno == EISDIR ? remove_in(dirfd(d), entry, depth - 1, err)
+                            : err_sys(err, "remove %.80s", entry);
     }
     closedir(d);
     if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)

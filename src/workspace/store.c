@@ -9,9 +9,9 @@
  * Waits: fsync in sync_here; the disk; none (the kernel's own); the lock of one workspace is held */
 #include "workspace/inside.h"
 
+#include "sys/entries.h"
 #include "sys/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -196,21 +196,19 @@ static int remove_stale(const char *store, struct err *err)
     static const char *const folders[] = {"objects", "objects/pack", "refs/heads", "refs/tags",
                                           "refs/cordon/verified"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const int fd = openat(dir, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        DIR *d =
+            entries_take(openat(dir, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
         if (!d && errno == ENOENT && i > OBJECTS)
             continue; /* nothing was ever verified */
-        if (!d) {
-            fd_close(fd);
+        if (!d)
             return err_sys(err, "look into %s", folders[i]);
-        }
-        for (struct dirent *e; (e = readdir(d));) {
-            const size_t len = strlen(e->d_name);
-            const bool lock = i >= OBJECTS && len > 5 && strcmp(e->d_name + len - 5, ".lock") == 0;
-            const bool half = i < OBJECTS && (strncmp(e->d_name, "tmp_", 4) == 0 ||
-                                              strncmp(e->d_name, "pack_git2_", 10) == 0);
+        for (const char *name; (name = entries_next(d));) {
+            const size_t len = strlen(name);
+            const bool lock = i >= OBJECTS && len > 5 && strcmp(name + len - 5, ".lock") == 0;
+            const bool half = i < OBJECTS && (strncmp(name, "tmp_", 4) == 0 ||
+                                              strncmp(name, "pack_git2_", 10) == 0);
             if (lock || half)
-                (void)unlinkat(dirfd(d), e->d_name, 0); /* it is in nobody's way */
+                (void)unlinkat(dirfd(d), name, 0); /* if it stays, it harms nobody */
         }
         closedir(d);
     }

@@ -529,7 +529,7 @@ def whole_lists(documents, program):
     letters = {pair for command in program.commands for pair in re.findall(r"^  -(\w), --([a-z-]+)", program.help(command), re.M)}
     faults = lists("man/cordon.1, letters,", {f"-{a} {b}" for a, b in re.findall(r"^\.B -(\w)\nis\n\.BR? --([a-z-]+)", page, re.M)}, {f"-{a} {b}" for a, b in letters})
     faults += lists("man/cordon.1, SEE ALSO,", set(re.findall(r"^\.BR cordon-([a-z]+) \(1\)", part("SEE ALSO"), re.M)), set(program.commands))
-    installed = set(re.findall(r"'(cordon-[a-z]+)'", program.source("meson.build"))) | {"cordon-root"}  # that is src/jail/rootfs/meson.build's
+    installed = set(re.findall(r"'(cordon-[a-z]+)'", program.source("meson.build")))
     faults += lists("man/cordon.1, FILES,", set(re.findall(r"^\.I (cordon-[a-z]+)$", part("FILES"), re.M)), installed)
     first = re.search(r"^- `cordon .*$", documents["CHANGELOG.md"], re.M)
     named = re.findall(r"`(?:cordon )?([a-z]+)`", first[0] if first else "")

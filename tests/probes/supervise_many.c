@@ -3,6 +3,7 @@
  * start. Ends of every kind take turns: by itself, failed, killed by a signal, timed out, stopped
  * by us, never started, with violations. Usage: supervise_many CORDON-NEST ROUNDS */
 #include "jail/run.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -100,13 +101,13 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     for (long i = 0; i < WARM + rounds; i++) {
         if (i == WARM) {
-            fds = fd_count_names("/proc/self/fd");
+            fds = entries_count("/proc/self/fd");
             rss = status_kb("VmRSS:");
         }
         if (one(argv[1], (enum kind)(i % KINDS)) < 0)
             return 1;
     }
-    unsigned fds_after = fd_count_names("/proc/self/fd");
+    unsigned fds_after = entries_count("/proc/self/fd");
     unsigned long rss_after = status_kb("VmRSS:");
     int zombie = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
     printf("one supervisor, %ld runs: descriptors %u -> %u, memory %lu -> %lu KB, %s\n", rounds,

@@ -71,7 +71,6 @@ def own_programs(who):
     cordon = inside / "cordon"
     p.refused(inside, "the folder of Cordon's programs", "Cordon's own program", cordon)
     p.refused(p.top / "checkout", "a folder above Cordon's programs", "Cordon's own program", cordon)
-    p.refused(inside / "cordon-root", "the tree that jails have as their root", "Cordon's own program", cordon)
     p.runs(p.top / "checkout/src", "a folder beside Cordon's programs", cordon)
     (p.top / "bin").mkdir()
     (p.top / "bin/cordon").symlink_to(cordon)

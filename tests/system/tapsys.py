@@ -88,8 +88,6 @@ class Programs:
         self.bin.mkdir()
         for p in find_programs(build):
             shutil.copy2(p, self.bin / p.name)
-        if (build / "cordon-root").is_dir():
-            shutil.copytree(build / "cordon-root", self.bin / "cordon-root", symlinks=True)
         self.cordon = self.bin / "cordon"
         self.nest = self.bin / "cordon-nest"
         self.probes = build / "tests/probes"

@@ -5,7 +5,6 @@ head is the old state or the new one.
 
 Usage: workspace.py BUILD [KILLS [SEED]]. With KILLS only that part, so many times."""
 import io
-import json
 import os
 import pathlib
 import random
@@ -21,13 +20,10 @@ import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from tapsys import House, Programs, Tap, cordon, users
+from tapsys import House, users
+from workspacetest import TOP, git_as, programs, store, swap, tap, workspace
 
-tap, programs = Tap(), Programs(sys.argv[1])
-TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/tmp"))
-os.chmod(TOP, 0o755)
-tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
-GIT_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C.UTF-8"}
+
 if os.path.ismount("/dev/shm") and os.access("/dev/shm", os.W_OK):  # each object is synced: on a busy disk that takes longer than the test has
     for person in users():
         shm = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/dev/shm"))
@@ -37,19 +33,9 @@ if os.path.ismount("/dev/shm") and os.access("/dev/shm", os.W_OK):  # each objec
         House.of(person)["CORDON_STATE"] = str(shm)
 
 
-def workspace(*words, who="root", **more):
-    return cordon(programs, ["workspace", *words], who, **more)
-
-
-def store(name, who="root"):
-    return pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces", name, "store.git")
-
-
 def git(*words, cwd="/", binary=False, who="root"):
-    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
-    r = subprocess.run([*drop, "git", *map(str, words)], cwd=cwd, env=GIT_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT)
-    return r.returncode, r.stdout if binary else r.stdout.decode("utf-8", "surrogateescape")
+    code, out = git_as(who, *words, cwd=cwd)
+    return code, out if binary else out.decode("utf-8", "surrogateescape")
 
 
 def in_store(name, *words, who="root"):
@@ -303,21 +289,8 @@ def swapped():
     """A folder whose names change kind while it is read: a link is never followed, and no FIFO stops the reader."""
     top = folder("race", {f"f{i}": "honest\n" for i in range(40)})
     (TOP / "secret").write_text("the secret\n")
-    script = ("import os,sys\n"
-              "top,secret=sys.argv[1:]\n"
-              "kinds=[lambda p: os.symlink(secret,p), lambda p: os.mkfifo(p), lambda p: os.mkdir(p), lambda p: open(p,'w').write('honest\\n')]\n"
-              "print('ready',flush=True)\n"
-              "while True:\n"
-              "  for k in kinds:\n"
-              "    for i in range(0,40,3):\n"
-              "      p=f'{top}/f{i}'; t=p+'.t'\n"
-              "      k(t)\n"
-              "      try: os.rename(t,p)\n"
-              "      except OSError:\n"
-              "        (os.rmdir if os.path.isdir(p) and not os.path.islink(p) else os.unlink)(p); os.rename(t,p)\n")
     fresh("race")
-    p = subprocess.Popen([sys.executable, "-c", script, str(top), str(TOP / "secret")], stdout=subprocess.PIPE)
-    p.stdout.readline()
+    p = swap(top, TOP / "secret")
     ends = {}
     for _ in range(40):
         r = workspace("import", "race", top, "--json", timeout=20)

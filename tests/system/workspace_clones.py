@@ -4,57 +4,19 @@
 
 Usage: workspace_clones.py BUILD."""
 import json
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 import tapsys
-from tapsys import House, Programs, Tap, cordon, users
+from tapsys import cordon, users
+from workspacetest import TOP, fresh, git, own_disks, programs, tap, workspace
 
-tap, programs = Tap(), Programs(sys.argv[1])
-TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-clones-", dir="/tmp"))
-os.chmod(TOP, 0o755)
-tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
-tapsys.enter_empty_network()
-for person in users():  # a disk of one's own: objects are synced, and others write on the machine's
-    home = TOP / f"home-{person}"
-    home.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
-    if person == "user" and os.geteuid() == 0:
-        os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
-    os.chmod(home, 0o700)
-    House.of(person)["CORDON_STATE"] = str(home)
-
-
-def workspace(*words, who):
-    return cordon(programs, ["workspace", *map(str, words)], who)
+own_disks(users())
 
 
 def shell(name, script, *options, who):
     return cordon(programs, ["exec", "--json", "--processes", "8", "--workspace", name, *options, "--", "/bin/sh", "-c", script], who)
-
-
-def git(name, *words, who):
-    store = pathlib.Path(House.of(who)["CORDON_STATE"], "workspaces", name, "store.git")
-    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
-    r = subprocess.run([*drop, "git", "--git-dir", str(store), *words], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}, cwd="/",
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return r.stdout.decode("utf-8", "surrogateescape")
-
-
-def fresh(name, files, who):
-    workspace("delete", name, who=who)
-    workspace("create", name, who=who)
-    top = TOP / "in"
-    shutil.rmtree(top, ignore_errors=True)
-    top.mkdir()
-    for path, text in files.items():
-        (top / path).write_text(text)
-    return workspace("import", name, top, "--json", who=who)["id"]
 
 
 def policy(text, who):

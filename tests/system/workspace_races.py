@@ -4,40 +4,20 @@
 read is never what a link leads to, what is written never lands where one leads, and nobody waits for a FIFO.
 
 Usage: workspace_races.py BUILD [COUNT]. COUNT: rounds of each race (`make workspace-races`: 10,000)."""
+import functools
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-import tapsys
-from tapsys import House, Programs, Tap, cordon, users
+import workspacetest
+from tapsys import cordon, users
+from workspacetest import TOP, own_disks, programs, swap, tap
 
-tap, programs = Tap(), Programs(sys.argv[1])
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 10
 WHO = users()[0]
-TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-ws-races-", dir="/tmp"))
-os.chmod(TOP, 0o755)
-tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
-tapsys.enter_empty_network()
-home = TOP / "home"
-home.mkdir()
-subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
-os.chmod(home, 0o700)
-House.of(WHO)["CORDON_STATE"] = str(home)
+own_disks([WHO])
 SECRET = "the secret of the host"
-
-
-def workspace(*words):
-    return cordon(programs, ["workspace", *map(str, words)], WHO)
-
-
-def git(name, *words):
-    r = subprocess.run(["git", "--git-dir", str(home / "workspaces" / name / "store.git"), *words], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}, cwd="/",
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return r.stdout.decode("utf-8", "surrogateescape")
+workspace, git = functools.partial(workspacetest.workspace, who=WHO), functools.partial(workspacetest.git, who=WHO)
 
 
 def listing(top):
@@ -138,21 +118,8 @@ def import_race():
         (top / f"f{i}").write_text("honest\n")
     secret = TOP / "secret"
     secret.write_text(SECRET)
-    script = ("import os,sys\n"
-              "top,secret=sys.argv[1:]\n"
-              "kinds=[lambda p: os.symlink(secret,p), lambda p: os.mkfifo(p), lambda p: os.mkdir(p), lambda p: open(p,'w').write('honest\\n')]\n"
-              "print('ready',flush=True)\n"
-              "while True:\n"
-              "  for k in kinds:\n"
-              "    for i in range(0,40,3):\n"
-              "      p=f'{top}/f{i}'; t=p+'.t'\n"
-              "      k(t)\n"
-              "      try: os.rename(t,p)\n"
-              "      except OSError:\n"
-              "        (os.rmdir if os.path.isdir(p) and not os.path.islink(p) else os.unlink)(p); os.rename(t,p)\n")
     workspace("create", "race")
-    p = subprocess.Popen([sys.executable, "-c", script, str(top), str(secret)], stdout=subprocess.PIPE)
-    p.stdout.readline()
+    p = swap(top, secret)
     ends = {}
     for _ in range(COUNT):
         r = workspace("import", "race", top, "--json")

@@ -15,44 +15,20 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 import exits
 import tapsys
-from tapsys import House, Programs, Tap, cordon, users
+from tapsys import House, cordon, users
+from workspacetest import TOP, fresh, git, own_disks, programs, tap, workspace
 
-tap, programs = Tap(), Programs(sys.argv[1])
-TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-workspace-", dir="/tmp"))
-os.chmod(TOP, 0o755)
-tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
-tapsys.enter_empty_network()
-for person in users():  # a disk of one's own: objects are synced, and others write on the machine's
-    home = TOP / f"home-{person}"
-    home.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
-    if person == "user" and os.geteuid() == 0:
-        os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
-    os.chmod(home, 0o700)
-    House.of(person)["CORDON_STATE"] = str(home)
-
-
-def workspace(*words, who, env=None):
-    return cordon(programs, ["workspace", *words], who, env=env)
+own_disks(users())
 
 
 def run_in(name, script, *options, who, **more):
     """A shell script in the workspace NAME."""
     return cordon(programs, ["exec", "--json", "--processes", "8", "--workspace", name, *options, "--", "/bin/sh", "-c", script], who, **more)
-
-
-def git(name, *words, who, env=None):
-    store = pathlib.Path((env or House.of(who))["CORDON_STATE"], "workspaces", name, "store.git")
-    drop = ["setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if who == "user" and os.geteuid() == 0 else []
-    r = subprocess.run([*drop, "git", "--git-dir", str(store), *words], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}, cwd="/",
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return r.stdout.decode("utf-8", "surrogateescape")
 
 
 def head(name, who, env=None):
@@ -63,18 +39,6 @@ def head(name, who, env=None):
 
 def fsck(name, who, env=None):
     return git(name, "fsck", "--strict", "--no-dangling", "--no-progress", who=who, env=env)
-
-
-def fresh(name, files, who, env=None):
-    workspace("delete", name, who=who, env=env)
-    workspace("create", name, who=who, env=env)
-    top = TOP / "in"
-    shutil.rmtree(top, ignore_errors=True)
-    top.mkdir()
-    for path, text in files.items():
-        (top / path).parent.mkdir(parents=True, exist_ok=True)
-        (top / path).write_text(text)
-    return workspace("import", name, top, "--json", who=who, env=env)["id"]
 
 
 def blob(text):
@@ -99,7 +63,7 @@ BASE = {"a": "a\n", "b": "b\n", "d/x": "x\n", "d/y": "y\n", "d/e/z": "z\n", "f/o
 
 
 def ordinary(who, env=None, label=""):
-    before = fresh("w", BASE, who, env)
+    before = fresh("w", BASE, who, env=env)
     seen = run_in("w", "cat a d/e/z; pwd; ls /live/own/.layers; echo forged > /live/own/.layers/upper/x 2>/dev/null && echo REACHED", who=who, env=env)
     tap.ok(seen["status"] in ("ok", "error") and seen["stdout"].startswith("a\nz\n") and "REACHED" not in seen["stdout"] and "upper" not in seen["stdout"],
            f"{who}{label}: a guest sees the files of the head, and not the layers", seen.story())
@@ -139,7 +103,7 @@ def ordinary(who, env=None, label=""):
 
 def odd(who, env=None, label=""):
     """Whatever a guest leaves has the answer that import gives."""
-    fresh("odd", BASE, who, env)
+    fresh("odd", BASE, who, env=env)
     r = run_in("odd", "mkfifo fifo; ln -s /etc/passwd abs; ln -s ../../etc out; mkdir .git; echo '[core]' > .git/config; echo '* -diff' > .gitattributes; mkdir empty; "
                "echo secret > shut; chmod 0 shut; mkdir closed; echo in > closed/in; chmod 0 closed; chmod 0 d; rm a; mkfifo a; chmod 0 .; chmod 0 /live/own; true", who=who, env=env)
     left = {e["path"]: e["reason"] for e in (r["snapshot"] or {}).get("left_out", ())}

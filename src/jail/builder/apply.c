@@ -211,7 +211,7 @@ int jail_launch(void *p)
     if (jail_apply_last(st, &proof))
         return 1;
     if (jail_apply_tell(control, &proof) < 0 || write(ready, "R", 1) != 1)
-        return 1; /* nobody is there any more */
+        return 1; /* the supervisor or the builder is gone */
     /* Where the table notifies exec, this one waits for the builder's word, and is the only one. */
     execve(spec->program, (char *const *)spec->argv, (char *const *)spec->env);
     err_set(err, ERR_USAGE, "%.120s: %s", spec->program, strerror(errno));

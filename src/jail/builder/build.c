@@ -93,7 +93,7 @@ static int build_namespaces(struct jail_stage *st)
         err_layer(err, "process");
         return r;
     }
-    r = jail_root_build(spec, st->rootfs, st->binds, &st->quota, err);
+    r = jail_root_build(spec, st->binds, &st->quota, err);
     if (r < 0)
         err_layer(err, "filesystem");
     return r;
@@ -203,7 +203,9 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
     if (st->worker >= 0)
         return jail_early_finish(st, close_doors, ret_pid);
     const bool waits = jail_seccomp_notifies_exec(st->spec) && !jail_off(st->spec, seccomp);
-    int left = waits ? 0 : close_doors(st); /* nobody holds its exec: before it is there */
+    int left =
+        waits ? 0
+              : close_doors(st); /* its exec will not be held: so before the launcher is cloned */
     pid_t pid = clone_launcher(st);
     if (pid < 0) {
         errno = -pid;

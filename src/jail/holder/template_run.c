@@ -122,7 +122,7 @@ enum jail_template_event jail_template_step(struct jail_template *t, int timeout
         if (got == JAIL_GOT_REFUSAL)
             return JAIL_TEMPLATE_REFUSED;
         if (got < 0)
-            return JAIL_TEMPLATE_GONE; /* it speaks nonsense */
+            return JAIL_TEMPLATE_GONE; /* its packet is none of the table's */
         bool over = jail_run_step(t->run, waited || got == JAIL_GOT_END ? 0 : timeout_ms);
         if (over) {
             const struct jail_outcome *o = jail_run_outcome(t->run);

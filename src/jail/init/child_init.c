@@ -194,6 +194,6 @@ void jail_child_init(int control, int guest)
             }
         }
     }
-    for (;;) /* whoever is left dies with us */
+    for (;;) /* what is left of the namespace dies with its pid 1 */
         raw_syscall(SYS_exit_group, 0, 0, 0, 0, 0);
 }

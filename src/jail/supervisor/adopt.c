@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run over a child that another process made. The same loop as for a run of one's own; what differs is
- * that the dead are not ours to wait for: a pidfd kills, and the template reaps. A run of a pooled child is so
- * over when its pipes are empty, not when its memory is gone. */
+/* A run over a child that a template made. The loop is that of a run whose jail the supervisor built. What differs is the
+ * end: the supervisor kills by pidfd, and the template reaps. So a run of a pooled child is over when its pipes are empty,
+ * before its memory is freed. */
 #include "jail/child.h"
 #include "jail/supervisor/running.h"
 
@@ -86,7 +86,7 @@ int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a, struct 
     child->in = -1;
     run->guest = sys_pidfd_pid(child->session ? run->leased : run->lease_guest);
     run->go_ns = clock_now_ns();
-    run->state = JAIL_RUN_LEASED; /* it begins there */
+    run->state = JAIL_RUN_LEASED; /* a leased run has no earlier state */
     if (!SPEED_WATCH_LATER)
         jail_run_watch_lease(run, true);
     *ret_run = run;

@@ -385,7 +385,7 @@ static bool find_branch(struct jail_branching *b)
             fd_close(fd_take(&b->pidfd));
             return false;
         }
-        (void)tell_init(b, &ignored); /* so that it is waited for */
+        (void)tell_init(b, &ignored); /* so that the init reaps it */
     }
     return pid != 0 || b->pidfd >= 0;
 }

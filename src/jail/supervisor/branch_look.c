@@ -9,10 +9,10 @@
 #include "jail/supervisor/branching.h"
 
 #include "jail/supervisor/running.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 #include "sys/pidfd.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <stdio.h>
@@ -68,15 +68,12 @@ bool jail_branch_is_new(const struct jail_branching *b, pid_t pid)
 
 pid_t jail_branch_find_new(const struct jail_branching *b)
 {
-    int dirfd = openat(b->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
+    DIR *dir = entries_of(b->proc);
     pid_t found = 0;
-    if (!dir) {
-        fd_close(dirfd);
+    if (!dir)
         return -1;
-    }
-    for (const struct dirent *e; !found && (e = readdir(dir));) {
-        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+    for (const char *name; !found && (name = entries_next(dir));) {
+        pid_t pid = (pid_t)strtol(name, NULL, 10);
         if (pid > 0 && jail_branch_is_new(b, pid))
             found = pid;
     }
@@ -97,22 +94,18 @@ static bool alone(const struct jail_branching *b, pid_t pid)
 static int each_fd(const struct jail_branching *b, pid_t pid,
                    bool (*see)(const struct jail_branching *b, int fd, const struct stat *st))
 {
-    int dirfd = jail_branch_open(b, pid, "fd", O_RDONLY | O_DIRECTORY);
-    DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
-    int r = dir ? 0 : -1;
-    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
+    DIR *dir = entries_take(jail_branch_open(b, pid, "fd", O_RDONLY | O_DIRECTORY));
+    int r = 0;
+    if (!dir)
+        return -1;
+    for (const char *name; r == 0 && (name = entries_next(dir));) {
         struct stat st;
-        if (e->d_name[0] == '.')
-            continue;
-        if (fstatat(dirfd, e->d_name, &st, 0) < 0)
+        if (fstatat(dirfd(dir), name, &st, 0) < 0)
             r = -1;
-        else if (!see(b, (int)strtol(e->d_name, NULL, 10), &st))
+        else if (!see(b, (int)strtol(name, NULL, 10), &st))
             r = 1;
     }
-    if (dir)
-        closedir(dir);
-    else
-        fd_close(dirfd);
+    closedir(dir);
     return r;
 }
 

@@ -240,7 +240,7 @@ static struct slot *free_slot(struct jail_family *f)
         i++;
     if (i == SLOTS)
         return NULL;
-    clear(&f->calls->slot[i]); /* who wrote it last may have died over it */
+    clear(&f->calls->slot[i]); /* the supervisor that wrote it last may have died in the middle */
     if (i == f->calls->used)
         f->calls->used++;
     return &f->calls->slot[i];
@@ -286,7 +286,8 @@ bool jail_family_receive(struct jail_family *f, jail_family_ours *ours, void *ct
                          union sys_notice *ret)
 {
     if (!lock_slots(f)) {
-        wake_all(f->wake); /* so that we come again: what woke us may have been a write */
+        wake_all(
+            f->wake); /* so that our loop comes back: a write, which is read now, may have woken it */
         return false;
     }
     bool got = take_waiting(f, ours, ctx, ret) || next_call(f, ours, ctx, ret);

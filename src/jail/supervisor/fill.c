@@ -12,8 +12,9 @@
 #include "jail/copy.h"
 #include "jail/outside.h"
 #include "sys/child.h"
+#include "sys/entries.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -39,17 +40,12 @@ static int take_identity(int files)
 
 static bool is_empty(int dir)
 {
-    const int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = own < 0 ? NULL : fdopendir(own);
-    size_t count = 0;
-    if (!d) {
-        fd_close(own);
+    DIR *d = entries_of(dir);
+    if (!d)
         return false;
-    }
-    while (readdir(d))
-        count++;
+    const bool empty = !entries_next(d) && errno == 0;
     closedir(d);
-    return count == 2;
+    return empty;
 }
 
 /* A guest may have shut the two folders: they are its own. */

@@ -15,6 +15,7 @@
 #include "jail/decode.h"
 #include "jail/filter.h"
 #include "jail/supervisor/family.h"
+#include "sys/entries.h"
 #include "sys/fd.h"
 #include "sys/listener.h"
 
@@ -89,7 +90,7 @@ static unsigned count_descriptors(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     if (stat(path, &st) == 0 && st.st_size > 0)
         return (unsigned)st.st_size;
-    return fd_count_names(path);
+    return entries_count(path);
 }
 
 static unsigned long count_threads(pid_t pid)

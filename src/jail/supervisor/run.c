@@ -209,7 +209,6 @@ struct starting {
     int theirs;                   /* their end of the control socket */
     int fds[3 + LIMIT_BINDS + 1]; /* the guest's streams, then one for each bind */
     size_t nbinds;
-    char rootfs[512]; /* beside cordon-nest; without it the private root is made to measure */
 };
 
 static void close_starting(struct starting *s)
@@ -223,10 +222,6 @@ static void close_starting(struct starting *s)
 
 static int find_programs(struct starting *s, const char *nest, struct err *err)
 {
-    const char *slash = strrchr(nest, '/');
-    if (!slash || snprintf(s->rootfs, sizeof s->rootfs, "%.*s/cordon-root", (int)(slash - nest),
-                           nest) >= (int)sizeof s->rootfs)
-        s->rootfs[0] = 0;
     s->nest = open(nest, O_PATH | O_CLOEXEC);
     if (s->nest >= 0)
         return 0;
@@ -294,7 +289,6 @@ static int spawn(struct jail_run *run, const struct jail_start *start, const str
                              .id = &run->id,
                              .cgroup = run->cgroup.version ? &run->cgroup : NULL,
                              .nest = s->nest,
-                             .rootfs = s->rootfs,
                              .control = {run->fd[CONTROL], s->theirs},
                              .stdio = {s->fds[0], s->fds[1], s->fds[2]},
                              .channel = start->channel,

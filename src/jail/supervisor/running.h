@@ -27,7 +27,7 @@ enum source {
     KEYS,
     ONWARD_OUT,
     ONWARD_ERR,
-    ALSO /* what else the caller wants to hear of */
+    ALSO /* a descriptor of the caller's (jail_run_also) */
 };
 
 /* Where a run is. run_state.c says what may follow what. */
@@ -67,7 +67,7 @@ struct jail_run {
     uint64_t interrupted_ns; /* when SIGINT was last sent to the guest; 0: never */
     int channel;             /* the caller's; -1: none */
     int lease_guest,
-        lease_rest; /* of a leased child: the guest's pidfd and what nobody needs, until it is RUNNING */
+        lease_rest; /* of a leased child, until RUNNING: the guest's pidfd, and a descriptor that is then closed */
     int status; /* /proc/PID/status of a leased guest, opened while there was time; -1 */
     pid_t nest, guest;
     void *spawn_memory;

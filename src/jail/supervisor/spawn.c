@@ -229,7 +229,6 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
                                    .own_proc = -1,
                                    .user_limits = -1,
                                    .nest = s->nest,
-                                   .rootfs = s->rootfs,
                                    .control = {s->control[0], s->control[1]},
                                    .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
                                    .channel = s->channel,

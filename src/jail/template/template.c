@@ -84,7 +84,7 @@ static int begin_order(struct jail_fork *n, struct queue *q, struct err *err)
     struct jail_expected *e = &q->expected[(q->first + q->count) % EXPECTED];
     if (jail_fork_begin(n, &plan, e, &why) < 0) {
         int r2 = 1;
-        while (r2 > 0 && q->count) /* those before it are answered first */
+        while (r2 > 0 && q->count) /* orders before this one are answered first */
             r2 = finish_child(q, err);
         return r2 < 0 || refuse(plan.tag, &why, err) < 0 ? err->code : 1;
     }
@@ -118,7 +118,7 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "poll");
         idle = ready == 0 && !queue.count;
-        if (idle) { /* nobody waits, and the last child is on its way: the time to prepare */
+        if (idle) { /* no order waits and the last child was sent: the time to prepare the next one */
             jail_fork_prepare(fork);
             continue;
         }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define EXPANSION 16        /* bytes of JSON for a byte of a stream, and for its escape */
-#define BESIDE    (8 * MIB) /* what is told beside the streams */
+#define BESIDE    (8 * MIB) /* bytes of events that are no output */
 
 struct event {
     struct buf line;

@@ -100,7 +100,8 @@ int main(int argc, char **argv)
     for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
             break;
-    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the caller left open is for nobody below us */
+    close_range(3, ~0U,
+                CLOSE_RANGE_CLOEXEC); /* no program that we start gets what the caller left open */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that would grow past `ulimit -f` */
     int r = writer_init() < 0 ? EXIT_FAILED : command(argc, argv);

@@ -206,7 +206,7 @@ void session_workspace_request(struct session_workspace *w, struct flow_request 
         return;
     req->keep = keep;
     req->keep_ctx = w;
-    req->once = false; /* who commits for root stays root */
+    req->once = false; /* root commits as root, so root is not given up */
 }
 
 /* ---- a branch ---- */

@@ -214,7 +214,7 @@ int workspace_order_run(const struct workspace_order *o, struct buf *out, struct
     if (pid < 0)
         return err_sys(err, "fork");
     if (pid == 0) {
-        sigset_t none; /* those that end a run are blocked in its supervisor */
+        sigset_t none; /* the supervisor blocks the signals that end a run; this child must not */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         if (dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)

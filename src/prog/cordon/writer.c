@@ -161,7 +161,7 @@ bool writer_wait(int stop)
             return false;
         for (int i = 0; n < 0 && errno != EINTR && i < 2; i++)
             if (p[i].fd >= 0)
-                fail(&writers[i], errno); /* who cannot wait would ask forever */
+                fail(&writers[i], errno); /* poll itself failed: without it the loop would spin */
     }
 }
 
@@ -177,7 +177,7 @@ static ssize_t take_printed(void *cookie, const char *data, size_t len)
     if (!w->error)
         return (ssize_t)len;
     errno = w->error;
-    return 0; /* what a cookie says for an error */
+    return 0; /* a cookie's write function returns 0 for an error */
 }
 
 int writer_init(void)
@@ -235,6 +235,6 @@ int writer_finish(int status)
     }
     bool lost = flushed != 0 || why || writers[JAIL_STDERR].error;
     if (why == EPIPE && (status == EXIT_DONE || status == EXIT_FAILED))
-        return EXIT_SIGNAL + SIGPIPE; /* what failed, if anything did, is that */
+        return EXIT_SIGNAL + SIGPIPE; /* the pipe is the only thing that failed */
     return lost && status == EXIT_DONE ? EXIT_FAILED : status;
 }

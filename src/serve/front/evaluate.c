@@ -124,7 +124,7 @@ void serve_evaluate(struct serve_front *f, const struct serve_reply *to, const c
     const char *context = dumped ? dumped : v[CONTEXT].text ? v[CONTEXT].text : "{}";
     struct buf out;
     struct jsonw j = {.out = &out};
-    (void)token; /* it ends before anybody could be told */
+    (void)token; /* no progress is told: the evaluation ends first */
     buf_init(&out, LIMIT_SERVE_ANSWER);
     int r = e && (dumped || !v[CONTEXT].json) ? 0 : ERR_MEMORY;
     if (r == 0) {

@@ -54,7 +54,7 @@ int worker_channel_next(struct wire_reader *r)
         return 0;
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     if (rode_along >= 0)
-        close(rode_along); /* nobody asked for it */
+        close(rode_along); /* a descriptor of an earlier frame that nobody took */
     rode_along = -1;
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
         memcpy(&rode_along, CMSG_DATA(h), sizeof rode_along);

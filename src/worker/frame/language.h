@@ -18,7 +18,7 @@
 
 /* The command line of a worker, for the start of its interpreter. */
 struct worker_start {
-    bool alone;          /* it never forks */
+    bool alone;          /* the worker never forks */
     bool packages;       /* the system's packages of this language, too */
     const char *env;     /* an environment's folder of packages, before them; NULL: none */
     const char *preload; /* libraries to load now, separated by commas; NULL: none */
@@ -43,8 +43,9 @@ struct worker_job {
 };
 
 struct worker_language {
-    bool sessions; /* it serves calls, lines and branches, too; else what only those need is NULL */
-    bool template; /* it may become one; likewise */
+    bool
+        sessions; /* the worker serves calls, lines and branches, too; else their functions below are NULL */
+    bool template;            /* the worker may be a template; else those functions are NULL */
     const char *program;      /* the worker's own name, for its complaints */
     const char *compute_rule; /* under which a call is told that its table of computation refused */
 
@@ -91,7 +92,8 @@ struct worker_language {
         void); /* 0 is at its end: reads away what the language's readers hold; after GO */
     int (*set_interrupt)(
         void); /* the language's own handler of SIGINT; no code of a guest has run */
-    void (*drop_interrupt)(void); /* what that handler has seen and nobody was told */
+    void (*drop_interrupt)(
+        void); /* forgets an interrupt that the handler has seen and not raised */
 };
 
 extern const struct worker_language *worker_language; /* set once, by worker_main */

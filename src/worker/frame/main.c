@@ -127,7 +127,7 @@ int worker_main(const struct worker_language *language, int argc, char **argv)
     if (w.template)
         return serve_template(&w, &err) < 0 ? complain(err.msg) : 0;
     if (jail_enter(&err) < 0)
-        _exit(70); /* who started it says why */
+        _exit(70); /* the builder, which started it, reports why */
     if (start(&w, &err) < 0 || jail_entered(&err) < 0)
         return complain(err.msg);
     worker_driver_ready();

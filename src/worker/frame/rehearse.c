@@ -53,7 +53,7 @@ int worker_rehearse(const char *imports, bool only_print)
     struct err err = ERR_INIT;
     if (play_supervisor(sv[0], program, len) < 0)
         return -1;
-    if (jail_template_confine(&err) < 0) { /* what was imported has its say from here on */
+    if (jail_template_confine(&err) < 0) { /* code of imported packages may run from here on */
         fprintf(stderr, "%s: a rehearsal could not be locked: %s\n", worker_language->program,
                 err.msg);
         return -1;

@@ -148,7 +148,7 @@ static void load_encoding(const char *word)
 {
     char name[32];
     if (!normal(word, name, sizeof name) || strncmp(name, "bz2", 3) == 0)
-        return; /* that one is no encoding of text, and brings a library of its own */
+        return; /* bz2 is no encoding of text, and loads a library of its own */
     PyObject *text = PyUnicode_FromString(name), *known = text ? encodings() : NULL;
     if (known && PySet_Contains(known, text) == 1) {
         put_finder_back();

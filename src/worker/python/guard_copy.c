@@ -28,7 +28,8 @@ static PyObject *reconstruct(PyObject *self, PyObject *args, PyObject *kwargs)
     static PyMethodDef def = {"make", make, METH_VARARGS, NULL};
     (void)self;
     if (PyTuple_GET_SIZE(args) < 4)
-        return PyObject_Call(plain_reconstruct, args, kwargs); /* it says what is wrong */
+        return PyObject_Call(plain_reconstruct, args,
+                             kwargs); /* Python's own function reports the missing argument */
     PyObject *both = PyTuple_Pack(2, PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 2));
     PyObject *maker = both ? PyCFunction_New(&def, both) : NULL;
     PyObject *checked = maker ? PyList_New(0) : NULL, *tuple = NULL, *copy = NULL;

@@ -45,7 +45,7 @@ static PyObject *decode_str(PyObject *self)
         return plain_decode_str(self);
     if (!take_words(e, true, &w))
         return NULL;
-    PyObject *object = e->object; /* what it is after that code has run */
+    PyObject *object = e->object; /* read after the guest's code has run */
     if (object && PyBytes_Check(object) && names_one(e, PyBytes_GET_SIZE(object)))
         return told(&w, PyUnicode_FromFormat(
                             "'%U' codec can't decode byte 0x%02x in position %zd: %U", w.encoding,

@@ -114,7 +114,7 @@ int py_program_prepare(const struct worker_job *job)
 
 int py_program_judge(const struct worker_job *job, struct check_report *report, struct err *err)
 {
-    /* what earlier cells left is bound: a variable called `input` is not the builtin */
+    /* variables of earlier calls are bound: one called `input` is not the builtin */
     PyObject *left = job->kind == WORKER_CALL || job->kind == WORKER_LINE ? program.globals : NULL;
     int r = py_judge_call(job->rules, left, job->source, job->len, report, &program.tree, err);
     if (r == 0 && !program.tree && check_report_safe(report))
