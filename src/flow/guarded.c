@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "pool/environment.h"
+#include "pool/socket.h"
 #include "sys/state.h"
 #include "sys/walk.h"
 #include "sys/writable.h"
@@ -55,6 +56,13 @@ static int keep_system(struct guard *g, struct err *err)
         {"the loader's", "/etc/ld.so.preload", false},
         {"the loader's", "/etc/ld.so.cache", false},
         {"the list of users", "/etc/passwd", false},
+        {"the system's settings, which jails show,", "/etc/alternatives", true},
+        {"the system's settings, which templates read,", "/etc/fonts", true},
+        {"the system's settings, which templates read,", "/etc/matplotlibrc", false},
+        {"the kernel's own files in", "/proc", true}, /* of our processes, among others */
+        {"the kernel's own files in", "/sys", true},  /* cgroups of runs among them */
+        {"the kernel's own file", "/dev/null", false},
+        {"the system's log, which alerts go to,", "/dev/log", false},
     };
     int r = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && r == 0; i++)
@@ -130,9 +138,8 @@ static int keep_state(struct guard *g, struct err *err)
     int r = state_path(path, sizeof path, err);
     if (r == 0)
         r = keep(g, "the state folder", path, true, err);
-    const char *runtime = getenv("XDG_RUNTIME_DIR"); /* the holder's socket may be there */
-    if (r == 0 && runtime && *runtime == '/' &&
-        snprintf(path, sizeof path, "%s/cordon", runtime) < (int)sizeof path)
+    struct err none = ERR_INIT; /* no place for a holder: nobody connects to one */
+    if (r == 0 && pool_socket_folder(path, sizeof path, &none) == 0)
         r = keep(g, "the holder's folder", path, true, err);
     return r;
 }

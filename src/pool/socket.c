@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "sys/fd.h"
 #include "sys/peer.h"
+#include "sys/state.h"
 #include "wire/msg.h"
 
 #include <dirent.h>
@@ -40,32 +41,20 @@ static void socket_name(char *out, size_t size, uint32_t mark, const char *suffi
         snprintf(out, size, "holder-%08x.%s", wire_fingerprint(), suffix);
 }
 
-static int folder_name(char *out, size_t size, struct err *err)
+int pool_socket_folder(char *out, size_t size, struct err *err)
 {
-    static const struct {
-        const char *variable, *below;
-    } candidates[] = {{"CORDON_STATE", "run"},
-                      {"XDG_RUNTIME_DIR", "cordon"},
-                      {"XDG_STATE_HOME", "cordon/run"},
-                      {"HOME", ".local/state/cordon/run"}};
-    const bool root = geteuid() == 0;
-    int len = -1;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates && len < 0; i++) {
-        const char *value = getenv(candidates[i].variable);
-        if (!value || !*value || (root && strcmp(candidates[i].variable, "HOME") == 0))
-            continue;
-        if (*value != '/')
-            return err_set(err, ERR_USAGE, "%s is not an absolute path", candidates[i].variable);
-        len = snprintf(out, size, "%s/%s", value, candidates[i].below);
-    }
-    if (len < 0 && root)
-        len = snprintf(out, size, "/var/lib/cordon/run");
-    if (len < 0)
-        return err_set(err, ERR_USAGE,
-                       "there is no folder for the holder's socket: set XDG_RUNTIME_DIR, "
-                       "CORDON_STATE or HOME");
-    return (size_t)len >= size ? err_set(err, ERR_USAGE, "the path of the state folder is too long")
-                               : 0;
+    char state[STATE_PATH_MAX];
+    int r = state_path(state, sizeof state, err);
+    if (r < 0)
+        return r;
+    const char *asked = getenv("CORDON_STATE"), *runtime = getenv("XDG_RUNTIME_DIR");
+    const bool apart = !(asked && *asked) && runtime && *runtime;
+    if (apart && *runtime != '/')
+        return err_set(err, ERR_USAGE, "XDG_RUNTIME_DIR is not an absolute path");
+    int len = snprintf(out, size, "%s/%s", apart ? runtime : state, apart ? "cordon" : "run");
+    return len < 0 || (size_t)len >= size
+               ? err_set(err, ERR_USAGE, "the path of the holder's folder is too long")
+               : 0;
 }
 
 static int make_folders(const char *path, struct err *err)
@@ -85,7 +74,7 @@ static int make_folders(const char *path, struct err *err)
 int pool_socket_open(struct pool_socket *ret, bool make, struct err *err)
 {
     struct pool_socket p = {.dir = -1};
-    int r = folder_name(p.path, sizeof p.path, err);
+    int r = pool_socket_folder(p.path, sizeof p.path, err);
     if (r == 0 && make)
         r = make_folders(p.path, err);
     if (r < 0)

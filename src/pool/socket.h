@@ -22,10 +22,12 @@ struct pool_socket {
     char path[512];
 };
 
-/* The folder's name by the environment: $CORDON_STATE/run where that is set, else
- * $XDG_RUNTIME_DIR/cordon, else run/ in the state folder ($XDG_STATE_HOME/cordon,
- * ~/.local/state/cordon, for root /var/lib/cordon). MAKE: make what is missing. Without MAKE a
- * folder that is not there is no error, and dir is -1. */
+/* The folder that the holder's socket is in, or would be: $XDG_RUNTIME_DIR/cordon where that is set and CORDON_STATE is
+ * not, else run/ in the state folder (src/sys/state.h). ERR_USAGE: there is none, or CORDON_STATE names another than the
+ * machine's policy pins. */
+ERR_MUST_USE int pool_socket_folder(char *out, size_t size, struct err *err);
+
+/* MAKE: make what is missing of that folder. Without MAKE a folder that is not there is no error, and dir is -1. */
 ERR_MUST_USE int pool_socket_open(struct pool_socket *ret, bool make, struct err *err);
 void pool_socket_done(struct pool_socket *p);
 

@@ -400,7 +400,7 @@ def facts(documents, program):
         ("README.md", r"open files \| (\d+)", [p["limits"]["descriptors"]]),
         ("README.md", r"output \| (\d+) MB a stream, then head and tail; (\w+) times that", [mega(p["limits"]["output"]), p["limits"]["flood_factor"]]),
         ("CONTRIBUTING.md", r"(?i)at most (\w+) exceptions", [int(re.search(r"len\(EXCEPTIONS\) <= (\d+)", program.source("tests/system/layers_off.py"))[1])]),
-        ("SECURITY.md", r"(\d+) executions a minute and client, (\d+) at once", [p["rates"]["executions"], p["rates"]["concurrent"]]),
+        ("SECURITY.md", r"(\d+) executions a minute and client, (\d+) at once for each state folder, so for each user", [p["rates"]["executions"], p["rates"]["concurrent"]]),
         ("docs/gate.md", r"At most (\d+) executions of one client in any (\d+) seconds", [p["rates"]["executions"], seconds(p["rates"]["window"])]),
         ("docs/gate.md", r"At most (\d+) executions at once of one state folder", [p["rates"]["concurrent"]]),
         ("docs/gate.md", r"(\d+) a minute, (\d+) at once, each client", [p["rates"]["model_calls"], p["rates"]["model_burst"]]),
@@ -536,5 +536,27 @@ def whole_lists(documents, program):
     return faults + lists("CHANGELOG.md, the first line,", set(named), set(program.commands))
 
 
+# --- what trusted code opens or executes by name ----------------------------------------------------------
+IN_A_JAIL = {"workspaces.verify"}  # commands of a policy that run in a jail; `arena.judges` is no plain key
+
+
+def never_written(documents, program):
+    """SECURITY.md, src/flow/guarded.c, the programs that are installed and the policy's paths and commands: one list."""
+    section = documents.section("SECURITY.md", "What a guest may never write")
+    source = program.source("src/flow/guarded.c")
+    kept = program.between("src/flow/guarded.c", "} rows[] = {", "};")
+    faults = lists("SECURITY.md, what a guest may never write,", {w for w in words(section) if w.startswith("/")}, set(re.findall(r'"(/[^"]+)"', kept)))
+    installed = set(re.findall(r"executable\('(cordon(?:-[a-z]+|d)?)'", program.source("meson.build"))) | {"cordon-root"}
+    named = set(re.findall(r'"(cordon[a-z-]*)"', program.between("src/flow/guarded.c", "names[] = {", "};")))
+    faults += lists("src/flow/guarded.c, the programs,", named, installed)
+    keys = re.findall(r'^KEY\((FILE|WORDS), "([a-z_.]+)", ([a-z_.]+),.*"([^"]*)"\)', program.source("src/policy/keys.inc"), re.M)
+    for kind, key, member, meaning in keys:
+        if (kind == "FILE" or "command" in meaning) and key not in IN_A_JAIL and f"p->{member}" not in source and member != "state.folder":
+            faults.append(f"src/flow/guarded.c does not keep guests from what {key} names")
+        if f"p->{member}" in source and f"`{key}`" not in section:
+            faults.append(f"SECURITY.md, what a guest may never write, lacks {key}")
+    return faults
+
+
 CHECKS = {"examples": examples, "commands": commands, "option tables": option_tables, "exit codes": exit_codes, "status words": status_words,
-          "counts": counts, "not built": not_built, "whole lists": whole_lists}
+          "counts": counts, "not built": not_built, "whole lists": whole_lists, "never written": never_written}

@@ -8,6 +8,7 @@ import sys
 
 import exits
 import tapsys
+from mcptest import Server
 from tapsys import Tap, users
 
 if os.geteuid() == 0 and "FINAL_INSIDE" not in os.environ:  # a copy of /etc that only this test sees
@@ -43,7 +44,7 @@ def file_of(who, name, text):
 
 def free(who):
     """An environment that names no state folder."""
-    return {"CORDON_STATE": "", "XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": str(programs.dir / f"{who}-elsewhere")}
+    return {"CORDON_STATE": "", "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": str(programs.dir / f"{who}-elsewhere")}
 
 
 def run(who, *options, env=None):
@@ -91,10 +92,78 @@ def test(who):
     tap.eq(r["status"], "ok", f"{who}: what is not final can be changed by --policy", r.story())
 
 
+# Each way to the gate: words of the command line, input.
+WAYS = [
+    (["run", "-"], "print(1)\n"), (["exec", "--", "/bin/true"], None), (["repl"], "print(1)\n"),
+    (["session", "new", "s"], None), (["session", "run", "s", "-c", "print(1)"], None), (["session", "list"], None),
+    (["session", "fork", "s"], None), (["session", "close", "s"], None), (["pool", "start"], None), (["pool", "status"], None),
+    (["workspace", "create", "w"], None), (["workspace", "list"], None), (["run", "--workspace", "w", "-"], "print(1)\n"),
+    (["serve", "--stdio"], ""), (["check", "-"], "print(1)\n"), (["approve", "list"], None), (["stop"], None), (["resume"], None),
+    (["audit", "tail"], None), (["audit", "verify"], None), (["doctor"], None),
+]
+
+ADMIN = ("approve", "stop", "resume", "audit")
+
+
+def every_way(who):
+    """No command, and no front of one, walks around what the machine's policy has made final."""
+    uid = 0 if who == "root" else tapsys.ROOTLESS
+    other, home = programs.dir / f"{who}-anywhere", programs.dir / f"{who}-home"
+    for folder in (other, home, home / "cordon"):
+        folder.mkdir(mode=0o700)
+        os.chown(folder, uid, uid)
+    machine(f"final: [state]\nstate: {{folder: '{PINNED}/{{uid}}'}}\n")
+    walked = []
+    for words, text in WAYS:
+        if who == "root" and words[0] in ADMIN:
+            continue  # root looks after the folders of others
+        r = tapsys.cordon(programs, words, who, env={**free(who), "CORDON_STATE": str(other)}, text=text)
+        told = r.code != 0 and str(PINNED) in r.err + r.out
+        if any(other.iterdir()) or not (told or words[0] in ("check", "serve")):  # these two need none before a program runs
+            walked.append(f"{' '.join(words)}: {r.story()} {list(other.iterdir())}")
+    tap.eq(walked, [], f"{who}: no command uses a state folder of the caller's choice where the machine's policy pins one")
+    with Server(programs, who=who, env={**free(who), "CORDON_STATE": str(other)}) as s:
+        r = s.tool("execute_code", code="print(1)")
+        tap.ok((r.get("structuredContent") or {}).get("status") == "refused" and not any(other.iterdir()),
+               f"{who}: a client of serve uses no state folder of its choice where the policy pins one", r)
+    r = tapsys.cordon(programs, ["session", "new", "s"], who, env=free(who))
+    tap.ok(r.code == 0 and (PINNED / str(uid) / "run").is_dir(), f"{who}: the holder of a pinned state folder listens in it", r.story())
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who, env=free(who))
+
+    machine("final: [approval]\napproval: {mode: HITL, expiry: 200ms}\n")
+    lax = file_of(who, "laxer.yaml", "approval: {mode: AUTONOMOUS}\n")
+    state = {**free(who), "CORDON_STATE": str(other)}
+    walked = []
+    for words, text in [w for w in WAYS if w[0][0] in ("run", "exec", "check", "repl", "serve") or w[0][:2] in (["session", "new"], ["session", "run"])]:
+        for options, env in ((["--policy", str(lax)], state), ([], {**state, "XDG_CONFIG_HOME": str(home)})):
+            (home / "cordon/policy.yaml").write_text("approval: {mode: AUTONOMOUS}\n")
+            os.chown(home / "cordon/policy.yaml", uid, uid)
+            at = 2 if words[0] == "session" else 1
+            r = tapsys.cordon(programs, [*words[:at], *options, *words[at:]], who, env=env, text=text)
+            if r.code == 0 or "approval.mode is final" not in r.err + r.out:
+                walked.append(f"{' '.join([*words[:at], *options, *words[at:]])}: {r.story()}")
+    tap.eq(walked, [], f"{who}: neither --policy nor a policy of the user's own loosens what is final, in any command that runs or judges code")
+    with Server(programs, "--profile", "standard", who=who, env=state) as s:
+        r = s.tool("execute_code", code="print(1)")
+        tap.eq((r.get("structuredContent") or {}).get("status"), "denied", f"{who}: a client of serve is denied what a person must approve", r)
+        made = (s.tool("session", action="new").get("structuredContent") or {}).get("session_id")
+        r = s.tool("execute_code", code="print(1)", session_id=made or "none")
+        tap.ok(made and (r.get("structuredContent") or {}).get("status") == "denied", f"{who}: a call in a session of a client of serve is denied what a person must approve", made, r)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who, env=state)
+    machine("final: [rates, ceilings]\nrates: {executions: 3, window: 10m}\nlimits: {timeout: 200ms}\nceilings: {timeout: 300ms}\n")
+    (other / "gate.live").unlink()  # its rates begin anew
+    with Server(programs, who=who, env=state) as s:
+        r = s.tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
+        tap.ok(r["status"] == "timeout" and r["usage"]["wall_ms"] < 30000 * tapsys.SLOW, f"{who}: a client of serve has the machine's ceiling", r)
+        left = [s.tool("execute_code", code="print(1)")["structuredContent"]["status"] for _ in range(3)]
+        tap.eq(left, ["ok", "ok", "denied"], f"{who}: a client of serve has the machine's rates")
+
+
 if os.geteuid() != 0:
     tap.skip("the machine's policy", "only root can have a /etc of its own")
     tap.done()
 prepare()
 for who in users():
     test(who)
+    every_way(who)
 tap.done()

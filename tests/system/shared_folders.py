@@ -7,6 +7,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 
 import exits
 import tapsys
@@ -155,6 +157,24 @@ def system_folders(who):
         r = p.run("--rw", f"{folder}:/shared", "--", "/bin/true")
         tap.ok(r.code == exits.NEVER_RAN and ("may write" in r.err or "lies in" in r.err or "Permission denied" in r.err),
                f"{who}: --rw {folder} is refused", r.story())
+
+
+def kernel_files(who):
+    """What our own processes ask the kernel by name: of processes, of cgroups; and what every program takes for nothing."""
+    p = Place(who, "kernel")
+    uid = [] if who == "root" or os.geteuid() != 0 else ["/usr/bin/setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups"]
+    with subprocess.Popen([*uid, "/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
+        while pathlib.Path(f"/proc/{other.pid}/comm").read_text() != "cat\n":
+            time.sleep(0.01)
+        p.refused(f"/proc/{other.pid}", "the kernel's files of a process of the same user", "the kernel's own files")
+        other.stdin.close()
+    p.refused("/dev/null", "the file that takes everything", "the kernel's own file")
+    if who == "root":
+        p.refused("/sys/fs/cgroup", "the folder of cgroups", "the kernel's own files")
+        p.refused("/dev", "the folder of devices", "/dev")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        os.chmod(folder, 0o777)
+        p.runs(folder, "a folder of memory in /dev/shm")
 
 
 def planted_links(who):
@@ -315,6 +335,7 @@ for who in users():
     named_by_the_policy(who)
     packages(who)
     system_folders(who)
+    kernel_files(who)
     planted_links(who)
     if os.geteuid() == 0:
         second_mounts(who)

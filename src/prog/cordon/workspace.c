@@ -5,7 +5,6 @@
  *
  * Waits: fsync in give_name; the disk; none (the kernel's own); the file has no name yet
  *        sys_child_wait in run_export; an export; LIMIT_WORKSPACE_MS; it is killed, and the file is not there */
-#include "admin.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "flow/context.h"
@@ -171,34 +170,14 @@ static void set_words(const struct verb *verb, const struct option_list *words,
 }
 
 /* What changes a workspace is bounded by the policy, and on record. */
-static int change(struct workspace_order *o, const char *policy, struct err *err)
-{
-    struct flow_context context = {0};
-    int r = flow_context_open(&context, policy, err);
-    o->policy = context.policy;
-    if (r == 0)
-        r = workspace_note_run(o, &context, err);
-    flow_context_close(&context);
-    return r;
-}
-
-static int act(const struct verb *verb, const struct option_list *words,
-               const struct workspace_options *p, struct err *err)
+static int order(const struct verb *verb, const struct option_list *words,
+                 const struct workspace_options *p, const char *form, struct flow_context *context,
+                 struct err *err)
 {
     struct workspace_order o = WORKSPACE_ORDER_INIT;
-    char form[4] = "";
-    const char *name = words->count > 1 ? words->items[1] : "";
-    snprintf(form, sizeof form, "%s%s",
-             p->json    ? "j"
-             : p->stat  ? "s"
-             : p->patch ? "p"
-                        : "",
-             isatty(STDOUT_FILENO) ? "t" : "");
     o.form = form;
-    admin_pin_state();
-    if (is(verb, "verify"))
-        return workspace_verify(name, &p->verify, p->json, err);
-    int r = workspace_order_open(&o, verb->name, name, verb->hold, err);
+    int r = workspace_order_open(&o, verb->name, words->count > 1 ? words->items[1] : "",
+                                 verb->hold, err);
     if (r < 0)
         return r;
     set_words(verb, words, p, &o);
@@ -209,8 +188,30 @@ static int act(const struct verb *verb, const struct option_list *words,
         if (o.other < 0)
             return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
     }
-    return verb->hold == HOLD_READ || verb->hold == HOLD_NONE ? workspace_order_become(&o, err)
-                                                              : change(&o, p->verify.policy, err);
+    if (verb->hold == HOLD_READ || verb->hold == HOLD_NONE)
+        return workspace_order_become(&o, err);
+    o.policy = context->policy;
+    return workspace_note_run(&o, context, err);
+}
+
+/* The policy comes first: it may pin the state folder, which the workspaces are in. */
+static int act(const struct verb *verb, const struct option_list *words,
+               const struct workspace_options *p, struct err *err)
+{
+    struct flow_context context = {0};
+    char form[4] = "";
+    snprintf(form, sizeof form, "%s%s",
+             p->json    ? "j"
+             : p->stat  ? "s"
+             : p->patch ? "p"
+                        : "",
+             isatty(STDOUT_FILENO) ? "t" : "");
+    int r = flow_context_open(&context, p->verify.policy, err);
+    if (r == 0)
+        r = is(verb, "verify") ? workspace_verify(words->items[1], &p->verify, p->json, err)
+                               : order(verb, words, p, form, &context, err);
+    flow_context_close(&context);
+    return r;
 }
 
 static const struct verb *find_verb(const struct option_list *words, struct err *err)
