@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/prctl.h>
 #include <mqueue.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,10 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -301,6 +305,71 @@ static long file_names(void)
     return n;
 }
 
+/* The target of a short link is kept beside the inode, in memory of the kernel's own. */
+static long short_links(void)
+{
+    static char target[121];
+    char path[64];
+    long n = 0;
+    memset(target, 'x', sizeof target - 1);
+    for (; n < ENOUGH; n++) {
+        snprintf(path, sizeof path, "/tmp/link-%ld", n);
+        if (symlink(target, path) < 0)
+            break;
+    }
+    return n;
+}
+
+static long event_descriptors(void)
+{
+    sigset_t one;
+    long n = 0;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR2);
+    while (n < ENOUGH && (n % 2 ? eventfd(0, EFD_CLOEXEC) : signalfd(-1, &one, SFD_CLOEXEC)) >= 0)
+        n++;
+    return n;
+}
+
+/* A name for every second page, each its own: neighbours of one name would become one mapping. */
+static long mapping_names(void)
+{
+    char name[80];
+    long n = 0;
+    const size_t size = 24 << 20; /* the limit of the test has room for it */
+    char *area = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED)
+        return -1;
+    for (; n < ENOUGH && (size_t)(n + 1) * 8192 <= size; n++) {
+        snprintf(name, sizeof name, "%070ld", n);
+        if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, area + n * 8192, 4096, name) < 0)
+            break;
+    }
+    return n;
+}
+
+static void *rest(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static long threads(void)
+{
+    pthread_attr_t small;
+    pthread_t t;
+    long n = 0;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 16384);
+    for (int e = 0; n < ENOUGH; n++)
+        if ((e = pthread_create(&t, &small, rest, NULL)) != 0) {
+            errno = e;
+            break;
+        }
+    return n;
+}
+
 static const struct {
     const char *name;
     long (*make)(void);
@@ -325,6 +394,10 @@ static const struct {
     {"attributes", attributes},
     {"mappings", mappings},
     {"file-names", file_names},
+    {"short-links", short_links},
+    {"event-descriptors", event_descriptors},
+    {"mapping-names", mapping_names},
+    {"threads", threads},
 };
 
 int main(int argc, char **argv)
