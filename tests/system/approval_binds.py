@@ -74,6 +74,49 @@ def folders(who):
     a.s.close()
 
 
+def replaced(who):
+    """The same path, and another folder there."""
+    a = Asking(who)
+    kept = a.file("one/out/kept", "x")
+    for p in (kept.parent, kept.parent.parent):
+        a.s.own(p)
+    args = ("exec", "--json", "--rw", f"{kept.parent}:/out", "--", "/bin/rm", "-f", "/out/kept")
+    a.run(*args)
+    a.approve("a program that may write a folder by its path")
+    kept.parent.rename(kept.parent.with_name("moved"))
+    other = a.file("one/out/kept", "x")
+    r = a.run(*args)
+    tap.ok(r["status"] == "denied" and other.exists(), f"{who}: another folder at the path of one that was approved is not what was approved", r.story())
+    a.s.close()
+
+
+def streams(who):
+    """What comes through a pipe cannot be shown: who approves is told so."""
+    a = Asking(who)
+    a.run("exec", "--json", "--stdin", "-", "--", "/bin/cat", text="what nobody saw\n")
+    waiting = a.s.run("approve", "list", "--json").json or []
+    ids = [q["id"] for q in (waiting.get("requests", []) if isinstance(waiting, dict) else waiting)]
+    r = a.s.run("approve", "show", ids[0] if ids else "none")
+    tap.ok(len(ids) == 1 and "a stream, which nobody has seen" in r.out, f"{who}: who approves a program is told that its input is a stream that nobody has seen", r.story())
+    a.s.close()
+
+
+def sources(who):
+    """The folder that a program may write is known by where it is on the host, not by what the program calls it."""
+    a = Asking(who)
+    kept = a.file("real/out/kept", "x")
+    for p in (kept.parent, kept.parent.parent):
+        a.s.own(p)
+    policy = a.s.policy(f"arena:\n  enabled: true\n  risk: critical\n  paths: ['{kept.parent.parent}']\n  judges: [{{name: no, command: [/bin/false]}}, {{name: never, command: [/bin/false]}}]\n")
+    r = a.s.run("exec", "--json", "--policy", policy, "--rw", f"{kept.parent}:/harmless", "--", "/bin/rm", "-f", "/harmless/kept")
+    tap.ok(r["status"] in ("blocked", "denied") and kept.exists(), f"{who}: a run that writes a folder of arena.paths is judged, whatever the program calls the folder", r.story())
+    r = a.s.run("exec", "--json", "--policy", policy, "--", "/bin/true")
+    tap.eq(r["status"], "ok", f"{who}: a run that writes no such folder is not judged", r.story())
+    r = a.s.run("audit", "tail", "--json", "--lines", "20")
+    tap.ok(str(kept.parent) in r.out, f"{who}: the record of a run names the folder of the host that it may write", r.story())
+    a.s.close()
+
+
 def sessions(who):
     """The same line in another session, and later in the same one."""
     a = Asking(who)
@@ -188,5 +231,8 @@ for who in users():
     standard_input(who)
     folders(who)
     sessions(who)
+    replaced(who)
+    streams(who)
+    sources(who)
     iterations(who)
 tap.done()
