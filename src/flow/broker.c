@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ struct calling {
     int files; /* -1: none */
     uint64_t began;
     struct tools_process process;
+    const struct tools_row *row;    /* NULL: it is not built in */
+    const struct policy_tool *host; /* NULL: it is no command */
     struct buf answer;
     struct gate_refusal no;
 };
@@ -198,18 +201,18 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
     return r;
 }
 
-static enum tools_end check(struct calling *c, const struct tools_row *row, struct err *err)
+static enum tools_end check(struct calling *c, struct err *err)
 {
     const struct policy *p = broker.f->req->context->policy;
     const uint64_t limits[TOOLS_LIMITS] = {
         [TOOLS_FILE_READ] = p->sessions.file_read, [TOOLS_GREP_MATCHES] = p->sessions.grep_matches};
-    const struct gate_tool *of = gate_tool_find(c->tool);
-    const bool writes = of && of->category != GATE_CATEGORY_READ;
+    const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
+    const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     if (tools_process_start(&c->process, broker.f->req->tool_program, c->files, broker.sock, writes,
                             err) < 0)
         return TOOLS_FAILED;
-    return tools_process_check(&c->process, c->tool, row->schema, c->args, c->len, limits,
-                               &c->answer, err);
+    return tools_process_check(&c->process, c->tool, c->host ? c->host->schema : c->row->schema,
+                               c->args, c->len, limits, &c->answer, err);
 }
 
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
@@ -217,7 +220,9 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
 {
     struct err err = ERR_INIT;
     gate_plan_start(plan, c->tool);
-    const enum tools_end end = tools_process_go(&c->process, &c->answer, &err);
+    const enum tools_end end =
+        c->host ? flow_host_tool(c->host, &c->process, broker.sock, &c->answer, &err)
+                : tools_process_go(&c->process, &c->answer, &err);
     const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
@@ -230,7 +235,7 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
         finish_unmade(c, end, &err);
 }
 
-static void admit(struct calling *c, const struct tools_row *row)
+static void admit(struct calling *c)
 {
     const struct flow *f = broker.f;
     struct gate_request ask = {.client = f->ask.client,
@@ -245,8 +250,8 @@ static void admit(struct calling *c, const struct tools_row *row)
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
     int r = gate_admit(broker.context.gate, &ask, &ticket, &c->no, &err);
-    if (r == 1 && row) {
-        const enum tools_end end = check(c, row, &err);
+    if (r == 1 && (c->row || c->host)) {
+        const enum tools_end end = check(c, &err);
         if (end != TOOLS_OK) {
             gate_abandon(ticket);
             finish_unmade(c, end, &err);
@@ -275,7 +280,9 @@ static bool was_given(const char *tool)
 static void serve(struct calling *c)
 {
     struct err err = ERR_INIT;
-    const struct tools_row *row = tools_find(c->tool);
+    const struct policy_tool *of = policy_find_tool(broker.f->req->context->policy, c->tool);
+    c->row = tools_find(c->tool);
+    c->host = !c->row && of && of->command.count ? of : NULL;
     c->no = (struct gate_refusal){.word = "gate.state"};
     if (open_context(&err) < 0) {
         snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
@@ -292,7 +299,7 @@ static void serve(struct calling *c)
             .hint = "ask the model outside, and give its answer to the program as data"};
         deny(c);
     } else {
-        admit(c, row);
+        admit(c);
     }
     tools_process_end(&c->process);
 }
@@ -302,6 +309,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     char *storage = malloc(LIMIT_FRAME);
     broker.f = f;
     broker.sock = sock;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for what a host tool leaves behind */
     while (storage) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};

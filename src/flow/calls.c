@@ -72,13 +72,22 @@ int flow_calls_start(struct flow *f, struct err *err)
     return 0;
 }
 
+/* The command of a host tool may have left processes that only the broker can find: it ends them, then itself. */
+static bool runs_command(const struct flow *f)
+{
+    const struct policy_tool *of = policy_find_tool(f->req->context->policy, f->calling);
+    return f->is_calling && of && of->command.count;
+}
+
 void flow_calls_stop(struct flow *f)
 {
     int status;
     fd_close(fd_take(&f->broker_sock)); /* whatever it waits for, it looks for this, too */
     if (f->broker <= 0)
         return;
-    kill(f->broker, SIGKILL); /* and with it its tool; a root that we are no more ends by itself */
+    if (!runs_command(f))
+        kill(f->broker,
+             SIGKILL); /* and with it its tool; a root that we are no more ends by itself */
     (void)!sys_child_wait(f->broker, LIMIT_BROKER_MS, &status);
     buf_done(&f->calling_args);
     f->broker = 0;

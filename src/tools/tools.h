@@ -35,7 +35,20 @@ enum tools_limit {
     TOOLS_LIMITS
 };
 
+/* What the bytes are that the command of a host tool wrote. */
+enum tools_wrote {
+    TOOLS_WROTE_TEXT,
+    TOOLS_WROTE_PART, /* of a text that is longer than it may be */
+    TOOLS_WROTE_JSON,
+    TOOLS_WROTE_WRONG, /* the arguments are, it says; the bytes say why */
+    TOOLS_WROTE_WHY,   /* it failed; the same */
+    TOOLS_WROTE_COUNT
+};
+
 /* The descriptors of cordon-tool: its end of the socket, and the file system that the guest writes in. */
 enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4 };
+
+/* The first descriptor of a file that the command of a host tool is given. */
+#define TOOLS_COMMAND_FILES 3
 
 #endif
