@@ -26,6 +26,7 @@ static struct broker {
     struct flow *f;
     int sock;
     struct flow_context context; /* its own gate and audit */
+    bool recorded;               /* the call that it is at */
 } broker;
 
 /* One call on its way. */
@@ -52,8 +53,9 @@ static void say(struct wire_writer *m)
         do
             n = send(broker.sock, m->out->data, m->out->len, MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
-    if (n < 0) /* nobody is there to carry anything out for */
-        _exit(1);
+    if (n <
+        0) /* nobody is there to carry anything out for; what is not on record is left to the supervisor */
+        _exit(broker.recorded ? 0 : 1);
 }
 
 static void say_waits(bool waits)
@@ -116,8 +118,8 @@ static void set_text(struct buf *json, const char *text)
 
 /* ---- the end of a call ---- */
 
-/* What a call did is on record, or the program does not get its answer. */
-static void finish(struct calling *c, bool ok, const char *status, const char *reason)
+/* What a call did is on record, or the program does not get its answer: false. */
+static bool record(struct calling *c, const char *status, const char *reason)
 {
     struct err err = ERR_INIT;
     const struct flow_called call = {.tool = c->tool,
@@ -126,20 +128,27 @@ static void finish(struct calling *c, bool ok, const char *status, const char *r
                                      .status = status,
                                      .reason = reason,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
-    if (flow_record_call(broker.f, broker.context.audit, &call, &err) < 0) {
-        char text[300];
-        snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
-        set_text(&c->answer, text);
-        ok = false;
-    }
+    char text[300];
+    broker.recorded = flow_record_call(broker.f, broker.context.audit, &call, &err) == 0;
+    if (broker.recorded)
+        return true;
+    snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
+    set_text(&c->answer, text);
+    return false;
+}
+
+static void finish(struct calling *c, bool ok, const char *status, const char *reason)
+{
+    ok = record(c, status, reason) && ok;
     say_answer(c->id, ok, &c->answer);
 }
 
 static void deny(struct calling *c)
 {
     set_text(&c->answer, c->no.reason);
+    (void)record(c, "denied", c->no.reason);
     say_refused(&c->no);
-    finish(c, false, "denied", c->no.reason);
+    say_answer(c->id, false, &c->answer);
 }
 
 /* Without a sentence of the tool's own, ERR has one. */
@@ -204,8 +213,9 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
 static enum tools_end check(struct calling *c, struct err *err)
 {
     const struct policy *p = broker.f->req->context->policy;
-    const uint64_t limits[TOOLS_LIMITS] = {
-        [TOOLS_FILE_READ] = p->sessions.file_read, [TOOLS_GREP_MATCHES] = p->sessions.grep_matches};
+    const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
+                                           [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
+                                           [TOOLS_LAYERED] = jail_spec_layered(&broker.f->spec)};
     const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     if (tools_process_start(&c->process, broker.f->req->tool_program, c->files, broker.sock, writes,
@@ -318,6 +328,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
             r.type != WIRE_TOOL_CALL)
             break;
         c.began = clock_now_ns();
+        broker.recorded = false;
         c.id = wire_get_uint(&r);
         wire_get_text(&r, f->worker_id, sizeof f->worker_id);
         wire_get_text(&r, c.tool, sizeof c.tool);

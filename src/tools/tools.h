@@ -28,10 +28,11 @@ enum tools_end {
     TOOLS_REFUSED, /* the arguments: a path outside, a file that is not there */
 };
 
-/* What a call may take at most; they travel as a list of numbers. */
+/* What a call may take at most, and what it stands on; they travel as a list of numbers. */
 enum tools_limit {
     TOOLS_FILE_READ,    /* characters of one file read */
     TOOLS_GREP_MATCHES, /* matches of one search */
+    TOOLS_LAYERED,      /* 1: /workspace is a mount of the jail's own, upon layers */
     TOOLS_LIMITS
 };
 
