@@ -91,10 +91,16 @@
     100ULL /* the holder for a session that it killed; then its relatives count in full */
 #define LIMIT_TOOL_MS                                                                              \
     10000ULL /* cordon-tool to check arguments, and again to carry a call out; then it is killed */
-#define LIMIT_BROKER_MS         2000ULL     /* the broker to end, once its socket is closed */
-#define LIMIT_TOOL_MEMORY       (512 * MIB) /* of cordon-tool */
-#define LIMIT_APPROVALS_BUSY_MS 2000ULL     /* cordon-approvals for the lock of its database */
-#define LIMIT_APPROVALS_MS      10000ULL    /* the gate for cordon-approvals, its fsyncs included */
+#define LIMIT_BROKER_MS   2000ULL     /* the broker to end, once its socket is closed */
+#define LIMIT_TOOL_MEMORY (512 * MIB) /* of cordon-tool; of a host tool that names none */
+#define LIMIT_TOOL_OUTPUT (16 * KIB)  /* bytes of a host tool that names none */
+#define LIMIT_TOOL_OUTPUT_MAX                                                                      \
+    (64 * KIB) /* what it may name: marked and as JSON, it fits an answer */
+#define LIMIT_TOOL_SAID         (2 * KIB)  /* what a host tool says to stderr */
+#define LIMIT_TOOL_FILE         (64 * MIB) /* one file that is given to a host tool */
+#define LIMIT_TOOL_FILES        8          /* such files of one call */
+#define LIMIT_APPROVALS_BUSY_MS 2000ULL    /* cordon-approvals for the lock of its database */
+#define LIMIT_APPROVALS_MS      10000ULL   /* the gate for cordon-approvals, its fsyncs included */
 
 /* A picture that a guest left, shown by cordon. */
 #define LIMIT_IMAGE_FILE   (32 * MIB)  /* of its file */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ static struct broker {
     struct flow *f;
     int sock;
     struct flow_context context; /* its own gate and audit */
+    bool recorded;               /* the call that it is at */
 } broker;
 
 /* One call on its way. */
@@ -36,6 +38,8 @@ struct calling {
     int files; /* -1: none */
     uint64_t began;
     struct tools_process process;
+    const struct tools_row *row;    /* NULL: it is not built in */
+    const struct policy_tool *host; /* NULL: it is no command */
     struct buf answer;
     struct gate_refusal no;
 };
@@ -49,8 +53,9 @@ static void say(struct wire_writer *m)
         do
             n = send(broker.sock, m->out->data, m->out->len, MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
-    if (n < 0) /* nobody is there to carry anything out for */
-        _exit(1);
+    if (n <
+        0) /* nobody is there to carry anything out for; what is not on record is left to the supervisor */
+        _exit(broker.recorded ? 0 : 1);
 }
 
 static void say_waits(bool waits)
@@ -113,8 +118,8 @@ static void set_text(struct buf *json, const char *text)
 
 /* ---- the end of a call ---- */
 
-/* What a call did is on record, or the program does not get its answer. */
-static void finish(struct calling *c, bool ok, const char *status, const char *reason)
+/* What a call did is on record, or the program does not get its answer: false. */
+static bool record(struct calling *c, const char *status, const char *reason)
 {
     struct err err = ERR_INIT;
     const struct flow_called call = {.tool = c->tool,
@@ -123,20 +128,27 @@ static void finish(struct calling *c, bool ok, const char *status, const char *r
                                      .status = status,
                                      .reason = reason,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
-    if (flow_record_call(broker.f, broker.context.audit, &call, &err) < 0) {
-        char text[300];
-        snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
-        set_text(&c->answer, text);
-        ok = false;
-    }
+    char text[300];
+    broker.recorded = flow_record_call(broker.f, broker.context.audit, &call, &err) == 0;
+    if (broker.recorded)
+        return true;
+    snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
+    set_text(&c->answer, text);
+    return false;
+}
+
+static void finish(struct calling *c, bool ok, const char *status, const char *reason)
+{
+    ok = record(c, status, reason) && ok;
     say_answer(c->id, ok, &c->answer);
 }
 
 static void deny(struct calling *c)
 {
     set_text(&c->answer, c->no.reason);
+    (void)record(c, "denied", c->no.reason);
     say_refused(&c->no);
-    finish(c, false, "denied", c->no.reason);
+    say_answer(c->id, false, &c->answer);
 }
 
 /* Without a sentence of the tool's own, ERR has one. */
@@ -198,18 +210,19 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
     return r;
 }
 
-static enum tools_end check(struct calling *c, const struct tools_row *row, struct err *err)
+static enum tools_end check(struct calling *c, struct err *err)
 {
     const struct policy *p = broker.f->req->context->policy;
-    const uint64_t limits[TOOLS_LIMITS] = {
-        [TOOLS_FILE_READ] = p->sessions.file_read, [TOOLS_GREP_MATCHES] = p->sessions.grep_matches};
-    const struct gate_tool *of = gate_tool_find(c->tool);
-    const bool writes = of && of->category != GATE_CATEGORY_READ;
+    const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
+                                           [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
+                                           [TOOLS_LAYERED] = jail_spec_layered(&broker.f->spec)};
+    const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
+    const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     if (tools_process_start(&c->process, broker.f->req->tool_program, c->files, broker.sock, writes,
                             err) < 0)
         return TOOLS_FAILED;
-    return tools_process_check(&c->process, c->tool, row->schema, c->args, c->len, limits,
-                               &c->answer, err);
+    return tools_process_check(&c->process, c->tool, c->host ? c->host->schema : c->row->schema,
+                               c->args, c->len, limits, &c->answer, err);
 }
 
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
@@ -217,7 +230,9 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
 {
     struct err err = ERR_INIT;
     gate_plan_start(plan, c->tool);
-    const enum tools_end end = tools_process_go(&c->process, &c->answer, &err);
+    const enum tools_end end =
+        c->host ? flow_host_tool(c->host, &c->process, broker.sock, &c->answer, &err)
+                : tools_process_go(&c->process, &c->answer, &err);
     const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
@@ -230,7 +245,7 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
         finish_unmade(c, end, &err);
 }
 
-static void admit(struct calling *c, const struct tools_row *row)
+static void admit(struct calling *c)
 {
     const struct flow *f = broker.f;
     struct gate_request ask = {.client = f->ask.client,
@@ -245,8 +260,8 @@ static void admit(struct calling *c, const struct tools_row *row)
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
     int r = gate_admit(broker.context.gate, &ask, &ticket, &c->no, &err);
-    if (r == 1 && row) {
-        const enum tools_end end = check(c, row, &err);
+    if (r == 1 && (c->row || c->host)) {
+        const enum tools_end end = check(c, &err);
         if (end != TOOLS_OK) {
             gate_abandon(ticket);
             finish_unmade(c, end, &err);
@@ -275,7 +290,9 @@ static bool was_given(const char *tool)
 static void serve(struct calling *c)
 {
     struct err err = ERR_INIT;
-    const struct tools_row *row = tools_find(c->tool);
+    const struct policy_tool *of = policy_find_tool(broker.f->req->context->policy, c->tool);
+    c->row = tools_find(c->tool);
+    c->host = !c->row && of && of->command.count ? of : NULL;
     c->no = (struct gate_refusal){.word = "gate.state"};
     if (open_context(&err) < 0) {
         snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
@@ -292,7 +309,7 @@ static void serve(struct calling *c)
             .hint = "ask the model outside, and give its answer to the program as data"};
         deny(c);
     } else {
-        admit(c, row);
+        admit(c);
     }
     tools_process_end(&c->process);
 }
@@ -302,6 +319,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     char *storage = malloc(LIMIT_FRAME);
     broker.f = f;
     broker.sock = sock;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for what a host tool leaves behind */
     while (storage) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
@@ -310,6 +328,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
             r.type != WIRE_TOOL_CALL)
             break;
         c.began = clock_now_ns();
+        broker.recorded = false;
         c.id = wire_get_uint(&r);
         wire_get_text(&r, f->worker_id, sizeof f->worker_id);
         wire_get_text(&r, c.tool, sizeof c.tool);

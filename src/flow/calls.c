@@ -4,7 +4,7 @@
  * waits for its answer by itself.
  *
  * Waits: fd_send in hand_over; nobody: the broker has one call at a time and a packet fits the socket; at once; the call failed
- *        sys_child_wait in flow_calls_stop; the broker; LIMIT_BROKER_MS; it is left to its own end */
+ *        sys_child_wait in flow_calls_stop; the broker; LIMIT_BROKER_MS; it is killed */
 #include "flow/steps.h"
 
 #include "base/jsonw.h"
@@ -72,14 +72,33 @@ int flow_calls_start(struct flow *f, struct err *err)
     return 0;
 }
 
+/* It was closed in the middle of a call: what came of that it has put on record, unless it says or shows that it has not. */
+static void record_unended(struct flow *f)
+{
+    struct err err = ERR_INIT;
+    const struct flow_called call = {.tool = f->calling,
+                                     .args = f->calling_args.data,
+                                     .len = f->calling_args.len,
+                                     .status = "error",
+                                     .reason = "the run ended before the call did"};
+    if (flow_record_call(f, f->req->context->audit, &call, &err) < 0) {
+        f->req->context->audit_failed = err.code;
+        snprintf(f->req->context->audit_why, sizeof f->req->context->audit_why, "%s", err.msg);
+    }
+}
+
+/* Closing the socket ends it, whatever it waits for: it alone can find what the command of a host tool left, and it records the call
+ * that it is at. One that does not end is killed, and its tool with it; a root that we are no more ends by itself. */
 void flow_calls_stop(struct flow *f)
 {
-    int status;
-    fd_close(fd_take(&f->broker_sock)); /* whatever it waits for, it looks for this, too */
+    int status = 0;
+    fd_close(fd_take(&f->broker_sock));
     if (f->broker <= 0)
         return;
-    kill(f->broker, SIGKILL); /* and with it its tool; a root that we are no more ends by itself */
-    (void)!sys_child_wait(f->broker, LIMIT_BROKER_MS, &status);
+    const int ended = sys_child_wait(f->broker, LIMIT_BROKER_MS, &status);
+    if (f->is_calling && (ended == 0 ? status != 0 : errno == ETIMEDOUT))
+        record_unended(f);
+    f->is_calling = false;
     buf_done(&f->calling_args);
     f->broker = 0;
 }
@@ -129,8 +148,7 @@ static void refuse_budget(struct flow *f, uint64_t id, const struct flow_called 
 /* The guest's files ride along: the broker was there before they were. */
 static int hand_over(struct flow *f, uint64_t id, const struct flow_called *call)
 {
-    /* of layers only the upper one lies there, and it is not to be written but through them */
-    int files = jail_spec_layered(&f->spec) ? -1 : jail_run_files(f->run);
+    int files = jail_run_files(f->run);
     struct wire_writer m;
     struct buf b;
     buf_init(&b, LIMIT_CALL + 256);

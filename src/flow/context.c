@@ -77,8 +77,9 @@ static int fill_tables(struct flow_context *h, struct err *err)
     const struct policy *p = h->policy;
     h->roles = calloc(p->nroles + 1, sizeof *h->roles);
     h->tools = calloc(p->ntools + 1, sizeof *h->tools);
+    h->host = calloc(p->ntools + 1, sizeof *h->host);
     h->judges = calloc(p->arena.njudges + 1, sizeof *h->judges);
-    if (!h->roles || !h->tools || !h->judges)
+    if (!h->roles || !h->tools || !h->host || !h->judges)
         return err_set(err, ERR_MEMORY, "no memory");
     for (size_t i = 0; i < p->nroles; i++)
         h->roles[i] = (struct gate_role){.name = p->roles[i].name,
@@ -88,6 +89,13 @@ static int fill_tables(struct flow_context *h, struct err *err)
         h->tools[i] = (struct gate_tool_rule){.name = p->tools[i].name,
                                               .risk = (enum gate_risk)p->tools[i].risk,
                                               .approval = p->tools[i].approval};
+    h->nhost = 0;
+    for (size_t i = 0; i < p->ntools; i++)
+        if (p->tools[i].command.count) /* its risk is a rule; what it does nobody here knows */
+            h->host[h->nhost++] = (struct gate_tool){.name = p->tools[i].name,
+                                                     .kind = GATE_TOOL_CALL,
+                                                     .category = GATE_CATEGORY_HOST,
+                                                     .unjudged = true};
     for (size_t i = 0; i < p->arena.njudges; i++) {
         const struct policy_judge *from = &p->arena.judges[i];
         h->judges[i] = (struct gate_judge){
@@ -117,6 +125,8 @@ static int open_gate(struct flow_context *h, const char *approvals, struct err *
     c->nroles = p->nroles;
     c->tools = h->tools;
     c->ntools = p->ntools;
+    c->host = h->host;
+    c->nhost = h->nhost;
     c->rates.executions = p->rates.executions;
     c->rates.window_ms = p->rates.window_ms;
     c->rates.concurrent = p->rates.concurrent;
@@ -221,9 +231,11 @@ static void close_gate(struct flow_context *h)
     h->audit = NULL;
     free(h->roles);
     free(h->tools);
+    free(h->host);
     free(h->judges);
     h->roles = NULL;
     h->tools = NULL;
+    h->host = NULL;
     h->judges = NULL;
 }
 

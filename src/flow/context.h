@@ -26,6 +26,8 @@ struct flow_context {
     struct gate_config gate_config;
     struct gate_role *roles;
     struct gate_tool_rule *tools;
+    struct gate_tool *host; /* those of the policy that are commands */
+    size_t nhost;
     struct gate_judge *judges;
     char approvals[4096]; /* path of cordon-approvals */
     int audit_failed;     /* an event of the gate could not be recorded: the error .. */

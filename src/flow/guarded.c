@@ -129,6 +129,8 @@ static int keep_policy(struct guard *g, const struct policy *p, const char *venv
         r = keep_command(g, "audit.alert_command:", &p->audit.alert_command, err);
     for (size_t i = 0; i < p->arena.njudges && r == 0; i++)
         r = keep_command(g, "a judge of the arena:", &p->arena.judges[i].command, err);
+    for (size_t i = 0; i < p->ntools && r == 0; i++)
+        r = keep_command(g, "a host tool:", &p->tools[i].command, err);
     return r;
 }
 

@@ -12,6 +12,7 @@
 #include "base/languages.h"
 #include "flow/flow.h"
 #include "pool/pool_client.h"
+#include "tools/tools.h"
 
 #include <sys/stat.h>
 
@@ -115,6 +116,11 @@ void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_
 
 /* broker.c: the process that carries calls out, one after the other, until its end of the socket is closed. */
 _Noreturn void flow_broker(struct flow *f, int sock);
+
+/* host.c: the call of a host tool, once it is checked and allowed. */
+struct tools_process;
+enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
+                              int stop, struct buf *text, struct err *err);
 
 /* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);

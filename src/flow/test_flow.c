@@ -287,8 +287,10 @@ static void calls(void)
 /* The gate decides about a tool by its own table; policy and role by the same name. */
 static void table_of_tools(void)
 {
+    struct gate_config config;
+    gate_config_init(&config);
     for (size_t i = 0; i < tools_count; i++) {
-        const struct gate_tool *of = gate_tool_find(tools_table[i].name);
+        const struct gate_tool *of = gate_tool_find(&config, tools_table[i].name);
         tap_ok(of && of->kind == GATE_TOOL_CALL && of->unjudged, "the gate knows the tool %s",
                tools_table[i].name);
     }

@@ -33,7 +33,7 @@ static int may_at_all(const struct gate *g, const struct gate_request *q,
 {
     const char *name = q->role ? q->role : g->config->role;
     const struct gate_role *role = gate_role_find(g->config, name);
-    const struct gate_tool *tool = gate_tool_find(q->tool);
+    const struct gate_tool *tool = gate_tool_find(g->config, q->tool);
     if (!role)
         return gate_refuse(r, GATE_RULE_ROLE, 0, "see `cordon policy show` for the roles there are",
                            "there is no role '%.40s'", name);

@@ -123,11 +123,14 @@ int gate_config_check(const struct gate_config *c, struct err *err)
     return 0;
 }
 
-const struct gate_tool *gate_tool_find(const char *name)
+const struct gate_tool *gate_tool_find(const struct gate_config *c, const char *name)
 {
     for (size_t i = 0; i < gate_ntools; i++)
         if (strcmp(gate_tools[i].name, name) == 0)
             return &gate_tools[i];
+    for (size_t i = 0; i < c->nhost; i++)
+        if (strcmp(c->host[i].name, name) == 0)
+            return &c->host[i];
     return NULL;
 }
 

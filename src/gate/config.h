@@ -23,6 +23,7 @@ const char *gate_risk_name(enum gate_risk risk); /* low, medium, high, critical 
     X(READ, "read-only", GATE_RISK_LOW, "ReadFile, ListFiles, Grep")                               \
     X(WRITE, "write", GATE_RISK_MEDIUM, "WriteFile, CreateTool, Edit")                             \
     X(META, "meta", GATE_RISK_HIGH, "LoadModule, ModifyGoal; new code that is run")                \
+    X(HOST, "host", GATE_RISK_HIGH, "commands that the operator declares: each has its own risk")  \
     X(SYSTEM, "system", GATE_RISK_CRITICAL, "none is open to a client: the gate refuses them all")
 
 enum gate_category_kind {
@@ -108,6 +109,8 @@ struct gate_config {
     size_t nroles;
     const struct gate_tool_rule *tools;
     size_t ntools;
+    const struct gate_tool *host; /* tools that the operator declared */
+    size_t nhost;
 
     struct {
         uint64_t executions, window_ms; /* at most so many in any window, each client */
@@ -157,8 +160,8 @@ void gate_config_init(struct gate_config *config);
 /* Values that make no sense are ERR_USAGE and named. */
 ERR_MUST_USE int gate_config_check(const struct gate_config *config, struct err *err);
 
-/* Every tool that the gate knows: the built-in ones. NULL when there is none of that name. */
-const struct gate_tool *gate_tool_find(const char *name);
+/* Every tool that the gate knows: the built-in ones, then the operator's. NULL when there is none of that name. */
+const struct gate_tool *gate_tool_find(const struct gate_config *config, const char *name);
 extern const struct gate_tool gate_tools[];
 extern const size_t gate_ntools;
 

@@ -64,6 +64,10 @@ const char *policy_load_text(struct policy_loader *l, const struct policy_node *
 bool policy_load_words(struct policy_loader *l, const struct policy_node *n,
                        const struct policy_key *key, struct policy_words *ret);
 
+bool policy_load_name_good(struct policy_loader *l, const struct policy_node *n, const char *what);
+const char *policy_load_keep(struct policy_loader *l,
+                             const char *s); /* a copy; "" without memory */
+
 void policy_load_roles(struct policy_loader *l, const struct policy_node *map);
 void policy_load_tools(struct policy_loader *l, const struct policy_node *map);
 void policy_load_judges(struct policy_loader *l, const struct policy_node *list);

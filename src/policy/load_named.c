@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles, tools and judges: things that have a name of the operator's choice. Roles and tools are laid over those
+/* Roles and judges: things that have a name of the operator's choice. Roles are laid over those
  * of the same name, the list of judges is replaced whole, because a judge too many is a vote too many. */
 #include "base/units.h"
 #include "policy/load.h"
@@ -16,7 +16,7 @@ static const struct policy_key judge_timeout = {"timeout of a judge",
                                                 3600000,
                                                 ""};
 
-static bool good_name(struct policy_loader *l, const struct policy_node *n, const char *what)
+bool policy_load_name_good(struct policy_loader *l, const struct policy_node *n, const char *what)
 {
     if (policy_name_good(n->key->text))
         return true;
@@ -26,7 +26,7 @@ static bool good_name(struct policy_loader *l, const struct policy_node *n, cons
     return false;
 }
 
-static const char *keep(struct policy_loader *l, const char *s)
+const char *policy_load_keep(struct policy_loader *l, const char *s)
 {
     const char *copy = arena_strdup(&l->box->mem, s);
     l->no_memory = l->no_memory || !copy;
@@ -42,7 +42,7 @@ void policy_load_roles(struct policy_loader *l, const struct policy_node *map)
     for (const struct policy_node *n = map->first; n; n = n->next) {
         struct policy_words tools;
         size_t i = 0;
-        if (!good_name(l, n, "a role") || !policy_load_map(l, n, "a role", keys))
+        if (!policy_load_name_good(l, n, "a role") || !policy_load_map(l, n, "a role", keys))
             continue;
         const struct policy_node *list = policy_load_get(n, "tools");
         if (!list || !policy_load_words(l, list, &role_tools, &tools))
@@ -54,71 +54,9 @@ void policy_load_roles(struct policy_loader *l, const struct policy_node *map)
             return;
         }
         if (i == box->p.nroles)
-            box->roles[box->p.nroles++].name = keep(l, n->key->text);
+            box->roles[box->p.nroles++].name = policy_load_keep(l, n->key->text);
         box->roles[i].tools = tools;
         box->roles[i].origin = policy_load_origin(l, n->key);
-    }
-}
-
-static bool tool_approval(struct policy_loader *l, const struct policy_node *n, bool *ret)
-{
-    static const struct policy_key key = {"approval of a tool",
-                                          POLICY_TYPE_BOOL,
-                                          offsetof(struct policy, approval.contents),
-                                          0,
-                                          0,
-                                          ""};
-    struct policy at = {0};
-    struct err err = ERR_INIT;
-    const char *text = policy_load_text(l, n, "approval of a tool", 64);
-    if (!text)
-        return false;
-    if (policy_value_read(&key, text, &l->box->mem, &at, &err) < 0) {
-        policy_load_problem(l, n, "approval of a tool: %s", err.msg);
-        return false;
-    }
-    *ret = at.approval.contents;
-    return true;
-}
-
-void policy_load_tools(struct policy_loader *l, const struct policy_node *map)
-{
-    static const char *const keys[] = {"risk", "approval", NULL};
-    static const struct policy_key risk_key = {
-        "risk of a tool", POLICY_TYPE_ENUM, offsetof(struct policy, arena.risk), 0, 0,
-        POLICY_RISKS};
-    struct policy_box *box = l->box;
-    if (!policy_load_map(l, map, "tools", NULL))
-        return;
-    for (const struct policy_node *n = map->first; n; n = n->next) {
-        struct err err = ERR_INIT;
-        struct policy at = {0};
-        size_t i = 0;
-        if (!good_name(l, n, "a tool") || !policy_load_map(l, n, "a tool", keys))
-            continue;
-        const struct policy_node *risk = policy_load_get(n, "risk");
-        const char *text = risk ? policy_load_text(l, risk, "risk of a tool", 64) : NULL;
-        if (!text)
-            continue;
-        if (policy_value_read(&risk_key, text, &box->mem, &at, &err) < 0) {
-            policy_load_problem(l, risk, "risk of a tool: %s", err.msg);
-            continue;
-        }
-        const struct policy_node *asks = policy_load_get(n, "approval");
-        bool approval = false;
-        if (asks && !tool_approval(l, asks, &approval))
-            continue;
-        while (i < box->p.ntools && strcmp(box->tools[i].name, n->key->text) != 0)
-            i++;
-        if (i == POLICY_TOOLS_MAX) {
-            policy_load_problem(l, n->key, "more than %d tools", POLICY_TOOLS_MAX);
-            return;
-        }
-        if (i == box->p.ntools)
-            box->tools[box->p.ntools++].name = keep(l, n->key->text);
-        box->tools[i].risk = at.arena.risk;
-        box->tools[i].approval = approval;
-        box->tools[i].origin = policy_load_origin(l, n->key);
     }
 }
 
@@ -128,7 +66,7 @@ static const char *text_of(struct policy_loader *l, const struct policy_node *ma
 {
     const struct policy_node *n = policy_load_get(map, key);
     const char *text = n ? policy_load_text(l, n, key, POLICY_WORD_MAX) : NULL;
-    return text ? keep(l, text) : "";
+    return text ? policy_load_keep(l, text) : "";
 }
 
 static bool load_judge(struct policy_loader *l, const struct policy_node *n, struct policy_judge *j)

@@ -41,6 +41,7 @@ enum policy_approval { POLICY_AUTONOMOUS, POLICY_HITL, POLICY_EVERY_N };
 enum policy_approvers { POLICY_OTHER_SESSION, POLICY_OTHER_USER };
 enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NONE };
 enum policy_commit { POLICY_COMMIT_NEVER, POLICY_COMMIT_OK, POLICY_COMMIT_ENDED };
+enum policy_answer { POLICY_ANSWER_TEXT, POLICY_ANSWER_JSON };
 enum policy_sync { POLICY_SYNC_OFF, POLICY_SYNC_BEGIN, POLICY_SYNC_ON };
 
 /* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
@@ -58,6 +59,12 @@ struct policy_tool {
     const char *name;
     enum policy_risk risk;
     bool approval; /* a person is asked about each call, whatever the mode */
+    /* Of a host tool, which is a command of the operator's; none of them: a tool that is built in. */
+    struct policy_words command;  /* the program by absolute path, then its arguments */
+    struct policy_words env;      /* NAME=value: all that it has beside PATH and LANG */
+    const char *summary, *schema; /* what it does; JSON schema of its arguments */
+    enum policy_answer answer;
+    uint64_t timeout_ms, memory, output; /* of one call: bytes, bytes */
     struct policy_origin origin;
 };
 

@@ -70,7 +70,8 @@ void policy_bytes_text(uint64_t bytes, char out[32]);
 /* The word of WORDS (separated by blanks) at INDEX into OUT; the index of a word or -1; both are for ENUM. */
 bool policy_enum_word(const char *words, size_t index, char out[64]);
 int policy_enum_find(const char *words, const char *word);
-#define POLICY_RISKS "low medium high critical"
+#define POLICY_RISKS   "low medium high critical"
+#define POLICY_ANSWERS "text json"
 
 bool policy_name_good(const char *s); /* letters, digits, - _ and dots inside; 1 to 64 */
 

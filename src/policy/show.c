@@ -196,6 +196,45 @@ static void show_roles(struct show *s)
     close_map(s);
 }
 
+/* JSON is YAML, too. */
+static void schema_value(struct show *s, const struct policy_tool *t)
+{
+    const size_t line = s->out->len;
+    if (!s->yaml) {
+        jsonw_raw(&s->json, "schema", t->schema, strlen(t->schema));
+        return;
+    }
+    indent(s);
+    note(s, buf_printf(s->out, "schema: %s", t->schema));
+    comment(s, line, t->origin);
+}
+
+static void show_host(struct show *s, const struct policy_tool *t)
+{
+    static const struct policy_key answer = {
+        "", POLICY_TYPE_ENUM, offsetof(struct policy, output.escape), 0, 0, POLICY_ANSWERS};
+    static const struct policy_key timeout = {
+        "", POLICY_TYPE_MILLIS, offsetof(struct policy, arena.timeout_ms), 0, 0, ""};
+    static const struct policy_key memory = {
+        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.memory), 0, 0, ""};
+    static const struct policy_key output = {
+        "", POLICY_TYPE_BYTES, offsetof(struct policy, limits.output), 0, 0, ""};
+    const struct policy at = {.output.escape = (enum policy_escape)t->answer,
+                              .arena.timeout_ms = t->timeout_ms,
+                              .limits.memory = t->memory,
+                              .limits.output = t->output};
+    if (t->summary)
+        text_value(s, "summary", t->summary, t->origin);
+    words_value(s, "command", &t->command, t->origin);
+    if (t->env.count)
+        words_value(s, "env", &t->env, t->origin);
+    schema_value(s, t);
+    value(s, "answer", &answer, &at, t->origin);
+    value(s, "timeout", &timeout, &at, t->origin);
+    value(s, "memory", &memory, &at, t->origin);
+    value(s, "output", &output, &at, t->origin);
+}
+
 static void show_tools(struct show *s)
 {
     static const struct policy_key risk = {
@@ -215,6 +254,8 @@ static void show_tools(struct show *s)
         value(s, "risk", &risk, &at, t->origin);
         if (t->approval)
             value(s, "approval", &asks, &at, t->origin);
+        if (t->command.count)
+            show_host(s, t);
         close_map(s);
     }
     close_map(s);

@@ -10,6 +10,7 @@
 #define TOOLS_INSIDE_H
 
 #include "base/buf.h"
+#include "base/limits.h"
 #include "tools/tools.h"
 
 #include <jansson.h>
@@ -44,6 +45,16 @@ uint64_t tools_number(const struct tools_call *c, const char *name, uint64_t oth
  * -1: WHY has a sentence for whoever called. SCHEMA NULL: *ret_args is what was given. */
 int tools_check(const char *schema, const void *given, size_t len, json_t **ret_args, char *why,
                 size_t size);
+
+/* ---- host.c ---- */
+
+/* Of SCHEMA, the properties of format `file`: what each argument names is opened, and the argument becomes the path that the
+ * command of a host tool finds it by. *RET_COUNT descriptors, the caller's. */
+enum tools_end tools_host_files(struct tools_call *c, const char *schema, int fds[LIMIT_TOOL_FILES],
+                                size_t *ret_count);
+/* What the command wrote becomes the answer, as data. */
+enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, const void *bytes,
+                                 size_t len);
 
 /* ---- mark.c ---- */
 

@@ -22,12 +22,25 @@
 
 static const char *const roots[] = {"/workspace", "/tmp"};
 
-static int open_path(int dir, const char *path, int flags)
+static int open_resolved(int dir, const char *path, int flags, uint64_t more)
 {
     struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                      RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+                                      RESOLVE_NO_MAGICLINKS | more};
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+static int open_path(int dir, const char *path, int flags)
+{
+    return open_resolved(dir, path, flags, RESOLVE_NO_XDEV);
+}
+
+/* One of the two roots. What the jail's builder mounted upon layers is crossed into here, by a name that no guest chose; from there on
+ * no mount is crossed. The kernel finds that mount by the descriptor, in whatever namespace it lies. */
+static int open_root(const struct tools_call *c, const char *root)
+{
+    return open_resolved(c->files, root + 1, O_RDONLY | O_DIRECTORY,
+                         c->limits[TOOLS_LAYERED] && root == roots[0] ? 0 : RESOLVE_NO_XDEV);
 }
 
 int tools_open_beneath(int dir, const char *name, int flags)
@@ -111,15 +124,16 @@ enum tools_end tools_place_open(struct tools_call *c, const char *path, bool mak
     const char *from = path, *root = root_of(&from);
     *ret = (struct tools_place){.dir = -1};
     if (c->files < 0)
-        return tools_refuse(c, "this run has no files that a tool can reach (--workspace, --mode "
-                               "landlock): open them in the program");
+        return tools_refuse(c,
+                            "this run has no files that a tool can reach (--mode landlock): open "
+                            "them in the program");
     if (!root)
         return outside(c, path);
     const int n = snprintf(rest, sizeof rest, "%s", from);
     if (n < 0 || (size_t)n >= sizeof rest)
         return tools_refuse(c, "the path is too long");
     snprintf(ret->shown, sizeof ret->shown, "%s", root);
-    ret->dir = open_path(c->files, root + 1, O_RDONLY | O_DIRECTORY);
+    ret->dir = open_root(c, root);
     if (ret->dir >= 0 && enter(ret, rest, make) == 0)
         return TOOLS_OK;
     const enum tools_end end = unopened(c, path);

@@ -4,7 +4,7 @@
  * says anything else, or nothing in time, has failed, and is killed.
  *
  * Waits: poll in receive; cordon-tool; LIMIT_TOOL_MS; the call has failed, and it is killed
- *        read in receive; nobody: poll said that it is there; at once; the call has failed
+ *        fd_receive in receive; nobody: poll said that it is there; at once; the call has failed
  *        send in send_frame; nobody: it reads before it writes, and a packet fits the socket; at once; failed
  *        waitpid in tools_process_end; cordon-tool; none (the kernel's own: it was killed); reaped */
 #include "tools/process.h"
@@ -103,6 +103,8 @@ void tools_process_end(struct tools_process *p)
             ;
     }
     fd_close(p->sock);
+    for (size_t i = 0; i < p->nfiles; i++)
+        fd_close(p->files[i]);
     *p = (struct tools_process){.sock = -1};
 }
 
@@ -116,8 +118,7 @@ static int send_frame(const struct tools_process *p, struct wire_writer *m, stru
 }
 
 /* The next packet into STORAGE, which R then lies in. */
-static int receive(const struct tools_process *p, char *storage, struct wire_reader *r,
-                   struct err *err)
+static int receive(struct tools_process *p, char *storage, struct wire_reader *r, struct err *err)
 {
     const uint64_t until = clock_now_ns() + LIMIT_TOOL_MS * CLOCK_NS_PER_MS;
     struct pollfd wait[] = {{.fd = p->sock, .events = POLLIN}, {.fd = p->stop, .events = POLLIN}};
@@ -129,10 +130,14 @@ static int receive(const struct tools_process *p, char *storage, struct wire_rea
             return err_set(err, ERR_STATE, "nobody waits for the tool any more");
         if (n <= 0)
             continue;
-        const ssize_t len = read(p->sock, storage, LIMIT_FRAME);
-        if (len <= 0)
+        struct fd_packet packet = {.data = storage,
+                                   .len = LIMIT_FRAME,
+                                   .fds = p->files + p->nfiles,
+                                   .nfds = LIMIT_TOOL_FILES - p->nfiles};
+        if (fd_receive(p->sock, &packet) != 1)
             return err_set(err, ERR_STATE, "the process of the tool died");
-        return wire_open(r, storage, (size_t)len, err);
+        p->nfiles += packet.nfds;
+        return wire_open(r, storage, packet.len, err);
     }
     return err_set(err, ERR_LIMIT, "the tool took longer than %llu s and was ended",
                    LIMIT_TOOL_MS / 1000);
@@ -179,6 +184,20 @@ enum tools_end tools_process_check(struct tools_process *p, const char *tool, co
     const int r = send_frame(p, &m, err);
     buf_done(&b);
     return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_CHECKED, text, err);
+}
+
+enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kind,
+                                   const void *bytes, size_t len, struct buf *text, struct err *err)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_OUTPUT);
+    wire_put_uint(&m, kind);
+    wire_put_bytes(&m, bytes ? bytes : "", len);
+    const int r = send_frame(p, &m, err);
+    buf_done(&b);
+    return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);
 }
 
 enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err)

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "tools/tools.h"
 
 #include <stdbool.h>
@@ -20,21 +21,27 @@
 struct tools_process {
     pid_t pid; /* 0: none */
     int sock;
-    int stop; /* readable: nobody waits any more; the caller's, -1: none */
+    int stop;                    /* readable: nobody waits any more; the caller's, -1: none */
+    int files[LIMIT_TOOL_FILES]; /* of the guest's, for a host tool; ours until the end */
+    size_t nfiles;
 };
 
 /* FILES -1: the run has none. STOP: tools_process.stop. WRITES: the tool changes files. As root it becomes the owner of the files. */
 ERR_MUST_USE int tools_process_start(struct tools_process *p, const char *program, int files,
                                      int stop, bool writes, struct err *err);
 
-/* SCHEMA NULL: none. TOOLS_OK: the arguments by name are in TEXT. Otherwise TEXT says why, as JSON. An error is
- * TOOLS_FAILED, and in ERR. */
+/* SCHEMA NULL: none. TOOLS_OK: the arguments by name are in TEXT, and the files that a host tool is given in P. Otherwise
+ * TEXT says why, as JSON. An error is TOOLS_FAILED, and in ERR. */
 enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
                                    const void *args, size_t len,
                                    const uint64_t limits[TOOLS_LIMITS], struct buf *text,
                                    struct err *err);
 /* Carries it out: TEXT is the answer, or why there is none, as JSON. */
 enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err);
+/* Instead, of a host tool: BYTES are what its command wrote, or why it wrote nothing. TEXT is the same. */
+enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kind,
+                                   const void *bytes, size_t len, struct buf *text,
+                                   struct err *err);
 
 void tools_process_end(struct tools_process *p); /* whatever it is at */
 

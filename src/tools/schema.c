@@ -4,6 +4,7 @@
  * that a schema does not have are refused, whether or not it says so. */
 #include "tools/inside.h"
 
+#include "base/argwords.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -96,24 +97,44 @@ static double measure(const json_t *v)
                               : json_number_value(v);
 }
 
-static bool fits_word(struct checking *k, const char *word, const json_t *of, const json_t *v,
-                      const json_t *schema, const char *name)
+/* The property names a file: host.c opens it. */
+static bool is_file(const struct checking *k, const json_t *of, const json_t *v)
 {
+    return k->depth == 2 && json_is_string(v) && json_is_string(of) &&
+           strcmp(json_string_value(of), ARGWORDS_FILE) == 0;
+}
+
+/* 1: it is none of these words. */
+static int fits_bound(struct checking *k, const char *word, const json_t *of, const json_t *v,
+                      const char *name)
+{
+#define BOUND(word, least) {word, least},
     static const struct {
         const char *word;
         bool least;
-    } bounds[] = {{"minimum", true},    {"maximum", false}, {"minLength", true},
-                  {"maxLength", false}, {"minItems", true}, {"maxItems", false}};
-    static const char *const plain[] = {"description", "title", "required", "default", "$schema"};
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (strcmp(plain[i], word) == 0)
-            return true;
+    } bounds[] = {ARGWORDS_BOUNDS(BOUND)};
+#undef BOUND
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (strcmp(bounds[i].word, word) == 0) {
             const double has = measure(v), bound = json_number_value(of);
-            return (bounds[i].least ? has >= bound : has <= bound) ||
-                   no(k, "'%.60s' is %.6g; %s is %.6g", name, has, word, bound);
+            const bool good = bounds[i].least ? has >= bound : has <= bound;
+            return good || no(k, "'%.60s' is %.6g; %s is %.6g", name, has, word, bound) ? 0 : -1;
         }
+    return 1;
+}
+
+static bool fits_word(struct checking *k, const char *word, const json_t *of, const json_t *v,
+                      const json_t *schema, const char *name)
+{
+#define PLAIN(word) word,
+    static const char *const plain[] = {ARGWORDS_PLAIN(PLAIN)};
+#undef PLAIN
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(plain[i], word) == 0)
+            return true;
+    const int bound = fits_bound(k, word, of, v, name);
+    if (bound <= 0)
+        return bound == 0;
     if (strcmp(word, "type") == 0)
         return (json_is_string(of) && is_type(v, json_string_value(of))) ||
                no(k, "'%.60s' is not of type %.20s", name,
@@ -125,6 +146,8 @@ static bool fits_word(struct checking *k, const char *word, const json_t *of, co
     if (strcmp(word, "properties") == 0)
         return fits_properties(k, schema, v, name);
     if (strcmp(word, "additionalProperties") == 0 && json_is_false(of))
+        return true;
+    if (strcmp(word, "format") == 0 && is_file(k, of, v))
         return true;
     return no(k, "the schema of the tool has '%.40s', which is not checked: ask its operator",
               word);

@@ -28,14 +28,28 @@ enum tools_end {
     TOOLS_REFUSED, /* the arguments: a path outside, a file that is not there */
 };
 
-/* What a call may take at most; they travel as a list of numbers. */
+/* What a call may take at most, and what it stands on; they travel as a list of numbers. */
 enum tools_limit {
     TOOLS_FILE_READ,    /* characters of one file read */
     TOOLS_GREP_MATCHES, /* matches of one search */
+    TOOLS_LAYERED,      /* 1: /workspace is a mount of the jail's own, upon layers */
     TOOLS_LIMITS
+};
+
+/* What the bytes are that the command of a host tool wrote. */
+enum tools_wrote {
+    TOOLS_WROTE_TEXT,
+    TOOLS_WROTE_PART, /* of a text that is longer than it may be */
+    TOOLS_WROTE_JSON,
+    TOOLS_WROTE_WRONG, /* the arguments are, it says; the bytes say why */
+    TOOLS_WROTE_WHY,   /* it failed; the same */
+    TOOLS_WROTE_COUNT
 };
 
 /* The descriptors of cordon-tool: its end of the socket, and the file system that the guest writes in. */
 enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4 };
+
+/* The first descriptor of a file that the command of a host tool is given. */
+#define TOOLS_COMMAND_FILES 3
 
 #endif

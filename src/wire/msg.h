@@ -84,9 +84,12 @@
       "broker -> supervisor: 1: somebody is asked, so the guest stands still; 0: it goes on")      \
     X(TOOL_ANSWER, "uub", "broker -> supervisor: call number, 1 ok or 0 failed, JSON")             \
     X(TOOL_CHECK, "ttbU", "broker -> cordon-tool: tool, its schema or nothing, arguments, limits") \
-    X(TOOL_CHECKED, "b", "cordon-tool -> broker: the arguments by their names, as JSON")           \
+    X(TOOL_CHECKED, "b",                                                                           \
+      "cordon-tool -> broker: the arguments by their names, as JSON; files of the guest's that a " \
+      "host tool is given ride along")                                                             \
     X(TOOL_GO, "", "broker -> cordon-tool: carry it out")                                          \
-    X(TOOL_OUTPUT, "b", "broker -> cordon-tool: what the command of a host tool wrote")            \
+    X(TOOL_OUTPUT, "ub",                                                                           \
+      "broker -> cordon-tool: what the command of a host tool gave (enum tools_wrote), its bytes") \
     X(TOOL_SAID, "ub", "cordon-tool -> broker: how it ended, JSON")
 
 /* Between cordon-front, which reads what clients wrote, and cordond. Each is one row of what may be asked

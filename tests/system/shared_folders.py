@@ -90,6 +90,7 @@ def named_by_the_policy(who):
     script = p.file("alerts/tell.sh", "#!/bin/sh\ncat >/dev/null\n")
     setting = p.file("settings/tell.conf", "x\n")
     judge = p.file("judges/judge.sh", "#!/bin/sh\n")
+    tool = p.file("tools/ocr.py", "print(1)\n")
     (p.top / "log").mkdir()
     p.policy(f"""audit:
   alert_command: ["{script}", "--config={setting}", "{p.top}/list/users"]
@@ -97,11 +98,14 @@ def named_by_the_policy(who):
 arena:
   judges:
     - {{name: own, command: ["/bin/sh", "{judge}"]}}
+tools:
+  ocr_document: {{risk: low, command: [/usr/bin/python3, "{tool}"], schema: {{type: object}}}}
 """)
     p.refused(script.parent, "the folder of audit.alert_command", "audit.alert_command")
     p.refused(setting.parent, "the folder of a file in --config= of the alert command", "audit.alert_command")
     p.refused(p.top / "log", "the folder of audit.alert_file", "audit.alert_file")
     p.refused(judge.parent, "the folder of a judge's script", "a judge of the arena")
+    p.refused(tool.parent, "the folder of a host tool's script", "a host tool")
     (p.top / "list").mkdir()
     p.refused(p.top / "list", "the folder of an argument that is not there yet", "audit.alert_command")
     p.refused(p.top / "config", "the folder above the policy", "policy")

@@ -158,6 +158,38 @@ def files_of_strict(who):
     s.close()
 
 
+def workspaces(who):
+    """/workspace of such a run is a mount of the jail's own: tools and program see one and the same."""
+    if not (programs.bin / "cordon-workspace").exists():
+        return tap.skip(f"{who}: tools in a run with a workspace", "this build has no workspaces")
+    s = State(who)
+    folder = s.home / "import"
+    folder.mkdir(mode=0o755)
+    (folder / "old.txt").write_text("old\n")
+    (folder / "gone.txt").write_text("gone\n")
+    os.chmod(s.home, 0o755)
+    s.run("workspace", "create", "w")
+    s.run("workspace", "import", "w", str(folder))
+    got, r = calls(s, CALLS + """import os
+t(ReadFile, "old.txt"); t(WriteFile, "d/new.txt", "new"); t(Edit, "old.txt", "old", "OLD")
+print(json.dumps([open("old.txt").read(), open("d/new.txt").read()]))
+open("mine", "w").write("mine"); os.remove("gone.txt"); os.symlink("/etc/passwd", "link"); os.symlink("/etc", "folder")
+t(ReadFile, "mine"); t(ReadFile, "gone.txt"); t(Grep, "OLD|mine|gone"); t(WriteFile, "/tmp/x", "t")
+for path in ("link", "folder/passwd", "../etc/passwd", "/workspace/../layers/upper", "/live/own/workspace/old.txt"):
+    t(ReadFile, path)
+t(WriteFile, "folder/x", "x")
+""", "--workspace", "w", "--worker", "execute")
+    tap.ok(len(got) == 14 and got[0].get("text") == "old\n" and got[3] == ["OLD\n", "new"] and got[4].get("text") == "mine",
+           f"{who}: with a workspace tools and program see each other's files", got, r.story())
+    tap.ok(len(got) == 14 and "there is no" in str(got[5]) and [m["path"] for m in got[6]["matches"]] == ["/workspace/mine", "/workspace/old.txt"],
+           f"{who}: a file of the workspace that the program removed is gone for tools, too", got[5:7])
+    tap.ok(len(got) == 14 and all(str(g).startswith(OUTSIDE) for g in got[8:]), f"{who}: with a workspace a path outside is refused by name as without", got[8:])
+    diff = s.run("workspace", "diff", "w", "--json").json
+    tap.ok(all(word in json.dumps(diff) for word in ("d/new.txt", "old.txt", "mine", "gone.txt")), f"{who}: what a tool wrote in a workspace is committed", diff)
+    s.close()
+    return None
+
+
 def children_of(pid):
     found = []
     for p in pathlib.Path("/proc").iterdir():
@@ -260,6 +292,24 @@ print(json.dumps(ticks[0]))
         tap.ok(code == 0 and r.get("status") == "ok" and len(lines) == 2 and isinstance(lines[0], said), f"{who}: a call waits for a person, who says {word}", told, err, r)
         tap.ok(r.get("usage", {}).get("wall_ms", 9999) < 2500, f"{who}: {word}: the time of the wait is not the run's", r.get("usage"))
         tap.ok(lines[1:] and lines[1] <= r["usage"]["wall_ms"] / 50 + 3, f"{who}: {word}: the program's threads stood still meanwhile", lines)
+    brief = s.policy("approval: {expiry: 1s}\ntools: {WriteFile: {approval: true}}\n")
+    path.write_text(text.replace("a.txt", "b.txt"))  # a no is remembered for the same arguments
+    r = s.run("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "800ms", "--policy", brief, str(path))
+    lines = [json.loads(l) for l in (r["stdout"] or "").splitlines()]
+    tap.ok(r["status"] == "ok" and len(lines) == 2 and isinstance(lines[0], str) and r.rules() in (["gate.approval"], ["gate.denied"]) and r["usage"]["wall_ms"] < 1000,
+           f"{who}: a question that nobody answers expires, the call is refused, and the program goes on with its time", r.story())
+    path.write_text(text.replace("a.txt", "c.txt"))
+    before = [a["id"] for a in waiting(s)]
+    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--policy", policy, str(path))
+    asked = until(lambda: [a for a in waiting(s) if a["id"] not in before])
+    family = [pid for pid, _ in children_of(p.pid)]
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    r = json.loads(out or b"{}")
+    tap.ok(asked and p.returncode == exits.INTERRUPTED and (r.get("error") or {}).get("type") == "Stopped", f"{who}: a run that is cancelled while somebody is asked ends", p.returncode, out, err)
+    tap.ok(family and until(lambda: not [f for f in family if os.path.exists(f"/proc/{f}")]), f"{who}: no process of a run that was cancelled while it waited is left", family)
+    kept = [(e["tool"], e["status"]) for e in s.audit() if e["kind"] == "tool" and e["execution_id"] == r.get("id")]
+    tap.eq(kept, [("WriteFile", "error")], f"{who}: a call that was waiting when its run ended is on record, once")
     r = s.run("run", "--json", "--no-wait", "--profile", "standard", "--worker", "execute", "--policy", policy, "-", text=CALLS + 't(WriteFile, "a", "x")\n')
     tap.ok("waits for a person" in (r["stdout"] or "") and r.rules() == ["gate.approval"], f"{who}: --no-wait waits for nobody", r.story())
     s.close()
@@ -280,7 +330,7 @@ def sessions(who):
 
 
 for person in users():
-    for part in (answers, refusals, clocks, approvals):  # whose processes change their id where root starts them
+    for part in (answers, refusals, clocks, approvals, workspaces):  # whose processes change their id where root starts them
         part(person)
 for part in (planted, workers, files_of_strict, sessions):
     part(users()[-1])

@@ -3,9 +3,11 @@
  * libraries that parse both are the least trusted of what is outside the guest's jail.
  *
  * Waits: read in receive; the broker, its parent; none (its death ends us: the kernel kills us with it); ended
+ *        fd_send in say_with; the broker, which reads one packet at a time; the same; ended
  *        write in say; the broker, which reads one packet at a time; the same; ended */
 #include "base/limits.h"
 #include "jail/confine.h"
+#include "sys/fd.h"
 #include "tools/inside.h"
 #include "wire/msg.h"
 
@@ -19,10 +21,10 @@ enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static char storage[LIMIT_FRAME];
 
-static int receive(struct wire_reader *r, enum wire_type type)
+static int receive(struct wire_reader *r)
 {
     const ssize_t n = read(TOOLS_SOCKET, storage, sizeof storage);
-    return n > 0 && wire_open(r, storage, (size_t)n, NULL) == 0 && r->type == type ? 0 : -1;
+    return n > 0 && wire_open(r, storage, (size_t)n, NULL) == 0 ? 0 : -1;
 }
 
 static int say(struct wire_writer *m)
@@ -33,7 +35,18 @@ static int say(struct wire_writer *m)
                : -1;
 }
 
-static int say_checked(const json_t *args)
+/* Files that a host tool is given ride along; here they are closed. */
+static int say_with(struct wire_writer *m, int *fds, size_t count)
+{
+    const struct fd_packet p = {
+        .data = m->out->data, .len = m->out->len, .fds = fds, .nfds = count};
+    const int r = fd_send(TOOLS_SOCKET, &p);
+    for (size_t i = 0; i < count; i++)
+        fd_close(fds[i]);
+    return r;
+}
+
+static int say_checked(const json_t *args, int *fds, size_t count)
 {
     struct wire_writer m;
     struct buf b;
@@ -41,7 +54,9 @@ static int say_checked(const json_t *args)
     buf_init(&b, LIMIT_FRAME);
     wire_begin(&m, &b, WIRE_TOOL_CHECKED);
     wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
-    const int r = text ? say(&m) : -1;
+    const int r = !text || (count && wire_end(&m) < 0) ? -1
+                  : count                              ? say_with(&m, fds, count)
+                                                       : say(&m);
     free(text);
     buf_done(&b);
     return r;
@@ -94,25 +109,46 @@ static int say_end(struct tools_call *c, enum tools_end end)
     return r;
 }
 
+/* Told to go, it carries the call out; told what the command of a host tool wrote, it makes that the answer. */
+static int carry_out(struct tools_call *c)
+{
+    struct wire_reader r;
+    enum tools_end end;
+    size_t len;
+    if (receive(&r) < 0 || (r.type != WIRE_TOOL_GO && r.type != WIRE_TOOL_OUTPUT))
+        return -1;
+    if (r.type == WIRE_TOOL_OUTPUT) {
+        const uint64_t kind = wire_get_uint(&r);
+        const void *bytes = wire_get_bytes(&r, &len);
+        end = tools_host_answer(
+            c, kind < TOOLS_WROTE_COUNT ? (enum tools_wrote)kind : TOOLS_WROTE_WHY, bytes, len);
+    } else {
+        end = tools_do(c);
+    }
+    return say_end(c, end);
+}
+
 /* 0: it was carried out, or refused, and either was said. */
 static int serve(int files)
 {
     static char name[64], schema[16384];
     struct tools_call c = {.name = name, .files = files};
     struct wire_reader r;
-    size_t len;
-    if (receive(&r, WIRE_TOOL_CHECK) < 0)
+    size_t len, count = 0;
+    int fds[LIMIT_TOOL_FILES];
+    enum tools_end end = TOOLS_OK;
+    if (receive(&r) < 0 || r.type != WIRE_TOOL_CHECK)
         return -1;
     wire_get_text(&r, name, sizeof name);
     wire_get_text(&r, schema, sizeof schema);
     const void *given = wire_get_bytes(&r, &len);
     if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal, sizeof c.refusal) < 0)
         return say_end(&c, TOOLS_REFUSED);
-    if (wire_get_uints(&r, c.limits, TOOLS_LIMITS) != TOOLS_LIMITS || say_checked(c.args) < 0 ||
-        receive(&r, WIRE_TOOL_GO) < 0)
+    if (wire_get_uints(&r, c.limits, TOOLS_LIMITS) != TOOLS_LIMITS)
         return -1;
-    const enum tools_end end = tools_do(&c);
-    const int said = say_end(&c, end);
+    if (*schema && (end = tools_host_files(&c, schema, fds, &count)) != TOOLS_OK)
+        return say_end(&c, end);
+    const int said = say_checked(c.args, fds, count) < 0 ? -1 : carry_out(&c);
     json_decref(c.args);
     json_decref(c.answer);
     return said;
