@@ -47,6 +47,7 @@ PLANTS = [
     ("counts", "CONTRIBUTING.md", "At most six exceptions", "At most seven exceptions"),
     ("not built", "CONTRIBUTING.md", "", "\nNo language is built yet.\n"),
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
+    ("not built", "cordon doctor --checklist", "Not built\n", "Not built\n  [-] sessions\n"),
     ("not built", "docs/gate.md", "", "\nThe arena is not implemented.\n"),
     ("not built", "README.md", "Planned, not built: a JavaScript", "Planned, not built: Python, a JavaScript"),
 ]
