@@ -275,7 +275,7 @@ struct audit {
     int slot_hint;
     bool locked, parked;
     bool seen_any; /* `seen` was read from the file once */
-    bool late;     /* the last wait for the lock was in vain */
+    bool late;     /* the last wait for the lock timed out */
     bool terminal; /* we have one, and it may stop us */
     bool broken;   /* fsync failed once: what it says afterwards means nothing */
     sigset_t signals;

@@ -81,7 +81,7 @@
  * hundreds of clients on one core its holder may not have run for hundreds of milliseconds. */
 #define LIMIT_LOCK_MS 2000ULL /* a lock; then the run is refused, and the holder named */
 #define LIMIT_LOCK_BRIEF_MS                                                                        \
-    200ULL /* the same for `--no-wait`, for `cordon stop`, and once a wait was in vain */
+    200ULL /* the same for `--no-wait`, for `cordon stop`, and after a wait that timed out */
 #define LIMIT_SYNC_SHARE_MS                                                                        \
     50ULL /* for another's fdatasync that covers our record; then we sync ourselves */
 #define LIMIT_SYNC_NOTE_MS 2ULL /* to note for others what was synced; then it stays unnoted */

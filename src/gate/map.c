@@ -20,7 +20,7 @@
  *        msync in gate_stop_keep; the disk; none (the kernel's own); the flag stands and was told before
  *        fsync in gate_stop_file_remove; the disk; none (the kernel's own); only `cordon resume` waits
  *        write in gate_stop_keep; a small file; none (the kernel's own); the flag stands already
- *        lock_within in gate_map_lock_within; another cordon; LIMIT_LOCK_MS, brief after a wait in vain;
+ *        lock_within in gate_map_lock_within; another cordon; LIMIT_LOCK_MS, brief after one that timed out;
  *          refused by name */
 #include "gate/map.h"
 

@@ -103,7 +103,7 @@ struct gate_map {
     struct gate_shared *at;
     int dir, fd, stop_fd;
     bool locked;
-    bool late;        /* the last wait for the lock was in vain: the next is brief */
+    bool late;        /* the last wait for the lock timed out: the next is brief */
     bool readonly;    /* the folder is: what runs can be seen and told, nothing can be written */
     uint64_t lock_ms; /* how long to wait for the lock */
     uint64_t space;   /* our pid namespace */

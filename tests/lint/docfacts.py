@@ -16,13 +16,14 @@ import tempfile
 
 
 class Documents:
-    """The text of every document: *.md, docs/*.md, man/*.1. PLANTED replaces some."""
+    """The text of every document: *.md, docs/*.md, man/*.1, and what the program prints as one. PLANTED replaces some."""
+    printed = {}  # {command: its output}
 
     def __init__(self, root, planted=None):
         self.root = root
         paths = [p for p in sorted(root.rglob("*.md")) if not any(part.startswith(("build", ".")) for part in p.relative_to(root).parts)]
         self.texts = {str(p.relative_to(root)): p.read_text() for p in [*paths, *sorted((root / "man").glob("*.1"))]}
-        self.texts.update(planted or {})
+        self.texts.update({**self.printed, **(planted or {})})
 
     def __getitem__(self, path):
         return self.texts.get(path, "")
@@ -418,6 +419,7 @@ def facts(documents, program):
          [p["audit"]["slow_factor"], p["audit"]["slow_records"], seconds(p["audit"]["slow_floor"]) * 1000]),
         ("docs/audit.md", r"more than (\d+) violations in one execution", [p["audit"]["violations"]]),
         ("docs/deployment.md", r"kept for (\d+) days at least", [p["audit"]["retention_days"]]),
+        (CHECKLIST, r"kept for (\d+) days at least", [p["audit"]["retention_days"]]),
         ("docs/exec.md", r"the first (\d+) by each rule are kept, (\d+) in all, and up to (\d+) more that\s+a worker reports of itself; all are counted. After ([\d,]+)",
          [program.define("src/jail/supervisor/violations.c", "PER_RULE"), kept, kept / 2, 10 * kept]),
         ("docs/audit.md", r"at most (\d+) lines; how many", [kept]),
@@ -484,7 +486,8 @@ def counts(documents, program):
 
 
 # --- not built ------------------------------------------------------------------------------------------
-UNBUILT = re.compile(r"(?i)\bnot\s+(?:yet\s+)?(?:built|implemented|supported)\b|\bunimplemented\b|\bplanned\b|\byet\b|\bso\s+far\b|\bno daemon\b")
+UNBUILT = re.compile(r"(?i)\bnot\s+(?:yet\s+)?(?:built|implemented|supported)\b|\bunimplemented\b|\bplanned\b|\byet\b|\bso\s+far\b|\bno daemon\b|\[-\]")
+CHECKLIST = "cordon doctor --checklist"
 
 
 def absent(program):
@@ -494,6 +497,8 @@ def absent(program):
     return [
         ("README.md", r"Planned, not built: a JavaScript worker, MCP over HTTP, a gateway to model APIs",
          not has("src/worker/javascript", "src/worker/js", "src/proxy") and "listen" not in program.options("serve") and "proxy" not in listed),
+        (CHECKLIST, r"Not built\n.*\[-\] a gateway to model APIs", not has("src/proxy") and "proxy" not in listed),
+        (CHECKLIST, r"\[-\] not built", True),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
         ("docs/policy.md", r"the form of this file; there is one so far", program.policy["version"] == 1),

@@ -50,6 +50,7 @@ PLANTS = [
     ("never written", "SECURITY.md", "| `audit.alert_command` with its arguments, `audit.alert_file` |", "| `audit.alert_command` with its arguments |"),
     ("not built", "CONTRIBUTING.md", "", "\nNo language is built yet.\n"),
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
+    ("not built", "cordon doctor --checklist", "Not built\n", "Not built\n  [-] sessions\n"),
     ("not built", "docs/gate.md", "", "\nThe arena is not implemented.\n"),
     ("not built", "README.md", "Planned, not built: a JavaScript", "Planned, not built: Python, a JavaScript"),
 ]

@@ -19,7 +19,9 @@ import docplants  # noqa: E402
 from tap import case, done, skip
 
 root, build, cordon = (pathlib.Path(p).resolve() for p in sys.argv[1:4])  # meson names the program relatively
-documents, program = docfacts.Documents(root), docfacts.Program(root, build, cordon)
+program = docfacts.Program(root, build, cordon)
+docfacts.Documents.printed = {docfacts.CHECKLIST: program.shell(docfacts.CHECKLIST)[1]}
+documents = docfacts.Documents(root)
 
 
 def run(*words):
@@ -132,6 +134,9 @@ for p in pages + sorted((root / "man").glob("*.1")) + sorted((root / "completion
         bad += [f"make {t}: the Makefile has no such target" for t in re.findall(r"(?:`|^ {4}(?:sudo )?)make ([a-z-]+)", text, re.M) if t not in targets]
         bad += [f"{b}: the program is {where}" for b in re.findall(r"\bbuild/([\w./-]*\bcordon)\b", text) if b != where]
     case(not bad, f"{p.relative_to(root)}: links, targets, paths", *bad)
+
+told = {link for link in re.findall(r"\]\((docs/[\w-]+\.md)", read("README.md"))}
+same("README.md names every page of docs/", told, {str(p.relative_to(root)) for p in (root / "docs").glob("*.md")})
 
 # --- pictures ----------------------------------------------------------------------------------------
 def picture_faults(text):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Denied calls that matter arrive here while the guest waits. The answer is always EPERM, whatever
- * was read of the guest's memory, so a guest that changes its arguments while we look gains nothing
- * but a wrong line in its own report. What is let continue is decided on registers alone: exit_group,
- * where we take a last look at what the process holds, a signal of the caller to itself, and a file lock (locks.c counts
- * them). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
+/* Denied calls that matter arrive here while the guest waits. Their answer is EPERM whatever the supervisor
+ * read of the guest's memory, so a guest that changes its arguments meanwhile gains nothing but a wrong line in
+ * its own report. Some calls may go on, by their registers and by what the kernel says of the process: exit_group,
+ * after a last look at what the process holds; a signal to itself; a file lock, while it holds few (locks.c; else
+ * ENOLCK); a large mmap or mremap, while it stays below its memory limit (else ENOMEM). One notification is handled per call, so a guest that floods us waits its turn behind its own output and our
  * timers.
  *
  * Waits: sys_listener_receive in next_call; nobody: epoll said that a call is there; at once;

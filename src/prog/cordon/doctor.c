@@ -171,7 +171,7 @@ int cmd_doctor(int argc, char **argv)
     size_t n = jail_doctor_look(checks);
     judge(&v, checks, n);
     run_a_jail(&v, strcmp(mode, "full") == 0 ? JAIL_FULL : JAIL_LANDLOCK);
-    doctor_house_open(&v.context);
+    doctor_context_open(&v.context);
     bool cgroup = false;
     for (size_t i = 0; i < n; i++)
         cgroup = cgroup || (strcmp(checks[i].name, "cgroup") == 0 && checks[i].enforced);
@@ -182,6 +182,6 @@ int cmd_doctor(int argc, char **argv)
         print_text(&v, checks, n, mode);
     else if (print_json(&v, checks, n, mode) < 0)
         status = EXIT_FAILED;
-    doctor_house_close(&v.context);
+    doctor_context_close(&v.context);
     return status;
 }

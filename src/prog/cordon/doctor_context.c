@@ -12,7 +12,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-void doctor_house_open(struct doctor_context *h)
+void doctor_context_open(struct doctor_context *h)
 {
     *h = (struct doctor_context){.why = ERR_INIT, .part = "policy"};
     if (flow_context_open(&h->context, NULL, &h->why) < 0)
@@ -22,7 +22,7 @@ void doctor_house_open(struct doctor_context *h)
         h->part = NULL;
 }
 
-void doctor_house_close(struct doctor_context *h)
+void doctor_context_close(struct doctor_context *h)
 {
     flow_context_close(&h->context);
 }
@@ -96,13 +96,13 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
         {"?", "you know what the program may do: `cordon policy show`; the rest is denied"},
         {tick(can_go_back()), "a state to go back to can be kept: `--workspace NAME`, and `cordon "
                               "workspace restore`"},
-        {NULL, "Comes with later parts of Cordon"},
-        {"-", "hidden API keys"},
+        {NULL, "Not built"},
+        {"-", "a gateway to model APIs, so that a program needs no key of its own"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].state)
             printf("  [%s] %s\n", rows[i].state, rows[i].text);
         else
             printf("%s%s\n", i ? "\n" : "", rows[i].text);
-    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see   [-] not built yet");
+    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see   [-] not built");
 }

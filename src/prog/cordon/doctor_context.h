@@ -20,8 +20,8 @@ struct doctor_context {
     struct err why;
 };
 
-void doctor_house_open(struct doctor_context *h);
-void doctor_house_close(struct doctor_context *h);
+void doctor_context_open(struct doctor_context *h);
+void doctor_context_close(struct doctor_context *h);
 
 /* RAN: a program ran behind every layer. CGROUP: one can be had. */
 void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup);
