@@ -492,8 +492,8 @@ def absent(program):
     has = lambda *names: any((program.root / n).exists() for n in names)
     listed = set(program.commands)
     return [
-        ("README.md", r"Planned, not built: a JavaScript worker, tools that are commands of the operator, MCP over HTTP, a gateway to model APIs",
-         not has("src/worker/javascript", "src/worker/js", "src/proxy") and "listen" not in program.options("serve") and "proxy" not in listed),
+        ("README.md", r"Planned, not built: a JavaScript worker, tools that are commands of the operator, a gateway to model APIs",
+         not has("src/worker/javascript", "src/worker/js", "src/proxy") and "proxy" not in listed),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
         ("docs/policy.md", r"the form of this file; there is one so far", program.policy["version"] == 1),
