@@ -140,4 +140,23 @@
 #define LIMIT_SERVE_END_MS                                                                         \
     10000ULL /* the end of cordond: runs ended, sessions closed; then it leaves */
 
+/* cordon serve --http: what strangers may have of the front, and those who have the token. */
+#define LIMIT_HTTP_CONNECTIONS 256
+#define LIMIT_HTTP_HEAD        (16 * KIB)  /* request line and headers */
+#define LIMIT_HTTP_FIELDS      64          /* headers */
+#define LIMIT_HTTP_BODIES      (128 * MIB) /* of requests that are being read, all together */
+#define LIMIT_HTTP_SESSIONS    256         /* of revisions that have them */
+#define LIMIT_HTTP_EXCHANGES   512 /* requests and streams, those that can be resumed included */
+#define LIMIT_HTTP_LOGS        (32 * MIB) /* events that are kept for who comes back, all together */
+#define LIMIT_HTTP_LOGS_MS     300000ULL  /* and so long after the last of them */
+#define LIMIT_HTTP_HEAD_MS     10000ULL   /* from the first byte of a head to its last */
+#define LIMIT_HTTP_BODY_MS     30000ULL   /* of a body */
+#define LIMIT_HTTP_IDLE_MS     60000ULL   /* a connection between two requests */
+#define LIMIT_HTTP_STALL_MS    60000ULL   /* a client that does not read; then it is dropped */
+#define LIMIT_HTTP_BEAT_MS     15000ULL   /* a stream on which nothing was said */
+#define LIMIT_HTTP_LINGER_MS   2000ULL /* after an answer that ends a connection, for its reader */
+#define LIMIT_HTTP_TOKEN_MIN   32      /* characters of a bearer token */
+#define LIMIT_HTTP_TOKEN       512
+#define LIMIT_HTTP_NAMES       1024 /* characters of the names that --allow-host gives */
+
 #endif

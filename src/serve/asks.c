@@ -218,14 +218,20 @@ static int take_piece(struct serve_client *c, struct wire_reader *r, uint64_t no
 }
 
 /* A run that nobody waits for is ended; who only waited for a job goes, and the job stays. */
-static void cancel(struct serve_client *c, uint64_t number, uint64_t now_ns)
+static void cancel(struct serve_ask *a, uint64_t now_ns)
 {
-    struct serve_ask *a = find(c, number);
     if (!a)
         return;
     if (a->state == SERVE_WAITING && !a->job->kept)
         serve_runner_stop(&a->job->runner, now_ns);
     serve_asks_free(a);
+}
+
+void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state != SERVE_FREE)
+            cancel(&c->asks[i], now_ns);
 }
 
 int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint64_t now_ns,
@@ -241,7 +247,7 @@ int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint6
     case WIRE_SERVE_PIECE:
         return take_piece(c, &r, now_ns, err);
     case WIRE_SERVE_CANCEL:
-        cancel(c, wire_get_uint(&r), now_ns);
+        cancel(find(c, wire_get_uint(&r)), now_ns);
         return 0;
     default:
         return err_set(err, ERR_FORMAT, "%s is no message for cordond", wire_name(r.type));

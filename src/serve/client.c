@@ -2,7 +2,7 @@
 /* One client is one contained front: what one client does to its front is its own affair. The front is started with the
  * client's two descriptors and a socket to us, and with nothing else.
  *
- * Waits: waitpid in serve_client_done; the front; none (the kernel's own: it was killed); its end */
+ * Waits: waitpid in end_front; the front; none (the kernel's own: it was killed); its end */
 #include "serve/holding.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-_Noreturn static void exec_front(const struct serve_config *f, int in, int out, int sock,
+_Noreturn static void exec_front(const struct serve_config *f, bool http, int in, int out, int sock,
                                  pid_t parent)
 {
     char numbers[4][24];
@@ -28,7 +28,8 @@ _Noreturn static void exec_front(const struct serve_config *f, int in, int out, 
     for (int i = 0; i < 4; i++)
         snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
     const char *const argv[] = {f->front,   "--from-cordond", numbers[0], numbers[1],
-                                numbers[2], numbers[3],       f->profile, NULL};
+                                numbers[2], numbers[3],       f->profile, http ? f->names : NULL,
+                                NULL};
     const char *const env[] = {NULL};
     sigset_t none;
     sigemptyset(&none);
@@ -48,24 +49,65 @@ _Noreturn static void exec_front(const struct serve_config *f, int in, int out, 
     _exit(127);
 }
 
-int serve_client_start(struct serve_client *c, const struct serve_config *config, int in, int out,
-                       struct err *err)
+static int start_front(struct serve_client *c, int in, int out, struct err *err)
 {
     int pair[2];
-    *c = (struct serve_client){.config = config, .sock = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, "a socket for the front");
     c->sock = pair[0];
     const pid_t self = getpid();
     c->front = fork();
     if (c->front == 0)
-        exec_front(config, in, out, pair[1], self);
+        exec_front(c->config, c->listener >= 0, in, out, pair[1], self);
     fd_close(pair[1]);
     if (c->front < 0) {
         c->front = 0;
         return err_sys(err, "fork");
     }
     return 0;
+}
+
+int serve_client_start(struct serve_client *c, const struct serve_config *config, int in, int out,
+                       struct err *err)
+{
+    *c = (struct serve_client){.config = config, .sock = -1, .listener = -1, .token = -1};
+    return start_front(c, in, out, err);
+}
+
+int serve_client_start_http(struct serve_client *c, const struct serve_config *config, int listener,
+                            int token, struct err *err)
+{
+    *c = (struct serve_client){.config = config,
+                               .sock = -1,
+                               .listener = listener,
+                               .token = token,
+                               .renewed_ns = clock_now_ns()};
+    return start_front(c, listener, token, err);
+}
+
+static void end_front(struct serve_client *c)
+{
+    fd_close(fd_take(&c->sock));
+    if (!c->front)
+        return;
+    kill(c->front, SIGKILL);
+    while (waitpid(c->front, NULL, 0) < 0 && errno == EINTR)
+        ;
+    c->front = 0;
+}
+
+/* The connections of a front end with it, and so do the requests that came by them; sessions and jobs stay. One that cannot
+ * live is not started for ever. */
+static bool renew(struct serve_client *c, uint64_t now_ns)
+{
+    struct err err = ERR_INIT;
+    if (c->listener < 0)
+        return false;
+    end_front(c);
+    c->quick = now_ns - c->renewed_ns < CLOCK_NS_PER_S ? c->quick + 1 : 0;
+    c->renewed_ns = now_ns;
+    serve_asks_cancel_all(c, now_ns);
+    return c->quick < 8 && start_front(c, c->listener, c->token, &err) == 0;
 }
 
 /* False: not now, or never. */
@@ -141,7 +183,9 @@ void serve_client_read(struct serve_client *c, uint64_t now_ns)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n <= 0 || serve_asks_take(c, frame, (size_t)n, now_ns, &err) < 0)
+        if (n > 0 && serve_asks_take(c, frame, (size_t)n, now_ns, &err) == 0)
+            continue;
+        if (!renew(c, now_ns))
             serve_client_leave(c, now_ns);
     }
 }
@@ -184,11 +228,5 @@ void serve_client_done(struct serve_client *c)
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used)
             serve_jobs_forget(&c->jobs[i]);
-    fd_close(fd_take(&c->sock));
-    if (c->front) {
-        kill(c->front, SIGKILL);
-        while (waitpid(c->front, NULL, 0) < 0 && errno == EINTR)
-            ;
-        c->front = 0;
-    }
+    end_front(c);
 }

@@ -30,6 +30,7 @@ struct daemon {
     int signals, listener; /* listener -1: the one client was there from the start */
     struct serve_client *clients[LIMIT_SERVE_CLIENTS];
     uint64_t end_ns; /* when it leaves, whatever is left; 0: it is not to end */
+    bool signalled;
 };
 
 /* What it starts builds jails, so it keeps what that needs; gone are the gain of rights by a program, being looked into,
@@ -165,8 +166,10 @@ static int turn(struct daemon *d, struct err *err)
     const uint64_t now = clock_now_ns();
     if (p[LISTENER].revents)
         accept_client(d);
-    if (p[SIGNALS].revents)
+    if (p[SIGNALS].revents) {
+        d->signalled = true;
         leave_all(d, now);
+    }
     for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
         if (d->clients[i] && !look(d->clients[i], now))
             drop(&d->clients[i]);
@@ -210,6 +213,24 @@ int serve_daemon_stdio(const struct serve_config *config, struct err *err)
     if (k == 0 && (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0))
         k = err_sys(err, "give the client's descriptors away");
     return k < 0 ? k : serve(&d, err);
+}
+
+int serve_daemon_http(const struct serve_config *config, int listener, int token, struct err *err)
+{
+    FD_AUTO signals = open_signals();
+    struct daemon d = {.config = config, .signals = signals, .listener = -1};
+    int k = signals < 0 ? err_sys(err, "signals") : narrow(err);
+    struct serve_client *c = k < 0 ? NULL : calloc(1, sizeof *c);
+    if (k == 0 && !c)
+        k = err_set(err, ERR_MEMORY, "no memory");
+    if (k == 0)
+        k = serve_client_start_http(c, config, listener, token, err);
+    d.clients[0] = c;
+    if (k == 0)
+        k = serve(&d, err);
+    else if (c)
+        drop(&d.clients[0]);
+    return k < 0 || d.signalled ? k : err_set(err, ERR_STATE, "the front ends again and again");
 }
 
 int serve_daemon_socket(const struct serve_config *config, int sock, struct err *err)

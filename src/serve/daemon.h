@@ -16,6 +16,7 @@
 struct serve_config {
     const char *cordon, *front; /* paths of the two programs */
     const char *profile, *role, *policy;
+    const char *names;          /* hosts that clients of HTTP may call us by, beside loopback's */
     struct serve_limits limits; /* what clients can tighten and never widen */
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */
 };
@@ -24,5 +25,9 @@ struct serve_config {
 ERR_MUST_USE int serve_daemon_stdio(const struct serve_config *config, struct err *err);
 /* Serves whoever connects to SOCK and is our own user outside of any jail, until a signal ends us. */
 ERR_MUST_USE int serve_daemon_socket(const struct serve_config *config, int sock, struct err *err);
+/* Serves whoever connects to LISTENER with the token that the file TOKEN has, until a signal ends us. All of them are one
+ * client; its front is started anew where it ends. */
+ERR_MUST_USE int serve_daemon_http(const struct serve_config *config, int listener, int token,
+                                   struct err *err);
 
 #endif

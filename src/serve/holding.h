@@ -51,7 +51,10 @@ struct serve_client {
     const struct serve_config *config;
     int sock; /* packets to and from the front; it ends with the front, which cannot pass it on */
     pid_t front;
-    bool gone; /* nothing more is read or sent; what it had is being ended */
+    int listener, token; /* of HTTP: what a front is started with, again and again; else -1 */
+    uint64_t renewed_ns;
+    unsigned quick; /* fronts that ended soon after their start, one after the other */
+    bool gone;      /* nothing more is read or sent; what it had is being ended */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
     struct serve_session sessions[LIMIT_SERVE_SESSIONS];
@@ -60,6 +63,9 @@ struct serve_client {
 /* client.c */
 ERR_MUST_USE int serve_client_start(struct serve_client *c, const struct serve_config *config,
                                     int in, int out, struct err *err);
+/* For the clients of HTTP, all of them: its front can end, and what cordond has for it stays. */
+ERR_MUST_USE int serve_client_start_http(struct serve_client *c, const struct serve_config *config,
+                                         int listener, int token, struct err *err);
 void serve_client_read(struct serve_client *c, uint64_t now_ns);
 void serve_client_write(struct serve_client *c);
 bool serve_client_wants_write(const struct serve_client *c);
@@ -73,6 +79,8 @@ ERR_MUST_USE int serve_asks_take(struct serve_client *c, const void *frame, size
                                  uint64_t now_ns, struct err *err);
 void serve_asks_refuse(struct serve_ask *a, const char *why);
 void serve_asks_free(struct serve_ask *a);
+/* As if the front had cancelled all of them. */
+void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns);
 /* Answers where a job has ended and by time, notes by time; the earliest moment at which there is something to do. */
 void serve_asks_tick(struct serve_client *c, uint64_t now_ns);
 uint64_t serve_asks_next(const struct serve_client *c);

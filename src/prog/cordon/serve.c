@@ -10,6 +10,7 @@
 #include "programs.h"
 #include "result.h"
 #include "serve_config.h"
+#include "serve_http.h"
 #include "serve_socket.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@
 struct serve_options {
     struct jail_options jail;
     const char *profile, *socket, *print;
+    struct serve_http_options http;
     uint64_t answer_ms;
     bool stdio, help;
 };
@@ -33,6 +35,12 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
         {"stdio", OPTION_FLAG, &o->stdio, NULL, "one client, at standard input and output"},
         {"socket", OPTION_STRING, &o->socket, "PATH",
          "clients of this user, at a unix socket in a folder of its own"},
+        {"http", OPTION_STRING, &o->http.where, "ADDRESS",
+         "clients of HTTP with the token, at PORT of loopback, or at ADDRESS:PORT"},
+        {"token-file", OPTION_STRING, &o->http.token, "FILE",
+         "the token of --http (made in the state folder)"},
+        {"allow-host", OPTION_STRING, &o->http.names, "NAMES",
+         "other names that clients of --http call it by, with commas between them"},
         {"print-config", OPTION_STRING, &o->print, "CLIENT",
          "what to paste: claude, vscode, cursor, codex or zed"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
@@ -52,12 +60,17 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
     int next = 0, r = options_parse(argc, argv, rows, count, &next, err);
     if (r == 0 && !o->help && next < argc)
         r = err_set(err, ERR_USAGE, "'%.60s': it takes options only; see --help", argv[next]);
-    if (r == 0 && !o->help && (o->stdio != 0) + (o->socket != NULL) + (o->print != NULL) != 1)
+    const int ways =
+        (o->stdio != 0) + (o->socket != NULL) + (o->http.where != NULL) + (o->print != NULL);
+    if (r == 0 && !o->help && ways != 1)
         r = err_set(err, ERR_USAGE,
-                    "say where clients come from: --stdio or --socket; or --print-config");
+                    "say where clients come from: --stdio, --socket or --http; or --print-config");
+    if (r == 0 && !o->help && !o->http.where && (o->http.token || o->http.names))
+        r = err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
     if (r < 0 || !o->help)
         return r;
-    puts("usage: cordon serve --stdio | --socket PATH | --print-config CLIENT [OPTIONS]\n\n"
+    puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --print-config CLIENT "
+         "[OPTIONS]\n\n"
          "Serves the tools execute_code, check_code, eval_expression, session and wait_job by the\n"
          "Model Context Protocol, revisions 2024-11-05 to 2026-07-28: to the one client that\n"
          "started it, or to those that connect. Every run passes policy, gate and audit as\n"
@@ -84,6 +97,8 @@ static int become_cordond(const struct serve_options *o, const struct jail_limit
     int r = programs_find("cordond", daemon, sizeof daemon, err);
     if (r == 0 && o->socket)
         r = serve_socket_listen(o->socket, &name, err);
+    if (r == 0 && o->http.where)
+        r = serve_http_listen(&o->http, err);
     if (r < 0)
         return r;
     for (int i = 0; i < 4; i++)
@@ -99,6 +114,8 @@ static int become_cordond(const struct serve_options *o, const struct jail_limit
                                  numbers[2],
                                  numbers[3],
                                  name,
+                                 o->http.where ? "http" : "",
+                                 or_empty(o->http.names),
                                  NULL};
     execv(daemon, (char *const *)words);
     return err_sys(err, "start %s", daemon);

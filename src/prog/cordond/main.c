@@ -14,8 +14,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SOCKET = 3, FOLDER = 4 }; /* where --socket was given: src/prog/cordon/serve_socket.h */
-enum { CORDON = 2, PROFILE, ROLE, POLICY, TIMEOUT, MEMORY, OUTPUT, ANSWER, NAME, COUNT };
+enum { SOCKET = 3, FOLDER = 4 };  /* where --socket was given: src/prog/cordon/serve_socket.h */
+enum { LISTENER = 3, TOKEN = 4 }; /* where --http was given: src/prog/cordon/serve_http.h */
+enum {
+    CORDON = 2,
+    PROFILE,
+    ROLE,
+    POLICY,
+    TIMEOUT,
+    MEMORY,
+    OUTPUT,
+    ANSWER,
+    NAME,
+    HTTP,
+    NAMES,
+    COUNT
+};
 
 static int complain(const char *what, int status)
 {
@@ -39,13 +53,15 @@ int main(int argc, char **argv)
     config.profile = argv[PROFILE];
     config.role = argv[ROLE];
     config.policy = argv[POLICY];
+    config.names = argv[NAMES];
     signal(SIGPIPE, SIG_IGN);
-    if (argv[NAME][0]) /* for us alone: not for what we start */
+    if (argv[NAME][0] || argv[HTTP][0]) /* for us alone: not for what we start */
         close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC);
     int r = programs_find("cordon-front", front, sizeof front, &err);
     if (r == 0)
-        r = argv[NAME][0] ? serve_daemon_socket(&config, SOCKET, &err)
-                          : serve_daemon_stdio(&config, &err);
+        r = argv[NAME][0]   ? serve_daemon_socket(&config, SOCKET, &err)
+            : argv[HTTP][0] ? serve_daemon_http(&config, LISTENER, TOKEN, &err)
+                            : serve_daemon_stdio(&config, &err);
     if (argv[NAME][0]) /* the lock is still ours: it can be nobody else's socket */
         (void)unlinkat(FOLDER, argv[NAME], 0);
     return r < 0 ? complain(err.msg, 1) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon-front: speaks JSON-RPC and MCP with one client. Started by cordond with the client as descriptors 0 and 1 and
- * cordond as 3; before it reads a byte it gives up files, programs, sockets and processes (src/jail/confine.c), and new
+/* cordon-front: speaks JSON-RPC and MCP with one client. Started by cordond with the client as descriptors 0 and 1 (with
+ * --http: a listening socket, and a file with the token) and cordond as 3; before it reads a byte it gives up files, programs, sockets and processes (src/jail/confine.c), and new
  * descriptors and most memory by rlimits. Whatever a client makes of it can ask cordond what the client could have asked.
  *
  * Waits: write in complain; standard error, where cordond's goes; none (it ends then); nothing is held */
@@ -10,6 +10,7 @@
 #include "serve/front/front.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,6 +21,8 @@
     5 /* 0 to 3, and one more until Landlock's rules hold; no call of the table makes another */
 
 NO_SEARCH_FOR_LEAKS
+
+static char token[LIMIT_HTTP_TOKEN + 1];
 
 static int complain(const char *what)
 {
@@ -35,15 +38,26 @@ static int limit(int what, uint64_t most, struct err *err)
 }
 
 /* The rlimits first: setrlimit is not in the table of system calls. */
-static int narrow(struct err *err)
+static int narrow(bool http, struct err *err)
 {
     serve_front_prepare();
-    int r = limit(RLIMIT_NOFILE, DESCRIPTORS, err);
+    int r = limit(RLIMIT_NOFILE, DESCRIPTORS + (http ? LIMIT_HTTP_CONNECTIONS : 0), err);
     if (r == 0)
         r = limit(RLIMIT_NPROC, 0, err);
     if (r == 0 && !SANITIZED) /* a sanitizer maps terabytes */
         r = limit(RLIMIT_DATA, 1 * GIB, err);
-    return r < 0 ? r : jail_confine(-1, -1, "front", err);
+    return r < 0 ? r : jail_confine(-1, -1, http ? "front-http" : "front", err);
+}
+
+/* From the sealed file at descriptor 1, which every front of this server is started with. */
+static int take_token(struct err *err)
+{
+    const ssize_t n = pread(STDOUT_FILENO, token, sizeof token - 1, 0);
+    if (n < LIMIT_HTTP_TOKEN_MIN)
+        return err_set(err, ERR_STATE, "there is no token");
+    token[n] = 0;
+    close(STDOUT_FILENO);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -51,7 +65,7 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     struct serve_front_config config = {.version = CORDON_VERSION};
     struct stat st;
-    if (argc != 7 || strcmp(argv[1], "--from-cordond") != 0 || fstat(3, &st) < 0 ||
+    if ((argc != 7 && argc != 8) || strcmp(argv[1], "--from-cordond") != 0 || fstat(3, &st) < 0 ||
         !S_ISSOCK(st.st_mode) || units_count(argv[2], &config.limits.timeout_ms) < 0 ||
         units_count(argv[3], &config.limits.memory) < 0 ||
         units_count(argv[4], &config.limits.output) < 0 ||
@@ -61,8 +75,12 @@ int main(int argc, char **argv)
     }
     config.profile = argv[6];
     signal(SIGPIPE, SIG_IGN);
-    int r = narrow(&err);
+    const bool http = argc == 8;
+    struct serve_http_config web = {.token = token, .names = http ? argv[7] : ""};
+    int r = http ? take_token(&err) : 0;
     if (r == 0)
-        r = serve_front_run(&config, &err);
+        r = narrow(http, &err);
+    if (r == 0)
+        r = http ? serve_front_http(&config, &web, &err) : serve_front_run(&config, &err);
     return r < 0 ? complain(err.msg) : 0;
 }

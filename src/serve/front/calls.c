@@ -4,6 +4,7 @@
 #include "serve/front/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void note(struct serve_front *f, int r)
@@ -62,30 +63,79 @@ void serve_calls_start(struct serve_front *f, const struct serve_reply *to, cons
                              "32 calls are not answered yet, which is the most; wait for one");
 }
 
-bool serve_calls_pending(const struct serve_front *f, const char *id)
+bool serve_calls_pending(const struct serve_front *f, const struct serve_talk *talk, const char *id)
 {
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
-        if (f->calls[i].used && strcmp(f->calls[i].to.id, id) == 0)
+        if (f->calls[i].used && f->calls[i].to.talk == talk && strcmp(f->calls[i].to.id, id) == 0)
             return true;
     return false;
 }
 
-void serve_calls_cancel(struct serve_front *f, const char *id)
+bool serve_calls_room(const struct serve_front *f)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (!f->calls[i].used)
+            return true;
+    return false;
+}
+
+size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *sink)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        count += f->calls[i].used && f->calls[i].to.sink == sink;
+    return count;
+}
+
+static void send_cancel(struct serve_front *f, const struct serve_call *c)
 {
     struct wire_writer w;
     struct buf frame;
+    buf_init(&frame, 64);
+    wire_begin(&w, &frame, WIRE_SERVE_CANCEL);
+    wire_put_uint(&w, c->number);
+    note(f, wire_end(&w));
+    put_frame(f, &frame);
+    buf_done(&frame);
+}
+
+void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, const char *id)
+{
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
-        if (!c->used || strcmp(c->to.id, id) != 0)
+        if (!c->used || c->to.talk != talk || strcmp(c->to.id, id) != 0)
             continue;
-        buf_init(&frame, 64);
-        wire_begin(&w, &frame, WIRE_SERVE_CANCEL);
-        wire_put_uint(&w, c->number);
-        note(f, wire_end(&w));
-        put_frame(f, &frame);
-        buf_done(&frame);
+        send_cancel(f, c);
+        struct serve_batch *batch = c->to.batch;
+        struct serve_sink *sink = c->to.sink;
+        release(c);
+        if (batch)
+            serve_batch_less(f, batch);
+        else
+            note(f, sink->put(sink, SERVE_PUT_NOTHING, "", 0));
+    }
+}
+
+/* An array whose replies are not all there is held by its calls alone. */
+static void drop_batch(struct serve_front *f, struct serve_batch *b)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (f->calls[i].to.batch == b)
+            f->calls[i].to.batch = NULL;
+    buf_done(&b->text);
+    free(b);
+}
+
+void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
+                      const struct serve_sink *sink)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        struct serve_call *c = &f->calls[i];
+        if (!c->used || !(c->to.talk == talk || c->to.sink == sink))
+            continue;
+        send_cancel(f, c);
         if (c->to.batch)
-            serve_batch_less(f, c->to.batch);
+            drop_batch(f, c->to.batch);
         release(c);
     }
 }

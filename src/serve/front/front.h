@@ -21,6 +21,11 @@ struct serve_front_config {
     const char *version;        /* of Cordon */
 };
 
+struct serve_http_config {
+    const char *token; /* empty: none is asked for */
+    const char *names; /* hosts beside those of loopback, with commas between them */
+};
+
 /* Once, before the process is contained: the parser reads random bytes, from a file where it must. */
 void serve_front_prepare(void);
 struct serve_front *serve_front_new(const struct serve_front_config *config);
@@ -42,5 +47,8 @@ struct buf *serve_front_frames(struct serve_front *f);
 
 /* Serves descriptors 0 and 1 with cordond at 3, until one of them ends. */
 ERR_MUST_USE int serve_front_run(const struct serve_front_config *config, struct err *err);
+/* Serves whoever connects to the listening socket at 0, with cordond at 3, until cordond ends. */
+ERR_MUST_USE int serve_front_http(const struct serve_front_config *config,
+                                  const struct serve_http_config *http, struct err *err);
 
 #endif

@@ -38,11 +38,34 @@ enum {
     SERVE_INVALID_REQUEST = -32600,
     SERVE_NO_METHOD = -32601,
     SERVE_INVALID_PARAMS = -32602,
+    SERVE_HEADER_MISMATCH = -32020,
     SERVE_BAD_VERSION = -32022,
+};
+
+struct serve_http_head;
+
+/* Where replies go: the line of one client, or one response of HTTP. */
+enum serve_put {
+    SERVE_PUT_REPLY,  /* the last that is put */
+    SERVE_PUT_NOTE,   /* a notification on the way to it */
+    SERVE_PUT_NOTHING /* there will be no reply: the request was cancelled */
+};
+struct serve_sink {
+    /* TEXT is one line of JSON without its newline, the caller's. */
+    int (*put)(struct serve_sink *s, enum serve_put kind, const char *text, size_t len);
+    const struct serve_http_head *head; /* what HTTP says of the message; NULL: it has no headers */
+    int code;                           /* of the last error that was put; 0: it was none */
+};
+
+/* A conversation: what its handshake settled, where there was one. */
+struct serve_talk {
+    enum serve_version legacy;
+    bool opened;
 };
 
 /* Replies to an array of messages go out as one array, when the last one is there. */
 struct serve_batch {
+    struct serve_sink *sink;
     size_t waiting; /* replies that are to come, and one while the array is still read */
     struct buf text;
 };
@@ -51,6 +74,8 @@ struct serve_batch {
 struct serve_reply {
     char id[LIMIT_SERVE_ID + 1]; /* as JSON */
     enum serve_version version;
+    struct serve_talk *talk;
+    struct serve_sink *sink;
     struct serve_batch *batch; /* NULL: by itself */
 };
 
@@ -68,12 +93,18 @@ struct serve_call {
     struct buf body;
 };
 
+/* A client that is written to line by line. */
+struct serve_lines {
+    struct serve_sink sink;
+    struct buf *out;
+};
+
 struct serve_front {
     struct serve_front_config config;
     struct buf out, frames;
-    enum serve_version legacy; /* by the handshake */
-    bool opened;               /* there was one */
-    uint64_t numbers;          /* the last that a call was given */
+    struct serve_lines lines; /* the one client of a line; HTTP has its own */
+    struct serve_talk talk;
+    uint64_t numbers; /* the last that a call was given */
     struct serve_call calls[LIMIT_SERVE_REQUESTS];
     int bad; /* the first error of writing; sticks */
 };
@@ -100,7 +131,7 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
 /* An argument is wrong: a tool's error where the revision says so, else the protocol's. */
 void serve_reply_bad_argument(struct serve_front *f, const struct serve_reply *to, const char *why);
 void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t ms);
-struct serve_batch *serve_batch_new(void);
+struct serve_batch *serve_batch_new(struct serve_sink *sink);
 /* One reply fewer is to come; the last one sends the array and frees it. */
 void serve_batch_less(struct serve_front *f, struct serve_batch *b);
 
@@ -145,8 +176,27 @@ bool serve_tools_arguments(const struct serve_tool *t, json_t *arguments,
 /* calls.c */
 void serve_calls_start(struct serve_front *f, const struct serve_reply *to, const char *token,
                        const struct serve_request *q, const void *body, const char *note);
-bool serve_calls_pending(const struct serve_front *f, const char *id);
-void serve_calls_cancel(struct serve_front *f, const char *id);
+bool serve_calls_pending(const struct serve_front *f, const struct serve_talk *talk,
+                         const char *id);
+void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, const char *id);
+/* All calls of a conversation, or of a sink, without a word to anybody: who asked is gone. */
+void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
+                      const struct serve_sink *sink);
+size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *sink);
+/* Whether another call can be started. */
+bool serve_calls_room(const struct serve_front *f);
+
+/* http_check.c: the newest revision says in headers what the body says, too. False: WHY (of 300 bytes) says where they
+ * differ. */
+bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
+                       char *why);
+
+/* rpc.c */
+#define SERVE_META "io.modelcontextprotocol/"
+/* NULL: WHY (of 240 bytes) says what is wrong with it. */
+json_t *serve_rpc_parse(const char *text, size_t len, char *why);
+void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink,
+                    json_t *message);
 
 /* render.c: the answer of cordond as the result of a tool. */
 void serve_render(struct serve_front *f, struct serve_call *c);

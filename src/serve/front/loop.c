@@ -5,24 +5,22 @@
  * Waits: poll in serve_front_run; the client and cordond; none (both may be silent for as long as they like); the end of either wakes us
  *        read in read_client; nobody: poll said that there is something; at once; comes again after poll
  *        write in write_client; nobody: poll said that a piece of a page fits; at once; comes again after poll */
-#include "serve/front/front.h"
+#include "serve/front/link.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CLIENT_IN, CLIENT_OUT, CORDOND, WATCHED };
-#define CORDOND_FD 3
-#define PAGE       4096 /* a pipe that poll calls writable takes so much without waiting */
+#define PAGE 4096 /* a pipe that poll calls writable takes so much without waiting */
 
 struct loop {
     struct serve_front *front;
     struct buf line; /* of the client, until its newline is here */
     bool skipping;   /* the rest of a line that is too long */
-    size_t written;  /* of the front's output, and of its frames */
-    size_t sent;
+    size_t written;  /* of the front's output */
+    struct serve_link link;
     bool over;
 };
 
@@ -79,44 +77,15 @@ static void write_client(struct loop *l)
     forget(out, &l->written);
 }
 
-static void send_frames(struct loop *l)
-{
-    struct buf *frames = serve_front_frames(l->front);
-    while (l->sent < frames->len && !l->over) {
-        uint32_t len;
-        memcpy(&len, frames->data + l->sent, sizeof len);
-        struct iovec iov = {frames->data + l->sent + sizeof len, len};
-        const struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-        if (sendmsg(CORDOND_FD, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-            l->over = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
-            return;
-        }
-        l->sent += sizeof len + len;
-    }
-    forget(frames, &l->sent);
-}
-
-static int read_frames(struct loop *l, struct err *err)
-{
-    static char frame[LIMIT_FRAME];
-    struct iovec iov = {frame, sizeof frame};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    const ssize_t n = recvmsg(CORDOND_FD, &m, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    l->over = l->over || n <= 0;
-    return n > 0 ? serve_front_frame(l->front, frame, (size_t)n, err) : 0;
-}
-
 static void watch(const struct loop *l, struct pollfd p[WATCHED])
 {
-    const struct buf *out = serve_front_out(l->front), *frames = serve_front_frames(l->front);
-    const bool waits =
-        out->len - l->written > LIMIT_SERVE_HOLD || frames->len - l->sent > LIMIT_SERVE_HOLD;
+    const struct buf *out = serve_front_out(l->front);
+    const bool waits = out->len - l->written > LIMIT_SERVE_HOLD || serve_link_full(&l->link);
+    const short events = serve_link_events(&l->link);
     p[CLIENT_IN] = (struct pollfd){.fd = waits ? -1 : STDIN_FILENO, .events = POLLIN};
     p[CLIENT_OUT] = (struct pollfd){.fd = STDOUT_FILENO, .events = out->len ? POLLOUT : 0};
-    p[CORDOND] = (struct pollfd){
-        .fd = CORDOND_FD, .events = (short)((waits ? 0 : POLLIN) | (frames->len ? POLLOUT : 0))};
+    p[CORDOND] =
+        (struct pollfd){.fd = SERVE_LINK_FD, .events = (short)(waits ? events & ~POLLIN : events)};
 }
 
 int serve_front_run(const struct serve_front_config *config, struct err *err)
@@ -124,16 +93,18 @@ int serve_front_run(const struct serve_front_config *config, struct err *err)
     struct loop l = {.front = serve_front_new(config)};
     int r = l.front ? 0 : err_set(err, ERR_MEMORY, "no memory");
     buf_init(&l.line, LIMIT_SERVE_LINE);
+    serve_link_init(&l.link, l.front);
     while (r == 0 && !l.over) {
         struct pollfd p[WATCHED];
         watch(&l, p);
         if (poll(p, WATCHED, -1) < 0 && errno != EINTR)
             r = err_sys(err, "poll");
         if (r == 0 && p[CORDOND].revents & (POLLIN | POLLHUP | POLLERR))
-            r = read_frames(&l, err);
+            r = serve_link_read(&l.link, err);
         if (r == 0 && p[CLIENT_IN].revents)
             r = read_client(&l, err);
-        send_frames(&l);
+        serve_link_send(&l.link);
+        l.over = l.over || l.link.over;
         if (p[CLIENT_OUT].revents & POLLOUT)
             write_client(&l);
         else if (p[CLIENT_OUT].revents & (POLLERR | POLLHUP | POLLNVAL))

@@ -33,10 +33,11 @@ int serve_version_find(const char *name)
 
 /* ---- where a reply goes ---- */
 
-struct serve_batch *serve_batch_new(void)
+struct serve_batch *serve_batch_new(struct serve_sink *sink)
 {
     struct serve_batch *b = calloc(1, sizeof *b);
     if (b) {
+        b->sink = sink;
         b->waiting = 1;
         buf_init(&b->text, LIMIT_SERVE_OUT);
     }
@@ -47,9 +48,11 @@ void serve_batch_less(struct serve_front *f, struct serve_batch *b)
 {
     if (--b->waiting)
         return;
-    if (b->text.len) { /* an array of notifications has no reply */
-        note(f, buf_add(&f->out, b->text.data, b->text.len));
-        note(f, buf_str(&f->out, "]\n"));
+    if (b->text.len) {
+        note(f, buf_str(&b->text, "]"));
+        note(f, b->sink->put(b->sink, SERVE_PUT_REPLY, b->text.data, b->text.len));
+    } else { /* an array of notifications, or of requests that were cancelled */
+        note(f, b->sink->put(b->sink, SERVE_PUT_NOTHING, "", 0));
     }
     buf_done(&b->text);
     free(b);
@@ -62,8 +65,7 @@ static void deliver(struct serve_front *f, const struct serve_reply *to, struct 
         note(f, buf_add(&to->batch->text, text->data, text->len));
         serve_batch_less(f, to->batch);
     } else {
-        note(f, buf_str(text, "\n"));
-        note(f, buf_add(&f->out, text->data, text->len));
+        note(f, to->sink->put(to->sink, SERVE_PUT_REPLY, text->data, text->len));
     }
     buf_done(text);
 }
@@ -121,6 +123,7 @@ void serve_reply_end(struct serve_front *f, const struct serve_reply *to, struct
 static void open_error(const struct serve_reply *to, struct serve_writing *w, int code,
                        const char *message)
 {
+    to->sink->code = code;
     begin(w);
     jsonw_raw(&w->j, "id", to->id, strlen(to->id));
     jsonw_open(&w->j, "error", '{');
@@ -179,7 +182,6 @@ void serve_reply_bad_argument(struct serve_front *f, const struct serve_reply *t
 
 void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t ms)
 {
-    const struct serve_reply alone = {.version = c->to.version};
     struct serve_writing w;
     char message[64];
     if (!c->token[0] || ms <= c->progress)
@@ -194,5 +196,9 @@ void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t 
     if (c->to.version >= SERVE_2025_03_26)
         jsonw_string(&w.j, "message", message);
     jsonw_close(&w.j, '}');
-    end(f, &alone, &w);
+    jsonw_close(&w.j, '}');
+    note(f, w.j.bad);
+    if (!w.j.bad)
+        note(f, c->to.sink->put(c->to.sink, SERVE_PUT_NOTE, w.text.data, w.text.len));
+    buf_done(&w.text);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define META      "io.modelcontextprotocol/"
+#define META      SERVE_META
 #define CACHED_MS 3600000 /* what we list changes with a new version of Cordon only */
 #define INSTRUCTIONS                                                                               \
     "Cordon runs Python in a jail without network. execute_code runs a program and returns its "   \
@@ -103,13 +103,14 @@ static void initialize(struct serve_front *f, struct message *m)
         return;
     }
     const int v = serve_version_find(asked);
-    f->legacy = v >= 0 && v < SERVE_2026_07_28 ? (enum serve_version)v : SERVE_2025_11_25;
-    f->opened = true;
-    m->to.version = f->legacy;
+    struct serve_talk *talk = m->to.talk;
+    talk->legacy = v >= 0 && v < SERVE_2026_07_28 ? (enum serve_version)v : SERVE_2025_11_25;
+    talk->opened = true;
+    m->to.version = talk->legacy;
     serve_reply_begin(f, &m->to, &w);
-    jsonw_string(&w.j, "protocolVersion", serve_version_name(f->legacy));
+    jsonw_string(&w.j, "protocolVersion", serve_version_name(talk->legacy));
     capabilities(&w.j);
-    serve_reply_server(f, &w.j, "serverInfo", f->legacy);
+    serve_reply_server(f, &w.j, "serverInfo", talk->legacy);
     jsonw_string(&w.j, "instructions", INSTRUCTIONS);
     serve_reply_end(f, &m->to, &w);
 }
@@ -208,15 +209,23 @@ static bool find_era(struct serve_front *f, struct message *m)
     json_t *meta = m->params ? json_object_get(m->params, "_meta") : NULL;
     json_t *token = meta ? json_object_get(meta, "progressToken") : NULL;
     const bool opens = strcmp(m->method, "initialize") == 0;
+    char why[300];
     m->modern = !opens && meta && json_object_get(meta, META "protocolVersion");
-    m->to.version = m->modern ? SERVE_2026_07_28 : f->opened ? f->legacy : SERVE_2025_11_25;
+    m->to.version = m->modern            ? SERVE_2026_07_28
+                    : m->to.talk->opened ? m->to.talk->legacy
+                                         : SERVE_2025_11_25;
     if (m->modern && !check_meta(f, m, meta))
         return false;
-    if (!m->modern && !f->opened && !opens && strcmp(m->method, "ping") != 0) {
+    if (!m->modern && !m->to.talk->opened && !opens && strcmp(m->method, "ping") != 0) {
         m->to.version = SERVE_2026_07_28;
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           "params._meta needs " META "protocolVersion and " META
                           "clientCapabilities; or initialize first (2025-11-25 and older)");
+        return false;
+    }
+    if (m->modern && m->to.sink->head &&
+        !serve_http_agrees(m->to.sink->head, m->method, m->params, why)) {
+        serve_reply_error(f, &m->to, SERVE_HEADER_MISMATCH, why);
         return false;
     }
     if (token && !take_id(token, m->token)) {
@@ -230,7 +239,7 @@ static bool find_era(struct serve_front *f, struct message *m)
 static void request(struct serve_front *f, struct message *m)
 {
     char why[200];
-    if (serve_calls_pending(f, m->to.id)) {
+    if (serve_calls_pending(f, m->to.talk, m->to.id)) {
         serve_reply_error(f, &m->to, SERVE_INVALID_REQUEST,
                           "a request with this id is not answered yet");
         return;
@@ -253,7 +262,7 @@ static void notification(struct serve_front *f, const struct message *m)
     char id[LIMIT_SERVE_ID + 1];
     if (strcmp(m->method, "notifications/cancelled") == 0 && m->params &&
         take_id(json_object_get(m->params, "requestId"), id))
-        serve_calls_cancel(f, id);
+        serve_calls_cancel(f, m->to.talk, id);
 }
 
 static void invalid(struct serve_front *f, struct message *m, const char *why)
@@ -264,9 +273,11 @@ static void invalid(struct serve_front *f, struct message *m, const char *why)
 }
 
 /* BATCH: the array that it came in, which has a place for its reply. */
-static void one(struct serve_front *f, json_t *v, struct serve_batch *batch)
+static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink, json_t *v,
+                struct serve_batch *batch)
 {
-    struct message m = {.to = {.batch = batch, .version = SERVE_2026_07_28}};
+    struct message m = {
+        .to = {.talk = talk, .sink = sink, .batch = batch, .version = SERVE_2026_07_28}};
     json_t *id = json_is_object(v) ? json_object_get(v, "id") : NULL;
     const char *version = json_is_object(v) ? text_of(v, "jsonrpc") : NULL;
     if (id)
@@ -295,23 +306,57 @@ silent:
         serve_batch_less(f, batch);
 }
 
-static void array(struct serve_front *f, json_t *v)
+static void array(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink,
+                  json_t *v)
 {
-    struct message m = {.to = {.version = SERVE_2026_07_28}};
+    struct message m = {.to = {.talk = talk, .sink = sink, .version = SERVE_2026_07_28}};
     const size_t count = json_array_size(v);
-    const char *why = !f->opened || f->legacy != SERVE_2025_03_26
+    const char *why = !talk->opened || talk->legacy != SERVE_2025_03_26
                           ? "arrays of messages are of revision 2025-03-26 alone"
                       : count == 0 || count > LIMIT_SERVE_BATCH ? "an array has 1 to 32 messages"
                                                                 : NULL;
-    struct serve_batch *batch = why ? NULL : serve_batch_new();
+    struct serve_batch *batch = why ? NULL : serve_batch_new(sink);
     if (!batch) {
         invalid(f, &m, why ? why : "no memory");
         return;
     }
     batch->waiting += count;
     for (size_t i = 0; i < count; i++)
-        one(f, json_array_get(v, i), batch);
+        one(f, talk, sink, json_array_get(v, i), batch);
     serve_batch_less(f, batch);
+}
+
+json_t *serve_rpc_parse(const char *text, size_t len, char *why)
+{
+    json_error_t where;
+    if (too_deep(text, len)) {
+        snprintf(why, 240, "more than 32 brackets within each other");
+        return NULL;
+    }
+    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    if (!v)
+        snprintf(why, 240, "not JSON, column %d: %.150s", where.column, where.text);
+    return v;
+}
+
+void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink,
+                    json_t *message)
+{
+    if (json_is_array(message))
+        array(f, talk, sink, message);
+    else
+        one(f, talk, sink, message, NULL);
+}
+
+/* ---- a client of lines ---- */
+
+static int put_line(struct serve_sink *s, enum serve_put kind, const char *text, size_t len)
+{
+    struct buf *out = ((struct serve_lines *)s)->out;
+    if (kind == SERVE_PUT_NOTHING)
+        return 0;
+    const int r = buf_add(out, text, len);
+    return r < 0 ? r : buf_str(out, "\n");
 }
 
 static int ended(const struct serve_front *f, struct err *err)
@@ -321,31 +366,24 @@ static int ended(const struct serve_front *f, struct err *err)
 
 int serve_front_too_long(struct serve_front *f, struct err *err)
 {
-    struct message m = {.to = {.version = SERVE_2026_07_28}};
+    struct message m = {
+        .to = {.talk = &f->talk, .sink = &f->lines.sink, .version = SERVE_2026_07_28}};
     invalid(f, &m, "a message is longer than 4 MiB");
     return ended(f, err);
 }
 
 int serve_front_message(struct serve_front *f, const char *text, size_t len, struct err *err)
 {
-    const struct serve_reply nobody = {.id = "null", .version = SERVE_2026_07_28};
-    json_error_t where;
+    const struct serve_reply nobody = {
+        .id = "null", .talk = &f->talk, .sink = &f->lines.sink, .version = SERVE_2026_07_28};
     char why[240];
     if (blank(text, len))
         return 0;
-    if (too_deep(text, len)) {
-        serve_reply_error(f, &nobody, SERVE_PARSE_ERROR, "more than 32 brackets within each other");
-        return ended(f, err);
-    }
-    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
-    if (!v) {
-        snprintf(why, sizeof why, "not JSON, column %d: %.150s", where.column, where.text);
+    json_t *v = serve_rpc_parse(text, len, why);
+    if (v)
+        serve_rpc_take(f, &f->talk, &f->lines.sink, v);
+    else
         serve_reply_error(f, &nobody, SERVE_PARSE_ERROR, why);
-    } else if (json_is_array(v)) {
-        array(f, v);
-    } else {
-        one(f, v, NULL);
-    }
     json_decref(v);
     return ended(f, err);
 }
@@ -365,28 +403,17 @@ struct serve_front *serve_front_new(const struct serve_front_config *config)
     f->config = *config;
     buf_init(&f->out, LIMIT_SERVE_OUT);
     buf_init(&f->frames, LIMIT_SERVE_OUT);
+    f->lines = (struct serve_lines){{.put = put_line}, &f->out};
     return f;
-}
-
-/* An array whose replies are not all there is held by its calls alone. */
-static void drop_batch(struct serve_front *f, struct serve_batch *b)
-{
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
-        if (f->calls[i].to.batch == b)
-            f->calls[i].to.batch = NULL;
-    buf_done(&b->text);
-    free(b);
 }
 
 void serve_front_free(struct serve_front *f)
 {
     if (!f)
         return;
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
-        if (f->calls[i].used && f->calls[i].to.batch)
-            drop_batch(f, f->calls[i].to.batch);
-        buf_done(&f->calls[i].body);
-    }
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (f->calls[i].used)
+            serve_calls_drop(f, f->calls[i].to.talk, f->calls[i].to.sink);
     buf_done(&f->out);
     buf_done(&f->frames);
     free(f);

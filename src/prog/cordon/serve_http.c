@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the socket are set here, once: connections inherit them, and the front, which accepts, cannot set any. A
+ * token that nobody chose has 260 random bits; it is written beside its name and linked into place, so that of two servers
+ * that start at once both have the one that came first.
+ *
+ * Waits: read in read_token; the operator's file, which is regular; none (the kernel's own); holds no lock
+ *        write in make_token; a new file; none (the kernel's own); holds no lock
+ *        fsync in make_token; the disk, once for a new token; none (the kernel's own); holds no lock */
+#include "serve_http.h"
+
+#include "base/limits.h"
+#include "base/units.h"
+#include "result.h"
+#include "sys/fd.h"
+#include "sys/state.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOKEN_NAME "serve-token"
+enum { BACKLOG = 256, KEPT_ALIVE_S = 60 };
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* ---- the address ---- */
+
+static int wrong(const char *where, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "--http: '%.60s' is no PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers", where);
+}
+
+static int parse(const char *where, union address *a, struct err *err)
+{
+    char host[64] = "127.0.0.1";
+    const char *colon = strrchr(where, ':'), *digits = colon ? colon + 1 : where;
+    size_t len = colon ? (size_t)(colon - where) : 0;
+    const bool six = len > 2 && where[0] == '[' && where[len - 1] == ']';
+    uint64_t port;
+    if (six) {
+        where++;
+        len -= 2;
+    }
+    if (units_count(digits, &port) < 0 || port > 65535 || len >= sizeof host)
+        return wrong(where, err);
+    if (colon) {
+        memcpy(host, where, len);
+        host[len] = 0;
+    }
+    *a = (union address){.v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)}};
+    if (six)
+        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1 ? 0 : wrong(where, err);
+    *a = (union address){.v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
+    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : wrong(where, err);
+}
+
+static bool is_loopback(const union address *a)
+{
+    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == 127
+                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+static int listen_at(union address *a, int *ret_fd, struct err *err)
+{
+    const int yes = 1, idle = KEPT_ALIVE_S;
+    socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
+    FD_AUTO fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0 ||
+        bind(fd, &a->any, size) < 0 || listen(fd, BACKLOG) < 0 ||
+        getsockname(fd, &a->any, &size) < 0)
+        return err_sys(err, "--http: listen");
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+/* ---- the token ---- */
+
+static int judge_token(char *token, size_t len, const char *file, struct err *err)
+{
+    while (len && (token[len - 1] == '\n' || token[len - 1] == '\r'))
+        len--;
+    token[len] = 0;
+    if (len < LIMIT_HTTP_TOKEN_MIN || len > LIMIT_HTTP_TOKEN ||
+        strspn(token, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=") !=
+            len)
+        return err_set(err, ERR_USAGE,
+                       "--token-file: %.160s must hold one token of 32 to 512 letters, digits "
+                       "and -._~+/=",
+                       file);
+    return 0;
+}
+
+static int read_token(int fd, const char *file, char token[LIMIT_HTTP_TOKEN + 3], struct err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+        (st.st_mode & 077))
+        return err_set(err, ERR_USAGE,
+                       "--token-file: %.160s must be a file of yours, closed to others "
+                       "(chmod 600)",
+                       file);
+    const ssize_t n = read(fd, token, LIMIT_HTTP_TOKEN + 2);
+    return n < 0 ? err_sys(err, "--token-file: %.160s", file)
+                 : judge_token(token, (size_t)n, file, err);
+}
+
+/* Where it is there by now, somebody else made it: that one counts. */
+static int make_token(int dir, struct err *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+    unsigned char bytes[52];
+    char line[sizeof bytes + 1], path[40];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return err_sys(err, "getrandom");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        line[i] = letters[bytes[i] & 31];
+    line[sizeof bytes] = '\n';
+    FD_AUTO fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (fd < 0 || write(fd, line, sizeof line) != (ssize_t)sizeof line || fsync(fd) < 0 ||
+        (linkat(AT_FDCWD, path, dir, TOKEN_NAME, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST))
+        return err_sys(err, "a new token in the state folder");
+    return 0;
+}
+
+/* FILE (of STATE_PATH_MAX) is told: where it is. */
+static int own_token(char *file, char token[LIMIT_HTTP_TOKEN + 3], bool *ret_made, struct err *err)
+{
+    FD_AUTO dir = -1;
+    FD_AUTO fd = -1;
+    char folder[STATE_PATH_MAX - 16];
+    int r = state_path(folder, sizeof folder, err);
+    if (r == 0)
+        r = state_open(folder, true, &dir, err);
+    if (r < 0)
+        return r;
+    *ret_made = faccessat(dir, TOKEN_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+    if (*ret_made)
+        r = make_token(dir, err);
+    if (r == 0)
+        r = state_file(dir, TOKEN_NAME, O_RDONLY, &fd, err);
+    snprintf(file, STATE_PATH_MAX, "%s/" TOKEN_NAME, folder);
+    return r < 0 ? r : read_token(fd, file, token, err);
+}
+
+static int find_token(const struct serve_http_options *o, char *file, char *token, bool *ret_made,
+                      struct err *err)
+{
+    *ret_made = false;
+    if (!o->token)
+        return own_token(file, token, ret_made, err);
+    FD_AUTO fd = open(o->token, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    snprintf(file, STATE_PATH_MAX, "%s", o->token);
+    return fd < 0 ? err_set(err, ERR_USAGE, "--token-file: %.160s: %s", o->token, strerror(errno))
+                  : read_token(fd, file, token, err);
+}
+
+/* ---- both ---- */
+
+static int check_names(const char *names, struct err *err)
+{
+    if (names &&
+        (strlen(names) > LIMIT_HTTP_NAMES || !*names ||
+         strspn(names, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.,[]:") !=
+             strlen(names)))
+        return err_set(err, ERR_USAGE, "--allow-host: host names with commas between them");
+    return 0;
+}
+
+static void tell(const union address *a, const char *file, bool made)
+{
+    char host[INET6_ADDRSTRLEN], line[STATE_PATH_MAX + 200];
+    const bool six = a->any.sa_family == AF_INET6;
+    if (!inet_ntop(a->any.sa_family,
+                   six ? (const void *)&a->v6.sin6_addr : (const void *)&a->v4.sin_addr, host,
+                   sizeof host))
+        return;
+    snprintf(line, sizeof line, "http://%s%s%s:%u/mcp, token %s %s", six ? "[" : "", host,
+             six ? "]" : "", ntohs(six ? a->v6.sin6_port : a->v4.sin_port),
+             made ? "made, in" : "in", file);
+    result_note("cordon serve", line);
+}
+
+static int hand_over(int sock, int token, struct err *err)
+{
+    const int high[2] = {fcntl(sock, F_DUPFD_CLOEXEC, 16), fcntl(token, F_DUPFD_CLOEXEC, 16)};
+    if (high[0] < 0 || high[1] < 0 || dup2(high[0], SERVE_HTTP_FD) < 0 ||
+        dup2(high[1], SERVE_TOKEN_FD) < 0)
+        return err_sys(err, "--http");
+    return 0;
+}
+
+int serve_http_listen(const struct serve_http_options *o, struct err *err)
+{
+    char file[STATE_PATH_MAX], token[LIMIT_HTTP_TOKEN + 3] = "";
+    union address a;
+    bool made = false;
+    int sock = -1, sealed = -1; /* closed by exec */
+    int r = parse(o->where, &a, err);
+    if (r == 0)
+        r = check_names(o->names, err);
+    if (r == 0 && !is_loopback(&a) && !o->names)
+        r = err_set(err, ERR_USAGE,
+                    "--http: an address that others reach needs --allow-host: the names that "
+                    "clients call it by; put a proxy that speaks TLS before it");
+    if (r == 0)
+        r = find_token(o, file, token, &made, err);
+    if (r == 0)
+        r = listen_at(&a, &sock, err);
+    if (r == 0)
+        r = fd_sealed(token, strlen(token), &sealed, err);
+    explicit_bzero(token, sizeof token);
+    if (r == 0)
+        r = hand_over(sock, sealed, err);
+    if (r == 0)
+        tell(&a, file, made);
+    return r;
+}

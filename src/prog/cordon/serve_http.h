@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listening socket and the token of `cordon serve --http`.
+ *
+ * Takes:   an address, the file of a token.
+ * Gives:   a socket at which the front accepts, and the token as a sealed file in memory.
+ * Never:   puts the token on a command line or into an environment; listens beyond loopback unless the operator named hosts.
+ * Runs in: `cordon`, before it becomes cordond.
+ */
+#ifndef PROG_CORDON_SERVE_HTTP_H
+#define PROG_CORDON_SERVE_HTTP_H
+
+#include "base/err.h"
+
+struct serve_http_options {
+    const char *where; /* [ADDRESS:]PORT */
+    const char
+        *token; /* a file; NULL: the one in the state folder, which is made where it is not there */
+    const char *names; /* hosts with commas between them; NULL: those of loopback alone */
+};
+
+/* On success descriptors SERVE_HTTP_FD, the socket, and SERVE_TOKEN_FD are open and stay so over exec, and standard error
+ * has told where. */
+enum { SERVE_HTTP_FD = 3, SERVE_TOKEN_FD = 4 };
+ERR_MUST_USE int serve_http_listen(const struct serve_http_options *o, struct err *err);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may ask. A page of a browser reaches loopback as well as anybody, by a name that resolves to it: so the host and the
+ * origin must be names that the operator knows, byte for byte, and the token must be there. All of this is settled by the
+ * head; the body of a stranger is not read. */
+#include "serve/front/http_server.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* One of ours: loopback's, or one that --allow-host has. */
+static bool known_name(const struct serve_http *h, const char *name, size_t len)
+{
+    static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < sizeof loopback / sizeof *loopback; i++)
+        if (strlen(loopback[i]) == len && memcmp(loopback[i], name, len) == 0)
+            return true;
+    for (const char *p = h->config.names; *p;) {
+        const size_t n = strcspn(p, ",");
+        if (n == len && memcmp(p, name, n) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+/* NAME or NAME:PORT. */
+static bool known_host(const struct serve_http *h, const char *host)
+{
+    const char *bracket = host[0] == '[' ? strchr(host, ']') : NULL;
+    const size_t len = bracket ? (size_t)(bracket - host) + 1 : strcspn(host, ":");
+    const char *port = host + len;
+    if (*port &&
+        (*port != ':' || !port[1] || strlen(port) > 6 || port[1 + strspn(port + 1, "0123456789")]))
+        return false;
+    return known_name(h, host, len);
+}
+
+static bool known_origin(const struct serve_http *h, const char *origin)
+{
+    const size_t scheme = strncmp(origin, "http://", 7) == 0    ? 7
+                          : strncmp(origin, "https://", 8) == 0 ? 8
+                                                                : 0;
+    return scheme && known_host(h, origin + scheme);
+}
+
+/* ---- the token ---- */
+
+/* Takes as long whether the first character differs or the last. */
+static bool same_token(const char *got, const char *token)
+{
+    const size_t n = strlen(token), m = strlen(got);
+    volatile unsigned char differ = n != m;
+    for (size_t i = 0; i < n; i++)
+        differ |= (unsigned char)(token[i] ^ got[i < m ? i : 0]);
+    return !differ;
+}
+
+static bool authorized(const struct serve_http *h, const struct serve_http_head *q)
+{
+    const char *value = serve_http_find(q, "authorization");
+    if (!h->config.token[0])
+        return true;
+    if (!value || strlen(value) < 8 || (value[0] | 32) != 'b' ||
+        strncmp(value + 1, "earer ", 6) != 0)
+        return false;
+    value += 7;
+    while (*value == ' ')
+        value++;
+    return same_token(value, h->config.token);
+}
+
+/* ---- what it asks for ---- */
+
+bool serve_http_is_path(const struct serve_http_head *q, const char *path)
+{
+    const size_t n = strcspn(q->target, "?");
+    return n == strlen(path) && memcmp(q->target, path, n) == 0;
+}
+
+/* TYPE is one of ours; ranges of types count, weights do not: nobody asks for what it weighs with 0. */
+bool serve_http_accepts(const struct serve_http_head *q, const char *type)
+{
+    const char *p = serve_http_find(q, "accept");
+    const size_t family = strcspn(type, "/") + 1;
+    if (!p)
+        return true;
+    while (*p) {
+        p += strspn(p, " \t,");
+        const size_t n = strcspn(p, " \t,;");
+        if ((n == 3 && memcmp(p, "*/*", 3) == 0) ||
+            (n == strlen(type) && memcmp(p, type, n) == 0) ||
+            (n == family + 1 && memcmp(p, type, family) == 0 && p[family] == '*'))
+            return true;
+        p += n;
+        p += strcspn(p, ",");
+    }
+    return false;
+}
+
+static bool is_json(const struct serve_http_head *q)
+{
+    static const char want[] = "application/json";
+    const char *type = serve_http_find(q, "content-type");
+    const size_t n = type ? strcspn(type, "; \t") : 0;
+    if (n != sizeof want - 1)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((type[i] | 32) != (want[i] | 32))
+            return false;
+    return true;
+}
+
+static int admit_post(const struct serve_http *h, const struct serve_http_head *q)
+{
+    uint64_t held = q->length;
+    if (!is_json(q))
+        return 415;
+    if (!serve_http_accepts(q, "application/json") && !serve_http_accepts(q, "text/event-stream"))
+        return 406;
+    if (q->length > LIMIT_SERVE_LINE)
+        return 413;
+    for (size_t i = 0; i < LIMIT_HTTP_CONNECTIONS; i++) {
+        const struct serve_http_conn *c = &h->conns[i];
+        const uint64_t whole = c->state == SERVE_HTTP_BODY ? c->q.length : 0;
+        held += whole > c->body.len ? whole : c->body.len;
+    }
+    return held > LIMIT_HTTP_BODIES ? 503 : 0;
+}
+
+int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q)
+{
+    const char *origin = serve_http_find(q, "origin");
+    if (!known_host(h, serve_http_find(q, "host")) || (origin && !known_origin(h, origin)))
+        return 403;
+    if ((q->method == SERVE_HTTP_GET || q->method == SERVE_HTTP_DELETE) &&
+        (q->length || q->chunked))
+        return 400;
+    if (serve_http_is_path(q, SERVE_HTTP_METADATA) ||
+        serve_http_is_path(q, SERVE_HTTP_METADATA SERVE_HTTP_PATH))
+        return q->method == SERVE_HTTP_GET ? 0 : 405;
+    if (!serve_http_is_path(q, SERVE_HTTP_PATH))
+        return 404;
+    if (!authorized(h, q))
+        return 401;
+    if (q->method == SERVE_HTTP_POST)
+        return admit_post(h, q);
+    return q->method == SERVE_HTTP_OTHER ? 405 : 0;
+}
+
+/* ---- what headers and body both say ---- */
+
+static int digit(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+/* Whole groups of four, padding at the end alone. False: it is no base64, or longer than OUT. */
+static bool decode(const char *s, size_t len, char *out, size_t size)
+{
+    size_t n = 0;
+    if (len % 4)
+        return false;
+    for (size_t i = 0; i < len; i += 4) {
+        const size_t pad = i + 4 < len || s[i + 3] != '=' ? 0 : s[i + 2] == '=' ? 2 : 1;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 4; k++) {
+            const int d = k >= 4 - pad ? 0 : digit(s[i + k]);
+            if (d < 0)
+                return false;
+            bits = bits << 6 | (uint32_t)d;
+        }
+        for (size_t k = 0; k < 3 - pad; k++) {
+            if (n + 1 >= size)
+                return false;
+            out[n++] = (char)(bits >> (16 - 8 * k));
+        }
+    }
+    out[n] = 0;
+    return strlen(out) == n;
+}
+
+/* A header's value, out of its wrapping of base64 where it has one. NULL: the wrapping is broken. */
+static const char *unwrap(const char *value, char *out, size_t size)
+{
+    const size_t len = strlen(value);
+    if (len < 11 || strncmp(value, "=?base64?", 9) != 0 || strcmp(value + len - 2, "?=") != 0)
+        return value;
+    return decode(value + 9, len - 11, out, size) ? out : NULL;
+}
+
+static bool says(const struct serve_http_head *q, const char *name, const char *body, char *why)
+{
+    char plain[4096];
+    const char *value = serve_http_find(q, name),
+               *said = value ? unwrap(value, plain, sizeof plain) : NULL;
+    if (said && strcmp(said, body) == 0)
+        return true;
+    snprintf(why, 300,
+             value ? "Header mismatch: %s is '%.60s', and the body says '%.60s'"
+                   : "Header mismatch: %s is missing%.0s; the body says '%.60s'",
+             name, value ? value : "", body);
+    return false;
+}
+
+bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
+                       char *why)
+{
+    json_t *meta = json_object_get(params, "_meta");
+    const char *version = json_string_value(json_object_get(meta, SERVE_META "protocolVersion"));
+    const char *name =
+        strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0
+            ? json_string_value(json_object_get(params, "name"))
+        : strcmp(method, "resources/read") == 0 ? json_string_value(json_object_get(params, "uri"))
+        : strncmp(method, "tasks/", 6) == 0 ? json_string_value(json_object_get(params, "taskId"))
+                                            : NULL;
+    return says(q, "mcp-protocol-version", version ? version : "", why) &&
+           says(q, "mcp-method", method, why) && (!name || says(q, "mcp-name", name, why));
+}
