@@ -140,6 +140,10 @@ def settled(u, template):
     copied = [(m[5], k) for m, k in zip(maps, re.findall(r"^Anonymous: +(\d+)", proc(template, "smaps"), re.M))
               if len(m) > 5 and m[5].startswith("/") and m[1] == "r--p" and k != "0"]
     u.ok(len(maps) > 20 and not copied, "constants that the loader wrote are in a sealed file", copied)
+    empty = [m for m in maps if m[1] == "---p" and len(m) > 5 and m[5].startswith("/")]
+    u.ok(not empty, "a template has no map of a file that nobody can read: every fork copies its maps", empty)
+    blocks = [m for m in maps if m[1] == "rw-p" and m[0] in files and int(m[0].split("-")[1], 16) - int(m[0].split("-")[0], 16) == 1 << 20]
+    u.ok(len(blocks) < 2, "the objects of a template are one map, not one for each block of the interpreter", blocks)
 
 
 def written(u, profile):

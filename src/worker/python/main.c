@@ -14,15 +14,49 @@
 #include "worker/frame/input.h"
 #include "worker/frame/remap.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* ---- where objects lie ---- */
 
+/* A template's objects lie in one piece, so that they are one map: a fork copies each map. Blocks that the kernel places would lie
+ * between the libraries. What is left of the room is given back before the first fork: it would count as address
+ * space of every child. */
+enum { ROOM = 64 << 20, LARGE_PAGE = 2 << 20 };
+static struct {
+    char *next, *end;
+} room;
+
+static void make_room(void)
+{
+    char *p = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) /* then they lie anywhere */
+        return;
+    room.next = p + (-(uintptr_t)p) % LARGE_PAGE;
+    room.end = p + ROOM;
+    if (room.next > p)
+        munmap(p, (size_t)(room.next - p));
+}
+
+static void leave_room(void)
+{
+    if (room.end > room.next)
+        munmap(room.next, (size_t)(room.end - room.next));
+    room.end = room.next;
+}
+
 static void *take_block(void *ctx, size_t size)
 {
     (void)ctx;
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = MAP_FAILED;
+    if (size <= (size_t)(room.end - room.next) &&
+        mprotect(room.next, size, PROT_READ | PROT_WRITE) == 0) {
+        p = room.next;
+        room.next += size;
+    } else {
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
     if (p == MAP_FAILED)
         return NULL;
     worker_remap_add(p, size);
@@ -39,6 +73,8 @@ static void give_block(void *ctx, void *p, size_t size)
 static void watch(void)
 {
     PyObjectArenaAllocator allocator = {.alloc = take_block, .free = give_block};
+    if (SPEED_FEW_MAPS)
+        make_room();
     PyObject_SetArenaAllocator(&allocator);
 }
 
@@ -84,6 +120,7 @@ static void before_fork(void)
     PyOS_BeforeFork();
     if (SPEED_HOLES)
         py_holes_fill();
+    leave_room();
 }
 
 /* ---- rehearsals ---- */
