@@ -202,9 +202,41 @@ static bool may_map(int file, int rights)
     return p != MAP_FAILED && munmap(p, page) == 0;
 }
 
+/* The files that are mapped and sealed, each open for reading until its large pages are made. */
+static struct {
+    struct {
+        int read;
+        size_t len;
+    } at[3];
+    size_t count;
+} files;
+
+static void close_files(void)
+{
+    while (files.count)
+        fd_close(files.at[--files.count].read);
+}
+
+/* Large pages come when the rehearsals are over: one of them is mapped whole, and nobody could see which of its pages a
+ * child needs. */
+static void make_files_huge(void)
+{
+    for (size_t i = 0; SPEED_REMAP_HUGE && i < files.count; i++)
+        if (files.at[i].read >= 0)
+            make_huge(files.at[i].read, files.at[i].len);
+    close_files();
+}
+
+static int open_again(int proc, int file)
+{
+    char path[32];
+    snprintf(path, sizeof path, "self/fd/%d", file);
+    return openat(proc, path, O_RDONLY | O_CLOEXEC);
+}
+
 /* From the copies to the maps nothing may be written in the ranges: there are only plain calls, on our stack. What
  * cannot be had leaves everything as it is. */
-static int remap_ranges(const struct range *ranges, size_t count, int rights)
+static int remap_ranges(int proc, const struct range *ranges, size_t count, int rights)
 {
     off_t to[2 * RANGES], end = 0;
     FD_AUTO file = make_file();
@@ -217,13 +249,13 @@ static int remap_ranges(const struct range *ranges, size_t count, int rights)
     const size_t len = ((size_t)end + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (!good || ftruncate(file, (off_t)len) < 0 || !may_map(file, rights))
         return 0;
-    if (SPEED_REMAP_HUGE)
-        make_huge(file, len);
     for (size_t i = 0; i < count; i++) {
         void *at = (void *)ranges[i].at;
         if (mmap(at, ranges[i].len, rights, MAP_PRIVATE | MAP_FIXED, file, to[i]) != at)
             return -1;
     }
+    files.at[files.count].len = len;
+    files.at[files.count++].read = open_again(proc, file);
     return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
@@ -257,7 +289,7 @@ static void note_written(void *ctx, uintptr_t at, size_t page, uint64_t entry)
     *(bool *)ctx |= (entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE);
 }
 
-static int remap_data(const struct map *maps, size_t count)
+static int remap_data(int proc, const struct map *maps, size_t count)
 {
     struct range ranges[2 * RANGES];
     size_t n = 0;
@@ -269,7 +301,7 @@ static int remap_data(const struct map *maps, size_t count)
             ranges[n - 1].len += arenas.at[i].len; /* neighbours are one map */
         else
             ranges[n++] = arenas.at[i];
-    return remap_ranges(ranges, n, PROT_READ | PROT_WRITE);
+    return remap_ranges(proc, ranges, n, PROT_READ | PROT_WRITE);
 }
 
 /* Nothing is ever read there, and every fork would copy each of these maps. The kernel leaves the same gap in the program
@@ -294,7 +326,7 @@ static int remap_constants(int proc, const struct map *maps, size_t count)
             written)
             ranges[n++] = maps[i].r;
     }
-    return n ? remap_ranges(ranges, n, PROT_READ) : 0;
+    return n ? remap_ranges(proc, ranges, n, PROT_READ) : 0;
 }
 
 /* ---- the rehearsal ---- */
@@ -330,6 +362,7 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
                                 worker_remap_rehearse *rehearse, const char *with, bool only_print)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
+    close_files();
     if (rehearse(with, only_print) < 0)
         _exit(1);
     int r = pagemap < 0 ? -1 : 0;
@@ -422,7 +455,7 @@ static int remap_code(int proc)
         if (maps[i].kind == CODE && windows >= MUCH)
             ranges[n++] = maps[i].r;
     }
-    return n ? remap_ranges(ranges, n, PROT_READ | PROT_EXEC) : 0;
+    return n ? remap_ranges(proc, ranges, n, PROT_READ | PROT_EXEC) : 0;
 }
 
 int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, struct err *err)
@@ -432,12 +465,15 @@ int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, st
     const size_t count = find_maps(proc, maps);
     if (!SPEED_REMAP)
         return 0;
-    if (remap_data(maps, count) < 0 || (SPEED_FEW_MAPS && unmap_space(maps, count) < 0) ||
+    if (remap_data(proc, maps, count) < 0 ||
+        (SPEED_FEW_MAPS && unmap_space(maps, count) < 0) ||
         (SPEED_REMAP_CONSTANTS && remap_constants(proc, maps, count) < 0))
         return err_sys(err, "remap the template's memory");
     if (SPEED_REHEARSE)
         find_needs(proc, rehearse, with);
-    return SPEED_REMAP_CODE && remap_code(proc) < 0 ? err_sys(err, "remap the template's code") : 0;
+    int r = SPEED_REMAP_CODE ? remap_code(proc) : 0;
+    make_files_huge();
+    return r < 0 ? err_sys(err, "remap the template's code") : 0;
 }
 
 /* A few calls take less than it takes somebody to notice. */
