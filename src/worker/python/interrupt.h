@@ -9,6 +9,8 @@
 #ifndef WORKER_PYTHON_INTERRUPT_H
 #define WORKER_PYTHON_INTERRUPT_H
 
+/* In a template whose children all set the handler: they then write nothing of Python's. 0, or -1. */
+int py_interrupt_prepare(void);
 int py_interrupt_set(void);   /* 0, or -1: Python has no handler to give */
 void py_interrupt_drop(void); /* what the handler has seen and Python has not raised yet */
 

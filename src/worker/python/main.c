@@ -112,6 +112,8 @@ static int load(const struct check_ruleset *rules, struct err *err)
         return err_set(err, ERR_STATE, "not even a small program runs");
     if (py_finish_prepare(err) < 0 || py_compute_forget_files(p, err) < 0)
         return -1;
+    if (p->compute_only && py_interrupt_prepare() < 0) /* every child of it sets the handler */
+        return err_set(err, ERR_STATE, "the handler of interrupts cannot be set");
     return py_interp_freeze(err);
 }
 
