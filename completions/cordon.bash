@@ -16,13 +16,8 @@ _cordon()
         --policy --no-wait --no-history --images --escape --json --help'
     local pool='--profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
-<<<<<<< HEAD
-    local check='--code --lang --intake --profile --policy --schema --expr --json --help'
-    local serve='--stdio --socket --http --token-file --allow-host --print-config --profile --role --policy --answer --timeout --memory --output --help'
-=======
     local check='--code --lang --intake --profile --policy --workspace --schema --expr --json --help'
-    local serve='--stdio --socket --print-config --profile --role --policy --answer --timeout --memory --output --help'
->>>>>>> 6574af29 (Imports that find nothing are found before a run in a workspace)
+    local serve='--stdio --socket --http --token-file --allow-host --print-config --profile --role --policy --answer --timeout --memory --output --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
