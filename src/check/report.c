@@ -153,9 +153,9 @@ static const struct check_finding *find_syntax(const struct check_report *report
 static bool is_form(const struct check_finding *f)
 {
     static const char *const rules[] = {
-        "py.attr.private",           "py.key.private",  "py.form.star-import",
-        "py.form.relative-import",   "py.form.bare-cr", "py.form.encoding-cookie",
-        "py.form.string-annotation",
+        "py.attr.private",           "py.key.private",         "py.form.star-import",
+        "py.form.relative-import",   "py.form.bare-cr",        "py.form.encoding-cookie",
+        "py.form.string-annotation", "py.form.missing-import",
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (strcmp(f->rule, rules[i]) == 0)

@@ -32,7 +32,8 @@
     X(SIZE, "Code exceeds size limit (", ")")                                                      \
     X(SYNTAX, "Syntax error: ", "")                                                                \
     X(TAMPERED, "Blocked: the parser's types were changed (", ")")                                 \
-    X(EXCEPT_STAR, "Blocked: except*", NULL)
+    X(EXCEPT_STAR, "Blocked: except*", NULL)                                                       \
+    X(MISSING, "No such module: ", "")
 
 enum check_sentence {
 #define CHECK_SENTENCE_ENUM(name, before, behind) CHECK_SAY_##name,

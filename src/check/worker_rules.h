@@ -16,6 +16,7 @@
     X("py.event.sys.addaudithook")                                                                 \
     X("py.form.bare-cr")                                                                           \
     X("py.form.encoding-cookie")                                                                   \
+    X("py.form.missing-import")                                                                    \
     X("py.form.relative-import")                                                                   \
     X("py.form.star-import")                                                                       \
     X("py.form.string-annotation")                                                                 \

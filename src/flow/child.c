@@ -134,10 +134,28 @@ static bool is_default(const struct flow *f)
     return f->language == language_default();
 }
 
+/* The worker's command line. */
+static void plan_words(struct flow *f, bool installed)
+{
+    size_t n = 0;
+    f->worker_argv[n++] = f->language->worker;
+    f->worker_argv[n++] = "--child";
+    if (installed)
+        n += pool_environment_argv(&f->environment, false, NULL, 0, f->worker_argv + n);
+    if (policy_profile_find(f->req->profile->name) == f->req->profile) {
+        f->worker_argv[n++] = "--profile"; /* it has the table itself: nothing to send */
+        f->worker_argv[n++] = f->req->profile->name;
+        f->worker.has_rules = true;
+    }
+    if (is_default(f) && jail_spec_layered(&f->spec))
+        f->worker_argv[n++] = "--workspace"; /* its judge looks for modules there */
+    f->spec.argv = f->worker_argv;
+    f->spec.argc = n;
+}
+
 static int plan_worker(struct flow *f, struct err *err)
 {
     const struct jail_spec *asked = &f->req->spec;
-    size_t n = 0;
     f->spec.binds = f->binds;
     f->spec.nbinds = 0;
     int r = add_bind(f, is_default(f) ? f->req->python : f->worker_path, f->language->place, true,
@@ -170,17 +188,7 @@ static int plan_worker(struct flow *f, struct err *err)
         f->spec.filter = language_filter_procs(f->language, f->filter, sizeof f->filter);
     f->spec.program = f->language->place;
     f->spec.stack = LIMIT_STACK;
-    f->worker_argv[n++] = f->language->worker;
-    f->worker_argv[n++] = "--child";
-    if (installed)
-        n += pool_environment_argv(&f->environment, false, NULL, 0, f->worker_argv + n);
-    if (policy_profile_find(f->req->profile->name) == f->req->profile) {
-        f->worker_argv[n++] = "--profile"; /* it has the table itself: nothing to send */
-        f->worker_argv[n++] = f->req->profile->name;
-        f->worker.has_rules = true;
-    }
-    f->spec.argv = f->worker_argv;
-    f->spec.argc = n;
+    plan_words(f, installed);
     /* A caller's variable could steer the loader of a program that is not locked yet: they are sent, as to
      * every child that was made before its run. */
     f->spec.locks_itself = f->spec.mode == JAIL_FULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's folder is filled while a thread puts links in the place of its folders, as often as the first argument says:
- * what is written never lands where one leads. A guest's interpreter seldom runs at that moment, so the thread is ours. */
+/* A session's folder is filled while a thread puts links in the place of its folders, and another one a hard link where a file is
+ * about to be made, as often as the first argument says: what is written never lands where a link leads, nor in the file that has
+ * the other name. A guest's interpreter seldom runs at that moment, so the threads are ours. */
 #include "base/tap.h"
 #include "jail/child.h"
 #include "sys/fd.h"
@@ -16,10 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define KEPT "kept"
 enum { FOLDERS = 12 };
 
 static char top[64];
 static atomic_bool done;
+static unsigned long linked; /* of one thread, read when it has ended */
 
 static void in_top(char *out, size_t size, const char *name, int i)
 {
@@ -46,6 +49,21 @@ static void *swap(void *ignored)
     return ignored;
 }
 
+/* A name can be linked only while it is not there: in the instant before the copy makes it. */
+static void *link_files(void *ignored)
+{
+    char kept[128], path[128];
+    in_top(kept, sizeof kept, "kept", -1);
+    while (!done) {
+        for (int i = 0; i < FOLDERS; i++) {
+            in_top(path, sizeof path, "files/workspace", i);
+            FD_AUTO dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            linked += linkat(AT_FDCWD, kept, dir, "file", 0) == 0;
+        }
+    }
+    return ignored;
+}
+
 static void make_source(int from)
 {
     char name[32];
@@ -54,7 +72,7 @@ static void make_source(int from)
         base_assert(mkdirat(from, name, 0755) == 0);
         snprintf(name, sizeof name, "d%d/file", i);
         FD_AUTO fd = openat(from, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-        base_assert(fd >= 0);
+        base_assert(fd >= 0 && write(fd, "another", 7) == 7);
     }
 }
 
@@ -64,6 +82,15 @@ static int folder(const char *name)
     in_top(path, sizeof path, name, -1);
     base_assert(mkdir(path, 0755) == 0);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    base_assert(fd >= 0);
+    return fd;
+}
+
+static int open_kept(int flags)
+{
+    char path[128];
+    in_top(path, sizeof path, "kept", -1);
+    const int fd = open(path, flags | O_CLOEXEC, 0644);
     base_assert(fd >= 0);
     return fd;
 }
@@ -99,19 +126,30 @@ static void plain(int files, int from)
 
 static void race(int files, int from, long rounds)
 {
-    pthread_t thread;
+    pthread_t thread, linker;
     long filled = 0;
-    base_assert(pthread_create(&thread, NULL, swap, NULL) == 0);
+    base_assert(pthread_create(&thread, NULL, swap, NULL) == 0 &&
+                pthread_create(&linker, NULL, link_files, NULL) == 0);
     for (long i = 0; i < rounds; i++) {
         struct err err = ERR_INIT;
         filled += jail_child_fill(files, from, &err) == 0;
     }
     done = true;
     pthread_join(thread, NULL);
-    printf("#= %ld of %ld were filled whole\n", filled, rounds);
+    pthread_join(linker, NULL);
+    printf("#= %ld of %ld were filled whole, %lu hard links were made meanwhile\n", filled, rounds,
+           linked);
     tap_eq_int(
         (long)entries("canary"), 0,
         "a folder filled while its folders are swapped for links: nothing lands where they lead");
+    char text[16] = "";
+    FD_AUTO kept = open_kept(O_RDONLY);
+    tap_eq_int(read(kept, text, sizeof text), sizeof KEPT - 1,
+               "a folder filled while hard links take its files' names: the other name's file has "
+               "the length that it had");
+    tap_eq_int(strcmp(text, KEPT), 0,
+               "a folder filled while hard links take its files' names: the other name's file has "
+               "the bytes that it had");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -131,6 +169,8 @@ int main(int argc, char **argv)
     FD_AUTO canary = folder("canary"), old = folder("old"), workspace = folder("files/workspace");
     base_assert(canary >= 0 && old >= 0 && workspace >= 0);
     make_source(from);
+    FD_AUTO kept = open_kept(O_WRONLY | O_CREAT | O_EXCL);
+    base_assert(write(kept, KEPT, sizeof KEPT - 1) == sizeof KEPT - 1);
     plain(files, from);
     race(files, from, rounds);
     tap_eq_int(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0, "what the test made is removed");

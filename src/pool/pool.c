@@ -8,8 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
-                                            "LANG=C.UTF-8", NULL};
+/* What libraries keep for later goes to /tmp, which counts against the quota and is gone after the run, also where HOME is the workspace. Bytecode
+ * has no place there: with a place of its own Python would compile its whole library at each start, so it writes none. */
+const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin",
+                                            "HOME=/tmp",
+                                            "TMPDIR=/tmp",
+                                            "LANG=C.UTF-8",
+                                            "XDG_CACHE_HOME=/tmp/.cache",
+                                            "MPLCONFIGDIR=/tmp/.cache/matplotlib",
+                                            "HF_HOME=/tmp/.cache/huggingface",
+                                            "PYTHONDONTWRITEBYTECODE=1",
+                                            NULL};
 
 bool pool_name_good(const char *name)
 {

@@ -161,8 +161,14 @@ static void preload(int argc, char **argv)
 static void environment(int argc, char **argv)
 {
     const char *word = need(argc, argv, 0);
-    static const char *const allowed[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
-                                          "LANG=C.UTF-8"};
+    static const char *const allowed[] = {"PATH=/usr/bin:/bin",
+                                          "HOME=/tmp",
+                                          "TMPDIR=/tmp",
+                                          "LANG=C.UTF-8",
+                                          "XDG_CACHE_HOME=/tmp/.cache",
+                                          "MPLCONFIGDIR=/tmp/.cache/matplotlib",
+                                          "HF_HOME=/tmp/.cache/huggingface",
+                                          "PYTHONDONTWRITEBYTECODE=1"};
     size_t found = 0;
     for (char **e = environ; *e; e++) {
         bool good = false;
@@ -174,7 +180,7 @@ static void environment(int argc, char **argv)
     }
     if (found != sizeof allowed / sizeof *allowed)
         reached("%zu variables, not %zu", found, sizeof allowed / sizeof *allowed);
-    contained("exactly the four variables");
+    contained("exactly the eight variables");
 }
 
 static void set_id(int argc, char **argv)

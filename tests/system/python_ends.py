@@ -94,7 +94,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("a log that is written at the end", "import logging, logging.handlers, sys\nlogging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=logging.StreamHandler(sys.stdout)))\nlogging.warning('held back')", [], {"status": "ok"}, "held back\n"),
     ("the same where pandas is loaded ahead", "# pandas\nimport logging, logging.handlers, sys\nlogging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=logging.StreamHandler(sys.stdout)))\nlogging.warning('held back')", [], {"status": "ok"}, "held back\n"),
     ("no handler but its last resort", "import logging\nlogging.lastResort = None\nprint(1)", [], {"status": "ok"}, "1\n"),
-    ("its environment", "import os\nprint(sorted(os.environ))", ["--env", "A=1"], {"status": "ok"}, "['A', 'HOME', 'LANG', 'MPLBACKEND', 'PATH', 'TMPDIR']\n"),
+    ("its environment", "import os\nprint(sorted(os.environ))", ["--env", "A=1"], {"status": "ok"}, "['A', 'HF_HOME', 'HOME', 'LANG', 'MPLBACKEND', 'MPLCONFIGDIR', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'TMPDIR', 'XDG_CACHE_HOME']\n"),
     ("variables that steer a loader", "import os\nprint(os.environ['LD_PRELOAD'], os.environ['LD_LIBRARY_PATH'])", ["--env", "LD_PRELOAD=/nothing.so", "--env", "LD_LIBRARY_PATH=/workspace"], {"status": "ok", "stderr": ""}, "/nothing.so /workspace\n"),
     ("what it finds open", "import os\nfor i in range(64):\n    try: os.fstat(i)\n    except OSError: continue\n    print(i, end=' ')", [], {"status": "ok"}, "0 1 2 3 "),
     ("where it is", "import os, time\nprint(os.getcwd(), os.getpid(), os.getuid(), time.tzname, os.path.exists('/var'), os.listdir('/.old'))", [], {"status": "ok"}, "/workspace 2 1000 ('UTC', 'UTC') False []\n"),

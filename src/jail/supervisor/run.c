@@ -89,6 +89,22 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
     return 0;
 }
 
+/* The variables of every program that name /tmp name the scratch folder's instead. */
+static const char *scratch_variable(struct jail_run *run, const char *word)
+{
+    static const char *const moved[JAIL_SCRATCH_ENV] = {
+        "HOME=/tmp", "TMPDIR=/tmp", "XDG_CACHE_HOME=/tmp/.cache",
+        "MPLCONFIGDIR=/tmp/.cache/matplotlib", "HF_HOME=/tmp/.cache/huggingface"};
+    for (size_t i = 0; i < JAIL_SCRATCH_ENV; i++)
+        if (strcmp(word, moved[i]) == 0) {
+            const char *value = strchr(word, '=') + 1;
+            snprintf(run->scratch_env[i], sizeof run->scratch_env[i], "%.*s%s%s",
+                     (int)(value - word), word, run->scratch, value);
+            return run->scratch_env[i];
+        }
+    return word;
+}
+
 static int use_scratch(struct jail_run *run, struct err *err)
 {
     int r = run->janitor.pid ? 0 : jail_janitor_start(&run->janitor, err);
@@ -97,8 +113,6 @@ static int use_scratch(struct jail_run *run, struct err *err)
     if (r < 0)
         return r;
     snprintf(run->scratch_cwd, sizeof run->scratch_cwd, "%s/workspace", run->scratch);
-    snprintf(run->scratch_home, sizeof run->scratch_home, "HOME=%s/tmp", run->scratch);
-    snprintf(run->scratch_tmp, sizeof run->scratch_tmp, "TMPDIR=%s/tmp", run->scratch);
     run->env = calloc(run->spec.envc + 1, sizeof *run->env);
     struct jail_bind *binds = calloc(run->spec.nbinds + 1, sizeof *binds);
     if (!run->env || !binds) {
@@ -106,9 +120,7 @@ static int use_scratch(struct jail_run *run, struct err *err)
         return err_set(err, ERR_MEMORY, "no memory");
     }
     for (size_t i = 0; i < run->spec.envc; i++)
-        run->env[i] = strncmp(run->spec.env[i], "HOME=/tmp", 10) == 0     ? run->scratch_home
-                      : strncmp(run->spec.env[i], "TMPDIR=/tmp", 12) == 0 ? run->scratch_tmp
-                                                                          : run->spec.env[i];
+        run->env[i] = scratch_variable(run, run->spec.env[i]);
     memcpy(binds, run->spec.binds, run->spec.nbinds * sizeof *binds);
     binds[run->spec.nbinds] = (struct jail_bind){run->scratch, run->scratch, true};
     run->spec.env = run->env;

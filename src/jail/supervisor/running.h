@@ -44,6 +44,8 @@ enum jail_run_state {
 
 struct jail_child;
 
+#define JAIL_SCRATCH_ENV 5 /* variables that name the scratch folder */
+
 struct jail_run {
     enum jail_run_state state;
     struct jail_spec spec; /* the caller's strings; they outlive the run */
@@ -57,7 +59,8 @@ struct jail_run {
     struct jail_outcome out;
     struct jail_shared shared;
     char scratch[512];
-    char scratch_home[544], scratch_tmp[544], scratch_cwd[544];
+    char scratch_cwd[544];
+    char scratch_env[JAIL_SCRATCH_ENV][576];
     const char **env;
     int epoll, fd[SOURCES];
     int files; /* the file system that the guest may write, if the specification keeps it; -1 */

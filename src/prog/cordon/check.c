@@ -33,8 +33,9 @@ static int fits_language(const struct check_options *o, const struct language *l
         return err_set(err, ERR_USAGE, "--schema and --expr are for --lang expr");
     if (!l->worker && o->code)
         return err_set(err, ERR_USAGE, "--code is a program; a condition is -e EXPR");
-    if (!l->worker && (o->profile || o->policy))
-        return err_set(err, ERR_USAGE, "--profile and --policy are not for --lang expr");
+    if (!l->worker && (o->profile || o->policy || o->workspace))
+        return err_set(err, ERR_USAGE,
+                       "--profile, --policy and --workspace are not for --lang expr");
     return 0;
 }
 
@@ -54,6 +55,8 @@ int cmd_check(int argc, char **argv)
         {"intake", OPTION_STRING, &o.intake, "HOW",
          "text: find the program in a model's answer; source: the file is the program"},
         {"policy", OPTION_STRING, &o.policy, "FILE", "a policy on top of the machine's"},
+        {"workspace", OPTION_STRING, &o.workspace, "W",
+         "the program would run in this workspace: imports that find nothing are told"},
         {"schema", OPTION_STRING, &o.schema, "FILE",
          "expr: declared keys (default: the shipped ones)"},
         {"expr", OPTION_STRING, &o.expr, "EXPR", "expr: this condition instead of a file"},

@@ -20,6 +20,7 @@ struct check_options {
     const char *lang;                /* --lang; NULL: not said */
     const struct language *language; /* by it, or by the ending */
     const char *intake;              /* text, source, or NULL: by the ending */
+    const char *workspace;           /* whose modules the program may import; NULL: none */
     const char *schema, *expr;       /* conditions only */
     bool json;
 };

@@ -6,6 +6,7 @@
 #include "jail/put.h"
 #include "pool/pool.h"
 #include "programs.h"
+#include "storage.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -189,7 +190,9 @@ int jail_options_fill(const struct jail_options *o, const struct policy *policy,
         r = jail_options_env(o, spec, mem, err);
     if (r == 0)
         r = jail_switches_from_env(spec, err);
-    return r == 0 ? jail_spec_check(spec, err) : r;
+    if (r == 0)
+        r = jail_spec_check(spec, err);
+    return r == 0 ? storage_check_binds(spec, policy, err) : r;
 }
 
 int jail_options_venv(const char *venv, const struct policy *policy, struct arena *mem,
@@ -221,8 +224,8 @@ int jail_options_files(const struct jail_options *o, const struct policy_profile
                    o->in.count ? "in" : "out", profile->name);
 }
 
-int jail_options_open_out(const struct jail_options *o, const struct jail_spec *spec, int *ret_fd,
-                          struct err *err)
+int jail_options_open_out(const struct jail_options *o, const struct jail_spec *spec,
+                          const struct policy *policy, int *ret_fd, struct err *err)
 {
     const struct jail_bind dir = {.source = o->out, .writable = true, .out = true};
     *ret_fd = -1;
@@ -243,6 +246,9 @@ int jail_options_open_out(const struct jail_options *o, const struct jail_spec *
     FD_AUTO there = jail_bind_open(&dir, err);
     if (there < 0)
         return there;
+    const int r = storage_check("--out", o->out, there, policy, err);
+    if (r < 0)
+        return r;
     *ret_fd = openat(there, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*ret_fd >= 0)
         return 0;

@@ -101,7 +101,7 @@ ERR_MUST_USE int jail_options_files(const struct jail_options *o,
 
 /* The folder of --out, made if it is not there. *ret_fd is -1 when there is none. */
 ERR_MUST_USE int jail_options_open_out(const struct jail_options *o, const struct jail_spec *spec,
-                                       int *ret_fd, struct err *err);
+                                       const struct policy *policy, int *ret_fd, struct err *err);
 
 /* *ret_fd is -1 when there is no input. */
 ERR_MUST_USE int jail_options_open_input(const char *input, int *ret_fd, struct err *err);

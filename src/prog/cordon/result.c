@@ -521,7 +521,7 @@ static int open_files(struct flow_request *req, const struct jail_options *o, in
 {
     int r = jail_options_open_input(o->input, ret_in, err);
     if (r == 0)
-        r = jail_options_open_out(o, &req->spec, ret_out, err);
+        r = jail_options_open_out(o, &req->spec, req->context->policy, ret_out, err);
     req->input = *ret_in;
     req->out = *ret_out;
     req->out_name = o->out;

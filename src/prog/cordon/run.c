@@ -237,6 +237,7 @@ int check_program(const struct check_options *o)
     struct flow_context context = {0};
     struct flow_request req = {.kind = FLOW_CHECK, .context = &context};
     struct check_options copy = *o;
+    struct workspace_run workspace = {.open = false};
     struct jail_options jail;
     struct text source = {0};
     struct err err = ERR_INIT;
@@ -258,9 +259,14 @@ int check_program(const struct check_options *o)
         take_code(o->code, &req);
     else if (r == 0)
         r = read_source(o->file, &req, &source, &err);
+    jail.workspace = o->workspace;
+    if (r == 0)
+        r = workspace_run_begin(&workspace, &jail, &req, &mem, &err);
+    req.keep = NULL; /* nothing runs: there is nothing to commit */
     if (r == 0)
         r = result_check("cordon check", &req, o->json, &err);
     free(source.data);
+    workspace_run_done(&workspace);
     flow_context_close(&context);
     arena_done(&mem);
     return r < 0 ? result_unjudged("cordon check", o->json, &err) : r;

@@ -21,6 +21,7 @@ struct worker_start {
     bool alone;          /* the worker never forks */
     bool packages;       /* the system's packages of this language, too */
     const char *env;     /* an environment's folder of packages, before them; NULL: none */
+    bool workspace;      /* /workspace has files of a workspace: modules among them */
     const char *preload; /* libraries to load now, separated by commas; NULL: none */
 };
 

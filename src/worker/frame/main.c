@@ -33,7 +33,7 @@ static int complain(const char *text)
     return 70;
 }
 
-/* argv: --child | --template, [--profile NAME] [--packages] [--env FOLDER] [--preload a,b] */
+/* argv: --child | --template, [--profile NAME] [--packages] [--workspace] [--env FOLDER] [--preload a,b] */
 static int parse(int argc, char **argv, struct words *w)
 {
     if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
@@ -45,6 +45,8 @@ static int parse(int argc, char **argv, struct words *w)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--packages") == 0)
             w->start.packages = true;
+        else if (strcmp(argv[i], "--workspace") == 0)
+            w->start.workspace = true;
         else if (strcmp(argv[i], "--preload") == 0 && i + 1 < argc)
             w->start.preload = argv[++i];
         else if (strcmp(argv[i], "--env") == 0 && i + 1 < argc)

@@ -183,6 +183,7 @@ static PyObject *judge_text(struct judge *j)
         parser_failed(j);
         return NULL;
     }
+    j->body = py_tree_field(tree, py_tree_names.body);
     py_judge_walk(j, tree);
     py_judge_resolve(j);
     return tree;

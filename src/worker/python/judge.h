@@ -17,6 +17,8 @@
 #include "check/report.h"
 #include "check/ruleset.h"
 
+#include <stdbool.h>
+
 /* Once, after Py_Initialize and before the first guest byte (in a template: before the fork): takes
  * the tree's types. Again, by a child that has run a program of ours: no guest has run yet.
  * ERR_MISSING: this Python's tree lacks what the judge needs. */
@@ -39,5 +41,9 @@ ERR_MUST_USE int py_judge_call(const struct check_ruleset *rules, PyObject *glob
 /* The modules that the source judged last imports, wherever it does so: a list of str, borrowed. For `from a.b
  * import c` that is `a.b:c`, since c may be a module or not, and `a.b`. */
 PyObject *py_judge_modules(void);
+
+/* Where the run's files are a workspace's: whether an import of MODULE finds something. Unset, as at first, nobody is asked. An import
+ * that certainly runs and finds nothing is a finding. FILES: the profile has files, so the workspace's modules count. It may look for files; it imports nothing. */
+void py_judge_look_up(bool (*exists)(const char *module, size_t len, bool files));
 
 #endif

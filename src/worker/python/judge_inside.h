@@ -69,6 +69,7 @@ struct judge {
     const struct check_ruleset *rules;
     struct check_report *report;
     PyObject *globals; /* of a session, borrowed; or NULL */
+    PyObject *body;    /* the statements of the program itself, borrowed; NULL: not known */
     struct text_cursor cursor;
     struct arena arena; /* for the lists' strings; small */
     struct judge_entry *stack;
@@ -104,6 +105,9 @@ void py_judge_string(struct judge *j, PyObject *value, PyObject *node, bool anno
 void py_judge_modules_begin(struct judge *j);
 void py_judge_import(struct judge *j, const struct judge_entry *e);
 void py_judge_import_from(struct judge *j, const struct judge_entry *e);
+/* judge_missing.c: whether the import of MODULE, which no rule refuses, certainly runs and finds nothing; says so. */
+void py_judge_missing(struct judge *j, const struct judge_entry *e, struct text_piece module,
+                      PyObject *node);
 /* ATTR of VALUE: whether VALUE is a module that does not show it. */
 void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node);
 

@@ -392,8 +392,8 @@ static void import_module(struct judge *j, const struct judge_entry *e, PyObject
     }
     if (rule)
         py_judge_find(j, rule, CHECK_SAY_IMPORT, module, node);
-    else
-        (void)refused_part(j, module, node);
+    else if (!refused_part(j, module, node))
+        py_judge_missing(j, e, module, node);
     PyObject *bound =
         renamed ? Py_NewRef(asname) : PyUnicode_FromStringAndSize(first.at, (Py_ssize_t)first.len);
     if (!bound) {
@@ -518,6 +518,8 @@ void py_judge_import_from(struct judge *j, const struct judge_entry *e)
         relative_import(j, module, up, e->node);
     for (Py_ssize_t i = 0; names && PyList_Check(names) && i < PyList_GET_SIZE(names); i++)
         import_name(j, e, module, PyList_GET_ITEM(names, i), &said);
+    if (!said)
+        py_judge_missing(j, e, module, e->node);
     note_names(j, module, names, up != 0);
     if (from && PyUnicode_Check(from))
         py_judge_identifier(j, from, e->node);

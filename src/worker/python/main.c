@@ -11,6 +11,7 @@
 #include "interp.h"
 #include "interrupt.h"
 #include "judge.h"
+#include "lookup.h"
 #include "worker/frame/input.h"
 #include "worker/frame/remap.h"
 
@@ -86,6 +87,8 @@ static int start(const struct worker_start *how, struct err *err)
         py_hook_install(err) < 0)
         return -1;
     py_hook_input(worker_input_ask);
+    if (how->workspace)
+        py_judge_look_up(py_lookup_exists);
     return 0;
 }
 

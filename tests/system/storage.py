@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a run keeps for later stays in its own file system, which has a quota; and no run may take the last room of a disk of the host.
+
+Usage: storage.py BUILD."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import exits
+import tapsys
+from tapsys import Programs, Tap, cordon, users
+
+tap, programs = Tap(), Programs(sys.argv[1])
+TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-storage-", dir="/tmp"))
+os.chmod(TOP, 0o755)
+tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
+tapsys.enter_empty_network()  # and so the mounts of the test are its own
+
+CACHES = """import os, pathlib, tempfile
+os.chdir('/workspace')
+for place in (os.environ['XDG_CACHE_HOME'], os.environ['MPLCONFIGDIR'], os.environ['HF_HOME'], tempfile.gettempdir(), os.path.expanduser('~')):
+    os.makedirs(place, exist_ok=True)
+    (pathlib.Path(place) / 'kept').write_bytes(b'x' * 1000)
+    print(os.path.realpath(place).startswith(('/tmp', '/live/own/tmp')))
+"""
+
+
+def caches(who):
+    env = {"CORDON_STATE": str(state(who)), "XDG_CACHE_HOME": str(TOP), "HF_HOME": str(TOP), "TMPDIR": "/tmp"}
+    for home in ("/tmp", "/workspace"):
+        r = cordon(programs, ["run", "--json", "--profile", "standard", "--env", f"HOME={home}", "-c", CACHES], who, env=env)
+        want = ["True"] * 4 + ["True" if home == "/tmp" else "False"]
+        tap.eq((r["stdout"] or "").split(), want, f"{who}: HOME {home}: caches and temporary files of libraries lie in the run's own /tmp, whatever the caller's variables say", r.story())
+    cordon(programs, ["workspace", "create", "w"], who, env=env)
+    r = cordon(programs, ["exec", "--json", "--workspace", "w", "--env", "HOME=/workspace", "--", "/usr/bin/python3", "-c",
+                          "open('m.py', 'w').write('a = 1')\nimport sys\nsys.path.insert(0, '.')\nimport m, os\nos.makedirs(os.environ['XDG_CACHE_HOME'])\n"
+                          "open(os.environ['XDG_CACHE_HOME'] + '/c', 'w').close()"], who, env=env)
+    names = cordon(programs, ["workspace", "diff", "w", "--stat", "genesis", "head"], who, env=env).out
+    tap.ok(r["status"] == "ok" and "m.py" in names and "pycache" not in names and ".cache" not in names, f"{who}: neither bytecode nor caches of a run are committed", r.story(), names)
+    r = cordon(programs, ["exec", "--json", "--processes", "4", "--disk", "1m", "--", "/bin/sh", "-c", "mkdir -p $HF_HOME && exec dd if=/dev/zero of=$HF_HOME/model bs=65536 count=64"], who, env=env)
+    tap.ok(r["status"] == "error" and "No space" in r["stderr"], f"{who}: a cache counts against the quota of the run", r.story())
+
+
+def state(who):
+    home = TOP / f"state-{who}"
+    if not home.exists():
+        home.mkdir(mode=0o700)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    return home
+
+
+def small(who):
+    """A disk of 8 MB, of which a policy keeps 4 MB or half free."""
+    disk = TOP / f"disk-{who}"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "none", str(disk)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip(f"{who}: a disk with little room", "no file system can be mounted here")
+        return
+    env = {"CORDON_STATE": str(state(who))}
+    kept = TOP / "kept.yaml"
+    kept.write_text("workspaces: {free: 4m, free_percent: 5}\n")
+    part = TOP / "part.yaml"
+    part.write_text("workspaces: {free: 1m, free_percent: 50}\n")
+    os.chmod(kept, 0o644)
+    os.chmod(part, 0o644)
+    write = ["--", "/bin/sh", "-c", "echo x > file; test ! -d /data || echo x > /data/file"]
+    for policy in (kept, part):
+        room = [cordon(programs, ["exec", "--json", "--policy", policy, *words, *write], who, env=env) for words in (["--rw", f"{disk}:/data"], ["--out", disk / "out"])]
+        tap.ok(all(r["status"] == "ok" for r in room), f"{who}: {policy.stem}: a run may write where there is room", [r.story() for r in room])
+    (disk / "full").write_bytes(b"x" * (5 << 20))
+    before = sorted(str(p) for p in disk.rglob("*"))
+    for policy in (kept, part):
+        for option, word in (("--rw", f"{disk}:/data"), ("--out", f"{disk}/out")):
+            r = cordon(programs, ["exec", "--policy", policy, option, word, *write], who, env=env)
+            tap.ok(r.code == exits.NEVER_RAN and f"{option} {disk}" in r.err and "are kept free (workspaces.free" in r.err and r.err.count("\n") == 1,
+                   f"{who}: {policy.stem}: {option} to a disk with less room than the policy keeps free is refused by name before the run", r.story())
+    tap.eq(sorted(str(p) for p in disk.rglob("*")), before, f"{who}: a run that was refused for want of room wrote nothing")
+    r = cordon(programs, ["exec", "--json", "--policy", kept, "--ro", f"{disk}:/data", "--", "/bin/cat", "/data/file"], who, env=env)
+    tap.eq(r["status"], "ok", f"{who}: a full disk can still be read by a run", r.story())
+
+
+for person in users():
+    caches(person)
+    small(person)
+tap.done()
