@@ -8,9 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What libraries keep for later goes to /tmp, which counts against the quota and is gone after the run, also where HOME is the workspace. Bytecode
+/* PWD: the kernel's name of /workspace is that of the file system behind it; shells take the one of PWD where it is the same folder.
+ *
+ * What libraries keep for later goes to /tmp, which counts against the quota and is gone after the run, also where HOME is the workspace. Bytecode
  * has no place there: with a place of its own Python would compile its whole library at each start, so it writes none. */
 const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin",
+                                            "PWD=/workspace",
                                             "HOME=/tmp",
                                             "TMPDIR=/tmp",
                                             "LANG=C.UTF-8",

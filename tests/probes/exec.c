@@ -162,6 +162,7 @@ static void environment(int argc, char **argv)
 {
     const char *word = need(argc, argv, 0);
     static const char *const allowed[] = {"PATH=/usr/bin:/bin",
+                                          "PWD=/workspace",
                                           "HOME=/tmp",
                                           "TMPDIR=/tmp",
                                           "LANG=C.UTF-8",

@@ -92,9 +92,12 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
 /* The variables of every program that name /tmp name the scratch folder's instead. */
 static const char *scratch_variable(struct jail_run *run, const char *word)
 {
-    static const char *const moved[JAIL_SCRATCH_ENV] = {
-        "HOME=/tmp", "TMPDIR=/tmp", "XDG_CACHE_HOME=/tmp/.cache",
-        "MPLCONFIGDIR=/tmp/.cache/matplotlib", "HF_HOME=/tmp/.cache/huggingface"};
+    static const char *const moved[JAIL_SCRATCH_ENV] = {"PWD=/workspace",
+                                                        "HOME=/tmp",
+                                                        "TMPDIR=/tmp",
+                                                        "XDG_CACHE_HOME=/tmp/.cache",
+                                                        "MPLCONFIGDIR=/tmp/.cache/matplotlib",
+                                                        "HF_HOME=/tmp/.cache/huggingface"};
     for (size_t i = 0; i < JAIL_SCRATCH_ENV; i++)
         if (strcmp(word, moved[i]) == 0) {
             const char *value = strchr(word, '=') + 1;

@@ -44,7 +44,7 @@ enum jail_run_state {
 
 struct jail_child;
 
-#define JAIL_SCRATCH_ENV 5 /* variables that name the scratch folder */
+#define JAIL_SCRATCH_ENV 6 /* variables that name the scratch folder */
 
 struct jail_run {
     enum jail_run_state state;
