@@ -465,8 +465,7 @@ int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, st
     const size_t count = find_maps(proc, maps);
     if (!SPEED_REMAP)
         return 0;
-    if (remap_data(proc, maps, count) < 0 ||
-        (SPEED_FEW_MAPS && unmap_space(maps, count) < 0) ||
+    if (remap_data(proc, maps, count) < 0 || (SPEED_FEW_MAPS && unmap_space(maps, count) < 0) ||
         (SPEED_REMAP_CONSTANTS && remap_constants(proc, maps, count) < 0))
         return err_sys(err, "remap the template's memory");
     if (SPEED_REHEARSE)
