@@ -126,6 +126,13 @@ static inline bool jail_spec_layered(const struct jail_spec *spec)
     return false;
 }
 
+/* Whether the guest finds its descriptors by name (/dev/fd) without a /proc: any program, no worker of ours. */
+static inline bool jail_spec_names_descriptors(const struct jail_spec *spec)
+{
+    return spec->kind == JAIL_KIND_PROGRAM && spec->mode == JAIL_FULL && !spec->locks_itself &&
+           !spec->proc;
+}
+
 /* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */
 ERR_MUST_USE int jail_switches_from_env(struct jail_spec *spec, struct err *err);
 

@@ -244,7 +244,8 @@ static int find_programs(struct starting *s, const char *nest, struct err *err)
 /* /dev/stderr opens a pipe again, by the rights of its owner: root made it, the guest is somebody else. */
 static int let_reopen(const struct jail_run *run, int stream, struct err *err)
 {
-    if (stream < 0 || !run->spec.proc || !run->id.change)
+    const bool named = run->spec.proc || jail_spec_names_descriptors(&run->spec);
+    if (stream < 0 || !named || !run->id.change)
         return 0;
     return fchown(stream, run->id.uid, run->id.gid) < 0 ? err_sys(err, "give a stream to the guest")
                                                         : 0;
