@@ -107,7 +107,7 @@ static void apart(struct jail_template *tpl)
         can(first, two.pid, two.dir), FORKED,
         "a process with a child's id alone can neither signal, trace nor read another child");
     tap_eq_int(can(second, one.pid, one.dir), FORKED,
-               "nor can one with the other child's id do that to the first");
+               "a process with the other child's id alone can do none of that to the first");
     tap_eq_int(test_ask(&two.t, "uid"), 1000, "a child is user 1000 to itself whatever its id");
     end(&one);
     end(&two);
