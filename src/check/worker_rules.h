@@ -35,6 +35,7 @@
     X("py.guard.private")                                                                          \
     X("py.guard.refused")                                                                          \
     X("py.guard.relative")                                                                         \
+    X("py.guard.doctest")                                                                          \
     X("py.guard.type")                                                                             \
     X("py.guard.write")                                                                            \
     X("py.key.private")                                                                            \

@@ -171,7 +171,9 @@ int flow_collect(struct flow *f, struct err *err)
         return FLOW_GO_ON;
     if (f->req->keep && !call)
         f->req->keep(f->req->keep_ctx, root, f->result);
+    jail_run_own_files(f->run, true);
     list_files(f, root);
+    jail_run_own_files(f->run, false);
     if (f->req->keep && call)
         f->req->keep(f->req->keep_ctx, root, f->result);
     return FLOW_GO_ON;

@@ -34,7 +34,8 @@ static const char *option(const struct jail_bind *b)
 
 static int check_dest(const struct jail_bind *b, struct err *err)
 {
-    static const char *const taken[] = {"/live", "/dev", "/proc", "/etc/passwd", "/etc/group"};
+    static const char *const taken[] = {"/live", "/dev",        "/.fd",
+                                        "/proc", "/etc/passwd", "/etc/group"};
     const char *d = b->dest;
     if (d[0] != '/' || d[1] == 0 || strstr(d, "//") || strstr(d, "/./") || strstr(d, "/../") ||
         d[strlen(d) - 1] == '/' || strcmp(strrchr(d, '/'), "/..") == 0 ||

@@ -31,14 +31,21 @@ int jail_caps_of_reader(bool reads, struct err *err)
 
 /* A template mounts nothing itself: the builder of a child is root of a user namespace of its own. But a child's
  * namespace may map the id that is 0 here only if its maker has SETFCAP; for anything else that it would serve
- * there is no file that a template can write. The exec that follows makes the bounding set the permitted one. */
-int jail_caps_of_template(struct err *err)
+ * there is no file that a template can write. One that has ids for its children becomes the child's for the moment
+ * in which it makes its namespaces: SETUID and SETGID, over ids that own nothing but those children's files. The exec
+ * that follows makes the bounding set the permitted one. */
+uint64_t jail_caps_template_has(const struct jail_spec *spec)
 {
+    return 1ULL << CAP_SETFCAP | (spec->ids ? 1ULL << CAP_SETUID | 1ULL << CAP_SETGID : 0);
+}
+
+int jail_caps_of_template(const struct jail_spec *spec, struct err *err)
+{
+    const uint64_t kept = jail_caps_template_has(spec);
     for (int cap = 0;; cap++) {
-        if (cap == CAP_SETFCAP || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+        if ((cap < 64 && kept >> cap & 1) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
-        return errno == EINVAL ? keep_only(1ULL << CAP_SETFCAP, err)
-                               : err_sys(err, "drop capability %d", cap);
+        return errno == EINVAL ? keep_only(kept, err) : err_sys(err, "drop capability %d", cap);
     }
 }
 

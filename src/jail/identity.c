@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* As an ordinary user the guest is that user, seen as another id from inside and with no way out.
  * As root it is an id that owns nothing on the machine, and a different one for each run that lives
- * at the same time, so that file modes alone already keep two runs apart. */
+ * at the same time, so that file modes alone already keep two runs apart. A template has a block of them: its own, and
+ * one for each child. Blocks of one holder never meet; those of two holders could where pids go beyond a thousand, and
+ * then two children may have one id, as all of an ordinary user's have. */
 #include "jail/outside.h"
 
 #include "sys/fd.h"
@@ -16,6 +18,12 @@
 #include <unistd.h>
 
 #define RANGE_FIRST 0x70000000UL /* above every range that login.defs and systemd hand out */
+#define RANGE_END   0x80000000UL /* from there on, programs take an id for a negative number */
+#define RANGE_RUNS  0x00400000UL /* at the beginning: one for each number that a process can have */
+/* The rest: a block for each template. */
+#define BLOCKS_FIRST (RANGE_FIRST + RANGE_RUNS)
+#define BLOCKS       ((RANGE_END - BLOCKS_FIRST) / JAIL_TEMPLATE_IDS)
+#define PER_HOLDER   64 /* blocks from one holder's first to that of the next pid */
 #define INITIAL_NS                                                                                 \
     0xEFFFFFFDUL /* the machine's first user namespace, in which every id is mapped */
 
@@ -75,4 +83,21 @@ int jail_identity_choose(struct jail_identity *ret, struct err *err)
     ret->uid = (uid_t)uid;
     ret->gid = (gid_t)gid;
     return 0;
+}
+
+uint64_t jail_identity_of_template(struct jail_identity *id)
+{
+    static unsigned long started;
+    if (!id->change || id->user_ns != INITIAL_NS)
+        return 0;
+    const unsigned long block = ((unsigned long)getpid() * PER_HOLDER + started++) % BLOCKS;
+    id->uid = (uid_t)(BLOCKS_FIRST + block * JAIL_TEMPLATE_IDS);
+    id->gid = (gid_t)id->uid;
+    return JAIL_TEMPLATE_IDS;
+}
+
+unsigned jail_identity_owner(unsigned id)
+{
+    _Static_assert(BLOCKS_FIRST % JAIL_TEMPLATE_IDS == 0, "blocks are found by a mask");
+    return id >= BLOCKS_FIRST && id < RANGE_END ? id & ~(JAIL_TEMPLATE_IDS - 1U) : id;
 }

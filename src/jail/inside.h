@@ -30,6 +30,7 @@ struct jail_stage {
     struct jail_proof *own_rest;  /* the same, for what the builder has to add */
     uid_t uid;                    /* the id on the host that is root of the jail's namespace */
     gid_t gid;
+    int mapped[2];             /* a template's: readable when its block of ids is mapped */
     int proc;                  /* /proc of the supervisor's world */
     int own_proc;              /* a template's: a procfs of its own pid namespace */
     int user_limits;           /* a template's and a child's: /proc/sys/user */
@@ -76,6 +77,10 @@ int jail_ns_no_setgroups(int proc);
  * Returns 0, or -1 with errno. */
 int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned long outside_uid,
                 unsigned long inside_gid, unsigned long outside_gid);
+/* The ids from 0 on of WHO's namespace are COUNT ids of ours from UID and GID on; setgroups is given up there. Needs
+ * CAP_SETUID and CAP_SETGID here. */
+int jail_ns_map_block(int proc, const char *who, unsigned long uid, unsigned long gid,
+                      unsigned long count);
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid);
 
@@ -101,7 +106,9 @@ ERR_MUST_USE int jail_root_leave_old(const struct jail_spec *spec);
 ERR_MUST_USE int jail_procfs_of_template(struct jail_stage *st, struct err *err);
 
 ERR_MUST_USE int jail_caps_drop(const struct jail_spec *spec, struct err *err);
-ERR_MUST_USE int jail_caps_of_template(struct err *err);
+/* What a template keeps: ids of its own let it give each child another one. */
+uint64_t jail_caps_template_has(const struct jail_spec *spec);
+ERR_MUST_USE int jail_caps_of_template(const struct jail_spec *spec, struct err *err);
 ERR_MUST_USE int jail_caps_of_reader(bool reads, struct err *err);
 /* rlimit.c: those that a builder sets for the launcher to inherit; the number of tasks, which counts
  * from the guest's own namespace on; the number of descriptors, the last. */

@@ -71,24 +71,27 @@ static char *put_number(char *at, unsigned long n)
     return at;
 }
 
-static int write_map(int proc, const char *path, unsigned long inside, unsigned long outside)
+static int write_map(int proc, const char *path, unsigned long inside, unsigned long outside,
+                     unsigned long count)
 {
-    char line[64], *at = put_number(line, inside);
+    char line[80], *at = put_number(line, inside);
     *at++ = ' ';
     at = put_number(at, outside);
-    memcpy(at, " 1\n", 4);
+    *at++ = ' ';
+    at = put_number(at, count);
+    *at++ = '\n';
     int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    size_t len = (size_t)(at - line) + 3;
+    size_t len = (size_t)(at - line);
     ssize_t n = write(fd, line, len);
     close(fd);
     return n == (ssize_t)len ? 0 : -1;
 }
 
-int jail_ns_no_setgroups(int proc)
+static int no_setgroups(int proc, const char *path)
 {
-    int fd = openat(proc, "self/setgroups", O_WRONLY | O_CLOEXEC);
+    int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
     ssize_t n = write(fd, "deny", 4);
@@ -96,19 +99,34 @@ int jail_ns_no_setgroups(int proc)
     return n == 4 ? 0 : -1;
 }
 
+int jail_ns_no_setgroups(int proc)
+{
+    return no_setgroups(proc, "self/setgroups");
+}
+
+int jail_ns_map_block(int proc, const char *who, unsigned long uid, unsigned long gid,
+                      unsigned long count)
+{
+    FD_AUTO dir = openat(proc, who, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || no_setgroups(dir, "setgroups") < 0 ||
+        write_map(dir, "uid_map", 0, uid, count) < 0)
+        return -1;
+    return write_map(dir, "gid_map", 0, gid, count);
+}
+
 int jail_ns_map(int proc, const char *who, unsigned long inside_uid, unsigned long outside_uid,
                 unsigned long inside_gid, unsigned long outside_gid)
 {
     FD_AUTO dir = openat(proc, who, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || write_map(dir, "uid_map", inside_uid, outside_uid) < 0)
+    if (dir < 0 || write_map(dir, "uid_map", inside_uid, outside_uid, 1) < 0)
         return -1;
-    return write_map(dir, "gid_map", inside_gid, outside_gid);
+    return write_map(dir, "gid_map", inside_gid, outside_gid, 1);
 }
 
 int jail_ns_map_self(int proc, unsigned long inside_uid, unsigned long outside_uid,
                      unsigned long inside_gid, unsigned long outside_gid)
 {
-    if (write_map(proc, "self/uid_map", inside_uid, outside_uid) < 0)
+    if (write_map(proc, "self/uid_map", inside_uid, outside_uid, 1) < 0)
         return -1;
-    return write_map(proc, "self/gid_map", inside_gid, outside_gid);
+    return write_map(proc, "self/gid_map", inside_gid, outside_gid, 1);
 }

@@ -25,9 +25,17 @@ struct jail_identity {
     bool mapped_mounts; /* and may map mounts to that id */
     uid_t uid;
     gid_t gid;
+    /* Of a leased child: its own, which its files have. UID owns the namespaces that it is in. */
+    uid_t files_uid;
+    gid_t files_gid;
     uint64_t user_ns; /* the user namespace that we are in */
 };
 ERR_MUST_USE int jail_identity_choose(struct jail_identity *ret, struct err *err);
+/* Makes it the identity of a template, and says how many ids it has: JAIL_TEMPLATE_IDS, or 0 where only one is to be
+ * had (an ordinary user, a container's root). Two templates that live at the same time have different ones. */
+uint64_t jail_identity_of_template(struct jail_identity *id);
+/* The id that owns the namespaces of whoever has ID: the template's, if a child of one has it; else ID itself. */
+unsigned jail_identity_owner(unsigned id);
 
 /* binds.c: opens each source of the specification into fds[]; the specification says whether they are detached
  * mounts. */

@@ -26,6 +26,7 @@
 
 #define STAGE "/tmp" /* where the new root is hung until the pivot; any folder would do */
 #define OLD   ".old" /* where the old root hangs after it; an empty folder when the guest comes */
+#define FD    ".fd"  /* where the names of descriptors lead without a /proc */
 
 static int open_in(int root, const char *path, uint64_t flags)
 {
@@ -283,24 +284,44 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
     return detach(here, "", attrs, err);
 }
 
-/* A /proc of its own processes, and the names of its descriptors that lead there: without a /proc they lead nowhere. */
+static int link_descriptors(int root, const char *to, struct err *err)
+{
+    static const char *const names[] = {"dev/fd", "dev/stdin", "dev/stdout", "dev/stderr"};
+    static const char *const ends[] = {"", "/0", "/1", "/2"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/%s/self/fd%s", to, ends[i]);
+        if (symlinkat(path, root, names[i]) < 0)
+            return err_sys(err, "link /%s", names[i]);
+    }
+    return 0;
+}
+
+/* A /proc of its own processes, and the names of its descriptors that lead there. */
 static int own_proc(int root, struct err *err)
 {
-    static const struct {
-        const char *link, *to;
-    } names[] = {{"dev/fd", "/proc/self/fd"},
-                 {"dev/stdin", "/proc/self/fd/0"},
-                 {"dev/stdout", "/proc/self/fd/1"},
-                 {"dev/stderr", "/proc/self/fd/2"}};
     if (mkdirat(root, "proc", 0555) < 0 ||
         mount("proc", STAGE "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
               "subset=pid,hidepid=invisible") < 0)
         return err_sys(err,
                        "mount a masked /proc (leave --proc out, or unmask the container's /proc)");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (symlinkat(names[i].to, root, names[i].link) < 0)
-            return err_sys(err, "link /%s", names[i].link);
-    return 0;
+    return link_descriptors(root, "proc", err);
+}
+
+/* What /dev/fd leads to where nobody asked for a /proc. Only procfs has such names, so it is one, but no file of it
+ * can be opened: no Landlock rule lets a file below FD be read or written, the mount is read-only, and processes that
+ * the guest could not trace (its init) are not in it. A name in self/fd leads out of it, to the open file itself, and
+ * is judged by the rules for that file. What is left to see are numbers of the guest's own processes and where
+ * links of theirs lead. A container that masks its /proc forbids the mount, and the names then lead nowhere. */
+static int descriptor_names(int root, struct err *err)
+{
+    if (mkdirat(root, FD, 0555) < 0)
+        return err_sys(err, "mkdir /" FD);
+    if (mount("proc", STAGE "/" FD, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "subset=pid,hidepid=ptraceable") < 0 &&
+        errno != EPERM)
+        return err_sys(err, "mount what the names of descriptors lead to");
+    return link_descriptors(root, FD, err);
 }
 
 /* Everything in its place under STAGE, then STAGE is the root. */
@@ -321,6 +342,8 @@ static int fill_root(const struct jail_spec *spec, const int *own, int *ret_quot
         r = writable(spec, root, ret_quota, err);
     if (r == 0 && spec->proc)
         r = own_proc(root, err);
+    if (r == 0 && jail_spec_names_descriptors(spec))
+        r = descriptor_names(root, err);
     for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
         struct stat st;
         if (spec->binds[i].lower) {

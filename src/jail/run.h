@@ -145,6 +145,9 @@ pid_t jail_run_guest(const struct jail_run *run);
 /* The file system with the guest's `workspace` and `tmp`, or -1: readable also after the end, as the
  * guest left it. Everything in it is hostile. Borrowed. */
 int jail_run_files(const struct jail_run *run);
+/* Between the two calls files are opened by the rights of whoever owns them: where a run of root's has given root up, it
+ * is the owner of the guest's namespaces, and a child of a template has an id of its own. */
+void jail_run_own_files(const struct jail_run *run, bool now);
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run);
 
 #endif

@@ -78,6 +78,9 @@ enum jail_switch {
         JAIL_SWITCH_COUNT
 };
 
+/* Ids on the host that a template of root's has: the first is its own, each child that lives has another one. */
+#define JAIL_TEMPLATE_IDS 4096
+
 #define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
 /* Where in that file system the layers of /workspace are while it has some, and what the guest changed. */
 #define JAIL_LAYERS      ".layers"
@@ -99,8 +102,9 @@ struct jail_spec {
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t before_ms;    /* at most until jail_run_clock; 0: it is never called */
     uint64_t inner_id;     /* the uid and gid the guest sees as its own */
-    const char *filter;    /* name of the system call table */
-    const char *program;   /* absolute path inside */
+    uint64_t ids;        /* of a template: JAIL_TEMPLATE_IDS, or 0: its children have its own id */
+    const char *filter;  /* name of the system call table */
+    const char *program; /* absolute path inside */
     const char *cwd;
     const char **argv, **env; /* NULL-terminated */
     size_t argc, envc;
@@ -124,6 +128,13 @@ static inline bool jail_spec_layered(const struct jail_spec *spec)
         if (spec->binds[i].lower)
             return true;
     return false;
+}
+
+/* Whether the guest finds its descriptors by name (/dev/fd) without a /proc: any program, no worker of ours. */
+static inline bool jail_spec_names_descriptors(const struct jail_spec *spec)
+{
+    return spec->kind == JAIL_KIND_PROGRAM && spec->mode == JAIL_FULL && !spec->locks_itself &&
+           !spec->proc;
 }
 
 /* TEST-ONLY build: reads CORDON_TEST_OFF=layer. In the product it does nothing. */

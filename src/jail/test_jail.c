@@ -278,6 +278,7 @@ static void binds(void)
         {{"/usr", "/a/../b", false}, "absolute"},
         {{"/usr", "/proc/x", false}, "belongs to the jail"},
         {{"/usr", "/live", false}, "belongs to the jail"},
+        {{"/usr", "/.fd", false}, "belongs to the jail"},
         {{"/dev/null", "/x", false}, "neither a folder"},
         {{"/proc/self/root", "/x", false}, "/proc/self/root"},
         {{"/proc/self/cwd", "/x", true}, "symbolic link"},

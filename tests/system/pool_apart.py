@@ -4,6 +4,8 @@
 Usage: pool_apart.py BUILD. All children of a template have its hash seed, so a string's hash tells which template a run
 came from."""
 import atexit
+import collections
+import os
 import pathlib
 import subprocess
 import sys
@@ -49,6 +51,21 @@ def hash_of(u):
 
 def states(u):
     return sorted(t["state"] for t in u.status().get("templates", ()))
+
+
+# --- ids ----------------------------------------------------------------------------------------------
+
+SHUT = "import os\nos.makedirs('d', 0o700)\nopen('d/x', 'w').write('hi')\nos.chmod('d/x', 0o600)\n"
+
+
+def own_ids(u):
+    """Of root's children each has an id of its own, and whoever has given root up still reads what one left."""
+    start(u, "pool: {renew: 24h, renew_runs: 1000000}\n")
+    # of an init and its child alike; the template and its init have one of their own
+    owners = collections.Counter(os.stat(f"/proc/{pid}").st_uid for pid, name in processes.at_rest().items() if name == "cordon-python")
+    u.ok(all(n <= 2 for n in owners.values()) and len(owners) >= 3, "each waiting child of a pool has an id of its own on the host", owners)
+    r = warm(u, SHUT)
+    u.ok([f["path"] for f in r["files"] or ()] == ["/workspace/d/x"], "what a warm run left in a folder that it shut is listed", r)
 
 
 # --- renewal ----------------------------------------------------------------------------------------
@@ -112,6 +129,8 @@ def under_load(u):
 for who in tapsys.users():
     user = User(tap, programs, who)
     atexit.register(user, "pool", "stop", "--force")  # also when the test itself breaks
+    if who == "root":
+        own_ids(user)
     if who == tapsys.users()[0]:
         by_number(user)
     if who == tapsys.users()[-1]:

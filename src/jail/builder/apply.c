@@ -83,7 +83,7 @@ static int lock_process(const struct jail_spec *spec, struct err *err)
     if (!jail_off(spec, nnp) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
     if (spec->kind == JAIL_KIND_TEMPLATE)
-        return jail_caps_of_template(err);
+        return jail_caps_of_template(spec, err);
     return jail_off(spec, caps) ? 0 : jail_caps_drop(spec, err);
 }
 

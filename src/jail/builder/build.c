@@ -20,6 +20,7 @@
  *
  * Waits: poll in next_word; the launcher; FD_PATIENCE_MS; the jail is not built
  *        read in next_word; nobody: poll said that it is there; at once; its word
+ *        read in map_ids; the helper that cloned us; none (its end, and ours, is the supervisor's deadline); an error
  *        waitpid in *; the launcher; none (the kernel's own: it was killed); goes on
  *        write in *; /proc, or one byte to the supervisor; at once; goes on
  *        fd_send in *; the supervisor: a packet that fits; at once; an error */
@@ -69,6 +70,21 @@ static bool net_aside(const struct jail_stage *st)
     return st->worker < 0 && (SPEED_NET_ASIDE || jail_off(st->spec, net));
 }
 
+/* The id map. A block of ids is mapped by the process that cloned us, which may: it says when. */
+static int map_ids(struct jail_stage *st)
+{
+    char word;
+    if (!st->spec->ids)
+        return jail_ns_no_setgroups(st->proc) < 0 ||
+                       jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0
+                   ? -1
+                   : 0;
+    fd_close(st->mapped[1]);
+    ssize_t n = read(st->mapped[0], &word, 1);
+    fd_close(st->mapped[0]);
+    return n == 1 ? 0 : -1;
+}
+
 static int build_namespaces(struct jail_stage *st)
 {
     const struct jail_spec *spec = st->spec;
@@ -79,8 +95,7 @@ static int build_namespaces(struct jail_stage *st)
         return r;
     }
     jail_attest_own_rest(st->own_rest, st->proc);
-    if (unshare((int)jail_ns_later_flags(spec)) < 0 || jail_ns_no_setgroups(st->proc) < 0 ||
-        jail_ns_map_self(st->proc, 0, st->uid, 0, st->gid) < 0 ||
+    if (unshare((int)jail_ns_later_flags(spec)) < 0 || map_ids(st) < 0 ||
         /* the host's name is none of the guest's business */
         (!jail_off(spec, uts) && sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1) < 0)) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");

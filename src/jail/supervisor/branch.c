@@ -128,15 +128,25 @@ static int wait_call(struct jail_branching *b, int nr, pid_t pid, union sys_noti
 
 /* ---- helpers: for a moment in the guest's namespaces, in our memory, while we sleep ---- */
 
-static int take_identity(const struct jail_branching *b)
+/* As root of the host: becomes whoever owns the template's user namespace. That one may enter those below it, and is
+ * nobody else. Raw calls, as in spawn.c. */
+static int become_owner(const struct jail_branching *b)
 {
     struct stat st;
     if (geteuid() != 0 || fstat(b->session->files, &st) < 0)
         return 0;
-    /* As root: the guest's id owns its namespaces. Raw calls, as in spawn.c. */
-    return syscall(SYS_setgroups, 0, NULL) < 0 ||
-                   syscall(SYS_setresgid, st.st_gid, st.st_gid, st.st_gid) < 0 ||
-                   syscall(SYS_setresuid, st.st_uid, st.st_uid, st.st_uid) < 0
+    const unsigned uid = jail_identity_owner(st.st_uid), gid = jail_identity_owner(st.st_gid);
+    return syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+                   syscall(SYS_setresuid, uid, uid, uid) < 0
+               ? -1
+               : 0;
+}
+
+/* Then root of the user namespace that the session's init is in, which is the session's own id outside. */
+static int become_session(const struct jail_branching *b)
+{
+    return become_owner(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+                   syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0
                ? -1
                : 0;
 }
@@ -148,7 +158,7 @@ static int make_files(void *p)
     char size[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)l->disk);
     snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)l->inodes + 3);
-    if (take_identity(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+    if (become_session(b) < 0) {
         err_sys(&b->err, "enter the session's namespaces");
         return 1;
     }
@@ -170,14 +180,22 @@ static int mount_copy(void *p)
 {
     struct jail_branching *b = p;
     struct jail_spec defaults;
-    char name[24];
+    char name[24], user[40], mnt[40];
     jail_spec_init(&defaults);
     unsigned long id = (unsigned long)defaults.inner_id;
     snprintf(name, sizeof name, "%d", (int)b->branch);
-    if (take_identity(b) < 0 || setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
-        err_sys(&b->err, "enter the branch's namespaces");
+    snprintf(user, sizeof user, "%s/ns/user", name);
+    snprintf(mnt, sizeof mnt, "%s/ns/mnt", name);
+    const int own = become_owner(b);
+    FD_AUTO users = own < 0 ? -1 : openat(b->proc, user, O_RDONLY | O_CLOEXEC);
+    FD_AUTO mounts = own < 0 ? -1 : openat(b->proc, mnt, O_RDONLY | O_CLOEXEC);
+    /* the map of a namespace is written in the one above it, by whoever has every right there */
+    if (users < 0 || mounts < 0 || setns(b->session->guest, CLONE_NEWUSER) < 0)
+        err_sys(&b->err, "enter the session's namespaces");
     else if (jail_ns_map(b->proc, name, id, id, id, id) < 0)
         err_sys(&b->err, "map the branch's id");
+    else if (setns(users, CLONE_NEWUSER) < 0 || setns(mounts, CLONE_NEWNS) < 0)
+        err_sys(&b->err, "enter the branch's namespaces");
     else if (move_mount(b->mount, "", AT_FDCWD, JAIL_OWN, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         err_sys(&b->err, "lay the branch's files over the session's");
     return b->err.code != 0;

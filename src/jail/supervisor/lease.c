@@ -72,9 +72,13 @@ void jail_run_watch_lease(struct jail_run *run, bool time)
         return;
     }
     start_clocks(run);
-    /* As root we may become whoever the guest is outside: the owner of its file system. */
+    /* As root we may become whoever owns the guest's namespaces; its files say which id it has itself. */
     if (geteuid() == 0 && run->files >= 0 && fstat(run->files, &owner) == 0 && owner.st_uid != 0)
-        run->id = (struct jail_identity){.change = true, .uid = owner.st_uid, .gid = owner.st_gid};
+        run->id = (struct jail_identity){.change = true,
+                                         .uid = jail_identity_owner(owner.st_uid),
+                                         .gid = jail_identity_owner(owner.st_gid),
+                                         .files_uid = owner.st_uid,
+                                         .files_gid = owner.st_gid};
     if (time)
         look_ahead(run);
     run->body = fd_take(&run->lease_guest);

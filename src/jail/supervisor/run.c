@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -156,8 +157,10 @@ static int step_down(struct jail_run *run, struct err *err)
         return 0;
     if (prctl(PR_GET_PDEATHSIG, &dies_with, 0, 0, 0) < 0)
         return err_sys(err, "the parent-death signal");
-    if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
-        setresuid(id->uid, id->uid, id->uid) < 0)
+    /* the saved id is what jail_run_own_files takes for a moment */
+    if (setgroups(0, NULL) < 0 ||
+        setresgid(id->gid, id->gid, id->files_gid ? id->files_gid : id->gid) < 0 ||
+        setresuid(id->uid, id->uid, id->files_uid ? id->files_uid : id->uid) < 0)
         return err_sys(err, "give up root");
     if (dies_with && (prctl(PR_SET_PDEATHSIG, dies_with, 0, 0, 0) < 0 || getppid() != parent))
         return err_set(err, ERR_STATE, "whoever started this run is gone");
@@ -247,7 +250,8 @@ static int find_programs(struct starting *s, const char *nest, struct err *err)
 /* /dev/stderr opens a pipe again, by the rights of its owner: root made it, the guest is somebody else. */
 static int let_reopen(const struct jail_run *run, int stream, struct err *err)
 {
-    if (stream < 0 || !run->spec.proc || !run->id.change)
+    const bool named = run->spec.proc || jail_spec_names_descriptors(&run->spec);
+    if (stream < 0 || !named || !run->id.change)
         return 0;
     return fchown(stream, run->id.uid, run->id.gid) < 0 ? err_sys(err, "give a stream to the guest")
                                                         : 0;
@@ -277,6 +281,8 @@ static int prepare(struct jail_run *run, const struct jail_start *start, struct 
     int r = find_programs(s, start->nest, err);
     if (r == 0)
         r = jail_identity_choose(&run->id, err);
+    if (r == 0 && run->spec.kind == JAIL_KIND_TEMPLATE)
+        run->spec.ids = jail_identity_of_template(&run->id);
     if (r == 0)
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
@@ -584,6 +590,14 @@ int jail_run_fd(const struct jail_run *run)
 int jail_run_files(const struct jail_run *run)
 {
     return run->files;
+}
+
+void jail_run_own_files(const struct jail_run *run, bool now)
+{
+    if (!run->id.files_uid || geteuid() != run->id.uid)
+        return; /* it has root's rights, or its own id owns them */
+    setfsgid(now ? run->id.files_gid : run->id.gid);
+    setfsuid(now ? run->id.files_uid : run->id.uid);
 }
 
 const struct jail_outcome *jail_run_outcome(const struct jail_run *run)

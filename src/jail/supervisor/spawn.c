@@ -10,6 +10,7 @@
  *          killed); goes on
  *        poll in await_word; the builder; FD_PATIENCE_MS; killed: no jail
  *        read in await_word; nobody: poll said that it is there; at once; its word
+ *        write in map_block; the builder to read one byte; at once; the jail is not built
  *        poll in end_launcher; the launcher, which was killed; FD_PATIENCE_MS; its memory is not given back */
 #include "jail/outside.h"
 
@@ -20,9 +21,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -53,24 +56,52 @@ static pid_t clone_builder(struct helper *h, int extra)
     return pid;
 }
 
+/* The map of a block of ids is written from outside, by whoever may take any of them: the two rights are kept over the
+ * change of ids, for this one process, which ends as soon as it has used them. */
+static int keep_id_rights(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const uint32_t both = 1U << CAP_SETUID | 1U << CAP_SETGID;
+    const struct __user_cap_data_struct data[2] = {{.effective = both, .permitted = both}};
+    return (int)syscall(SYS_capset, &head, data);
+}
+
+static int map_block(struct helper *h, pid_t builder)
+{
+    char who[16];
+    snprintf(who, sizeof who, "%d", (int)builder);
+    if (jail_ns_map_block(h->stage.proc, who, h->stage.uid, h->stage.gid, h->stage.spec->ids) < 0 ||
+        write(h->stage.mapped[1], "M", 1) != 1) {
+        err_sys(&h->stage.err, "map the ids of a template and its children");
+        err_layer(&h->stage.err, "process");
+        return 1;
+    }
+    return 0;
+}
+
 /* Enter the cgroup while still root, give root up for good, then clone. Raw calls: glibc's wrappers
  * would tell the other threads of the process whose memory this may still be. */
 static int step_down(void *p)
 {
     struct helper *h = p;
     const struct jail_identity *id = h->s->id;
+    const bool block = h->stage.spec->ids != 0;
     if (h->s->cgroup && h->s->cgroup->version == 1 &&
         jail_cgroup_move_in(h->s->cgroup, 0, &h->stage.err) < 0)
         return 1;
+    if (block && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+        return 1;
     if (id->change && (syscall(SYS_setgroups, 0, NULL) < 0 ||
                        syscall(SYS_setresgid, id->gid, id->gid, id->gid) < 0 ||
-                       syscall(SYS_setresuid, id->uid, id->uid, id->uid) < 0)) {
+                       syscall(SYS_setresuid, id->uid, id->uid, id->uid) < 0 ||
+                       (block && keep_id_rights() < 0))) {
         err_sys(&h->stage.err, "become the guest's id");
         return 1;
     }
     /* The change made us undumpable, and /proc/self/uid_map root's. */
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    return clone_builder(h, CLONE_PARENT) < 0;
+    pid_t builder = clone_builder(h, CLONE_PARENT);
+    return builder < 0 || (block && map_block(h, builder));
 }
 
 /* Not CLONE_VFORK: that waits for a stopped helper for ever. */
@@ -180,6 +211,8 @@ static int run_builder(struct helper *h)
     else
         start_helper(h);
     fd_close(h->stage.started[1]); /* the others' copies are what the pipe lives by */
+    fd_close(h->stage.mapped[0]);
+    fd_close(h->stage.mapped[1]);
     enum heard heard = await_word(h);
     helper_done(h); /* only now is it certain whether there is a builder */
     fd_close(h->stage.started[0]);
@@ -225,6 +258,7 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
                                    .own_rest = &h->own,
                                    .uid = s->id->uid,
                                    .gid = s->id->gid,
+                                   .mapped = {-1, -1},
                                    .proc = proc,
                                    .own_proc = -1,
                                    .user_limits = -1,
@@ -237,8 +271,9 @@ int jail_spawn(const struct jail_spawn *s, struct jail_spawned *ret, struct err 
                                    .quota = -1,
                                    .ruleset = -1,
                                    .listener = -1};
-    int r =
-        pipe2(h->stage.started, O_CLOEXEC) < 0 ? err_sys(&h->stage.err, "pipe") : run_builder(h);
+    const bool piped = pipe2(h->stage.started, O_CLOEXEC) == 0 &&
+                       (!s->spec->ids || pipe2(h->stage.mapped, O_CLOEXEC) == 0);
+    int r = piped ? run_builder(h) : err_sys(&h->stage.err, "pipe");
     if (r != 0) {
         if (r < 0)
             *err = h->stage.err;

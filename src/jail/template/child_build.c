@@ -29,6 +29,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,7 +137,9 @@ int jail_child_build(void *p)
         err_layer(&b->err, "process");
         return 1;
     }
-    if (jail_ns_map_self(JAIL_BUILD_PROC, 0, 0, 0, 0) < 0) {
+    /* the id that the template had when it cloned us; from here on we have no other */
+    if (jail_ns_map_self(JAIL_BUILD_PROC, 0, b->id, 0, b->id) < 0 ||
+        (b->id && (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0))) {
         err_sys(&b->err, "map the id of the child's user namespace");
         err_layer(&b->err, "process");
         return 1;

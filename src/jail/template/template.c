@@ -43,7 +43,7 @@ struct queue {
 };
 
 /* The first of them is locked, or dead. */
-static int finish_child(struct queue *q, struct err *err)
+static int finish_child(const struct jail_fork *n, struct queue *q, struct err *err)
 {
     struct jail_expected *e = &q->expected[q->first];
     struct jail_child child = JAIL_CHILD_NONE;
@@ -51,7 +51,7 @@ static int finish_child(struct queue *q, struct err *err)
     uint64_t tag = e->child.tag;
     q->first = (q->first + 1) % EXPECTED;
     q->count--;
-    if (jail_fork_finish(e, &child, &why) < 0)
+    if (jail_fork_finish(n, e, &child, &why) < 0)
         return refuse(tag, &why, err) < 0 ? err->code : 1;
     int r = jail_child_send(JAIL_FD_CHANNEL, &child, err);
     jail_child_close(&child);
@@ -85,7 +85,7 @@ static int begin_order(struct jail_fork *n, struct queue *q, struct err *err)
     if (jail_fork_begin(n, &plan, e, &why) < 0) {
         int r2 = 1;
         while (r2 > 0 && q->count) /* orders before this one are answered first */
-            r2 = finish_child(q, err);
+            r2 = finish_child(n, q, err);
         return r2 < 0 || refuse(plan.tag, &why, err) < 0 ? err->code : 1;
     }
     q->count++;
@@ -123,14 +123,14 @@ int jail_template_serve(const struct jail_template_hooks *hooks, struct err *err
             continue;
         }
         if (ready == 0) { /* it hangs: its end is an answer, too */
-            jail_child_kill(&queue.expected[queue.first].child);
+            jail_fork_kill(fork, &queue.expected[queue.first]);
             p[1].revents = POLLIN;
         }
         if (p[2].revents && read(signals, &info, sizeof info) >= 0)
             jail_fork_reap(fork);
         r = 1;
         if (p[1].revents)
-            r = finish_child(&queue, err);
+            r = finish_child(fork, &queue, err);
         else if (p[0].revents)
             r = begin_order(fork, &queue, err);
         more = r > 0;

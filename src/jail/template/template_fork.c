@@ -46,6 +46,33 @@ static void file_system(const struct jail_limits *l, char ret_options[JAIL_BUILD
              (unsigned long long)l->disk, (unsigned long long)l->inodes + 3);
 }
 
+/* Whether ids beside our own are mapped here: for those the holder gave us the rights, too. */
+static bool has_ids(int proc)
+{
+    char map[128];
+    unsigned long inside, outside, count;
+    return fd_read_file(proc, "self/uid_map", map, sizeof map) > 0 &&
+           sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && count == JAIL_TEMPLATE_IDS;
+}
+
+/* The owner of a user namespace has every right in it, so for what it does to a child the template is that child for a
+ * moment, and otherwise has no right over it; 0: itself again. The kernel forgets at each change that we may be looked
+ * into, as a builder that writes its id map in our memory must be, and that we die with our init. */
+static int act_as(const struct jail_fork *n, unsigned id)
+{
+    const long keep = -1;
+    if (!n->ids)
+        return 0;
+    const bool changed = id ? syscall(SYS_setresgid, keep, (long)id, keep) == 0 &&
+                                  syscall(SYS_setresuid, keep, (long)id, keep) == 0
+                            : syscall(SYS_setresuid, keep, 0L, keep) == 0 &&
+                                  syscall(SYS_setresgid, keep, 0L, keep) == 0;
+    base_assert(changed || id); /* as somebody else it must not go on */
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return changed ? 0 : -1;
+}
+
 static int start(struct jail_fork *n, struct err *err)
 {
     *n = (struct jail_fork){
@@ -53,6 +80,7 @@ static int start(struct jail_fork *n, struct err *err)
         .ruleset = JAIL_FD_TEMPLATE_RULESET,
         .limits = JAIL_FD_TEMPLATE_LIMITS,
         .next = {.init = -1, .ends = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}}};
+    n->ids = has_ids(n->proc);
     jail_attest_before(&n->own, n->proc, JAIL_KIND_TEMPLATE);
     /* An object of our IPC namespace: a child that finds it has none of its own. */
     n->own.queue = msgget(IPC_PRIVATE, 0600) + 1;
@@ -177,7 +205,10 @@ static int clone_builder(struct jail_fork *n, struct err *err)
     /* the network is the template's, and empty: nothing is gained by making some later */
     int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
                 (int)(jail_ns_outer_flags(&spec) | jail_ns_later_flags(&spec));
-    pid_t pid = clone(jail_child_build, top, flags, &n->building, &n->next.init);
+    /* Until its next word, since a change of ids in the middle would shut /proc to it. */
+    pid_t pid = act_as(n, n->building.id) < 0
+                    ? -1
+                    : clone(jail_child_build, top, flags, &n->building, &n->next.init);
     if (pid < 0) {
         err_sys(err, "create the namespaces of a child");
         return err_layer(err, "process");
@@ -191,7 +222,9 @@ static int clone_builder(struct jail_fork *n, struct err *err)
 static void drop_next(struct jail_fork *n)
 {
     if (n->next.pid) {
+        (void)act_as(n, n->building.id);
         syscall(SYS_pidfd_send_signal, n->next.init, SIGKILL, NULL, 0);
+        (void)act_as(n, 0);
         if (n->builders[n->next.slot] == n->next.pid) { /* not reaped yet */
             while (waitpid(n->next.pid, NULL, 0) < 0 && errno == EINTR)
                 ;
@@ -217,6 +250,7 @@ static int open_next(struct jail_fork *n, struct err *err)
     int r = make_ends(e, err);
     n->building = (struct jail_building){
         .fork = n,
+        .id = n->ids ? (unsigned)n->next.slot + 1 : 0,
         .fds = {e->in[THEIRS], e->out[THEIRS], e->err[THEIRS], e->channel[THEIRS], e->ready[THEIRS],
                 e->control[THEIRS], n->proc, n->ruleset, n->limits}};
     memcpy(n->building.mounted, n->usual, sizeof n->usual);
@@ -231,8 +265,12 @@ static bool next_waits(const struct jail_fork *n)
 void jail_fork_prepare(struct jail_fork *n)
 {
     struct err ignored = ERR_INIT;
-    if (!next_waits(n) && (open_next(n, &ignored) < 0 || clone_builder(n, &ignored) < 0 ||
-                           wait_word(n, JAIL_BUILD_MADE, &ignored) < 0))
+    if (next_waits(n))
+        return;
+    const bool made = open_next(n, &ignored) == 0 && clone_builder(n, &ignored) == 0 &&
+                      wait_word(n, JAIL_BUILD_MADE, &ignored) == 0;
+    (void)act_as(n, 0);
+    if (!made)
         drop_next(n);
 }
 
@@ -267,6 +305,7 @@ int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
         if (n->hooks->before_fork)
             n->hooks->before_fork(n->hooks->ctx);
         r = spawn(n, &spec, err);
+        (void)act_as(n, 0);
         if (n->hooks->after_fork)
             n->hooks->after_fork(n->hooks->ctx);
         if (r < 0)
@@ -289,7 +328,8 @@ int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
                            .session = plan->session,
                            .limits = plan->limits};
     snprintf(c.filter, sizeof c.filter, "%s", plan->filter);
-    *ret = (struct jail_expected){.child = c, .ready = fd_take(&e->ready[OURS])};
+    *ret =
+        (struct jail_expected){.child = c, .id = n->building.id, .ready = fd_take(&e->ready[OURS])};
     n->next.pid = 0;
     return 0;
 }
@@ -331,13 +371,22 @@ static int take_locked(const struct jail_expected *e, struct jail_child *c, stru
     return write(e->ready, "", 1) != 1 ? err_sys(err, "let the child go") : 0;
 }
 
-int jail_fork_finish(struct jail_expected *e, struct jail_child *ret_child, struct err *err)
+void jail_fork_kill(const struct jail_fork *n, const struct jail_expected *e)
+{
+    (void)act_as(n, e->id);
+    jail_child_kill(&e->child);
+    (void)act_as(n, 0);
+}
+
+int jail_fork_finish(const struct jail_fork *n, struct jail_expected *e,
+                     struct jail_child *ret_child, struct err *err)
 {
     struct jail_child c = e->child;
-    int r = take_locked(e, &c, err);
+    int r = act_as(n, e->id) < 0 ? err_sys(err, "take the id of a child") : take_locked(e, &c, err);
+    (void)act_as(n, 0);
     fd_close(e->ready);
     if (r < 0) { /* its builder is waited for as every other one */
-        syscall(SYS_pidfd_send_signal, c.init, SIGKILL, NULL, 0);
+        jail_fork_kill(n, e);
         jail_child_close(&c);
         return r;
     }

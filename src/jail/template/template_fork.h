@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define JAIL_CHILDREN 4096 /* of one template, alive at the same time */
+#define JAIL_CHILDREN (JAIL_TEMPLATE_IDS - 1) /* of one template, alive at the same time */
 
 /* child_build.c: the part of the child's side. The builder's body, on a stack of its own in the template's memory.
  * It makes the namespaces and a file system like the last one's, and waits for an order; what it needs of that is
@@ -26,6 +26,7 @@ struct jail_fork;
 struct jail_building {
     const struct jail_fork *fork;
     int fds[9];                       /* onto JAIL_BUILD_* */
+    unsigned id;                      /* the child's, in the template's user namespace */
     char mounted[JAIL_BUILD_OPTIONS]; /* options of its file system as it is */
     const struct jail_spec *spec;     /* of the order, as the rest below */
     char options[JAIL_BUILD_OPTIONS]; /* of its file system */
@@ -50,7 +51,8 @@ struct jail_fork {
     int *tid;              /* where the C library keeps the number of its one thread */
     char *stacks;          /* one small stack for the builder of each child */
     pid_t builders[JAIL_CHILDREN];
-    size_t used;                    /* no slot from here on was ever taken */
+    bool ids;    /* each child has one of its own; else all have the template's */
+    size_t used; /* no slot from here on was ever taken */
     char usual[JAIL_BUILD_OPTIONS]; /* what the last child's file system was made with */
     /* The next child's builder, which waits for its order with everything that most orders do not change. */
     struct {
@@ -71,12 +73,14 @@ ERR_MUST_USE int jail_fork_open(struct jail_fork **ret, struct err *err);
 /* A child that is being locked. */
 struct jail_expected {
     struct jail_child child;
-    int ready; /* readable when it is, or is dead: then finish */
+    unsigned id; /* as in jail_building */
+    int ready;   /* readable when it is, or is dead: then finish */
 };
 ERR_MUST_USE int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
                                  struct jail_expected *ret, struct err *err);
-ERR_MUST_USE int jail_fork_finish(struct jail_expected *e, struct jail_child *ret_child,
-                                  struct err *err); /* E is used up */
+ERR_MUST_USE int jail_fork_finish(const struct jail_fork *n, struct jail_expected *e,
+                                  struct jail_child *ret_child, struct err *err); /* E is used up */
+void jail_fork_kill(const struct jail_fork *n, const struct jail_expected *e);
 /* Makes ready what can be made before there is an order. Failing is the next order's business. */
 void jail_fork_prepare(struct jail_fork *n);
 void jail_fork_reap(struct jail_fork *n); /* those that have died, without waiting */

@@ -24,8 +24,7 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
     struct jail_options *p = &o->jail;
     const struct option_row rows[] = {
         JAIL_OPTIONS_ROWS_SEES(p),
-        {"proc", OPTION_FLAG, &p->proc, NULL,
-         "mount a /proc with its own processes only; /dev/fd and /dev/stderr with it"},
+        {"proc", OPTION_FLAG, &p->proc, NULL, "mount a /proc with its own processes only"},
         {"exec-files", OPTION_FLAG, &p->run_written, NULL, "let it run files that it wrote itself"},
         {"net", OPTION_STRING, &p->net, "none", "the network: there is none (the only value)"},
         JAIL_OPTIONS_ROWS_LIMITS(p),

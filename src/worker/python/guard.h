@@ -54,6 +54,13 @@ Py_ssize_t py_guard_split(PyObject *tree, PyObject **ret_last);
 ERR_MUST_USE int py_guard_rewrite(PyObject *tree, const struct check_ruleset *rules,
                                   struct err *err);
 
+/* A tree of a list of statements of which each expression is shown, as at a prompt: compiled as "single". New reference. */
+PyObject *py_guard_interactive(PyObject *statements);
+
+/* What the docstrings of the program that is about to run have for examples: (line, ((source, code), ...)) by the
+ * docstring's text, and the program's namespace. Both are held; NULL: none. For our module `doctest`. */
+void py_guard_examples(PyObject *documents, PyObject *globals);
+
 /* compile(TREE, FILE, MODE) in every profile; a rewritten tree gets its guards here, so only code that
  * comes from here runs guarded (code from elsewhere fails on its first access). New reference, or NULL
  * with a Python exception. */

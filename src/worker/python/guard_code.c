@@ -70,6 +70,11 @@ Py_ssize_t py_guard_split(PyObject *tree, PyObject **ret_last)
     return n - 1;
 }
 
+PyObject *py_guard_interactive(PyObject *statements)
+{
+    return node_interactive(statements);
+}
+
 PyObject *py_guard_compile(PyObject *tree, const char *file, const char *mode)
 {
     PyObject *code = PyObject_CallFunction(guard.compile, "Ossii", tree, file, mode, 0,

@@ -117,8 +117,6 @@ static PyObject *referent(PyObject *self, bool (*is)(PyObject *))
 /* Those of OrderedDict, those of dict when they are called on an OrderedDict (dict.clear(od)), and those of memoryview, which
  * release() makes a view of nothing while it hashes its object (gh-142664) or asks a separator for its length. */
 #define METHODS(X)                                                                                 \
-    X(od_pop, PyODict_Type, "pop", true, true)                                                     \
-    X(od_popitem, PyODict_Type, "popitem", true, true)                                             \
     X(od_setdefault, PyODict_Type, "setdefault", true, true)                                       \
     X(od_clear, PyODict_Type, "clear", true, true)                                                 \
     X(od_move_to_end, PyODict_Type, "move_to_end", true, true)                                     \
@@ -213,6 +211,81 @@ static int close_methods(void)
     for (int i = 0; i < METHOD_COUNT; i++)
         if (exchange_method(&table[i], &plain_methods[i]) < 0)
             return -1;
+    return 0;
+}
+
+/* ---- OrderedDict.pop, popitem ---- */
+
+/* CPython's own look a key up, and then again to give its node back: where __eq__ answers otherwise the second time, the
+ * node that is freed is not the one that is forgotten, and the table goes on using it. Deleting looks once. */
+static PyObject *take(PyObject *self, PyObject *key, PyObject *otherwise)
+{
+    PyObject *value = PyDict_GetItemWithError(self, key); /* borrowed */
+    if (!value && !PyErr_Occurred() && !otherwise)
+        PyErr_SetObject(PyExc_KeyError, key);
+    if (!value)
+        return PyErr_Occurred() ? NULL : Py_NewRef(otherwise);
+    Py_INCREF(value);
+    if (PyODict_DelItem(self, key) < 0)
+        Py_CLEAR(value);
+    return value;
+}
+
+static PyObject *od_pop(PyObject *self, PyObject *args, PyObject *names)
+{
+    static char *words[] = {(char *)"key", (char *)"default", NULL};
+    PyObject *key, *otherwise = NULL;
+    struct under_way op;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "O|O:pop", words, &key, &otherwise))
+        return NULL;
+    return enter(&op, self, true) ? left(&op, take(self, key, otherwise)) : NULL;
+}
+
+static PyObject *reversed_of; /* OrderedDict.__reversed__ */
+
+static PyObject *end_of(PyObject *self, bool last)
+{
+    PyObject *keys = last ? PyObject_CallOneArg(reversed_of, self) : PyODict_Type.tp_iter(self);
+    PyObject *key = keys ? PyIter_Next(keys) : NULL;
+    if (keys && !key && !PyErr_Occurred())
+        PyErr_SetString(PyExc_KeyError, "dictionary is empty");
+    Py_XDECREF(keys);
+    return key;
+}
+
+static PyObject *od_popitem(PyObject *self, PyObject *args, PyObject *names)
+{
+    static char *words[] = {(char *)"last", NULL};
+    int last = true;
+    struct under_way op;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "|p:popitem", words, &last) ||
+        !enter(&op, self, true))
+        return NULL;
+    PyObject *key = end_of(self, last != 0), *value = key ? take(self, key, NULL) : NULL;
+    PyObject *item = value ? PyTuple_Pack(2, key, value) : NULL;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return left(&op, item);
+}
+
+static int close_pops(void)
+{
+    static PyMethodDef rows[] = {
+        {"pop", (PyCFunction)(void (*)(void))od_pop, METH_VARARGS | METH_KEYWORDS, NULL},
+        {"popitem", (PyCFunction)(void (*)(void))od_popitem, METH_VARARGS | METH_KEYWORDS, NULL}};
+    reversed_of = PyDict_GetItemString(PyODict_Type.tp_dict, "__reversed__"); /* its own */
+    Py_XINCREF(reversed_of);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        PyObject *before = NULL;
+        const PyMethodDef *plain = guard_method(&PyODict_Type, rows[i].ml_name);
+        if (!plain || !reversed_of)
+            return -1;
+        rows[i].ml_doc = plain->ml_doc;
+        int r = guard_exchange_method(&PyODict_Type, &rows[i], &before);
+        Py_XDECREF(before);
+        if (r < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -418,7 +491,7 @@ int guard_close_entered(void)
         {&PyCallIter_Type, next_callable, &plain_callable},
     };
     groupby = guard_type_of("itertools", "groupby");
-    if (!plain_od_set && (close_od() < 0 || close_view() < 0))
+    if (!plain_od_set && (close_pops() < 0 || close_od() < 0 || close_view() < 0))
         return -1;
     for (size_t i = 0; i < sizeof iterators / sizeof *iterators; i++)
         if (close_iterator(iterators[i].type, (void *)iterators[i].mine, iterators[i].before) < 0)

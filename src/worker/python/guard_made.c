@@ -15,9 +15,10 @@ static void close_type(PyTypeObject *type)
     PyType_Modified(type);
 }
 
-/* ---- bz2, lzma: made whole by __init__; a call of the type has both, T.__new__(T) has not ---- */
+/* ---- bz2, lzma: made whole by __init__; a call of the type has both, T.__new__(T) has not. One that fails the second
+ * time leaves a stream without its lock ---- */
 
-static int hide_new(PyTypeObject *type)
+static int hide_makers(PyTypeObject *type)
 {
     if (!type || !PyDict_GetItemString(type->tp_dict, "__new__"))
         return 0;
@@ -26,8 +27,49 @@ static int hide_new(PyTypeObject *type)
                      type->tp_name);
         return -1;
     }
-    PyType_Modified(type); /* object.__new__ stands there now, and refuses it */
-    return PyDict_DelItemString(type->tp_dict, "__new__");
+    PyType_Modified(type); /* object's stand there now: __new__ refuses it, __init__ does nothing */
+    return PyDict_DelItemString(type->tp_dict, "__new__") < 0
+               ? -1
+               : PyDict_DelItemString(type->tp_dict, "__init__");
+}
+
+/* ---- array: an iterator that has come to its end has no array any more, and __setstate__ does not look ---- */
+
+struct array_iterator { /* as arraymodule.c has it */
+    PyObject_HEAD;
+    Py_ssize_t index;
+    PyObject *array;
+    void *getitem;
+};
+static PyCFunction plain_set_state;
+
+static PyObject *set_state(PyObject *self, PyObject *state)
+{
+    return ((struct array_iterator *)self)->array ? plain_set_state(self, state)
+                                                  : Py_NewRef(Py_None);
+}
+
+static int close_array_iterator(void)
+{
+    PyTypeObject *array = guard_type_of("array", "array");
+    if (!array || plain_set_state)
+        return 0;
+    PyObject *one = PyObject_CallFunction((PyObject *)array, "s", "b");
+    PyObject *it = one ? PyObject_GetIter(one) : NULL;
+    PyMethodDef *def = it ? guard_method(Py_TYPE(it), "__setstate__") : NULL;
+    int r =
+        def && def->ml_flags == METH_O && Py_TYPE(it)->tp_basicsize == sizeof(struct array_iterator)
+            ? 0
+            : -1;
+    if (r == 0) {
+        plain_set_state = def->ml_meth;
+        def->ml_meth = set_state;
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_SystemError, "an iterator of an array is not as it was");
+    }
+    Py_XDECREF(it);
+    Py_XDECREF(one);
+    return r;
 }
 
 /* ---- decimal: flags and traps of a context are numbers inside it ---- */
@@ -164,7 +206,7 @@ int guard_close_made(void)
     close_type(guard_type_of("_csv", "Reader"));
     close_type(guard_type_of("_csv", "Writer"));
     for (size_t i = 0; i < sizeof compressors / sizeof *compressors; i++)
-        if (hide_new(guard_type_of(compressors[i][0], compressors[i][1])) < 0)
+        if (hide_makers(guard_type_of(compressors[i][0], compressors[i][1])) < 0)
             return -1;
-    return close_wrappers() < 0 ? -1 : close_contexts();
+    return close_wrappers() < 0 || close_array_iterator() < 0 ? -1 : close_contexts();
 }

@@ -249,3 +249,8 @@ PyObject *node_expression(PyObject *value)
 {
     return with(bare(NODE_Expression), word.body, value, NULL, NULL);
 }
+
+PyObject *node_interactive(PyObject *body)
+{
+    return with(bare(NODE_Interactive), word.body, body, NULL, NULL);
+}

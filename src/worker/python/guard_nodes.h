@@ -16,7 +16,7 @@
 #define NODE_KINDS(X) \
     X(AnnAssign) X(Assign) X(AsyncFor) X(AsyncFunctionDef) X(AsyncWith) X(Attribute) \
     X(AugAssign) X(BoolOp) X(Call) X(ClassDef) X(Constant) X(Del) X(Delete) X(Dict) X(Expr) X(Expression) \
-    X(For) X(FunctionDef) X(ImportFrom) X(JoinedStr) X(Lambda) X(List) X(ListComp) X(Load) \
+    X(For) X(FunctionDef) X(ImportFrom) X(Interactive) X(JoinedStr) X(Lambda) X(List) X(ListComp) X(Load) \
     X(Match) X(MatchClass) X(Name) X(Or) X(Slice) X(Starred) X(Store) X(Subscript) X(Tuple) \
     X(UnaryOp) X(With) X(arg) X(comprehension) X(withitem)
 /* clang-format on */
@@ -66,6 +66,7 @@ PyObject *node_assign(PyObject *target, PyObject *value, PyObject *at);
 PyObject *node_delete(PyObject *target, PyObject *at);
 PyObject *node_expr(PyObject *value, PyObject *at);
 PyObject *node_expression(PyObject *value); /* a tree of its own */
+PyObject *node_interactive(PyObject *body); /* a list of statements */
 void node_forget(void);                     /* what is kept between the nodes of one tree */
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of a profile without threads that says `import threading` wants its work done, not a second thread: our
+/* Modules of ours. A program of a profile without threads that says `import threading` wants its work done, not a second thread: our
  * module does it in order, and says so once in the result. Python's own would ask the kernel for a thread and be
  * refused. It is loaded from memory, so it may be loaded when no file can be opened any more. */
 #include "guard_own.h"
 
+#include "guard.h"
 #include "guard_inside.h"
 #include "hook.h"
 
@@ -44,6 +45,102 @@ static PyObject *say_in_order(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- what `doctest` asks for ---- */
+
+static struct {
+    PyObject *documents, *globals; /* see py_guard_examples */
+} tested;
+
+void py_guard_examples(PyObject *documents, PyObject *globals)
+{
+    Py_XINCREF(documents);
+    Py_XINCREF(globals);
+    Py_XSETREF(tested.documents, documents);
+    Py_XSETREF(tested.globals, globals);
+}
+
+/* (line, ((source, code), ...)) of a docstring, borrowed; NULL without an exception: it was not judged. */
+static PyObject *document(PyObject *text)
+{
+    return tested.documents && PyUnicode_CheckExact(text)
+               ? PyDict_GetItemWithError(tested.documents, text)
+               : NULL;
+}
+
+/* _known(text) -> (line, sources, text), or None */
+static PyObject *doc_known(PyObject *self, PyObject *text)
+{
+    PyObject *found = document(text), *codes = found ? PyTuple_GET_ITEM(found, 1) : NULL;
+    (void)self;
+    if (!found)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *sources = PyTuple_New(PyTuple_GET_SIZE(codes));
+    for (Py_ssize_t i = 0; sources && i < PyTuple_GET_SIZE(codes); i++)
+        PyTuple_SET_ITEM(sources, i, Py_NewRef(PyTuple_GET_ITEM(PyTuple_GET_ITEM(codes, i), 0)));
+    PyObject *all = sources ? PyTuple_Pack(3, PyTuple_GET_ITEM(found, 0), sources, text) : NULL;
+    Py_XDECREF(sources);
+    return all;
+}
+
+/* _names(more): a new namespace like the program's. MORE are names of the program's choice; its builtins stay. */
+static PyObject *doc_names(PyObject *self, PyObject *more)
+{
+    PyObject *names = tested.globals ? PyDict_Copy(tested.globals) : PyDict_New(), *key, *value;
+    Py_ssize_t at = 0;
+    (void)self;
+    while (names && PyDict_Check(more) && PyDict_Next(more, &at, &key, &value)) {
+        Py_ssize_t len;
+        const char *text = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, &len) : NULL;
+        if (PyErr_Occurred() ||
+            (text && strncmp(text, "__", 2) != 0 && PyDict_SetItem(names, key, value) < 0))
+            Py_CLEAR(names);
+    }
+    return names;
+}
+
+/* _run(text, number, names): an example of a docstring that was judged, in a namespace that _names made. */
+static PyObject *doc_run(PyObject *self, PyObject *args)
+{
+    PyObject *text, *names;
+    Py_ssize_t number;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "UnO!:_run", &text, &number, &PyDict_Type, &names))
+        return NULL;
+    PyObject *found = document(text), *codes = found ? PyTuple_GET_ITEM(found, 1) : NULL;
+    PyObject *own = tested.globals ? PyDict_GetItemString(tested.globals, "__builtins__") : NULL;
+    if (!codes || number < 0 || number >= PyTuple_GET_SIZE(codes) || !own ||
+        PyDict_GetItemString(names, "__builtins__") != own) {
+        PyErr_SetString(PyExc_RuntimeError, "doctest: no such example");
+        return NULL;
+    }
+    return PyEval_EvalCode(PyTuple_GET_ITEM(PyTuple_GET_ITEM(codes, number), 1), names, names);
+}
+
+static PyObject *doc_refuse(PyObject *self, PyObject *name)
+{
+    (void)self;
+    (void)name;
+    return guard_refuse_own("py.guard.doctest",
+                            "an example that is in no docstring of the program as it was judged",
+                            "write the example into the docstring itself, as a literal string");
+}
+
+static int fill_doctest(PyObject *dict)
+{
+    static PyMethodDef rows[] = {{"_known", doc_known, METH_O, NULL},
+                                 {"_names", doc_names, METH_O, NULL},
+                                 {"_run", doc_run, METH_VARARGS, NULL},
+                                 {"_refuse", doc_refuse, METH_O, NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        PyObject *f = PyCFunction_New(&rows[i], NULL);
+        int r = f ? PyDict_SetItemString(dict, rows[i].ml_name, f) : -1;
+        Py_XDECREF(f);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int fill(PyObject *module, const struct guard_own_code *c)
 {
     static PyMethodDef note = {"_note", say_in_order, METH_NOARGS, NULL};
@@ -55,6 +152,7 @@ static int fill(PyObject *module, const struct guard_own_code *c)
     PyObject *code = PyMarshal_ReadObjectFromString((const char *)c->code, (Py_ssize_t)c->size);
     guard.unpacking = false;
     if (say && builtins && code && PyDict_SetItemString(dict, "_note", say) == 0 &&
+        (strcmp(c->name, "doctest") != 0 || fill_doctest(dict) == 0) &&
         PyDict_SetItemString(dict, "__builtins__", builtins) == 0)
         done = PyEval_EvalCode(code, dict, dict);
     Py_XDECREF(say);

@@ -155,7 +155,7 @@ static PyObject *parse(const char *text)
 
 /* ---- the whole ---- */
 
-static void done(struct judge *j)
+void py_judge_done(struct judge *j)
 {
     free(j->stack);
     free(j->scopes);
@@ -165,6 +165,20 @@ static void done(struct judge *j)
         Py_DECREF(j->imports[i].name);
     free(j->imports);
     arena_done(&j->arena);
+}
+
+PyObject *py_judge_piece(struct judge *j)
+{
+    PyObject *tree = parse(j->cursor.text);
+    if (!tree) {
+        parser_failed(j);
+        return NULL;
+    }
+    if (!j->column) /* that an example runs is not certain */
+        j->body = py_tree_field(tree, py_tree_names.body);
+    py_judge_walk(j, tree);
+    py_judge_resolve(j);
+    return tree;
 }
 
 /* Judges TEXT, which is good UTF-8 with a NUL behind it. */
@@ -178,14 +192,9 @@ static PyObject *judge_text(struct judge *j)
         return NULL;
     }
     text_rules(j);
-    PyObject *tree = parse(j->cursor.text);
-    if (!tree) {
-        parser_failed(j);
-        return NULL;
-    }
-    j->body = py_tree_field(tree, py_tree_names.body);
-    py_judge_walk(j, tree);
-    py_judge_resolve(j);
+    PyObject *tree = py_judge_piece(j);
+    if (tree)
+        py_judge_documents(j, tree);
     return tree;
 }
 
@@ -203,6 +212,7 @@ int py_judge_call(const struct check_ruleset *rules, PyObject *globals, const vo
     char *copy = NULL;
     arena_init(&j.arena, 1 << 20);
     py_judge_modules_begin(&j);
+    py_judge_examples_begin(&j);
     int collects = collector_off();
     if (is_text(&j, source ? source : "", len)) {
         const char *text = source ? source : "";
@@ -217,7 +227,7 @@ int py_judge_call(const struct check_ruleset *rules, PyObject *globals, const vo
             j.bad = ERR_MEMORY;
         }
     }
-    done(&j);
+    py_judge_done(&j);
     collector_on(collects);
     free(copy);
     check_report_end(report);

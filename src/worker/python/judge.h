@@ -46,4 +46,8 @@ PyObject *py_judge_modules(void);
  * that certainly runs and finds nothing is a finding. FILES: the profile has files, so the workspace's modules count. It may look for files; it imports nothing. */
 void py_judge_look_up(bool (*exists)(const char *module, size_t len, bool files));
 
+/* The examples in its docstrings, judged with it, if it imports doctest: a dict, borrowed, of (line, [(source, [statement, ...]),
+ * ...]) by the docstring's text. Empty, or NULL, if not. */
+PyObject *py_judge_examples(void);
+
 #endif

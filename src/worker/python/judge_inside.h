@@ -71,6 +71,8 @@ struct judge {
     PyObject *globals; /* of a session, borrowed; or NULL */
     PyObject *body;    /* the statements of the program itself, borrowed; NULL: not known */
     struct text_cursor cursor;
+    uint32_t
+        column; /* of the program, where the text begins: examples in a docstring are indented */
     struct arena arena; /* for the lists' strings; small */
     struct judge_entry *stack;
     struct judge_scope *scopes;
@@ -110,6 +112,15 @@ void py_judge_missing(struct judge *j, const struct judge_entry *e, struct text_
                       PyObject *node);
 /* ATTR of VALUE: whether VALUE is a module that does not show it. */
 void py_judge_member(struct judge *j, PyObject *value, PyObject *attr, PyObject *node);
+
+/* judge.c: parses and judges what the cursor has; the tree, or NULL with a finding. And what J holds is given back. */
+PyObject *py_judge_piece(struct judge *j);
+void py_judge_done(struct judge *j);
+
+/* judge_examples.c: docstrings are noted while the tree is walked, and judged when it is known what is imported */
+void py_judge_examples_begin(struct judge *j);
+void py_judge_document(struct judge *j, PyObject *node);
+void py_judge_documents(struct judge *j, PyObject *tree);
 
 /* judge_scope.c */
 uint32_t py_judge_scope_new(struct judge *j, uint32_t parent, enum judge_scope_kind kind);

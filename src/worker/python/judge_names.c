@@ -52,7 +52,8 @@ void py_judge_find_at(struct judge *j, const char *rule, const char *hint, enum 
     char word[200], message[400];
     check_operand(operand.at ? operand.at : "", operand.len, word, sizeof word);
     check_sentence(what, word, message, sizeof message);
-    const struct check_finding f = {rule, "input", word, message, hint, place.line, place.column};
+    const uint32_t column = place.column ? place.column + j->column : 0;
+    const struct check_finding f = {rule, "input", word, message, hint, place.line, column};
     int r = check_report_add(j->report, &f);
     if (r < 0 && !j->bad)
         j->bad = r;

@@ -207,6 +207,7 @@ static void function(struct judge *j, const struct judge_entry *e, PyObject *dic
     uint32_t inner = py_judge_scope_new(j, e->scope, JUDGE_FUNCTION);
     method_rule(j, word, e->node);
     py_judge_identifier(j, word, e->node);
+    py_judge_document(j, e->node);
     py_judge_bind(j, e, word, true);
     push_any(j, py_tree_get(dict, py_tree_names.decorator_list), e, e->scope, JUDGE_CALLEE);
     push_any(j, py_tree_get(dict, py_tree_names.type_params), e, e->scope, 0);
@@ -241,6 +242,7 @@ static void class_def(struct judge *j, const struct judge_entry *e, PyObject *di
     PyObject *keywords = py_tree_get(dict, py_tree_names.keywords);
     uint32_t inner = py_judge_scope_new(j, e->scope, JUDGE_CLASS);
     py_judge_identifier(j, word, e->node);
+    py_judge_document(j, e->node);
     py_judge_bind(j, e, word, true);
     if (j->scopes[e->scope].kind == JUDGE_CLASS)
         method_rule(j, word, e->node);
@@ -459,6 +461,7 @@ void py_judge_walk(struct judge *j, PyObject *tree)
 {
     const struct judge_entry root = {0};
     (void)py_judge_scope_new(j, 0, JUDGE_MODULE);
+    py_judge_document(j, tree);
     push(j, tree, py_tree_type(tree), &root, 0, 0);
     while (j->depth && !j->bad) {
         struct judge_entry e = j->stack[--j->depth];

@@ -22,6 +22,7 @@ static struct {
     PyObject *tree;     /* what was judged; NULL unless the report was clean */
     PyObject *code;     /* made of it; NULL: nothing, or nothing yet */
     PyObject *last;     /* its last expression, by itself */
+    PyObject *examples; /* of its docstrings, compiled: see py_guard_examples; NULL: none */
     PyObject *error[3]; /* why there is no code */
     bool made;          /* code and last, or the error, are the tree's */
     PyObject *globals;  /* the program's namespace; a session keeps it */
@@ -34,9 +35,54 @@ void py_program_forget(void)
     Py_CLEAR(program.tree);
     Py_CLEAR(program.code);
     Py_CLEAR(program.last);
+    Py_CLEAR(program.examples);
     for (int i = 0; i < 3; i++)
         Py_CLEAR(program.error[i]);
     program.made = false;
+}
+
+/* (source, code) of one example; new reference, or NULL with an exception. */
+static PyObject *example_code(const struct worker_job *job, PyObject *one)
+{
+    struct err err = ERR_INIT;
+    PyObject *tree = py_guard_interactive(PyTuple_GET_ITEM(one, 1)), *code = NULL;
+    if (tree && py_guard_rewrite(tree, job->rules, &err) < 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, err.msg);
+    if (tree && !PyErr_Occurred())
+        code = py_guard_compile(tree, job->name, "single");
+    PyObject *both = code ? PyTuple_Pack(2, PyTuple_GET_ITEM(one, 0), code) : NULL;
+    Py_XDECREF(tree);
+    Py_XDECREF(code);
+    return both;
+}
+
+/* The examples that were judged with the program, as py_guard_examples wants them. */
+static int make_examples(const struct worker_job *job)
+{
+    PyObject *judged = py_judge_examples(), *text, *value; /* borrowed */
+    Py_ssize_t at = 0;
+    if (!judged || PyDict_GET_SIZE(judged) == 0)
+        return 0;
+    if (!(program.examples = PyDict_New()))
+        return -1;
+    while (PyDict_Next(judged, &at, &text, &value)) {
+        PyObject *list = PyTuple_GET_ITEM(value, 1);
+        PyObject *codes = PyTuple_New(PyList_GET_SIZE(list));
+        for (Py_ssize_t i = 0; codes && i < PyList_GET_SIZE(list); i++) {
+            PyObject *one = example_code(job, PyList_GET_ITEM(list, i));
+            if (one)
+                PyTuple_SET_ITEM(codes, i, one);
+            else
+                Py_CLEAR(codes);
+        }
+        PyObject *both = codes ? PyTuple_Pack(2, PyTuple_GET_ITEM(value, 0), codes) : NULL;
+        int r = both ? PyDict_SetItem(program.examples, text, both) : -1;
+        Py_XDECREF(codes);
+        Py_XDECREF(both);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Rewritten and compiled; nothing of it runs. On return a Python exception may be pending. */
@@ -55,6 +101,8 @@ static void make_code(const struct worker_job *job)
     if (last && !PyErr_Occurred())
         program.last = py_guard_compile(last, job->name, "eval");
     Py_XDECREF(last);
+    if (!PyErr_Occurred() && check_ruleset_profile(job->rules)->guards)
+        (void)make_examples(job); /* its exception is the program's */
 }
 
 /* MODULES: what the program imports; NULL: a session's, whose later ones nobody knows. */
@@ -188,6 +236,7 @@ void py_program_execute(const struct worker_job *job)
     }
     if (PyErr_Occurred())
         return;
+    py_guard_examples(program.examples, program.globals);
     PyObject *done = program.code ? evaluate(program.code) : Py_NewRef(Py_None);
     PyObject *value = done && program.last ? evaluate(program.last) : NULL;
     if (value) {
