@@ -51,6 +51,9 @@
 #define LIMIT_CHARACTER      4           /* bytes of one character in UTF-8, at most */
 #define LIMIT_CALL           (64 * KIB)  /* arguments of a tool, as JSON */
 #define LIMIT_ANSWER         (200 * KIB) /* its answer, as JSON: one packet of a socket */
+#define LIMIT_FILE_PIECE     (128 * KIB) /* bytes of a file in one message */
+#define LIMIT_FILE_ASKS      100000ULL   /* requests for files of one program */
+#define LIMIT_FILE_BYTES     (1 * GIB)   /* that they move together */
 #define LIMIT_ANSWER_TEXT    (192 * KIB) /* text of files in an answer, before it is written as JSON */
 #define LIMIT_CONTENTS_BYTES (64 * MIB) /* of shared folders that an approval is bound to */
 #define LIMIT_CONTENTS_FILES 10000      /* files and folders of each of them */

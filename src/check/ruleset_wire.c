@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-#define VERSION        2
+#define VERSION        3
 #define SOURCE_MAX_MAX (64ULL << 20)
 
-enum { HEAD_ITEMS = 8, RULE_ITEMS = 5 };
+enum { HEAD_ITEMS = 9, RULE_ITEMS = 5 };
 
 static int put_text(struct buf *out, const char *s, struct err *err)
 {
@@ -37,7 +37,8 @@ static int put_rule(struct buf *out, const struct policy_rule *rule, struct err 
 
 static int put_head(struct buf *out, const struct policy_profile *p, struct err *err)
 {
-    const uint64_t numbers[] = {p->imports, p->guards, p->threads, p->compute_only, p->source_max};
+    const uint64_t numbers[] = {p->imports,      p->guards, p->threads,
+                                p->compute_only, p->files,  p->source_max};
     int r =
         wire_cbor_put_head(out, WIRE_KIND_ARRAY, HEAD_ITEMS + RULE_ITEMS * (uint64_t)p->rule_count);
     if (r == 0)
@@ -100,6 +101,7 @@ static void head(struct wire_cursor *c, struct policy_profile *p, char ***ends)
     p->guards = flag(c);
     p->threads = flag(c);
     p->compute_only = flag(c);
+    p->files = flag(c);
     p->source_max = wire_cbor_get_uint(c);
     if (p->source_max < 1 || p->source_max > SOURCE_MAX_MAX)
         c->bad = true;

@@ -163,7 +163,8 @@ static void wire(const struct policy_profile *p)
     tap_eq_int(same, p->rule_count, "%s: every rule arrives", p->name);
     tap_ok(strcmp(p->name, q->name) == 0 && strcmp(p->summary, q->summary) == 0 &&
                p->imports == q->imports && p->guards == q->guards && p->threads == q->threads &&
-               p->compute_only == q->compute_only && p->source_max == q->source_max,
+               p->compute_only == q->compute_only && p->files == q->files &&
+               p->source_max == q->source_max,
            "%s: every switch arrives", p->name);
     if (p == &listed)
         questions(set);
@@ -188,11 +189,11 @@ static void wire(const struct policy_profile *p)
 /* A frame with one field changed. */
 static int changed(int field, uint64_t value)
 {
-    const uint64_t plain[] = {2, 0, 0, 1, 1, 0, 0, 100, POLICY_CALL_DENY};
+    const uint64_t plain[] = {3, 0, 0, 1, 1, 0, 0, 0, 100, POLICY_CALL_DENY};
     struct buf b;
     buf_init(&b, 4096);
-    int r = wire_cbor_put_head(&b, WIRE_KIND_ARRAY, 13);
-    for (int i = 0; i < 9; i++) {
+    int r = wire_cbor_put_head(&b, WIRE_KIND_ARRAY, 14);
+    for (int i = 0; i < 10; i++) {
         uint64_t n = i == field ? value : plain[i];
         r |= i == 1 || i == 2 ? wire_cbor_put_text(&b, "t", 1) : wire_cbor_put_uint(&b, n);
     }
@@ -210,9 +211,9 @@ static void limits(void)
     tap_eq_int(changed(0, 1), ERR_FORMAT, "another version");
     tap_eq_int(changed(3, POLICY_IMPORT_MODE_COUNT), ERR_FORMAT, "an unknown import mode");
     tap_eq_int(changed(4, 2), ERR_FORMAT, "a switch that is neither on nor off");
-    tap_eq_int(changed(7, 0), ERR_FORMAT, "no size at all");
-    tap_eq_int(changed(7, 1ULL << 40), ERR_FORMAT, "a size beyond the ceiling");
-    tap_eq_int(changed(8, POLICY_RULE_KIND_COUNT), ERR_FORMAT, "an unknown kind");
+    tap_eq_int(changed(8, 0), ERR_FORMAT, "no size at all");
+    tap_eq_int(changed(8, 1ULL << 40), ERR_FORMAT, "a size beyond the ceiling");
+    tap_eq_int(changed(9, POLICY_RULE_KIND_COUNT), ERR_FORMAT, "an unknown kind");
     static char big[CHECK_RULESET_MAX + 1];
     tap_eq_int(decode(big, sizeof big), ERR_LIMIT, "more bytes than a set may have");
 

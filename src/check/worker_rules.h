@@ -28,6 +28,7 @@
     X("py.guard.compile")                                                                          \
     X("py.guard.copy")                                                                             \
     X("py.guard.exec")                                                                             \
+    X("py.guard.files")                                                                            \
     X("py.guard.interpreter")                                                                      \
     X("py.guard.member")                                                                           \
     X("py.guard.module")                                                                           \

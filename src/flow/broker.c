@@ -15,6 +15,7 @@
 #include "wire/msg.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,8 +219,13 @@ static enum tools_end check(struct calling *c, struct err *err)
                                            [TOOLS_LAYERED] = jail_spec_layered(&broker.f->spec)};
     const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
-    if (tools_process_start(&c->process, broker.f->req->tool_program, c->files, broker.sock, writes,
-                            err) < 0)
+    FD_AUTO program = open(broker.f->req->tool_program, O_PATH | O_CLOEXEC);
+    if (program < 0) {
+        err_sys(err, "cordon-tool");
+        return TOOLS_FAILED;
+    }
+    if (tools_process_start(&c->process, program, c->files, broker.sock,
+                            writes ? TOOLS_WRITES : TOOLS_READS, err) < 0)
         return TOOLS_FAILED;
     return tools_process_check(&c->process, c->tool, c->host ? c->host->schema : c->row->schema,
                                c->args, c->len, limits, &c->answer, err);

@@ -54,6 +54,7 @@ int flow_calls_start(struct flow *f, struct err *err)
 {
     const pid_t self = getpid();
     int ends[2];
+    flow_files_expect(f);
     if (!f->req->tools || !f->req->tools[0])
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)

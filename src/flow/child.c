@@ -559,6 +559,8 @@ int flow_check(struct flow *f, struct err *err)
         .tools = f->req->tools,
         .call = flow_call,
         .call_ctx = f,
+        .file = f->req->profile->files ? flow_file : NULL,
+        .file_ctx = f,
         .offer = f->req->offer,
         .offer_ctx = f->req->offer_ctx,
     };
@@ -606,6 +608,7 @@ int flow_execute(struct flow *f, struct err *err)
     while (carry(f, FLOW_WORKER_RUNNING, -1))
         f->channel[0] = -1; /* it is done or gone: only its end is awaited */
     flow_calls_stop(f);
+    flow_files_stop(f);
     name_worker(f);
     f->result->host_calls = f->worker.calls;
     f->result->left_itself = f->worker.left;
@@ -633,6 +636,7 @@ static void leave_session(struct flow *f)
 void flow_child_close(struct flow *f)
 {
     flow_calls_stop(f);
+    flow_files_stop(f);
     if (flow_in_session(f))
         leave_session(f);
     jail_run_free(f->run);

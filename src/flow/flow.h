@@ -42,7 +42,9 @@ struct flow_request {
     size_t source_len;
     const char *const *args; /* FLOW_RUN: words after its name, for sys.argv */
     size_t nargs;
-    const char *const *tools;           /* that the program may call, ended by NULL; NULL: none */
+    const char *const *tools; /* that the program may call, ended by NULL; NULL: none */
+    /* Where a program of ours is, for the one that serves files; NULL: none is. */
+    int (*find_program)(const char *name, char *ret, size_t size, struct err *err);
     const char *tool_program;           /* path of cordon-tool; NULL where there are no tools */
     const char *role;                   /* NULL: the policy's */
     const char *worker;                 /* the type that bounds its calls, too; NULL: none */

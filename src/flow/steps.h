@@ -12,6 +12,7 @@
 #include "base/languages.h"
 #include "flow/flow.h"
 #include "pool/pool_client.h"
+#include "tools/process.h"
 #include "tools/tools.h"
 
 #include <sys/stat.h>
@@ -51,6 +52,11 @@ struct flow {
     char calling[64]; /* the tool that is waited for */
     struct buf calling_args;
     uint64_t calling_id;
+    struct tools_process files_process; /* serves the guest's files; pid 0: none */
+    int files_program;                  /* cordon-tool, open; -1: not yet */
+    bool files_asked, files_lost;       /* a request is under way; the process died */
+    uint64_t files_asks, files_bytes, files_id, files_what;
+    char files_path[200]; /* of the request, for a report */
     struct gate_request ask;
     struct gate_ticket *ticket;
     struct gate_plan *plan;
@@ -108,7 +114,7 @@ ERR_MUST_USE int flow_record_call(const struct flow *f, struct audit *audit,
 
 /* calls.c: calls of guest code to tools, in the loop that keeps the guest's clock: they are handed to the broker, and
  * nothing here waits for one. */
-ERR_MUST_USE int flow_calls_start(struct flow *f, struct err *err); /* where the run has tools */
+ERR_MUST_USE int flow_calls_start(struct flow *f, struct err *err); /* for tools and files */
 ERR_MUST_USE int flow_calls_watch(struct flow *f, struct err *err);
 void flow_calls_stop(struct flow *f);
 uint64_t flow_pause_ms(const struct flow *f); /* the most that one question may take */
@@ -118,9 +124,13 @@ void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_
 _Noreturn void flow_broker(struct flow *f, int sock);
 
 /* host.c: the call of a host tool, once it is checked and allowed. */
-struct tools_process;
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
                               int stop, struct buf *text, struct err *err);
+
+/* served.c: files of a guest whose process can open none, served by cordon-tool from the first request on. */
+void flow_files_expect(struct flow *f);
+void flow_file(void *ctx, uint64_t id, const void *frame, size_t len);
+void flow_files_stop(struct flow *f);
 
 /* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);

@@ -417,6 +417,29 @@ static bool take_call(struct flow_worker *w, struct wire_reader *r)
     return w->state != FLOW_WORKER_BROKEN;
 }
 
+/* One at a time, and not beside a call: the worker waits for one answer. */
+static bool take_file(struct flow_worker *w, struct wire_reader *r)
+{
+    const uint64_t id = wire_get_uint(r);
+    if (w->calling || id == UINT64_MAX || !w->job->file)
+        return false;
+    w->calling = id + 1;
+    w->job->file(w->job->file_ctx, id, w->frame, w->frame_len);
+    return w->state != FLOW_WORKER_BROKEN;
+}
+
+bool flow_worker_file_done(struct flow_worker *w, uint64_t id, const void *frame, size_t len)
+{
+    ssize_t n;
+    if (w->state != FLOW_WORKER_RUNNING || w->calling != id + 1)
+        return true;
+    w->calling = 0;
+    do
+        n = send(w->fd, frame, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)len || broken(w);
+}
+
 static const struct {
     enum wire_type type;
     enum flow_worker_state when;
@@ -430,6 +453,7 @@ static const struct {
     {WIRE_ASK, FLOW_WORKER_RUNNING, take_ask},
     {WIRE_NAMES, FLOW_WORKER_JUDGING, take_names},
     {WIRE_CALL, FLOW_WORKER_RUNNING, take_call},
+    {WIRE_FILE_ASK, FLOW_WORKER_RUNNING, take_file},
     {WIRE_VALUE, FLOW_WORKER_RUNNING, take_value},
     {WIRE_FINAL, FLOW_WORKER_RUNNING, take_final},
     {WIRE_FAULT, FLOW_WORKER_RUNNING, take_fault},
@@ -479,6 +503,8 @@ bool flow_worker_read(struct flow_worker *w)
                 w->state = FLOW_WORKER_GONE; /* its exit tells why */
             return false;
         }
+        w->frame = storage;
+        w->frame_len = (size_t)n;
         if ((size_t)n > sizeof storage || wire_open(&r, storage, (size_t)n, &err) < 0 ||
             !take(w, &r))
             return broken(w);

@@ -46,6 +46,9 @@ struct flow_job {
      * {...}}`, unchecked, and gone when this returns. */
     void (*call)(void *ctx, uint64_t id, const char *tool, const char *args, size_t len);
     void *call_ctx;
+    /* Begins a request for a file, as the guest sent it; flow_worker_file_done ends it. NULL: the profile has none. */
+    void (*file)(void *ctx, uint64_t id, const void *frame, size_t len);
+    void *file_ctx;
     void (*offer)(void *ctx, const char *name, size_t len); /* of FLOW_JOB_NAMES, each */
     void *offer_ctx;
 };
@@ -61,8 +64,10 @@ struct flow_worker {
     char fault_type[80], fault[1100]; /* the exception that ended the program, as it told */
     unsigned fault_line;
     struct jail_run *run;
-    uint64_t calls;   /* begun */
-    uint64_t calling; /* the number of the one that is not answered; it is 1 more: 0 is none */
+    uint64_t calls;    /* begun */
+    uint64_t calling;  /* the number of the one that is not answered; it is 1 more: 0 is none */
+    const void *frame; /* that is being handled */
+    size_t frame_len;
     int exit_code;
     bool left; /* set: the program ended with SystemExit */
 };
@@ -88,6 +93,9 @@ ERR_MUST_USE int flow_worker_go(struct flow_worker *w, struct err *err);
 /* The answer to the call that is waited for, as JSON; any other is dropped. False: the guest did not take it, and the
  * run is stopped. */
 bool flow_worker_answer(struct flow_worker *w, uint64_t id, bool ok, const void *json, size_t len);
+
+/* The answer to the request that is waited for, a whole frame; as flow_worker_answer. */
+bool flow_worker_file_done(struct flow_worker *w, uint64_t id, const void *frame, size_t len);
 
 /* Handles what is there; for jail_sink.channel. False: nothing more will come. */
 bool flow_worker_read(struct flow_worker *w);

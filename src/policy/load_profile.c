@@ -268,6 +268,10 @@ static void load_switches(struct policy_loader *l, const struct policy_node *n, 
         d->p.threads = at.pool.enabled;
     if (read_switch(l, n, "compute_only", &flag, &at, &d->from.compute_only))
         d->p.compute_only = at.pool.enabled;
+    if (read_switch(l, n, "files", &flag, &at, &d->from.files))
+        d->p.files = at.pool.enabled;
+    else if (!d->p.guards || !d->p.compute_only)
+        d->p.files = false; /* such a program opens its files by itself */
     if (read_switch(l, n, "source_max", &size, &at, &d->from.source_max))
         d->p.source_max = at.limits.output;
 }
@@ -315,6 +319,10 @@ static bool may_switch(struct policy_loader *l, const struct policy_node *n,
         policy_load_problem(l, n->key,
                             "packages of %.64s stays %s; make a profile with base: %.64s", name,
                             builtin->packages ? "true" : "false", name);
+    else if (p->files && !(p->compute_only && p->guards))
+        policy_load_problem(l, n->key,
+                            "files: true needs guards: true and compute_only: true; without them a "
+                            "program opens its files by itself");
     else if (p->compute_only && p->threads)
         policy_load_problem(l, n->key, "a profile with threads needs compute_only: false");
     else
@@ -331,9 +339,9 @@ static size_t place_of(const struct policy_loader *l, const char *name)
     return index;
 }
 
-static const char *const profile_keys[] = {"base",    "summary",      "imports",  "guards",
-                                           "threads", "compute_only", "packages", "source_max",
-                                           "rules",   "remove",       NULL};
+static const char *const profile_keys[] = {"base",       "summary",      "imports", "guards",
+                                           "threads",    "compute_only", "files",   "packages",
+                                           "source_max", "rules",        "remove",  NULL};
 
 static void load_profile(struct policy_loader *l, const struct policy_node *n)
 {

@@ -78,7 +78,8 @@ struct policy_judge { /* of the arena: a command, or a model's endpoint */
 
 /* Where the parts of a profile came from; `rules` has one for each rule. */
 struct policy_profile_origin {
-    struct policy_origin summary, imports, guards, threads, compute_only, packages, source_max;
+    struct policy_origin summary, imports, guards, threads, compute_only, files, packages,
+        source_max;
     const struct policy_origin *rules;
 };
 

@@ -91,6 +91,7 @@ struct policy_profile {
     bool guards;         /* the tree is rewritten to guarded access, builtins are restricted */
     bool threads;        /* the guest may start threads */
     bool compute_only;   /* once its imports are loaded, the guest can only compute */
+    bool files;          /* its files of /workspace and /tmp are served over the worker's channel */
     bool packages;       /* installed packages, or those of an environment, are on its path */
     uint64_t source_max; /* characters of source */
     const struct policy_rule *rules;

@@ -381,7 +381,7 @@ static void show_profiles(struct show *s)
         s->found = true;
         struct policy guards = {.pool.enabled = p->guards}, threads = {.pool.enabled = p->threads},
                       compute = {.pool.enabled = p->compute_only},
-                      packages = {.pool.enabled = p->packages},
+                      files = {.pool.enabled = p->files}, packages = {.pool.enabled = p->packages},
                       bytes = {.limits.output = p->source_max};
         open_map(s, p->name);
         if (s->yaml) { /* read again, it starts from nothing: a rule that was removed stays so */
@@ -393,6 +393,7 @@ static void show_profiles(struct show *s)
         value(s, "guards", &flag_key, &guards, from.guards);
         value(s, "threads", &flag_key, &threads, from.threads);
         value(s, "compute_only", &flag_key, &compute, from.compute_only);
+        value(s, "files", &flag_key, &files, from.files);
         value(s, "packages", &flag_key, &packages, from.packages);
         value(s, "source_max", &size, &bytes, from.source_max);
         show_rules(s, p, from.rules);

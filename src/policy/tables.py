@@ -25,7 +25,7 @@ REFUSES = {k for k in KINDS if k.endswith("deny") or k in ("descriptor-method", 
 DOTTED = {"import-allow", "module-deny", "facade", "preload"}
 MEMBER = {"member-allow", "member-deny"}
 KEYS = {"profile": str, "summary": str, "imports": str, "guards": bool, "threads": bool, "compute_only": bool,
-        "source_max": int, "rules": list}
+        "files": bool, "source_max": int, "rules": list}
 
 
 class Lines(yaml.SafeLoader):
@@ -111,7 +111,7 @@ for path in files:
                   f"static struct policy_profile profile_{name} = {{\n"
                   f"    .name = \"{name}\",\n    .summary = {c_string(profile['summary'])},\n"
                   f"    .imports = {MODES[profile['imports']]},\n    .guards = {flag[profile['guards']]},\n"
-                  f"    .threads = {flag[profile['threads']]},\n    .compute_only = {flag[profile['compute_only']]},\n    .packages = {flag[not profile['guards']]},\n    .source_max = {profile['source_max']},\n"
+                  f"    .threads = {flag[profile['threads']]},\n    .compute_only = {flag[profile['compute_only']]},\n    .files = {flag[profile['files']]},\n    .packages = {flag[not profile['guards']]},\n    .source_max = {profile['source_max']},\n"
                   f"    .rule_count = {len(rows)},\n}};\n")
 
 with open(out, "w", encoding="ascii") as f:

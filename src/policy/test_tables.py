@@ -7,7 +7,7 @@ import tempfile
 
 tables, header = sys.argv[1:3]
 count = failures = 0
-HEAD = "profile: p\nsummary: s\nimports: any\nguards: false\nthreads: false\ncompute_only: false\nsource_max: 10\nrules:\n"
+HEAD = "profile: p\nsummary: s\nimports: any\nguards: false\nthreads: false\ncompute_only: false\nfiles: false\nsource_max: 10\nrules:\n"
 GOOD = "  - {kind: call-deny, name: eval, id: py.call.eval, reason: r, hint: h}\n"
 
 
@@ -33,10 +33,10 @@ def case(name, text, expect):
 case("a good line becomes a row", HEAD + GOOD, '{POLICY_CALL_DENY, 0, 5, 18, 20}, /* eval */')
 case("equal texts stand there once", HEAD + GOOD.replace("hint: h", "hint: r"), '{POLICY_CALL_DENY, 0, 5, 18, 18}, /* eval */')
 case("a quote is escaped", HEAD + GOOD.replace("hint: h", "hint: 'say \"x\" é'"), '{POLICY_CALL_DENY')
-case("an unknown kind", HEAD + GOOD.replace("call-deny", "call-denied"), ":9: no such kind: call-denied")
+case("an unknown kind", HEAD + GOOD.replace("call-deny", "call-denied"), ":10: no such kind: call-denied")
 case("an unknown construct", HEAD + GOOD.replace("call-deny, name: eval", "construct-deny, name: goto"), "no such construct: goto")
-case("a rule twice", HEAD + GOOD + GOOD, ":10: call-deny eval comes twice")
-case("an id twice", HEAD + GOOD + GOOD.replace("name: eval", "name: exec"), ":10: the id py.call.eval comes twice")
+case("a rule twice", HEAD + GOOD + GOOD, ":11: call-deny eval comes twice")
+case("an id twice", HEAD + GOOD + GOOD.replace("name: eval", "name: exec"), ":11: the id py.call.eval comes twice")
 case("no hint on a refusal", HEAD + GOOD.replace("hint: h", "hint: ''"), "a refusal has a hint")
 case("no reason", HEAD + GOOD.replace("reason: r", "reason: ''"), "name, id and reason say something")
 case("a key too many", HEAD + GOOD.replace("hint: h", "hint: h, why: w"), "a rule has kind, name, id, reason and hint")

@@ -104,4 +104,9 @@ enum tools_end tools_do_jq(struct tools_call *c);
 enum tools_end tools_do_write(struct tools_call *c);
 enum tools_end tools_do_edit(struct tools_call *c);
 
+/* ---- served.c ---- */
+
+/* Requests of wire/files.h from TOOLS_SOCKET, one after the other, until its end: 0. -1: one was no request. */
+int tools_serve_files(int files);
+
 #endif

@@ -30,6 +30,8 @@
 
 #define NOBODY 65534
 
+enum { PROGRAM = TOOLS_FILES + 1 }; /* until it is executed */
+
 /* As root: whoever the guest is outside, or nobody. */
 static int step_down(int files)
 {
@@ -45,37 +47,41 @@ static int step_down(int files)
                : 0;
 }
 
-_Noreturn static void become(const char *program, int sock, int files, bool writes, pid_t parent)
+_Noreturn static void become(int program, int sock, int files, enum tools_right right, pid_t parent)
 {
-    const char *const argv[] = {"cordon-tool", "--from-cordon", writes ? "write" : "read", NULL};
+    static const char *const words[] = {
+        [TOOLS_READS] = "read", [TOOLS_WRITES] = "write", [TOOLS_SERVES] = "serve"};
+    const char *const argv[] = {"cordon-tool", "--from-cordon", words[right], NULL};
     const char *const env[] = {NULL};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* first above what they are to become: none may lie in the way of another */
-    const int from[] = {null, null, null, sock, files};
-    int high[5];
+    const int from[] = {null, null, null, sock, files, program};
+    int high[6];
     sigset_t none;
     sigemptyset(&none);
     setsid();
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 16);
     for (int i = 0; i < 5; i++)
         if (i == TOOLS_FILES && files < 0)
             close(i);
         else if (high[i] < 0 || dup2(high[i], i) < 0)
             _exit(127);
-    syscall(SYS_close_range, 5U, ~0U, 0U);
+    if (high[PROGRAM] < 0 || dup3(high[PROGRAM], PROGRAM, O_CLOEXEC) < 0)
+        _exit(127);
+    syscall(SYS_close_range, PROGRAM + 1U, ~0U, 0U);
     if (step_down(files < 0 ? -1 : TOOLS_FILES) < 0)
         _exit(127);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of the id, which forgets it */
     if (getppid() != parent)
         _exit(127);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(program, (char *const *)argv, (char *const *)env);
+    syscall(SYS_execveat, PROGRAM, "", argv, env, AT_EMPTY_PATH);
     _exit(127);
 }
 
-int tools_process_start(struct tools_process *p, const char *program, int files, int stop,
-                        bool writes, struct err *err)
+int tools_process_start(struct tools_process *p, int program, int files, int stop,
+                        enum tools_right right, struct err *err)
 {
     int ends[2];
     const pid_t self = getpid();
@@ -85,7 +91,7 @@ int tools_process_start(struct tools_process *p, const char *program, int files,
     p->sock = ends[0];
     p->pid = fork();
     if (p->pid == 0)
-        become(program, ends[1], files, writes, self);
+        become(program, ends[1], files, right, self);
     fd_close(ends[1]);
     if (p->pid > 0)
         return 0;

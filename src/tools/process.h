@@ -26,9 +26,14 @@ struct tools_process {
     size_t nfiles;
 };
 
-/* FILES -1: the run has none. STOP: tools_process.stop. WRITES: the tool changes files. As root it becomes the owner of the files. */
-ERR_MUST_USE int tools_process_start(struct tools_process *p, const char *program, int files,
-                                     int stop, bool writes, struct err *err);
+enum tools_right {
+    TOOLS_READS,
+    TOOLS_WRITES, /* the tool changes files */
+    TOOLS_SERVES, /* it is no tool: it serves the files of the guest, request by request (wire/files.h) */
+};
+/* PROGRAM: its file, open. FILES -1: the run has none. STOP: tools_process.stop. As root it becomes the owner of the files. */
+ERR_MUST_USE int tools_process_start(struct tools_process *p, int program, int files, int stop,
+                                     enum tools_right right, struct err *err);
 
 /* SCHEMA NULL: none. TOOLS_OK: the arguments by name are in TEXT, and the files that a host tool is given in P. Otherwise
  * TEXT says why, as JSON. An error is TOOLS_FAILED, and in ERR. */

@@ -22,6 +22,7 @@
     X(SOURCE, "b", "-> worker: the next piece of the source")                                      \
     X(GO, "", "-> worker: the plan stands, run what was judged")                                   \
     X(ANSWER, "uub", "-> worker: call number, 1 ok or 0 failed, JSON")                             \
+    X(FILE_DONE, "uuUb", "-> worker: call number, errno or 0, numbers, bytes (wire/files.h)")      \
     X(FORK, "", "-> worker: branch this session")                                                  \
     X(ENVIRON, "B", "-> worker: K=V, each set before the next program")                            \
     X(INPUT, "u",                                                                                  \
@@ -36,6 +37,8 @@
     X(ASK, "", "worker -> input() waits for a line of whoever sits at the prompt")                 \
     X(NAMES, "T", "worker -> names that may stand where somebody pressed Tab")                     \
     X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
+    X(FILE_ASK, "uubbUb",                                                                          \
+      "worker -> call number, what, path, second path, numbers, bytes (wire/files.h)")             \
     X(VALUE, "ub", "worker -> whether it is the first piece, repr of the last expression")         \
     X(FINAL, "ub", "worker -> the same of what FINAL was given")                                   \
     X(FAULT, "ttu", "worker -> type, message, line of an uncaught exception")                      \

@@ -15,6 +15,7 @@
  *                                      SCRIPT must find that
  *
  * PROFILE may be plain (no guards, no hook) or bare (guards and not one rule more). Attacks are run inside cordon exec only. */
+#include "worker/python/files.h"
 #include "worker/python/guard_inside.h"
 #include "worker/python/hook.h"
 #include "worker/python/opaque.h"
@@ -62,6 +63,7 @@ static int start(struct err *err)
     if (more && (!path || PyList_Insert(path, 0, more) < 0)) /* C modules of another interpreter */
         return err_set(err, ERR_MISSING, "Python has no path");
     Py_XDECREF(more);
+    py_guard_files(&py_files_ask);
     return py_guard_init(err) < 0 || py_hook_install(err) < 0 ? -1 : 0;
 }
 

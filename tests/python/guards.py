@@ -175,7 +175,8 @@ def both(plain, guarded, code):
 
 def benign():
     own, others = programs_of.honest()
-    rows = [r for r in own + others if not r.get("needs") and not r.get("strict") and not r.get("stack")]
+    files = re.compile(r"\bopen\(|^\s*(?:import|from) .*\b(?:os|pathlib|shutil|tempfile|glob|zipfile)\b", re.M)  # there are none in here
+    rows = [r for r in own + others if not r.get("needs") and not r.get("strict") and not r.get("stack") and not files.search(r["code"])]
     plain, guarded = Served(), Served("strict")
     alike, refused, spent = 0, collections.Counter(), collections.Counter()
     for row in rows:

@@ -283,7 +283,7 @@ TYPES = {name: (i + 1, signature) for i, (name, signature) in enumerate(ROWS)}
 
 
 def head(kind, n):
-    return bytes([kind << 5 | n]) if n < 24 else bytes([kind << 5 | 24, n]) if n < 256 else bytes([kind << 5 | 25]) + n.to_bytes(2, "big") if n < 65536 else bytes([kind << 5 | 26]) + n.to_bytes(4, "big")
+    return bytes([kind << 5 | n]) if n < 24 else bytes([kind << 5 | 24, n]) if n < 256 else bytes([kind << 5 | 25]) + n.to_bytes(2, "big") if n < 65536 else bytes([kind << 5 | 26]) + n.to_bytes(4, "big") if n < 2**32 else bytes([kind << 5 | 27]) + n.to_bytes(8, "big")
 
 
 def encode(letter, value):
@@ -314,7 +314,7 @@ def forged(*frames):
     return FORGE % (list(frames),)
 
 
-HOST = {"EVENT", "ASK", "CALL", "VALUE", "FINAL", "FAULT", "DONE"}  # the guest's own words while it runs
+HOST = {"EVENT", "ASK", "CALL", "FILE_ASK", "VALUE", "FINAL", "FAULT", "DONE"}  # the guest's own words while it runs
 BROKEN = {f"{name} in the wrong place": frame(name) for name in TYPES if name not in HOST}
 BROKEN |= {
     "an EVENT in the name of the supervisor's filter": frame("EVENT", b"syscalls", b"seccomp.execve", b"x", b"", 0),
@@ -341,6 +341,41 @@ OWN = {
 }
 
 
+# What a program that speaks for itself asks of the files' process: what, path, second path, numbers, bytes; and an errno that must come back.
+FILES = [(1, b"/etc/passwd", b"", [0, 0], b""), (2, b"/etc/passwd", b"", [0, 4096], b""), (2, b"/workspace/../etc/passwd", b"", [0, 4096], b""), (2, b"/proc/self/maps", b"", [0, 4096], b""), (2, b"/workspace/../proc/1/environ", b"", [0, 4096], b""),
+         (2, b"etc/passwd", b"", [0, 4096], b""), (2, b"", b"", [0, 4096], b""), (2, b"/workspace/a\0/../../etc/passwd", b"", [0, 4096], b""), (2, b"/" + b"../" * 1000 + b"etc/passwd", b"", [0, 4096], b""),
+         (2, b"/workspace/" + b"x" * 70000, b"", [0, 4096], b""), (2, b"/workspace", b"", [0, 4096], b""), (5, b"/", b"", [0, 0], b""), (5, b"/live", b"", [0, 0], b""), (8, b"/usr/bin/env", b"", [0, 0], b""),
+         (9, b"/workspace/own", b"/etc/own", [0, 0], b""), (9, b"/etc/passwd", b"/workspace/own", [0, 0], b""), (9, b"/workspace", b"/tmp/w", [0, 0], b""), (3, b"/dev/null", b"", [0, 0], b"x"),
+         (3, b"/workspace/own", b"", [2**63, 0], b"x"), (2, b"/workspace/own", b"", [2**64 - 1, 2**64 - 1], b""), (4, b"/workspace/own", b"", [2**63, 0], b""), (11, b"/workspace/own", b"", [0, 0], b""),
+         (2**40, b"/workspace/own", b"", [0, 0], b""), (2, b"/workspace/own", b"", [0, 1, 2], b""), (10, b"/etc/passwd", b"", [], b""), (6, b"/etc/new", b"", [], b"")]
+ASK = """
+import ctypes
+libc, room = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(262144)
+for frame in %r:
+    if libc.send(3, frame, len(frame), 0) < 0:
+        print("not sent")
+        continue
+    n = libc.recv(3, room, 262144, 0)
+    print(room.raw[:n].hex())
+"""
+
+
+def files(who):
+    """Requests for files in the program's own words: the process that serves them refuses what is not beneath its folders."""
+    good = [(1, b"/workspace/own", b"", [3, 0], b""), (3, b"/workspace/own", b"", [0, 0], b"mine"), (2, b"/workspace/own", b"", [0, 4096], b"")]
+    ids = range(1, 1 + len(good) + len(FILES))
+    r = run(ASK % ([frame("FILE_ASK", i, *row) for i, row in zip(ids, good + FILES)],), who)
+    said = [bytes.fromhex(line) if line != "not sent" else b"" for line in (r["stdout"] or "").split("\n")[:-1]]
+    begins = [head(4, 5) + head(0, TYPES["FILE_DONE"][0]) + head(0, i) for i in ids]
+    shaped = len(said) == len(begins) and all(a.startswith(b) for a, b in zip(said, begins))
+    tap.ok(r["status"] == "ok" and shaped and said[2].endswith(b"mine"), f"{who}: whoever speaks on the channel for itself has the program's own files", r.story())
+    believed = [row for row, a, b in zip(FILES, said[len(good):], begins[len(good):]) if not shaped or a[len(b):len(b) + 1] == b"\0"]
+    tap.ok(not believed and "root:" not in r["stdout"], f"{who}: of {len(FILES)} forged requests for files none is carried out", *believed)
+    tap.ok("py.files.outside" in r.rules(), f"{who}: those that lead elsewhere are reported", r.rules())
+    r = run(forged(frame("FILE_ASK")), who, "locked")
+    tap.ok("channel.garbage" in r.rules() and (r["error"] or {}).get("type") == "ProtocolError", f"{who}: under locked, which has no files, a request for one breaks the channel", r.story())
+
+
 def channel(who):
     cases = [(name, [f], None) for name, f in BROKEN.items()] + [(name, frames, good) for name, (frames, good) in OWN.items()]
     wrong = []
@@ -361,6 +396,7 @@ for who in tapsys.users():
     if who == first:
         attacks(who, "cold", own + others, canaries)
         channel(who)
+        files(who)
         _, reached, _, _ = attack(quick, who, "without the table", canaries, "standard")
         tap.ok(len(reached) > 10, f"{who}: without the table of strict the same attacks do get something, and it is seen", sorted(reached))
         _, lines = native_run(who, "standard")

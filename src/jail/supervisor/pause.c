@@ -15,17 +15,23 @@
 int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *ctx,
                   struct err *err)
 {
-    run->also_fd = fd;
-    run->also = ready;
-    run->also_ctx = ctx;
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = ALSO};
-    return epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? err_sys(err, "epoll") : 0;
+    const unsigned which = run->also_count;
+    if (which == JAIL_RUN_ALSO)
+        return err_set(err, ERR_LIMIT, "a run hears of %d more descriptors", JAIL_RUN_ALSO);
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = ALSO + which};
+    if (epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+        return err_sys(err, "epoll");
+    run->also[which].fd = fd;
+    run->also[which].ready = ready;
+    run->also[which].ctx = ctx;
+    run->also_count++;
+    return 0;
 }
 
-void jail_run_on_also(struct jail_run *run)
+void jail_run_on_also(struct jail_run *run, unsigned which)
 {
-    if (!run->also(run->also_ctx) && run->epoll >= 0)
-        epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->also_fd, NULL);
+    if (!run->also[which].ready(run->also[which].ctx) && run->epoll >= 0)
+        epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->also[which].fd, NULL);
 }
 
 /* A session's end is its guest's; of other children and of a run of our own there is a descriptor of the guest. */

@@ -495,7 +495,7 @@ static void on_timer(struct jail_run *run)
         jail_run_set_timer(run, clock_now_ns(), jail_run_cpu_us(run));
 }
 
-enum { EVENTS = ALSO + 3 }; /* the feed has two, and two may say stop */
+enum { EVENTS = ALSO_LAST + 3 }; /* the feed has two, and two may say stop */
 
 /* The rest of a leased child is watched when its worker has its job and is at work (lease.c). */
 static int wait_for_events(struct jail_run *run, struct epoll_event *events, int timeout_ms)
@@ -558,7 +558,8 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
                 jail_run_pass_on(run, JAIL_STDERR);
                 break;
             case ALSO:
-                jail_run_on_also(run);
+            case ALSO_LAST:
+                jail_run_on_also(run, events[i].data.u32 - ALSO);
                 break;
             }
         }

@@ -27,7 +27,8 @@ enum source {
     KEYS,
     ONWARD_OUT,
     ONWARD_ERR,
-    ALSO /* a descriptor of the caller's (jail_run_also) */
+    ALSO, /* a descriptor of the caller's (jail_run_also) */
+    ALSO_LAST = ALSO + JAIL_RUN_ALSO - 1
 };
 
 /* Where a run is. run_state.c says what may follow what. */
@@ -76,9 +77,12 @@ struct jail_run {
     void *spawn_memory;
     uint64_t go_ns, end_ns;
     uint64_t paused_ns; /* since when the guest stands still; 0: it does not */
-    int also_fd;        /* the caller's */
-    bool (*also)(void *ctx);
-    void *also_ctx;
+    struct {
+        int fd; /* the caller's */
+        bool (*ready)(void *ctx);
+        void *ctx;
+    } also[JAIL_RUN_ALSO];
+    unsigned also_count;
     uint64_t
         deadline_ns; /* the deadline that the init above a leased guest was told; 0: nothing yet */
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
@@ -134,7 +138,7 @@ ERR_MUST_USE int jail_child_next(int sock, struct jail_child *ret, struct err *e
 void jail_run_on_keys(struct jail_run *run);
 
 /* pause.c: the caller's other descriptor is readable. */
-void jail_run_on_also(struct jail_run *run);
+void jail_run_on_also(struct jail_run *run, unsigned which);
 
 /* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);

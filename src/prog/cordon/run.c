@@ -73,13 +73,12 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
-         "Judges a program with the language's own parser, then runs it in the jail. In standard "
-         "and\n"
-         "open it may write in /workspace (where it starts) and /tmp; what it leaves in /workspace "
-         "is\n"
+         "Judges a program with the language's own parser, then runs it in the jail. It may write "
+         "in\n"
+         "/workspace (where it starts) and /tmp; what it leaves in /workspace is\n"
          "dropped, unless --out takes it, or --rw or --workspace keeps it. --in copies files "
          "there.\n"
-         "strict and locked have no files.\n"
+         "locked has no files.\n"
          "Profiles: strict (imports by allow-list, guarded access), locked (the same guards, and\n"
          "every literal list judged before anything runs), standard (the standard library and\n"
          "installed packages), open (the kernel's layers alone).\n");
@@ -197,7 +196,7 @@ int cmd_run(int argc, char **argv)
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
         if (r == 0)
-            r = jail_options_files(&o.jail, req.profile, &err);
+            r = jail_options_files(&o.jail, &req.spec, req.profile, &err);
         tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
         req.pool = context.policy && context.policy->pool.enabled;

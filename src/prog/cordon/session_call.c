@@ -522,7 +522,7 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     struct pool_answer a;
     struct err err = ERR_INIT;
     if (policy_choose_profile(p, n->profile, &profile, &err) < 0 ||
-        jail_options_files(&h->jail, profile, &err) < 0)
+        jail_options_files(&h->jail, &h->spec, profile, &err) < 0)
         return result_usage(h->who, &err);
     struct pool_session_spec spec = {.name = n->name,
                                      .profile = profile->name,

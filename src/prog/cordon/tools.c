@@ -67,5 +67,6 @@ void tools_give(const struct tool_choice *c, const struct tool_options *o, struc
 {
     req->tools = c->names;
     req->tool_program = c->program;
+    req->find_program = programs_find;
     req->worker = o->worker;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-tool: one call of a tool. It is started for the call and dies with it, since its arguments, the files that it reads and the
- * libraries that parse both are the least trusted of what is outside the guest's jail.
+ * libraries that parse both are the least trusted of what is outside the guest's jail. Or, for one run, the files of a guest that
+ * can open none (tools/served.c).
  *
  * Waits: read in receive; the broker, its parent; none (its death ends us: the kernel kills us with it); ended
  *        fd_send in say_with; the broker, which reads one packet at a time; the same; ended
@@ -174,17 +175,20 @@ int main(int argc, char **argv)
         return USAGE;
     }
     const bool has = fstat(TOOLS_FILES, &st) == 0 && S_ISDIR(st.st_mode);
-    const bool writes = strcmp(argv[2], "write") == 0;
+    const bool serves = strcmp(argv[2], "serve") == 0;
+    const bool writes = serves || strcmp(argv[2], "write") == 0;
     json_decref(
         json_object()); /* jansson reads its random number: later there is no file to read it from */
     umask(022);
     int r = limit_itself() < 0 ? err_sys(&err, "limits") : 0;
     if (r == 0)
         r = jail_confine(has && writes ? TOOLS_FILES : -1, has && !writes ? TOOLS_FILES : -1,
-                         "tool", &err);
+                         serves ? "files" : "tool", &err);
     if (r < 0) {
         fprintf(stderr, "cordon-tool: %s\n", err.msg);
         return FAILED;
     }
+    if (serves)
+        return has && tools_serve_files(TOOLS_FILES) == 0 ? DONE : FAILED;
     return serve(has ? TOOLS_FILES : -1) == 0 ? DONE : FAILED;
 }

@@ -54,6 +54,27 @@ uint64_t worker_host_ask(const char *name, const char *json, size_t len)
     return worker_channel_send(&w) < 0 ? 0 : id;
 }
 
+int worker_host_file(const struct worker_file *f, struct worker_file_done *ret)
+{
+    struct wire_writer w;
+    struct wire_reader r;
+    const uint64_t id = next_call++;
+    worker_channel_begin(&w, WIRE_FILE_ASK);
+    wire_put_uint(&w, id);
+    wire_put_uint(&w, f->what);
+    wire_put_bytes(&w, f->path, f->path_len);
+    wire_put_bytes(&w, f->second, f->second_len);
+    wire_put_uints(&w, f->numbers, 2);
+    wire_put_bytes(&w, f->bytes, f->len);
+    if (worker_channel_send(&w) < 0 || worker_channel_next(&r) != 1 || r.type != WIRE_FILE_DONE ||
+        wire_get_uint(&r) != id)
+        return -1;
+    ret->error = wire_get_uint(&r);
+    ret->count = wire_get_uints(&r, ret->numbers, sizeof ret->numbers / sizeof *ret->numbers);
+    ret->bytes = wire_get_bytes(&r, &ret->len);
+    return ret->count > sizeof ret->numbers / sizeof *ret->numbers ? -1 : 0;
+}
+
 int worker_host_wait(uint64_t call, struct worker_answer *ret)
 {
     struct wire_reader r;

@@ -4,6 +4,7 @@
 #include "builtins.h"
 
 #include "guard_inside.h"
+#include "guard_own.h"
 #include "opaque.h"
 #include "print.h"
 
@@ -211,6 +212,7 @@ static PyMethodDef guarded[] = {
     {"delattr", (PyCFunction)(void (*)(void))guarded_delattr, METH_FASTCALL, NULL},
     {"dir", guarded_dir, METH_O, NULL},
     {"id", opaque_id, METH_O, NULL},
+    {"open", (PyCFunction)(void (*)(void))guard_own_open, METH_VARARGS | METH_KEYWORDS, NULL},
     {"print", (PyCFunction)(void (*)(void))print_guarded, METH_FASTCALL | METH_KEYWORDS, NULL},
     /* the import and class statements look for these two; the rules' builtin-remove means the raw ones */
     {"__import__", (PyCFunction)(void (*)(void))facade_import, METH_VARARGS | METH_KEYWORDS, NULL},
@@ -244,8 +246,10 @@ static int add_plain(PyObject *dict, PyObject *real)
 
 static int add_guarded(PyObject *dict)
 {
+    const bool served = check_ruleset_profile(guard.rules)->files;
     for (size_t i = 0; i < sizeof guarded / sizeof *guarded; i++) {
-        if (is_removed(guarded[i].ml_name))
+        if (is_removed(guarded[i].ml_name) ||
+            (guarded[i].ml_meth == (PyCFunction)(void (*)(void))guard_own_open && !served))
             continue;
         PyObject *f = PyCFunction_New(&guarded[i], NULL);
         int r = f ? PyDict_SetItemString(dict, guarded[i].ml_name, f) : -1;

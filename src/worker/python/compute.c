@@ -65,7 +65,7 @@ static const struct {
     {"singledispatch", "typing"},       {"singledispatch", "weakref"},
     {"singledispatchmethod", "typing"}, {"singledispatchmethod", "weakref"},
     {"namereplace", "unicodedata"},     {"unicode_escape", "unicodedata"},
-    {"unicode-escape", "unicodedata"},
+    {"unicode-escape", "unicodedata"},  {"open", GUARD_OWN_FILES}, /* the builtin */
 };
 
 /* What is loaded with a module, whatever the program does with it. */
@@ -84,6 +84,11 @@ static PyObject *loaded(const char *module)
 
 static void load(const char *module)
 {
+    if (strcmp(module, GUARD_OWN_FILES) == 0) {
+        put_finder_back();
+        guard_own_load_files();
+        return;
+    }
     if (loaded(module) && !guard_own_has(module))
         return;
     put_finder_back();
@@ -228,6 +233,7 @@ int py_compute_load(const struct policy_profile *profile, struct err *err)
 {
     if (!profile->compute_only || all_loaded == profile)
         return 0;
+    guard_own_serve_files(profile->files);
     for (size_t i = 0; i < profile->rule_count; i++)
         if (profile->rules[i].kind == POLICY_IMPORT_ALLOW)
             load_named(profile->rules[i].name);
@@ -297,6 +303,7 @@ int py_compute_close(const struct policy_profile *profile, PyObject *modules, Py
 {
     if (!worker_compute_pending(profile))
         return 0;
+    guard_own_serve_files(profile->files);
     if (!modules && py_compute_load(profile, err) < 0)
         return -1;
     for (Py_ssize_t i = 0; modules && i < PyList_GET_SIZE(modules); i++)

@@ -353,11 +353,8 @@ static PyObject *import_own(PyObject *name)
     return module ? Py_NewRef(module) : NULL;
 }
 
-static PyObject *import_real(PyObject *name)
+static PyObject *import_true(PyObject *name)
 {
-    PyObject *own = import_own(name);
-    if (own || PyErr_Occurred())
-        return own;
     Py_ssize_t before = PyDict_Size(PyImport_GetModuleDict());
     int building = guard.building;
     if (!PyDict_Contains(PyImport_GetModuleDict(), name))
@@ -373,6 +370,12 @@ static PyObject *import_real(PyObject *name)
     guard_lock_classes(true);
     guard.building = building;
     return module;
+}
+
+static PyObject *import_real(PyObject *name)
+{
+    PyObject *own = import_own(name);
+    return own || PyErr_Occurred() ? own : import_true(name);
 }
 
 void py_guard_load(const char *module)
@@ -461,7 +464,7 @@ PyObject *facade_import(PyObject *self, PyObject *args, PyObject *kwargs)
                                        "a program of one file is in no package");
     }
     if (asked_by_interpreter(args)) {
-        PyObject *real = import_real(name);
+        PyObject *real = import_true(name); /* Python's own also where guests have ours */
         Py_XDECREF(real);
         return real ? Py_NewRef(Py_None) : NULL;
     }

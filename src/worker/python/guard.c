@@ -8,6 +8,7 @@
  * (format fields, match arguments, look-ups inside libraries), the attributes that lead from a value
  * to the interpreter are closed in the types themselves (guard_hide.c). */
 #include "guard_inside.h"
+#include "guard_own.h"
 
 #include "builtins.h"
 #include "hook_inside.h"
@@ -220,6 +221,7 @@ void guard_use_rules(const struct check_ruleset *rules)
     if (guard.rules != rules)
         facade_forget();
     guard.rules = rules;
+    guard_own_serve_files(rules && check_ruleset_profile(rules)->files);
 }
 
 static int fill_globals(PyObject *globals, PyObject *builtins)

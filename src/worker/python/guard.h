@@ -39,6 +39,11 @@ bool py_guard_refused(void);
 /* Loads a module ahead of the program that will import it; one that cannot be loaded is left to that program. */
 void py_guard_load(const char *module);
 
+/* What modules of ours ask for files with, `_ask`; before any of them is made. */
+void py_guard_files(PyMethodDef *ask);
+/* At the end of a program: what it wrote into files that it did not close. */
+void py_guard_save_files(void);
+
 /* A fresh namespace named __main__, and sys.modules['__main__'] to go with it: new reference, or NULL
  * with a Python exception. With guards off in the profile it has Python's own builtins. With guards
  * on, the first call also closes the interpreter itself (guard_hide.c), for as long as it lives: an

@@ -64,6 +64,8 @@ static newfunc plain_getter_new, plain_caller_new;
 
 static PyObject *getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
+    if (guard_asker() == GUARD_LOADING) /* pathlib has one for its own objects */
+        return plain_getter_new(type, args, kwargs);
     PyObject *checked = PyTuple_New(PyTuple_GET_SIZE(args)), *made = NULL;
     bool good = checked != NULL;
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(args); i++) {

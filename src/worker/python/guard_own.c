@@ -11,7 +11,7 @@
 #include <marshal.h>
 #include <string.h>
 
-#define MODULES 8
+#define MODULES 20
 
 static struct {
     const char *name;
@@ -32,9 +32,38 @@ static const struct guard_own_code *find(const char *name)
 /* Beside what stands in for a module there is code of ours that changes one. */
 static const char zones[] = "cordon.zones", queues[] = "cordon.queues", caught[] = "cordon.caught";
 
+static const char files[] = GUARD_OWN_FILES;
+
+/* Those that ask for files over the channel: ours only where the profile has them served. */
+bool guard_own_is_of_files(const char *name, size_t len)
+{
+    static const char *const names[] = {"os",       "os.path", "pathlib", "shutil",
+                                        "tempfile", "glob",    "zipfile"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], len) == 0 && !names[i][len])
+            return true;
+    return false;
+}
+
+static bool serves_files;
+static PyMethodDef *ask_for_files;
+
+void py_guard_files(PyMethodDef *ask)
+{
+    ask_for_files = ask;
+}
+
+void guard_own_serve_files(bool serve)
+{
+    serves_files = serve;
+}
+
 bool guard_own_has(const char *name)
 {
-    return strcmp(name, package) == 0 || (strncmp(name, "cordon.", 7) != 0 && find(name));
+    if (strcmp(name, package) == 0)
+        return true;
+    return strncmp(name, "cordon.", 7) != 0 && find(name) &&
+           (serves_files || !guard_own_is_of_files(name, strlen(name)));
 }
 
 static PyObject *say_in_order(PyObject *self, PyObject *args)
@@ -43,6 +72,27 @@ static PyObject *say_in_order(PyObject *self, PyObject *args)
     (void)args;
     py_hook_note("threads.in_order");
     Py_RETURN_NONE;
+}
+
+static PyObject *remembered(const char *name);
+
+/* One of our modules, for another. */
+static PyObject *give_own(PyObject *self, PyObject *name)
+{
+    (void)self;
+    const char *text = PyUnicode_AsUTF8(name);
+    PyObject *module = text ? remembered(text) : NULL;
+    if (!module && !PyErr_Occurred())
+        PyErr_Format(PyExc_ImportError, "no module of ours is called %U", name);
+    return module ? Py_NewRef(module) : NULL;
+}
+
+static int add_function(PyObject *dict, PyMethodDef *def)
+{
+    PyObject *f = def ? PyCFunction_New(def, NULL) : NULL;
+    int r = !def ? 0 : f ? PyDict_SetItemString(dict, def->ml_name, f) : -1;
+    Py_XDECREF(f);
+    return r;
 }
 
 /* ---- what `doctest` asks for ---- */
@@ -131,31 +181,27 @@ static int fill_doctest(PyObject *dict)
                                  {"_names", doc_names, METH_O, NULL},
                                  {"_run", doc_run, METH_VARARGS, NULL},
                                  {"_refuse", doc_refuse, METH_O, NULL}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        PyObject *f = PyCFunction_New(&rows[i], NULL);
-        int r = f ? PyDict_SetItemString(dict, rows[i].ml_name, f) : -1;
-        Py_XDECREF(f);
-        if (r < 0)
-            return -1;
-    }
-    return 0;
+    int r = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && r == 0; i++)
+        r = add_function(dict, &rows[i]);
+    return r;
 }
 
 static int fill(PyObject *module, const struct guard_own_code *c)
 {
     static PyMethodDef note = {"_note", say_in_order, METH_NOARGS, NULL};
+    static PyMethodDef own = {"_own", give_own, METH_O, NULL};
     PyObject *dict = PyModule_GetDict(module), *done = NULL;
     /* not by PyImport_Import: that asks the guest's __import__, if a guest runs */
     PyObject *builtins = PyDict_GetItemString(PyImport_GetModuleDict(), "builtins"); /* borrowed */
-    PyObject *say = PyCFunction_New(&note, NULL);
     guard.unpacking = true;
     PyObject *code = PyMarshal_ReadObjectFromString((const char *)c->code, (Py_ssize_t)c->size);
     guard.unpacking = false;
-    if (say && builtins && code && PyDict_SetItemString(dict, "_note", say) == 0 &&
+    if (builtins && code && add_function(dict, &note) == 0 && add_function(dict, &own) == 0 &&
+        add_function(dict, ask_for_files) == 0 &&
         (strcmp(c->name, "doctest") != 0 || fill_doctest(dict) == 0) &&
         PyDict_SetItemString(dict, "__builtins__", builtins) == 0)
         done = PyEval_EvalCode(code, dict, dict);
-    Py_XDECREF(say);
     Py_XDECREF(code);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -217,6 +263,34 @@ static PyObject *remembered(const char *name)
 PyObject *guard_own_module(const char *name)
 {
     return guard_own_has(name) ? remembered(name) : NULL;
+}
+
+void guard_own_load_files(void)
+{
+    if (serves_files && !remembered(files))
+        PyErr_Clear(); /* then a program that opens one is told why */
+}
+
+PyObject *guard_own_open(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    PyObject *module = remembered(files);
+    PyObject *open = module ? PyObject_GetAttrString(module, "open") : NULL;
+    PyObject *file = open ? PyObject_Call(open, args, kwargs) : NULL;
+    Py_XDECREF(open);
+    return file;
+}
+
+void py_guard_save_files(void)
+{
+    PyObject *module = NULL;
+    for (size_t i = 0; i < MODULES && made[i].name && !module; i++)
+        if (strcmp(made[i].name, files) == 0)
+            module = made[i].module;
+    PyObject *r = module ? PyObject_CallMethod(module, "save", NULL) : Py_NewRef(Py_None);
+    if (!r)
+        PyErr_WriteUnraisable(module);
+    Py_XDECREF(r);
 }
 
 int guard_close_zoneinfo(PyObject *module)

@@ -28,6 +28,14 @@ bool guard_own_has(const char *name);
 /* Borrowed; made at the first call. NULL: there is none of that name, or with a Python exception. */
 PyObject *guard_own_module(const char *name);
 
+/* The module of that name is one of those. */
+bool guard_own_is_of_files(const char *name, size_t len);
+#define GUARD_OWN_FILES "cordon.files" /* what they and the builtin `open` are built on */
+void guard_own_load_files(void);       /* now, if they are ours: it needs modules of Python's */
+/* Whether the modules of files are ours: the profile that is loaded or in force has them served. */
+void guard_own_serve_files(bool serve);
+PyObject *guard_own_open(PyObject *self, PyObject *args, PyObject *kwargs); /* the builtin */
+
 /* The module `zoneinfo`: reads every zone, and opens no file from then on. */
 int guard_close_zoneinfo(PyObject *module);
 /* The module `warnings`: its catch_warnings holds no module. */

@@ -14,6 +14,8 @@
  * only code of the form they are known to make (guard_code.c). */
 #include "hook_inside.h"
 
+#include "guard_own.h"
+
 #include <string.h>
 
 static struct {
@@ -106,6 +108,12 @@ static int on_input(const char *event, PyObject *args, const struct verdict *v);
 
 /* os.remove is what the module os does. Some events are named after no module, or after one that libraries
  * use on everybody's behalf. */
+static const struct policy_rule true_files = {
+    .name = "files",
+    .id = "py.guard.files",
+    .reason = "Python's own functions for files, which the process cannot use",
+    .hint = "use open, os and pathlib as the program gets them"};
+
 static const struct policy_rule *refused_with_module(const char *event)
 {
     static const char *const free_events[] = {
@@ -117,6 +125,9 @@ static const struct policy_rule *refused_with_module(const char *event)
             return NULL;
     if (!guard.hidden || !dot)
         return NULL;
+    if (check_ruleset_profile(hook.rules)->files &&
+        guard_own_is_of_files(event, (size_t)(dot - event)))
+        return &true_files; /* what the program imports by that name is ours, and asks elsewhere */
     const struct policy_rule *rule =
         check_ruleset_import(hook.rules, event, (size_t)(dot - event), NULL);
     return rule ? rule /* sys is listed, sys.settrace is not */
@@ -213,7 +224,9 @@ static int on_loading(const char *event, PyObject *args, const struct verdict *v
 static int on_open(const char *event, PyObject *args, const struct verdict *v)
 {
     char detail[HOOK_DETAIL];
-    bool closed = guard.hidden && check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4);
+    bool closed =
+        guard.hidden && (check_ruleset_profile(hook.rules)->files ||
+                         check_ruleset_match(hook.rules, POLICY_BUILTIN_REMOVE, "open", 4));
     if ((!v->deny && !v->report && !closed) || importer_runs() || guard_asker() == GUARD_LOADING)
         return 0;
     if (closed && !PyEval_GetFrame()) { /* nobody's code: the interpreter prints a traceback */

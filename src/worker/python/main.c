@@ -5,6 +5,7 @@
 #include "base/speed.h"
 #include "call.h"
 #include "compute.h"
+#include "files.h"
 #include "guard.h"
 #include "holes.h"
 #include "hook.h"
@@ -89,6 +90,7 @@ static int start(const struct worker_start *how, struct err *err)
     py_hook_input(worker_input_ask);
     if (how->workspace)
         py_judge_look_up(py_lookup_exists);
+    py_guard_files(&py_files_ask);
     return 0;
 }
 

@@ -279,6 +279,7 @@ void py_program_finish(const struct worker_job *job)
         py_interp_finish();
     else
         py_interp_flush();
+    py_guard_save_files();
 }
 
 /* The same way that a program goes, from the channel's room to the last flush, in a namespace that is then

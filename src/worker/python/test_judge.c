@@ -86,7 +86,7 @@ static void hostile(void)
         {"backslashes at the end", "x=1", "\\\n", "", 1000, "syntax"},
         {"indents", "", "if 1:\n", "", 1, "syntax"},
         {"findings on one line", "", "eval;", "\n", 5000, "py.call.eval"},
-        {"findings on many lines", "", "import os\n", "", 20000, "py.module.os"},
+        {"findings on many lines", "", "import subprocess\n", "", 20000, "py.module.subprocess"},
         {"bindings and uses", "", "eval=1;del eval;eval\n", "", 2000, "py.call.eval"},
         {"scopes", "", "lambda eval:eval\n", "", 10000, "none"},
         {"global declarations", "def f():\n", " global eval\n", " eval\n", 4000, "py.call.eval"},
