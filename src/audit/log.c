@@ -46,7 +46,7 @@ uint64_t audit_now(const struct audit *a)
 
 /* ---- the lock ---- */
 
-/* After one wait in vain the holder is likely to be there still: the calls that follow on this handle do not
+/* After a wait that timed out the holder is likely to be there still: the calls that follow on this handle do not
  * wait as long again. */
 int audit_lock_bytes(struct audit *a, struct err *err)
 {

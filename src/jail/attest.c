@@ -37,7 +37,7 @@ static uint64_t folder(const struct stat *st)
     return (uint64_t)st->st_dev << 32 ^ (uint64_t)st->st_ino;
 }
 
-/* The folder of a process in /proc is dear, so only those namespaces are looked up there that leave
+/* A look into /proc/PID is slow, so only those namespaces are looked up there that leave
  * no other trace: pid shows in the own number, mnt in the root, net in an act, uts in the name. */
 static void look_up(struct jail_proof *proof, int proc, uint64_t namespaces)
 {

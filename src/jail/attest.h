@@ -55,7 +55,7 @@ void jail_attest_before(struct jail_proof *proof, int proc, enum jail_kind kind)
  * what it still shares with it. */
 void jail_attest_own(struct jail_proof *proof, uint64_t user_ns);
 void jail_attest_own_rest(struct jail_proof *proof, int proc);
-/* While a socket can still be made and a signal be sent. OWN: of whoever started it. */
+/* While a socket can still be made and a signal be sent. OWN: the proof of the process that started it. */
 void jail_attest_unfiltered(struct jail_proof *proof, const struct jail_proof *own);
 void jail_attest_after(struct jail_proof *proof, const struct jail_spec *spec, int status_fd);
 void jail_attest_descriptors(struct jail_proof *proof, const struct jail_spec *spec);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control groups, where the machine lets us have one: version 2 as one folder that the run is born
- * in, version 1 as one folder in each of three hierarchies that cordon-nest is moved into before it
+/* Control groups, where the machine lets us have one: version 2 as one folder that the builder is cloned
+ * into, version 1 as one folder in each of three hierarchies that cordon-nest is moved into before it
  * builds anything. A move waits for the kernel's readers (milliseconds), which is why `auto` takes
  * version 1 only for runs that rlimits cannot bound. The name carries the owner's pid and start
- * time, so that a folder whose owner died is known as such and removed by whoever comes next.
+ * time, so that the next run recognises a folder whose owner died, and removes it.
  *
  * Waits: nanosleep in jail_cgroup_remove; the members to end; 2000 times, 4 s; the cgroup stays */
 #include "jail/outside.h"

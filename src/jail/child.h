@@ -25,7 +25,7 @@
     X(in)      /* write end of its stdin */                                                        \
     X(out)     /* read ends, non-blocking */                                                       \
     X(err)                                                                                         \
-    X(control)  /* to the init above it. The leash: when no copy is open any more, it is killed */ \
+    X(control)  /* to the init above it, which kills it when no copy of this is open any more */   \
     X(listener) /* its denied calls */                                                             \
     X(init)     /* pidfd of the pid 1 above it */                                                  \
     X(guest)    /* pidfd of itself */                                                              \
@@ -91,7 +91,7 @@ int jail_template_fd(const struct jail_template *t); /* readable when a step has
 struct jail_child_spec {
     uint64_t tag;              /* comes back with the child */
     const char *filter;        /* "python", or "python-threads" where limits.threads is not 0 */
-    struct jail_limits limits; /* wall_ms and output are the supervisor's business */
+    struct jail_limits limits; /* wall_ms and output are kept by the supervisor */
     bool session;
 };
 /* Asks for one child. Answers come in the order of the orders. */
@@ -117,7 +117,7 @@ struct jail_adopt {
     struct jail_sink sink;     /* `channel` tells of child->channel, which stays the caller's */
 };
 /* Takes over CHILD (its descriptors but the channel are the run's when it returns 0) and watches it with the same
- * jail_run_step, jail_run_stop, jail_run_end_now and jail_run_free as a run of one's own. For a
+ * jail_run_step, jail_run_stop, jail_run_end_now and jail_run_free as a run of jail_run_new. For a
  * session the end is jail_run_release; everything else ends the session. The supervisor reaps
  * nothing: the template does. */
 ERR_MUST_USE int jail_run_adopt(struct jail_child *child, const struct jail_adopt *a,

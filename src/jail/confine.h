@@ -5,7 +5,7 @@
  * Takes:   the one folder that it writes in, the one that it may read, the name of a table.
  * Gives:   no new privileges, no core, not dumpable, no capability but the one to read what others shut (root, with a folder
  *          to read), Landlock, seccomp; or an error that names what failed.
- * Never:   goes on with less: who gets an error ends.
+ * Never:   leaves a part out: a process that gets an error must end.
  * Runs in: cordon-workspace, cordon-tool, before they open a file of a guest's; cordon-front, before it reads a client; cordon
  *          monitor, before it reads what a model wrote.
  */

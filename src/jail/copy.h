@@ -4,7 +4,7 @@
  * Takes:   two folders by descriptor. What lies in the first is hostile, and must not change meanwhile.
  * Gives:   folders, files with their holes, links, pipes and sockets; modes and times.
  * Never:   follows a link, copies a device, or goes deeper than JAIL_COPY_DEPTH folders.
- * Runs in: a helper of whoever branches a session, in the user namespace that owns the files.
+ * Runs in: the builder (a copy instead of an overlay); a helper of the process that forks or fills a session.
  */
 #ifndef JAIL_COPY_H
 #define JAIL_COPY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A descriptor from outside is a hole in every other layer, so nothing is inherited but three
- * streams and, where the specification has one, the channel. Every descriptor of ours is close-on-exec from its creation; close_range is the second lock on
- * the same door, and gives the launcher a table of its own, so that what it leaves behind stays
+ * streams and, where the specification has one, the channel. Every descriptor of ours is close-on-exec from its creation; close_range is the second lock for
+ * the same, and gives the launcher a table of its own, so that what it leaves behind stays
  * with the builder. */
 #include "jail/inside.h"
 

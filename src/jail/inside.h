@@ -56,7 +56,7 @@ struct jail_stage {
     struct err err;            /* set by whoever fails */
 };
 
-/* Why a wait of FD_PATIENCE_MS was in vain, as a message tells it. */
+/* How a message explains that a wait of FD_PATIENCE_MS timed out. */
 #define JAIL_TOO_LATE "within 10 seconds; it was stopped, or the machine is overloaded"
 
 /* ns.c */
@@ -67,7 +67,7 @@ struct jail_namespace {
 };
 extern const struct jail_namespace jail_namespaces[];
 extern const size_t jail_namespace_count;
-uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder is born with these */
+uint64_t jail_ns_outer_flags(const struct jail_spec *spec); /* the builder is cloned with these */
 uint64_t jail_ns_later_flags(const struct jail_spec *spec); /* and makes these itself */
 uint64_t jail_ns_inner_flags(const struct jail_spec *spec); /* the launcher's, on top */
 /* Gives setgroups up, for this namespace and all below: only then is a gid map taken from a process
@@ -125,7 +125,8 @@ ERR_MUST_USE int jail_landlock_folders(int writable, int readable, int *ret_rule
                                        struct err *err);
 
 /* fds.c: FDS onto FIRST, FIRST + 1, ..., without close-on-exec. KEEP are descriptors still needed: they
- * move if they stand there. And a table of one's own in which nothing from 3 on survives an exec. */
+ * move if they stand there. jail_fds_leave_behind: a descriptor table of its own, in which nothing from 3 on survives an
+ * exec. */
 #define JAIL_FDS_PLACES 12
 ERR_MUST_USE int jail_fds_place(int first, const int *fds, size_t count, int *const *keep,
                                 size_t keeps, struct err *err);

@@ -48,7 +48,8 @@ static void remove_all(const struct thing *things, size_t n)
     }
 }
 
-/* Listens until the leash is cut. Every word is answered, so that nothing is made unheard. */
+/* Listens until the supervisor's end of the socket is closed. Every message is answered, so that the supervisor makes
+ * nothing that the janitor has not noted. */
 static void listen_and_clean(int leash)
 {
     static struct thing things[THINGS];

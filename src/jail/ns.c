@@ -40,7 +40,7 @@ static uint64_t outer(const struct jail_spec *spec)
 uint64_t jail_ns_outer_flags(const struct jail_spec *spec)
 {
     return outer(spec) &
-           (CLONE_NEWUSER | CLONE_NEWPID); /* the rest delays whoever makes the network */
+           (CLONE_NEWUSER | CLONE_NEWPID); /* the others delay the process that makes the network */
 }
 
 uint64_t jail_ns_later_flags(const struct jail_spec *spec)

@@ -79,7 +79,7 @@ bool jail_cgroup_oom_killed(const struct jail_cgroup *cg);
 uint64_t jail_cgroup_refused(const struct jail_cgroup *cg); /* new tasks, so far */
 uint64_t jail_cgroup_cpu_us(const struct jail_cgroup *cg);  /* 0 if not counted */
 uint64_t jail_cgroup_peak(const struct jail_cgroup *cg);
-void jail_cgroup_close(struct jail_cgroup *cg); /* lets go of it; the janitor removes it */
+void jail_cgroup_close(struct jail_cgroup *cg); /* closes its descriptors; the janitor removes it */
 
 /* janitor.c: a small process that outlives the supervisor's death by any signal, and removes what the
  * kernel does not remove by itself. It does so also in the ordinary case: one way, always tested. */

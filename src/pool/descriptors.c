@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The holder counts what it will hold before it asks for it. A packet whose descriptors do not fit is cut by the
- * kernel, and what was in it is gone: so a child that there is no room for is never ordered, and whoever wanted
- * it is told, while everybody else keeps what he has.
+ * kernel, and what was in it is gone: so a child that there is no room for is never ordered, and the client that
+ * wanted it is told, while every other client keeps what it has.
  *
  * The numbers are what the parts have at most, not what they have now: those on their way count too. */
 #include "pool/holding.h"

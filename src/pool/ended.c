@@ -2,8 +2,8 @@
 /* A file and not the holder's memory: a holder whose last session was idle for too long ends right after it, and would
  * take along what it remembers. One line an end: name, role, whether it ran while it rested, when, why.
  *
- * Who takes them renames the file first, so that the holder begins another one, and removes it when all is recorded. Both
- * hold a lock meanwhile, on the file and not on its name: who gets it for a file that was removed looks again.
+ * A client that takes them renames the file first, so that the holder begins another one, and removes it when all is recorded. Both
+ * hold a lock meanwhile, on the file and not on its name: a process that gets it for a file that was removed opens the file again.
  *
  * Waits: flock in *; nobody: LOCK_NB; at once; the holder begins again, the client leaves it to the other one
  *        write in pool_ended_write; the disk; none (the kernel's own); the end is not recorded */

@@ -3,7 +3,7 @@
  *
  * Takes:   python.environment and python.preload of the policy.
  * Gives:   the folder of its packages, what is loaded ahead, and the words that tell cordon-python both.
- * Never:   lets two environments share a holder: a child has what its template was born with.
+ * Never:   lets two environments share a holder: a child has what its template has loaded.
  * Runs in: `cordon`, cordon-holder.
  */
 #ifndef POOL_ENVIRONMENT_H

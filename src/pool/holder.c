@@ -58,9 +58,9 @@ static void handle(struct pool_holder *h, uint64_t event)
     }
 }
 
-/* What is looked at though nothing tells of it. A folder that was deleted, or a socket that another holder took the
- * place of: no new client finds us. Who is connected is served to his end. Sessions that do not rest. Returns when it is
- * looked at next. */
+/* What no descriptor reports, so the holder looks by the clock: whether its folder was deleted or another holder took over
+ * its socket (then no new client finds it, and it serves those that are connected to their end), and whether a session
+ * that should rest uses CPU time. Returns when to look next. */
 static uint64_t look_around(struct pool_holder *h)
 {
     if (h->now - h->looked_ns < LOOK_NS)

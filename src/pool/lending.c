@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is lent. A child for one run goes to its client whole; we keep a pidfd, so that the connection is
- * its leash. A session's child stays ours and its client gets copies: the end of a call is the
+/* What is lent. A child for one run goes to its client whole; the holder keeps a pidfd, and
+ * kills the child when the connection ends. A session's child stays ours and its client gets copies: the end of a call is the
  * client's word, the end of a client in a call is the end of the session. Between two calls a session
  * is stopped: threads that its guest left behind use no time that nobody accounts for. One whose CPU time moves
  * all the same is ended: within a second by the look of holder.c, at the latest by its next call. */
@@ -32,7 +32,7 @@ void pool_session_interrupt(const struct pool_session *s)
     signal_guest(s, SIGINT);
 }
 
-/* Whoever undoes the stop, by whatever way we do not know of, is found by the clock. */
+/* A session that goes on in spite of the stop is found by its CPU time (look_around in holder.c). */
 void pool_session_rest(struct pool_session *s)
 {
     struct pool_held *held = s->child;

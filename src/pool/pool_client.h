@@ -14,7 +14,7 @@
 #include "pool/proto.h"
 #include "pool/socket.h"
 
-/* One connection: one loan at a time, one after the other. It is the leash of what is lent over it. */
+/* One connection: one lease at a time, one after the other. When it ends, the holder kills what is leased over it. */
 struct pool_client {
     int sock;           /* -1: there is no holder */
     uint64_t answer_ms; /* how long an answer may take, beyond the time that the holder was given */
@@ -31,7 +31,7 @@ struct pool_answer {
 
 /* Finds the holder of this environment (NULL: Debian's packages). No holder is no error: then sock is -1, and every
  * request is declined as `cold`. ANSWER_MS: how long it, and every request after it, waits for a holder that is stopped
- * or stuck. Who has work of its own before it asks opens first: the holder accepts meanwhile. */
+ * or stuck. A client that has other work to do opens first: the holder accepts meanwhile. */
 ERR_MUST_USE int pool_client_open(struct pool_client *ret, const struct pool_environment *e,
                                   uint64_t answer_ms, struct err *err);
 /* The same, and starts the holder if there is none. HOLDER: path of cordon-holder. *ret_fresh: it was us who

@@ -4,7 +4,7 @@
  *
  * None of them can do more than its user could without us: a client gets children of the templates that we
  * start, and sessions that it made itself. What it sends are names, numbers, its own records, and a
- * branch, which is a child like any other: locked, and killed with its leash.
+ * branch, which is a child like any other: locked, and killed when its control socket is closed.
  *
  * Waits: write in on_export; memory; at once; declined */
 #include "pool/holding.h"

@@ -10,7 +10,7 @@
  *   3  own status opened       Landlock would refuse it later; what is read after the locks is true
  *   4  rlimits                 inherited like 2; tasks here, descriptors at 10
  *   5  no-new-privs            Landlock and seccomp ask for it
- *   6  capabilities            before Landlock: afterwards the bounding set is nobody's business
+ *   6  capabilities            before Landlock, which needs none of them after 5
  *   7  Landlock                its rules stand ready; before seccomp, which allows no such call
  *   8  seccomp                 forbids what the steps above need; its listener needs a descriptor
  *   9  descriptors             an own table; none but the three streams and the channel survives

@@ -96,7 +96,7 @@ static int build_namespaces(struct jail_stage *st)
     }
     jail_attest_own_rest(st->own_rest, st->proc);
     if (unshare((int)jail_ns_later_flags(spec)) < 0 || map_ids(st) < 0 ||
-        /* the host's name is none of the guest's business */
+        /* the guest does not learn the host's name */
         (!jail_off(spec, uts) && sethostname(JAIL_HOSTNAME, sizeof JAIL_HOSTNAME - 1) < 0)) {
         r = err_sys(err, "the namespaces, and the id map of the jail's user namespace");
         err_layer(err, "process");

@@ -2,7 +2,7 @@
 /* A worker is ours until it has read the first byte of a program, so it need not wait outside until its root
  * is built: it is executed first, and while the loader puts it together the builder builds the root around
  * it. Then it closes the locks itself, with the functions and in the order of apply.c, before it starts its
- * interpreter; nothing of the guest comes to it before the builder has taken its word for it.
+ * interpreter; nothing of the guest comes to it before the builder has its proof.
  *
  * `make gains GAINS="--alone EARLY"`: a cold run takes 3 to 5 % longer without it (2 CPUs, aarch64).
  *
@@ -345,7 +345,7 @@ int jail_entered(struct err *err)
     char word = 0;
     if (fcntl(JAIL_FD_ORDERS, F_GETFD) < 0)
         return 0;
-    /* The builder has taken the listener before it answers, and closed the doors. */
+    /* The builder has taken the listener and removed the old root before it answers. */
     if (read(JAIL_FD_ORDERS, &word, 1) != 1 || close_range(JAIL_FD_ORDERS, ~0U, 0) < 0)
         return err_set(err, ERR_STATE, "the builder did not let it go");
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

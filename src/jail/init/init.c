@@ -2,7 +2,7 @@
 /* cordon-nest's life: the init above the guest. It reaps, reports, and takes everything down when
  * the guest or the supervisor is gone. Plain system calls: there is no C library (prog/nest/start.c).
  *
- * Who may ask what: the builder that executes it gives three numbers, and nothing is said after that. The
+ * Who may ask what: the builder that executes it gives three numbers, and it takes no message after that. The
  * guest has no descriptor of this process, and signals from inside the pid namespace do not reach
  * its pid 1. Even hostile numbers could make it do no more than wait for the wrong pid: it has no
  * right outside its own namespaces.

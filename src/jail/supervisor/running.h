@@ -140,7 +140,7 @@ void jail_run_on_keys(struct jail_run *run);
 /* pause.c: the caller's other descriptor is readable. */
 void jail_run_on_also(struct jail_run *run, unsigned which);
 
-/* onward.c: lets the sink pass on what it holds of STREAM, and watches whom it goes to as long as some is left. */
+/* onward.c: lets the sink pass on what it holds of STREAM, and watches the reader's descriptor as long as some is left. */
 void jail_run_pass_on(struct jail_run *run, enum jail_stream stream);
 
 #endif

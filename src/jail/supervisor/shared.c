@@ -5,7 +5,7 @@
  * on cannot know which file the name will lead to. So the supervisor keeps a descriptor of each, and when the last
  * process of the guest is dead it looks at the mode, puts it back and reports it. The descriptor is opened through
  * the guest's own mount: as root that mount is mapped to the guest's id, which is what the supervisor is by then.
- * Who changed the mode cannot be told; whoever did, during the run, it is undone. Times of the folder are not kept:
+ * Nobody can say which process changed the mode; a change during the run is undone in any case. Times of the folder are not kept:
  * every file that the guest makes changes them. */
 #include "jail/supervisor/running.h"
 

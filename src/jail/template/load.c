@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of packages runs when it is imported, and it is code that somebody else wrote. It must end up in the
  * template's memory, since children are forked from there, but it need not run in the template: memory is shared by
- * CLONE_VM, and everything else that a process may do is its own. So what imports is born as a child is (child_build.c),
+ * CLONE_VM, and everything else that a process may do is its own. So the process that imports is built as a child is (child_build.c),
  * behind the same locks, with one difference: its memory is the template's.
  *
  *   template --clone, shared memory--> builder, pid 1 of new namespaces    id map, files of its own

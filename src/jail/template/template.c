@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A template's life: orders come in, children go out by descriptor, the dead are waited for. One
- * process, one thread, no byte of a guest; the only peer is the holder that started it.
+/* A template's life: it takes orders, sends children as descriptors, and reaps those that died. One
+ * process, one thread, no byte of a guest; its only peer is the holder that started it.
  *
- * Waits: poll in jail_template_serve; orders, expected; FD_PATIENCE_MS for a birth, none for an order (it
- *          serves); the birth is killed
+ * Waits: poll in jail_template_serve; orders, expected; FD_PATIENCE_MS for a child that is built, none for an order
+ *          (it serves); the builder of that child is killed
  *        read in jail_template_serve; nobody: the signalfd is non-blocking; at once; comes again
  *        write in refuse; the holder: a packet that fits; at once; it is gone
  *        fd_receive in begin_order; nobody: poll said that it is there; at once; the template ends */
@@ -35,7 +35,7 @@ static int refuse(uint64_t tag, const struct err *why, struct err *err)
     return 0;
 }
 
-/* Births that have begun, in the order of their orders: that is the order of the answers. */
+/* Children that are being built, in the order of their orders, which is the order of the answers. */
 enum { EXPECTED = 4 };
 struct queue {
     struct jail_expected expected[EXPECTED];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The template's side of a birth: descriptors, the builder's stack, and the wait until the launcher is
+/* The template's side of making a child: descriptors, the builder's stack, and the wait until the launcher is
  * cloned. The next child's builder is there before its order is: its namespaces are a fifth of the way. While a builder works, the template sleeps, since both use the same memory and the same errno.
- * A launcher has memory of its own: while it locks itself, the next birth can begin. The stacks lie in one map that children do not inherit, so a child neither sees nor
+ * A launcher has memory of its own: while it locks itself, the next child can be begun. The stacks lie in one map that children do not inherit, so a child neither sees nor
  * pays for its siblings.
  *
  * Waits: poll in wait_word; a builder; FD_PATIENCE_MS; the child is not built
@@ -164,7 +164,7 @@ static void close_ends(struct jail_ends *e, int side)
     }
 }
 
-/* ---- one birth ---- */
+/* ---- one child ---- */
 
 /* Until the builder has said WORD, or is dead: only then the memory is ours again. The launcher may even
  * speak before it has said the last one; what it says is for jail_fork_finish. */

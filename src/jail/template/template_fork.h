@@ -81,7 +81,7 @@ ERR_MUST_USE int jail_fork_begin(struct jail_fork *n, const struct jail_child_sp
 ERR_MUST_USE int jail_fork_finish(const struct jail_fork *n, struct jail_expected *e,
                                   struct jail_child *ret_child, struct err *err); /* E is used up */
 void jail_fork_kill(const struct jail_fork *n, const struct jail_expected *e);
-/* Makes ready what can be made before there is an order. Failing is the next order's business. */
+/* Makes ready what can be made before there is an order. A failure is reported by the next order. */
 void jail_fork_prepare(struct jail_fork *n);
 void jail_fork_reap(struct jail_fork *n); /* those that have died, without waiting */
 
@@ -97,10 +97,10 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
 #define JAIL_BUILD_CLONED 'C' /* the builder's words; a message of the table begins otherwise */
 #define JAIL_BUILD_MADE   'M' /* its namespaces */
 #define JAIL_BUILD_ORDER  'O' /* the template's: go on */
-int jail_child_build(void *birth);
+int jail_child_build(void *building); /* a struct jail_building */
 
-/* load.c: the launcher's body where the birth has a `load`. */
-int jail_load_launch(void *birth);
+/* load.c: the launcher's body where `load` is set. */
+int jail_load_launch(void *building);
 
 /* child_init.c: the builder's life after the launcher was cloned: init of the child and of its branches. */
 _Noreturn void jail_child_init(int control, int guest);

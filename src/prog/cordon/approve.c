@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon approve`: the questions that wait for a person. What is shown is what would run, byte for byte
- * and visible; nothing in it acts on the terminal of who reads it.
+ * and visible; nothing in it acts on the reader's terminal.
  *
  * Waits: write in ask_why; the terminal; none (a person sits there); Ctrl-C
  *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C

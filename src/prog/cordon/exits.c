@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a caller's `$?` means. A program's own status passes through, so that `cordon exec -- make` can stand where
- * `make` stood; the statuses that mean Cordon itself are those of timeout(1), which a program may use, too: who must
- * tell the two apart reads `status` of --json.
+ * `make` stood; the statuses that mean Cordon itself are those of timeout(1), which a program may use, too: a caller
+ * that must tell the two apart reads `status` of --json.
  *
  * Waits: read in exits_signal; nobody: the signalfd is non-blocking; at once; no signal came
  *        write in on_early; whoever reads standard error; none (nothing runs, nothing is held); it ends */

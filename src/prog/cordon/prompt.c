@@ -158,7 +158,7 @@ static unsigned char on_enter(EditLine *e, int key)
     int r = to_utf8(line->buffer, (size_t)(line->lastchar - line->buffer), &text);
     const bool inside =
         wmemchr(line->cursor, L'\n', (size_t)(line->lastchar - line->cursor)) != NULL;
-    enum prompt_block is = PROMPT_WHOLE; /* one that is too long is refused by whoever runs it */
+    enum prompt_block is = PROMPT_WHOLE; /* a block that is too long is refused when it is run */
     if (r == 0 && text.len)
         is = inside ? PROMPT_PART : p->start.whole(p->start.ctx, text.data, without_indent(&text));
     buf_done(&text);
@@ -453,7 +453,7 @@ static int open_editor(struct prompt *p, struct err *err)
     return 0;
 }
 
-/* Whoever sits there can work without what was typed another day. */
+/* The prompt works without the history of another day. */
 static void recall(struct prompt *p)
 {
     struct err err = ERR_INIT;

@@ -295,7 +295,7 @@ void result_print_text(const struct flow_result *r)
 static int find_programs(struct flow_request *req, char *nest, char *python, size_t size,
                          struct err *err)
 {
-    int r = here_proc(err); /* gate, audit and jail look there for who is who */
+    int r = here_proc(err); /* gate, audit and jail identify processes by /proc */
     if (r == 0)
         r = programs_find("cordon-nest", nest, size, err);
     if (r == 0 && req->kind != FLOW_EXEC)

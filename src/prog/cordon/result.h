@@ -13,13 +13,13 @@
 
 struct jail_options;
 
-/* Runs REQ with our own descriptors and prints what came of it. Returns the exit status, or
+/* Runs REQ with our own descriptors and prints its result. Returns the exit status, or
  * ERR_USAGE. */
 int result_run(const char *who, struct flow_request *req, const struct jail_options *o, bool json,
                struct err *err);
 
-/* The parts of it, for who keeps a context for several requests: gate and audit, once; who asks and how long
- * it waits; what is scrubbed and redacted in what a client gets; how its text is escaped. */
+/* The parts of result_run, for a command that keeps one context for several requests: opens gate and audit, once; sets the
+ * client and how long it waits; makes the rules of what is scrubbed and redacted; chooses how text is escaped. */
 ERR_MUST_USE int result_open_gate(struct flow_context *context, bool json, struct err *err);
 void result_ask(struct flow_request *req, const struct jail_options *o);
 ERR_MUST_USE int result_rules(struct flow_request *req, struct output_rules **ret, struct err *err);

@@ -86,7 +86,7 @@ struct session_call {
     bool left;       /* set: the program ended with SystemExit */
     void (*offer)(void *ctx, const char *name, size_t len); /* with LINE: names for a word */
     void *offer_ctx;
-    /* The session's file system is somebody's while it is lent, and how much it may hold; NULL: nobody's. */
+    /* Called while the session is lent, with its file system and how much that may hold; NULL: nobody asks. */
     void (*files)(void *ctx, int files, uint64_t disk);
     void *files_ctx;
     /* What the call left, after its result was printed and while its files can still be read; NULL: nobody looks. */
@@ -95,8 +95,8 @@ struct session_call {
     bool same_input; /* what the call before left unread is this one's */
     struct pool_answer answer;
 };
-/* Returns the exit status; everything has been printed, except that a LINE that is TYPED was declined: whoever draws the
- * line says it when that is over. */
+/* Returns the exit status; everything has been printed, except that a LINE that is TYPED was declined: the editor,
+ * which draws the line, prints that later. */
 int session_call(struct session_context *h, struct session_call *c);
 
 /* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cordon session fork`. While a session is forked its process and the new one are held in a system call by whoever
- * forks it (jail/supervisor/branch.c): who dies there takes the session along. So the fork is made by a process of its own,
+/* `cordon session fork`. While a session is forked its process and the new one are held in a system call by the process that
+ * forks it (jail/supervisor/branch.c): if that process dies, the session dies with it. So the fork is made by a process of its own,
  * which no signal to the client and no key on its terminal reaches, and the client only waits for its word. A
  * client that is gone by then gets no branch; its session is as it was.
  *
@@ -30,7 +30,7 @@ enum outcome {
     MADE,
     DECLINED, /* by the holder */
     REFUSED,  /* the session cannot be forked as it is, and goes on */
-    ENDED,    /* it did not play by the rules, and is over */
+    ENDED,    /* the session did something else than it was asked for, and was killed */
     LACKING,  /* descriptors or memory were used up; the session goes on */
     WRONG,    /* the request made no sense */
 };
@@ -102,7 +102,7 @@ static struct word fork_session(struct pool_client *holder, const char *from, co
         w = failed(!alive ? ENDED : err_is_host(&err) ? LACKING : REFUSED, &err);
     else if (client_is_there(pipe))
         w = hand_in(holder, name, note, &branch);
-    jail_child_close(&branch); /* it is the holder's now, or nobody's */
+    jail_child_close(&branch); /* the holder has its own copies now; without them the branch dies */
     jail_child_close(&child);
     if (pool_client_back(holder, alive, alive ? "" : err.msg, "", &none, NULL, 0, &back, &later) <
         0)
@@ -119,7 +119,7 @@ static _Noreturn void be_forker(struct pool_client *holder, const char *from, co
     setsid();
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
         signal(deadly[i], SIG_IGN);
-    for (int i = 0; i < 3 && null >= 0; i++) /* whoever waits for the client's output to end */
+    for (int i = 0; i < 3 && null >= 0; i++) /* a reader of the client's output must see its end */
         dup2(null, i);
     struct word w = fork_session(holder, from, name, pipe);
     _exit(write(pipe, &w, sizeof w) != sizeof w);

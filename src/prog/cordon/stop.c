@@ -59,7 +59,7 @@ static int print_json(struct gate *g, const struct gate_running *runs, size_t sh
     return r;
 }
 
-/* What is in the gate's file a user may have written: nothing in it acts on the terminal of who reads it. */
+/* What is in the gate's file a user may have written: nothing in it acts on the reader's terminal. */
 static void put_visible(const char *line)
 {
     struct output_visible v = {.one_line = true};

@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signals are blocked while a run is supervised: who waits for long looks at the descriptor that they come by. */
+/* Signals are blocked while a run is supervised: a long wait watches the descriptor that reports them. */
 static int take(const struct workspace_order *o, short type, int64_t byte, const char *what,
                 struct err *err)
 {

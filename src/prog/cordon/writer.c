@@ -225,7 +225,7 @@ static void deliver(void)
 int writer_finish(int status)
 {
     char line[128];
-    int flushed = fflush(stdout); /* of what came of it the writer knows more */
+    int flushed = fflush(stdout); /* the writer has the errno of a write that failed */
     deliver();
     int why = writers[JAIL_STDOUT].error;
     if (why && why != EPIPE) { /* a reader that has enough says so by leaving */

@@ -180,8 +180,8 @@ static int take_rules(struct wire_reader *r)
     if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
         return -1;
     serving.job.rules = serving.rules = rules;
-    forget();                      /* it was judged by other rules */
-    worker_language->rules(rules); /* lets go of the old ones */
+    forget();                      /* the program was judged by other rules */
+    worker_language->rules(rules); /* the language drops its references to the old ones */
     check_ruleset_free(before);
     return 0;
 }
@@ -248,8 +248,8 @@ static int take_source(struct wire_reader *r)
     return take_piece(bytes, len);
 }
 
-/* Asked to branch. What the branch is and has is the jail's business; here it only is an interpreter that
- * was copied. */
+/* The supervisor asked for a branch. The jail makes its files and descriptors; the worker only goes on in a copied
+ * interpreter. */
 static int branch(void)
 {
     if (serving.state == COLLECTING || !worker_language->sessions)

@@ -180,7 +180,7 @@ static bool copy_range(int file, const struct range *r, off_t to)
     return true;
 }
 
-/* Pages that lie together are mapped, and let go, together: a child is born and dies the faster. */
+/* A large page is mapped and unmapped as one: a child starts and ends faster. */
 static void make_huge(int file, size_t len)
 {
     char *p =
@@ -191,7 +191,7 @@ static void make_huge(int file, size_t len)
     if (mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at)
         for (size_t i = 0; i < len; i += HUGE_PAGE)
             if (madvise(at + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
-                break; /* not to be had, and asking is dear */
+                break; /* the kernel has none left, and each further try costs time */
     munmap(p, len + HUGE_PAGE);
 }
 

@@ -141,8 +141,8 @@ int py_program_close(const struct check_ruleset *rules)
 
 void py_program_rules(const struct check_ruleset *rules)
 {
-    program.spare = false; /* it was made by the old ones */
-    py_guard_rules(rules); /* guards and hook let go of them */
+    program.spare = false; /* the spare namespace was made by the old rules */
+    py_guard_rules(rules); /* guards and hook drop their references to those */
 }
 
 /* Between REPORT and GO the supervisor decides and writes its record, and we would wait. A program that is
@@ -282,9 +282,9 @@ void py_program_finish(const struct worker_job *job)
     py_guard_save_files();
 }
 
-/* The same way that a program goes, from the channel's room to the last flush, in a namespace that is then
- * thrown away: what a run writes to is so copied before there is one. Only nothing is said on the channel,
- * and the hook has nobody to report to; it sleeps again afterwards. */
+/* Runs a small program as a job would be run, from the channel's buffer to the last flush, in a namespace that is then
+ * thrown away: so the pages that a run writes are copied before there is a job. Nothing is sent on the channel, and
+ * the hook is off again afterwards. */
 int py_program_warm(const struct check_ruleset *rules)
 {
     static const char text[] = PY_PROGRAM_SAMPLE "print('', end='')\n";
