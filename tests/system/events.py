@@ -53,7 +53,7 @@ def told(who):
     r = tapsys.cordon(programs, ["exec", "--events", "--", "/bin/sh", "-c", "echo one; exit 7"], who)
     events = events_of(r)
     tap.ok([e["event"] for e in events] == ["started", "stdout", "result"] and r.code == 7 and not faults_of(events), f"{who}: exec --events passes the status on", r.out)
-    for args in (["run", "--events", "-c", "import os"], ["exec", "--events", "--role", "explore", "--", "/bin/true"]):
+    for args in (["run", "--events", "-c", "import subprocess"], ["exec", "--events", "--role", "explore", "--", "/bin/true"]):
         r = tapsys.cordon(programs, args, who)
         events = events_of(r)
         tap.ok([e["event"] for e in events] == ["result"] and r.code == exits.NEVER_RAN and not faults_of(events), f"{who}: {args[0]} that never ran has its result alone", r.out)

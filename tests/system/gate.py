@@ -243,7 +243,7 @@ def on_record(who):
     """The beginning is written before the code meets its parser, whatever becomes of it."""
     s = State(who)
     program = s.home / "program.py"
-    for text, status, hitl in (("import os\n", "blocked", False), ("print(1)\n", "ok", False), ("print(2)\n", "denied", True)):
+    for text, status, hitl in (("import subprocess\n", "blocked", False), ("print(1)\n", "ok", False), ("print(2)\n", "denied", True)):
         program.write_text(text)
         os.chmod(program, 0o644)
         before = len(s.audit())

@@ -29,9 +29,9 @@ def one_line(r, pattern, name):
 
 def refusals(who):
     s = State(programs, who)
-    r = s.run("run", "-c", "import os")
-    one_line(r, r"^cordon: blocked \(input\): line 1: Blocked import: os; ", f"{who}: a program that is blocked for one reason has one line")
-    r = s.run("run", "-c", "import os\neval('1')")
+    r = s.run("run", "-c", "import subprocess")
+    one_line(r, r"^cordon: blocked \(input\): line 1: Blocked import: subprocess; ", f"{who}: a program that is blocked for one reason has one line")
+    r = s.run("run", "-c", "import subprocess\neval('1')")
     tap.eq([line.split(":")[1] for line in r.err.splitlines()], [" blocked (input)"] * 2, f"{who}: a program that is blocked for two reasons has two lines", r.story())
     r = s.run("exec", "--role", "explore", "--", "/bin/true")
     one_line(r, r"^cordon: denied \(gate\): role explore does not have the tool exec; ", f"{who}: a run that a role denies has one line")

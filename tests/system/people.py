@@ -31,7 +31,7 @@ class Place:
         (self.dir / "state").mkdir(mode=0o700)
         (self.dir / "policy.yaml").write_text("version: 1\n" + policy)
         (self.dir / "again.py").write_text("print('x')\n")
-        (self.dir / "bad.py").write_text("import os\n")
+        (self.dir / "bad.py").write_text("import subprocess\n")
         (self.dir / "fails.py").write_text("1 / 0\n")
         for p in (self.dir, *self.dir.iterdir()):
             p.chmod(0o700 if p.name == "state" else 0o755 if p.is_dir() else 0o644)
@@ -131,7 +131,7 @@ def code_kept(who):
     for name in ("again.py", "again.py", "bad.py"):
         p("run", "--policy", str(p.dir / "policy.yaml"), str(p.dir / name))
     kept = {f.name: f.read_bytes() for f in folder.iterdir()} if folder.is_dir() else {}
-    tap.ok(sorted(kept.values()) == [b"import os\n", b"print('x')\n"] and all(hashlib.sha256(v).hexdigest() == k for k, v in kept.items()),
+    tap.ok(sorted(kept.values()) == [b"import subprocess\n", b"print('x')\n"] and all(hashlib.sha256(v).hexdigest() == k for k, v in kept.items()),
            f"{who}: with audit.code each program is kept once, named by its hash, also one that was refused", kept)
     records = [json.loads(line) for line in p("audit", "tail", "--json", "--kind", "begin").out.splitlines()]
     tap.ok({r["code_hash"] for r in records} == set(kept) and all(f.stat().st_mode & 0o777 == 0o600 for f in folder.iterdir()) and folder.stat().st_mode & 0o077 == 0,

@@ -80,7 +80,7 @@ def pool(u):
     [c.start() for c in crowd]
     [c.join() for c in crowd]
     u.ok(sorted(results) == sorted(f"{i}\n" for i in range(12)), "twelve runs at once give twelve results", results)
-    r = u("run", "--json", "-", text="import os\n")
+    r = u("run", "--json", "-", text="import subprocess\n")
     u.ok(r["status"] == "blocked" and r.code == exits.NEVER_RAN, "a warm run is refused by the same judge", r)
     r = u("run", "--json", "--timeout", f"{300 * tapsys.SLOW}ms", "-", text="print('before')\nwhile True: pass\n")
     u.ok(r["status"] == "timeout" and r["stdout"] == "before\n", "a warm run has the same limits", r)
@@ -264,7 +264,7 @@ def sessions(u):
     u.ok(r["exit_code"] == 3 and u.cell(s, "len(x['a'])\n")["value"] == "3", "sys.exit in a call does not end the session", r)
     strict = u.new()
     r = u.cell(strict, "y = 1\n")
-    r = u.cell(strict, "import os\n")
+    r = u.cell(strict, "import subprocess\n")
     u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == exits.NEVER_RAN, "a refusal by the rules", r)
     u.ok(u.cell(strict, "y\n")["value"] == "1", "leaves it as it was")
     u("session", "close", strict)
@@ -426,7 +426,7 @@ def repl(u):
     u.ok(r.code == 0 and r.out == "42\nyes\n[1, 2]\n", "a REPL on a pipe: blocks by the parser's own rule", r)
     r = u("repl", text="x = 1\nFINAL(x)\nprint('not here')\n")
     u.ok(r.code == 0 and r.out == "1\n", "ends with FINAL", r)
-    r = u("repl", "--json", text="import os\n1 +\n2\n")
+    r = u("repl", "--json", text="import subprocess\n1 +\n2\n")
     rows = [json.loads(line) for line in r.out.splitlines()]
     u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
     r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")

@@ -102,7 +102,7 @@ def lost_judges(u):
 def lose_twice(u):
     """The result of a run whose second judge is killed too, and how many were. The program is long, so that judging takes a while, and
     is refused at its end, so that it never runs."""
-    client, template, init, guest = judging(u, "x = [1, 2, 3]\n" * 3400 + "import os\n")
+    client, template, init, guest = judging(u, "x = [1, 2, 3]\n" * 3400 + "import subprocess\n")
     before, killed, stop = set(ours()), set(), threading.Event()
 
     def kill_the_next():
@@ -127,7 +127,7 @@ def lose_twice(u):
 def lost_twice(u):
     for _ in range(20):
         r, killed = lose_twice(u)
-        if r.rules() != ["py.module.os"]:  # else the second judge gave its verdict before we found it
+        if r.rules() != ["py.module.subprocess"]:  # else the second judge gave its verdict before we found it
             break
     u.ok(r["status"] == "refused" and r["layer"] == "process" and "kill" in r["reason"] and not r["violations"] and r.code == exits.NEVER_RAN and killed == 1,
          f"a second judge that is killed refuses the run by the name of what died: {r['reason']}", r, killed)

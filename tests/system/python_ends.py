@@ -202,12 +202,12 @@ for who in tapsys.users():
         tap.eq(tapsys.cordon(programs, ["pool", "stop"], who).code, 0, f"{who}: the holder stops when it is told to")
 
 # `cordon check`
-for source, code, want in (("import os\n", exits.FAILED, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: os"], "message": "Security violations: Blocked import: os"}),
+for source, code, want in (("import subprocess\n", exits.FAILED, {"is_safe": False, "risk_level": "high", "blocked_operations": ["Blocked import: subprocess"], "message": "Security violations: Blocked import: subprocess"}),
                            ("print(1)\n", exits.DONE, {"is_safe": True, "risk_level": "safe", "blocked_operations": [], "message": "Code passed validation", "violations": []}),
                            ("class A(metaclass=B): pass\n", exits.FAILED, {"blocked_operations": ["Blocked: metaclass usage"]}),
                            ("class A:\n    def __get__(self, o, t): pass\n", exits.FAILED, {"blocked_operations": ["Blocked descriptor method: __get__"]}),
                            ("eval('1')\nexec('2')\n", exits.FAILED, {"blocked_operations": ["Blocked function: eval", "Blocked function: exec"]}),
-                           ("import json, os\n", exits.FAILED, {"blocked_operations": ["Blocked import: os"]}),
+                           ("import json, subprocess\n", exits.FAILED, {"blocked_operations": ["Blocked import: subprocess"]}),
                            ("from code_api import search\n", exits.DONE, {"is_safe": True}),
                            ("x = (\n", exits.FAILED, {"is_safe": False, "risk_level": "high"})):
     r = tapsys.cordon(programs, ["check", "--json", "-"], tapsys.users()[-1], text=source)

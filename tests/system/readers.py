@@ -490,7 +490,7 @@ def printing(state):
     os.chmod(state.home, 0o755)
     rows = [(["exec", "--", "/bin/echo", "hello"], None), (["exec", "--json", "--", "/bin/true"], None),
             (["run"], "print(1)"), (["run", "--json"], ""), (["run", "--json"], "import socket"),
-            (["check"], "import os"), (["check", "--json"], "x = 1"), (["check", "--json"], "import os"),
+            (["check"], "import subprocess"), (["check", "--json"], "x = 1"), (["check", "--json"], "import subprocess"),
             (["check", "--lang", "expr", "-e", "ctx['a'] == 1"], None),
             (["check", "--lang", "expr", "--json", "-e", "1 +"], None),
             (["eval", "1 < 2"], None), (["eval", "--json", "1 < 2"], None), (["eval", "--prompt"], None),

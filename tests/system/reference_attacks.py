@@ -16,6 +16,8 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 
 ENDED = "ok|error"
+BY_MEMBER = ("blocked", "input", r"py\.import\.os")  # os is there, with its files and no more
+OUTSIDE = ("error", None, r"py\.files\.outside")  # a path that is not in /workspace or /tmp
 NO_PROCESS = (ENDED, None, r"seccomp\.(clone|fork|vfork|execve)|py\.event\.(os\.(system|fork|posix_spawn)|subprocess)")
 NO_NETWORK = (ENDED, None, r"seccomp\.(socket|connect)|py\.event\.socket")
 NO_FILE = (ENDED, None, r"py\.event\.open")
@@ -30,7 +32,7 @@ CASES = [
     ("3 type", "Exploit = type('Exploit', (object,), {\n    '__init__': lambda self: __import__('os').system('whoami')\n})\nExploit()\n",
      {"strict": ("blocked", "input", r"py\.call\.__import__"), "locked": ("blocked", "input", r"py\.call\.type"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
     ("4 import os", "import os; os.system('whoami')",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
     ("5 __import__", "__import__('socket').socket().connect(('evil.com', 80))",
      {"strict": ("blocked", "input", r"py\.call\.__import__"), "standard": NO_NETWORK, "open": NO_NETWORK}, ""),
     ("6 importlib", "import importlib\nos = importlib.import_module('os')\nos.system('whoami')\n",
@@ -40,7 +42,7 @@ CASES = [
     ("8 memory", "print('before')\ndata = [0] * (10**9)",
      dict.fromkeys(("strict", "standard", "open"), ("memory", "resources", "")), "before"),
     ("9 fork bomb", "import os\nwhile True:\n    os.fork()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, r"seccomp\.clone|py\.event\.os\.fork"),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": ("error", None, r"seccomp\.clone|py\.event\.os\.fork"),
       "open": ("error", None, r"seccomp\.clone")}, ""),
     ("10 socket", "import socket\ns = socket.socket()\ns.connect(('8.8.8.8', 53))\n",
      {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("error", None, NO_NETWORK[2]),
@@ -49,17 +51,17 @@ CASES = [
      {"strict": ("blocked", "input", r"py\.(import|module|form)\."), "standard": ("error", None, NO_NETWORK[2]),
       "open": ("error", None, r"seccomp\.(socket|connect)")}, ""),
     ("12 /etc/passwd", "open('/etc/passwd').read()",
-     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
+     {"strict": OUTSIDE, "locked": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("12 contents", "print('secret' if 'root:' in open('/etc/passwd').read() else 'nothing of the host')",
-     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
+     {"strict": OUTSIDE, "locked": ("blocked", "input", r"py\.call\.open"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("13 write to /etc", "open('/tmp/../etc/shadow', 'w').write('pwned')",
-     {"strict": ("blocked", "input", r"py\.call\.open"), "standard": ("error", None, NO_FILE[2]), "open": ("error", None, NO_FILE[2])}, ""),
+     {"strict": OUTSIDE, "locked": ("blocked", "input", r"py\.call\.open"), "standard": ("error", None, NO_FILE[2]), "open": ("error", None, NO_FILE[2])}, ""),
     ("14 symlink", "import os\nos.symlink('/etc/passwd', '/tmp/escape')\nopen('/tmp/escape').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("14 by a folder", "import os\nos.symlink('/etc', '/tmp/escape')\nopen('/tmp/escape/passwd').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("a link inside", "import os\nopen('/tmp/a', 'w').close()\nos.symlink('/tmp/a', '/tmp/b')\nopen('/tmp/b').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": ("ok", None, NOTHING), "open": ("ok", None, NOTHING)}, ""),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": ("ok", None, NOTHING), "open": ("ok", None, NOTHING)}, ""),
     ("15 descriptor", "class Pwn:\n    def __get__(self, obj, type=None):\n        import os\n        os.system('whoami')\n\n"
      "class Victim:\n    attr = Pwn()\n\nVictim().attr\n",
      {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
@@ -72,7 +74,7 @@ CASES = [
      {"strict": ("blocked", "input", r"py\.module\.socket"), "standard": ("ok", None, NO_NETWORK[2]),
       "open": ("ok", None, r"seccomp\.(socket|connect)")}, "PASS: Network blocked"),
     ("curious agent", "import os\nprint(os.environ)\nopen('/etc/passwd').read()\n",
-     {"strict": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
+     {"strict": BY_MEMBER, "locked": ("blocked", "input", r"py\.module\.os"), "standard": NO_FILE, "open": NO_FILE}, ""),
     ("buggy agent: loop", "while True:\n    x = sum(range(10000))\n",
      dict.fromkeys(("strict", "standard", "open"), ("timeout", "resources", "")), ""),
     ("moderate attacker: type", "type('x', (object,), {'__init__': lambda self: os.system('whoami')})()",
@@ -82,7 +84,7 @@ CASES = [
      {"strict": ("blocked", "input", r"py\.method\.__get__"), "standard": NO_PROCESS, "open": NO_PROCESS}, ""),
 ]
 
-TEXTS = {"1 eval": "Blocked function: eval", "4 import os": "Blocked import: os", "15 descriptor": "Blocked descriptor method: __get__"}
+TEXTS = {"1 eval": "Blocked function: eval", "15 descriptor": "Blocked descriptor method: __get__"}
 
 for who in tapsys.users():
     canaries = tapsys.Canaries(programs, who)

@@ -86,7 +86,7 @@ def breaker_of_the_tool(who):
 def never_retried(who):
     s = State(who)
     denied = s.run("exec", "--json", "--role", "explore", "--", "/bin/true")
-    blocked = s.run("run", "--json", "-", text="import os\n")
+    blocked = s.run("run", "--json", "-", text="import subprocess\n")
     for r, status in ((denied, "denied"), (blocked, "blocked")):
         category = (r["error"] or {}).get("category")
         advice = s.run("escalate", "--category", category or "none", "--attempt", "1", "--json")
@@ -358,7 +358,7 @@ def trust_table(who):
                 for part in text.split("\n## ")[1:]}
     s = State(who)
     runs = [s.run("run", "--json", "--profile", "open", "-", text="import ctypes\nopen('f', 'w').write('x')\nctypes.CDLL(None).mount(0, 0, 0, 0, 0)\nraise ValueError(1)\n"),
-            s.run("run", "--json", "-", text="import os\n"), s.run("exec", "--json", "--role", "explore", "--", "/bin/true"),
+            s.run("run", "--json", "-", text="import subprocess\n"), s.run("exec", "--json", "--role", "explore", "--", "/bin/true"),
             s.run("exec", "--json", "--", "/bin/echo", "x")]
     if (programs.bin / "cordon-workspace").exists():
         s.run("workspace", "create", "w")

@@ -198,7 +198,7 @@ def server(p):
                 os.kill(pids[0], signal.SIGKILL)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    r = p.run("import time\nopen('x', 'w').write('1')\ntry:\n    while True:\n        open('x').read()\n        time.sleep(0.01)\nexcept OSError as e:\n    print(e.errno)\ntry:\n    open('x')\nexcept OSError as e:\n    print(e.errno)")
+    r = p.run("import time\ntry:\n    while True:\n        open('x', 'a').close()\n        time.sleep(0.01)\nexcept OSError as e:\n    print(e.errno)\ntry:\n    open('x')\nexcept OSError as e:\n    print(e.errno)")
     ended.set()
     watcher.join()
     p.ok(r["status"] == "ok" and r["stdout"] == "5\n5\n" and found, "a program whose files' process is killed gets an error, and runs on", r)

@@ -63,9 +63,9 @@ def ordinary(who):
 def refused(who):
     start = fresh("w", {"a": "a\n"}, who)
     workspace("clone", "w", "bad", who=who)
-    shell("w@bad", "echo 'import os' > evil.py", who=who)
+    shell("w@bad", "echo 'import subprocess' > evil.py", who=who)
     r = workspace("verify", "w@bad", "--json", who=who)
-    tap.ok(r.code == 1 and r["verified"] is False and r["parts"][0]["what"] == "evil.py" and "py.module.os" in r.err, f"{who}: a source that the profile refuses fails the verification", r.story())
+    tap.ok(r.code == 1 and r["verified"] is False and r["parts"][0]["what"] == "evil.py" and "py.module.subprocess" in r.err, f"{who}: a source that the profile refuses fails the verification", r.story())
     r = workspace("verify", "w@bad", "--profile", "open", "--policy", policy("workspaces: {verify: ['exit 3']}\n", who), "--json", who=who)
     tap.ok(r.code == 1 and r["parts"][-1]["exit_code"] == 3, f"{who}: a command that exits with 3 fails the verification", r.story())
     tap.ok(workspace("merge", "w@bad", who=who).code == 1 and ids("w", who)["main"] == start, f"{who}: a clone that failed its verification is not merged")
@@ -132,13 +132,13 @@ def planted(who):
     """A clone's files may name a policy that is read relative to them."""
     fresh("w", {"a": "a\n"}, who)
     workspace("clone", "w", "p", who=who)
-    shell("w@p", "echo 'import os' > x.py; printf 'version: 1\\nrun: {profile: open}\\n' > policy.yaml", who=who)
+    shell("w@p", "echo 'import subprocess' > x.py; printf 'version: 1\\nrun: {profile: open}\\n' > policy.yaml", who=who)
     here = TOP / "here"
     here.mkdir(exist_ok=True)
     (here / "policy.yaml").write_text("version: 1\n")
     r = subprocess.run(programs.command(["workspace", "verify", "w@p", "--policy", "policy.yaml"], who), cwd=here, env=tapsys.clean_env(None, who), stdin=subprocess.DEVNULL,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    tap.ok(r.returncode == 1 and "py.module.os" in r.stdout, f"{who}: verify reads the caller's policy, and not one that the clone holds", r.stdout)
+    tap.ok(r.returncode == 1 and "py.module.subprocess" in r.stdout, f"{who}: verify reads the caller's policy, and not one that the clone holds", r.stdout)
 
 
 for person in users():
