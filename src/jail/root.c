@@ -325,6 +325,20 @@ static int descriptor_names(int root, struct err *err)
 }
 
 /* Everything in its place under STAGE, then STAGE is the root. */
+/* SOURCE, which is open, by the way that B asks for. */
+static int show_bind(const struct jail_spec *spec, const struct jail_bind *b, int root, int source,
+                     int quota, struct err *err)
+{
+    struct stat st;
+    if (b->lower)
+        return layers(spec, quota, source, err);
+    if (b->copied)
+        return jail_put(source, quota, b, err);
+    FD_AUTO at = fstat(source, &st) < 0 ? err_sys(err, "stat %s", b->source)
+                                        : place(root, b->dest, S_ISDIR(st.st_mode), err);
+    return at < 0 ? at : attach(source, at, "", err);
+}
+
 static int fill_root(const struct jail_spec *spec, const int *own, int *ret_quota, struct err *err)
 {
     if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
@@ -344,21 +358,8 @@ static int fill_root(const struct jail_spec *spec, const int *own, int *ret_quot
         r = own_proc(root, err);
     if (r == 0 && jail_spec_names_descriptors(spec))
         r = descriptor_names(root, err);
-    for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
-        struct stat st;
-        if (spec->binds[i].lower) {
-            r = layers(spec, *ret_quota, own[i], err);
-            continue;
-        }
-        if (spec->binds[i].copied) {
-            r = jail_put(own[i], *ret_quota, &spec->binds[i], err);
-            continue;
-        }
-        FD_AUTO at = fstat(own[i], &st) < 0
-                         ? err_sys(err, "stat %s", spec->binds[i].source)
-                         : place(root, spec->binds[i].dest, S_ISDIR(st.st_mode), err);
-        r = at < 0 ? at : attach(own[i], at, "", err);
-    }
+    for (size_t i = 0; i < spec->nbinds && r == 0; i++)
+        r = show_bind(spec, &spec->binds[i], root, own[i], *ret_quota, err);
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
     if (r == 0 && (mount_setattr(root, "", AT_EMPTY_PATH, &sealed, sizeof sealed) < 0 ||
                    fchdir(root) < 0 || syscall(SYS_pivot_root, ".", OLD) < 0))
