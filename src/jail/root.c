@@ -324,7 +324,6 @@ static int descriptor_names(int root, struct err *err)
     return link_descriptors(root, FD, err);
 }
 
-/* Everything in its place under STAGE, then STAGE is the root. */
 /* SOURCE, which is open, by the way that B asks for. */
 static int show_bind(const struct jail_spec *spec, const struct jail_bind *b, int root, int source,
                      int quota, struct err *err)
@@ -339,6 +338,7 @@ static int show_bind(const struct jail_spec *spec, const struct jail_bind *b, in
     return at < 0 ? at : attach(source, at, "", err);
 }
 
+/* Everything in its place under STAGE, then STAGE is the root. */
 static int fill_root(const struct jail_spec *spec, const int *own, int *ret_quota, struct err *err)
 {
     if (mount("cordon", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
