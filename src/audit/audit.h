@@ -6,7 +6,7 @@
  *          call returns (as the configuration says); alerts on what is unusual.
  * Never:   lets a run begin whose record could not be written: the error is the caller's to obey.
  *          Shares a handle between threads, or uses one after fork: open one where it is needed.
- * Runs in: the supervisor, the holder, the daemon.
+ * Runs in: `cordon`: the supervisor, the broker, and commands that change or read the log. The holder and cordond never do.
  */
 #ifndef AUDIT_AUDIT_H
 #define AUDIT_AUDIT_H

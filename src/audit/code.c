@@ -3,7 +3,7 @@
  * the signed record. So the log stays small, the same program is kept once, and whoever changes a file is found by
  * sha256sum. The time of a file is that of the last run of its program: retention goes by it.
  *
- * Waits: write in write_all; the disk; none (the kernel's own); the run is refused
+ * Waits: fd_write_all in keep_new; the disk; none (the kernel's own); the run is refused
  *        fsync in keep_new; the disk; none (the kernel's own); the run is refused */
 #include "audit/inside.h"
 
@@ -20,17 +20,6 @@
 
 #define CODE_DIR "code" /* in the folder of the log */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    for (size_t at = 0; at < len;) {
-        ssize_t n = write(fd, text + at, len - at);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
 /* Under a name of this process, then by its hash: what has that name is whole. */
 static int keep_new(struct audit *a, int dir, const char *hash, const char *code, size_t len,
                     struct err *err)
@@ -42,7 +31,7 @@ static int keep_new(struct audit *a, int dir, const char *hash, const char *code
     int r = state_file(dir, own, O_WRONLY | O_CREAT | O_EXCL, &fd, err);
     if (r < 0)
         return r;
-    if (write_all(fd, code, len) < 0 || (a->config.sync != AUDIT_SYNC_OFF && fsync(fd) < 0) ||
+    if (fd_write_all(fd, code, len) < 0 || (a->config.sync != AUDIT_SYNC_OFF && fsync(fd) < 0) ||
         renameat(dir, own, dir, hash) < 0) {
         r = err_sys(err, "keep the code of the program (audit.code)");
         unlinkat(dir, own, 0);

@@ -4,7 +4,7 @@
  * Takes:   findings, from a judge or from the channel of a worker (then it is the worker's word).
  * Gives:   them sorted by line, the verdict's words, and the JSON of `cordon check`.
  * Never:   keeps more than CHECK_FINDINGS_MAX; the rest is counted, and counts as refused.
- * Runs in: cordon, the daemon, the workers.
+ * Runs in: `cordon`, the workers.
  */
 #ifndef CHECK_REPORT_H
 #define CHECK_REPORT_H

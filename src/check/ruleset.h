@@ -4,7 +4,7 @@
  * Takes:   a profile; or the bytes of a RULES message.
  * Gives:   bytes; or a rule set with one hash lookup a name, whose strings lie in its own copy.
  * Never:   accepts a second spelling, an unknown kind or construct, or more than its ceilings.
- * Runs in: cordon and the daemon (encode), the workers (decode).
+ * Runs in: `cordon` (encode), the workers (decode).
  */
 #ifndef CHECK_RULESET_H
 #define CHECK_RULESET_H

@@ -4,7 +4,7 @@
  * Takes:   nothing: a layout and the calls behind ruleset.h.
  * Gives:   one look-up that answers for all kinds of rules.
  * Never:   is included outside check/ and the judges.
- * Runs in: cordon, the daemon, the workers.
+ * Runs in: `cordon`, the workers.
  */
 #ifndef CHECK_RULESET_INSIDE_H
 #define CHECK_RULESET_INSIDE_H

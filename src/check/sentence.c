@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table, so that the command line, the daemon and every language's judge say the same thing in the
+/* One table, so that the command line, its clients and every language's judge say the same thing in the
  * same words. Operands are the program's own text: they are made harmless here, once. */
 #include "check/sentence.h"
 

@@ -4,7 +4,7 @@
  * Takes:   what was found and the word it is about.
  * Gives:   one line of text.
  * Never:   allocates; lets control characters of the program through.
- * Runs in: the workers, cordon, the daemon.
+ * Runs in: the workers, `cordon`.
  */
 #ifndef CHECK_SENTENCE_H
 #define CHECK_SENTENCE_H

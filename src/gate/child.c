@@ -9,15 +9,14 @@
 #include "gate/child.h"
 
 #include "base/clock.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,27 +24,10 @@
 _Noreturn static void exec_command(const char *const *argv, const char *const *env, int in, int out,
                                    int keep, pid_t parent)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(127);
     FD_AUTO null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    /* first above what they are to become: none may lie in the way of another */
-    int high[4] = {fcntl(in, F_DUPFD_CLOEXEC, 10), fcntl(out, F_DUPFD_CLOEXEC, 10),
-                   fcntl(null, F_DUPFD_CLOEXEC, 10),
-                   keep >= 0 ? fcntl(keep, F_DUPFD_CLOEXEC, 10) : -1};
-    /* without one of these it would read our input, or write to our output: it does not run then */
-    for (int i = 0; i < (keep >= 0 ? 4 : 3); i++)
-        if (high[i] < 0 || dup2(high[i], i) < 0)
-            _exit(127);
-    close_range(keep >= 0 ? 4 : 3, ~0U, 0);
-    for (int s = 1; s < 32; s++)
-        signal(s, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (chdir("/") == 0)
-        execve(argv[0], (char *const *)argv, (char *const *)env);
+    const int fds[] = {in, out, null, keep};
+    if (null >= 0 && chdir("/") == 0)
+        sys_child_exec(argv, env, fds, keep >= 0 ? 4 : 3, true, parent);
     _exit(127);
 }
 

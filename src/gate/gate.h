@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate: nothing runs unasked. Report and state become a plan, or a refusal that says what to do.
+/* The gate: every run must be admitted. Report and state become a plan, or a refusal that says what to do.
  *
  * Takes:   a request (client, role, tool, code, arguments), then the judge's report on it.
  * Gives:   a plan, which only this room can make and without which nothing runs; or a refusal.
  * Never:   believes a client's word on who it is; sleeps longer than it is told; fails open.
- * Runs in: the supervisor. One thread to a gate.
+ * Runs in: `cordon`: the supervisor, the broker, and the commands stop, resume, approve and doctor. One thread to a gate.
  *
  *     gate_open                                          once a process
  *     gate_admit   stop flag, role, breaker, rate, slot       cheap: before the check
@@ -60,14 +60,11 @@ struct gate_refusal {
     char approval[24];       /* id of the approval that is waited for, or empty */
 };
 
-/* Who asks. Made of what the kernel or the token check says, never of what the client says. */
+/* Who asks. Made of what the kernel says, never of what the client says. */
 struct gate_client {
     char id[64];
 };
-void gate_client_uid(struct gate_client *c, uid_t uid);             /* the command line */
-void gate_client_peer(struct gate_client *c, uid_t uid, pid_t pid); /* stdio, by SO_PEERCRED */
-/* HTTP: HASH is the hash of the token, so that no secret is in the state. */
-void gate_client_token(struct gate_client *c, const uint8_t hash[GATE_HASH_SIZE]);
+void gate_client_uid(struct gate_client *c, uid_t uid);
 
 struct gate_request {
     struct gate_client client;
@@ -153,7 +150,7 @@ ERR_MUST_USE int gate_admit_poll(struct gate_ticket *t, uint64_t wait_ms,
 ERR_MUST_USE int gate_decide(struct gate_ticket *ticket, const struct check_report *report,
                              struct gate_plan **ret_plan, struct gate_refusal *ret_refusal,
                              struct err *err);
-/* The check refused it, or it cannot go on: the slot is free, nothing is counted but the turn. */
+/* Takes the ticket: the check refused the request, or it cannot go on. The slot is free, nothing is counted but the turn. */
 void gate_abandon(struct gate_ticket *ticket);
 
 /* The report that led to the plan came from another child than the one that is to run it: the two
@@ -170,6 +167,7 @@ struct gate_outcome {
     const char *type;    /* error.type, or NULL */
     const char *message; /* error.message, or NULL */
 };
+/* Takes the plan: the end of its run is counted, and its slot is free. */
 void gate_release(struct gate_plan *plan, const struct gate_outcome *outcome);
 
 /* A request of CLIENT was refused before it began. True: that is a record of its own. False: there were too many
@@ -194,7 +192,7 @@ struct gate_running {
     uint64_t ms;     /* it has been running */
     const char *end; /* after a stop: "ended", "killed" or "still running" */
 };
-/* Those that run now. Returns the true count; at most ROOM are written. */
+/* Those that run now. Returns the true count; at most CAP are written. */
 size_t gate_running(struct gate *g, struct gate_running *out, size_t cap);
 
 /* Sets the flag, ends what runs, waits for it: a supervisor that does not answer within PATIENCE_MS
@@ -238,8 +236,5 @@ void gate_counters_read(const struct gate *g, struct gate_counters *ret);
 
 /* The sum by which approvals name what they are bound to, in hexadecimal. */
 void gate_sha256_hex(const void *data, size_t len, char out[65]);
-
-/* A session is closed: its count of iterations is needed no more. */
-void gate_task_forget(struct gate *g, const struct gate_client *client, const char *task);
 
 #endif

@@ -121,21 +121,6 @@ void gate_client_uid(struct gate_client *c, uid_t uid)
     snprintf(c->id, sizeof c->id, "uid:%u", (unsigned)uid);
 }
 
-void gate_client_peer(struct gate_client *c, uid_t uid, pid_t pid)
-{
-    *c = (struct gate_client){0};
-    snprintf(c->id, sizeof c->id, "peer:%u:%d:%llu", (unsigned)uid, (int)pid,
-             gate_process_start(pid));
-}
-
-void gate_client_token(struct gate_client *c, const uint8_t hash[GATE_HASH_SIZE])
-{
-    *c = (struct gate_client){0};
-    int n = snprintf(c->id, sizeof c->id, "token:");
-    for (int i = 0; i < 16; i++) /* half of it tells tokens apart, and is no way back to one */
-        snprintf(c->id + n + 2 * i, sizeof c->id - (size_t)(n + 2 * i), "%02x", hash[i]);
-}
-
 /* ---- opening ---- */
 
 int gate_open(const struct gate_config *config, int state, struct gate **ret_gate, struct err *err)

@@ -116,18 +116,6 @@ struct gate_task_row *gate_task_find(struct gate *g, const char *client, const c
     return slot;
 }
 
-void gate_task_forget(struct gate *g, const struct gate_client *client, const char *task)
-{
-    struct err err = ERR_INIT;
-    if (gate_map_lock(&g->map, &err) < 0)
-        return; /* the row stays until it is needed */
-    uint64_t key = task_key(client->id, task);
-    for (size_t i = 0; i < GATE_TASKS; i++)
-        if (g->map.at->tasks[i].key == key)
-            gate_store(&g->map.at->tasks[i].key, 0);
-    gate_map_unlock(&g->map);
-}
-
 /* ---- token buckets ---- */
 
 #define MICRO 1000000ULL

@@ -59,11 +59,6 @@ bool policy_words_have(const struct policy_words *w, const char *word)
     return false;
 }
 
-bool policy_role_may(const struct policy_role *role, const char *tool)
-{
-    return policy_words_have(&role->tools, "*") || policy_words_have(&role->tools, tool);
-}
-
 bool policy_escapes_html(const struct policy *p, const struct policy_profile *profile)
 {
     if (p->output.escape == POLICY_ESCAPE_PROFILE)

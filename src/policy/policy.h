@@ -198,7 +198,6 @@ bool policy_escapes_html(const struct policy *p, const struct policy_profile *pr
 /* Whether the machine's policy lets later files and options only tighten the key or section PATH. */
 bool policy_is_final(const struct policy *p, const char *path);
 bool policy_words_have(const struct policy_words *w, const char *word);
-bool policy_role_may(const struct policy_role *role, const char *tool);
 
 /* ---- the policy in force ---- */
 

@@ -45,11 +45,6 @@ int policy_rule_kind_find(const char *word)
     return find(kind_words, POLICY_RULE_KIND_COUNT, word);
 }
 
-const char *policy_construct_name(enum policy_construct construct)
-{
-    return name(construct_words, POLICY_CONSTRUCT_COUNT, construct);
-}
-
 int policy_construct_find(const char *word)
 {
     return find(construct_words, POLICY_CONSTRUCT_COUNT, word);
@@ -58,11 +53,6 @@ int policy_construct_find(const char *word)
 const char *policy_import_mode_name(enum policy_import_mode mode)
 {
     return name(mode_words, POLICY_IMPORT_MODE_COUNT, mode);
-}
-
-int policy_import_mode_find(const char *word)
-{
-    return find(mode_words, POLICY_IMPORT_MODE_COUNT, word);
 }
 
 static const struct policy_profile *unpack(const struct policy_packed_profile *p)

@@ -5,7 +5,7 @@
  * Gives:   plain data that lives as long as the program: built-in tables come from policies/NAME.yaml by
  *          the build, an operator's own are made of the same structs.
  * Never:   decides anything: the judge, the guards and the audit hook read these tables.
- * Runs in: cordon, the daemon, the workers.
+ * Runs in: `cordon`, cordon-holder, the workers.
  */
 #ifndef POLICY_PROFILE_H
 #define POLICY_PROFILE_H
@@ -120,9 +120,7 @@ extern const struct policy_packed_profile policy_packed_profiles[]; /* ended by 
 const char *policy_rule_kind_name(enum policy_rule_kind kind);
 /* -1 when WORD is none. */
 int policy_rule_kind_find(const char *word);
-const char *policy_construct_name(enum policy_construct construct);
 int policy_construct_find(const char *word);
 const char *policy_import_mode_name(enum policy_import_mode mode); /* listed, any */
-int policy_import_mode_find(const char *word);
 
 #endif

@@ -124,10 +124,6 @@ static void every_line(void)
     for (int k = 0; k < POLICY_RULE_KIND_COUNT; k++)
         tap_eq_int(policy_rule_kind_find(policy_rule_kind_name((enum policy_rule_kind)k)), k,
                    "kind %d has a word", k);
-    for (int k = 0; k < POLICY_CONSTRUCT_COUNT; k++)
-        tap_eq_int(policy_construct_find(policy_construct_name((enum policy_construct)k)), k,
-                   "construct %d has a word", k);
-    tap_eq_int(policy_import_mode_find("listed"), POLICY_IMPORTS_LISTED, "import mode by word");
     tap_eq_int(policy_rule_kind_find("call-denied"), -1, "an unknown kind");
     tap_eq_int(policy_construct_find(""), -1, "an unknown construct");
     tap_eq_str(policy_rule_kind_name(POLICY_RULE_KIND_COUNT), "unknown", "a kind out of range");

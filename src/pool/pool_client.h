@@ -4,7 +4,7 @@
  * Takes:   a connection to the user's own holder.
  * Gives:   children as descriptors of the caller's own, or why there is none: one word, one sentence.
  * Never:   waits for a holder that does not answer longer than it is told; starts one, unless asked to.
- * Runs in: the supervisor (`cordon`), later the daemon.
+ * Runs in: `cordon`: the supervisor, and the commands session, repl and pool.
  */
 #ifndef POOL_POOL_CLIENT_H
 #define POOL_POOL_CLIENT_H

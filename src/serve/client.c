@@ -6,15 +6,14 @@
 #include "serve/holding.h"
 
 #include "base/clock.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,22 +30,8 @@ _Noreturn static void exec_front(const struct serve_config *f, bool http, int in
                                 numbers[2], numbers[3],       f->profile, http ? f->names : NULL,
                                 NULL};
     const char *const env[] = {NULL};
-    sigset_t none;
-    sigemptyset(&none);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(127);
-    const int high[3] = {fcntl(in, F_DUPFD_CLOEXEC, 10), fcntl(out, F_DUPFD_CLOEXEC, 10),
-                         fcntl(sock, F_DUPFD_CLOEXEC, 10)};
-    if (high[0] < 0 || high[1] < 0 || high[2] < 0 || dup2(high[0], 0) < 0 || dup2(high[1], 1) < 0 ||
-        dup2(high[2], 3) < 0)
-        _exit(127);
-    close_range(4, ~0U, 0);
-    for (int s = 1; s < 32; s++)
-        signal(s, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(argv[0], (char *const *)argv, (char *const *)env);
-    _exit(127);
+    const int fds[] = {in, out, -1, sock};
+    sys_child_exec(argv, env, fds, 4, false, parent);
 }
 
 static int start_front(struct serve_client *c, int in, int out, struct err *err)

@@ -9,39 +9,16 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-_Noreturn static void exec_runner(const char *const *argv, const int streams[3], pid_t parent)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(127);
-    int high[3];
-    for (int i = 0; i < 3; i++) /* first above what they are to become */
-        high[i] = fcntl(streams[i], F_DUPFD_CLOEXEC, 10);
-    for (int i = 0; i < 3; i++)
-        if (high[i] < 0 || dup2(high[i], i) < 0)
-            _exit(127);
-    close_range(3, ~0U, 0);
-    for (int s = 1; s < 32; s++)
-        signal(s, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execv(argv[0], (char *const *)argv);
-    _exit(127);
-}
 
 int serve_runner_start(struct serve_runner *r, const char *const *argv, const void *input,
                        size_t len, struct err *err)
@@ -64,7 +41,7 @@ int serve_runner_start(struct serve_runner *r, const char *const *argv, const vo
     const pid_t self = getpid();
     r->pid = fork();
     if (r->pid == 0)
-        exec_runner(argv, streams, self);
+        sys_child_exec(argv, (const char *const *)environ, streams, 3, true, self);
     fd_close(out[1]);
     fd_close(said[1]);
     if (r->pid < 0) {

@@ -13,9 +13,12 @@
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -55,4 +58,29 @@ int sys_child_wait(pid_t pid, uint64_t most_ms, int *ret_status)
         return 0;
     errno = ETIMEDOUT;
     return -1;
+}
+
+_Noreturn void sys_child_exec(const char *const *argv, const char *const *env, const int *fds,
+                              int count, bool own_session, pid_t parent)
+{
+    int high[SYS_CHILD_FDS];
+    sigset_t none;
+    sigemptyset(&none);
+    if (own_session)
+        setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || count > SYS_CHILD_FDS)
+        _exit(127);
+    for (int i = 0; i < count;
+         i++) /* first above what they become: none may lie in the way of another */
+        high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, SYS_CHILD_FDS + 2);
+    /* without one of them the program would read our input, or write to our output: it does not run then */
+    for (int i = 0; i < count; i++)
+        if (fds[i] >= 0 && (high[i] < 0 || dup2(high[i], i) < 0))
+            _exit(127);
+    close_range((unsigned)count, ~0U, 0);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(argv[0], (char *const *)argv, (char *const *)env);
+    _exit(127);
 }

@@ -7,6 +7,7 @@
  *        sendmsg in fd_send; the peer to read; the caller's: SO_SNDTIMEO, or the packet fits; EAGAIN
  *        read in fd_read_file; /proc, a cgroup, a small file; none (the kernel's own); an error
  *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error
+ *        write in fd_write_all; the reader, or the disk; the caller's; its error
  *        write in fd_sealed; memory; at once; an error */
 #include "sys/fd.h"
 
@@ -65,6 +66,18 @@ int fd_write_file(int dir, const char *path, const char *text)
     if (n >= 0 && (size_t)n != len)
         errno = EIO;
     return n == (ssize_t)len ? 0 : -1;
+}
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+    for (const char *p = data; len;) {
+        const ssize_t n = write(fd, p, len);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        p += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
 }
 
 union control {

@@ -33,6 +33,9 @@ ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
 /* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
+/* All LEN bytes, in as many calls as that takes, on a descriptor that blocks. 0, or -1 with errno. */
+ERR_MUST_USE int fd_write_all(int fd, const void *data, size_t len);
+
 /* 0: COUNT more descriptors (at most 64) can be open at once, as far as anybody knows; else -1 with errno.
  * A receiver asks before it takes a packet that cannot be sent a second time. */
 int fd_spare(size_t count);

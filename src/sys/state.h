@@ -4,7 +4,7 @@
  * Takes:   the environment (CORDON_STATE, XDG_STATE_HOME, HOME), names below the folder.
  * Gives:   descriptors of folders and files that were seen to be ours and closed to others.
  * Never:   follows a link in the last step, or uses what somebody else could have written.
- * Runs in: the supervisor, the holder, the daemon.
+ * Runs in: `cordon` and cordon-holder.
  */
 #ifndef SYS_STATE_H
 #define SYS_STATE_H

@@ -2,7 +2,7 @@
 /* The tools that change a file. The new text is written beside it and then takes its name: killed at any instant, the file is
  * the old one or the new one, and a link that stands in its place is replaced, never followed.
  *
- * Waits: write in write_all; memory: the run's files are; at once; an error */
+ * Waits: fd_write_all in replace; memory: the run's files are; at once; an error */
 #include "tools/inside.h"
 
 #include "base/limits.h"
@@ -17,20 +17,6 @@
 
 #define FILE_MAX (8 * MIB) /* that Edit works on */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len) {
-        const ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static enum tools_end replace(struct tools_call *c, const struct tools_place *p, const char *text,
                               size_t len, mode_t mode)
 {
@@ -43,7 +29,7 @@ static enum tools_end replace(struct tools_call *c, const struct tools_place *p,
         openat(p->dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode & 0777);
     if (fd < 0)
         return tools_refuse(c, "%.200s: %s", p->shown, strerror(errno));
-    if (write_all(fd, text, len) == 0 && renameat(p->dir, beside, p->dir, p->name) == 0)
+    if (fd_write_all(fd, text, len) == 0 && renameat(p->dir, beside, p->dir, p->name) == 0)
         return TOOLS_OK;
     const int why = errno;
     (void)!unlinkat(p->dir, beside, 0);

@@ -3,7 +3,7 @@
  * name that counts only after a rename, and never changed: many runs may have it at the same time. Everybody may read
  * it, because a run of root's reads it under another id; the state folder above it is its owner's alone.
  *
- * Waits: write in write_all; the disk; none (the kernel's own); an error */
+ * Waits: fd_write_all in *; the disk; none (the kernel's own); an error */
 #include "workspace/inside.h"
 
 #include "sys/entries.h"
@@ -20,20 +20,6 @@
 #define UNFINISHED ".new"
 #define BOOT       ".boot"
 
-static int write_all(int fd, const char *p, size_t len)
-{
-    while (len) {
-        const ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static int put_blob(git_repository *repo, int dir, const char *name, const git_oid *id,
                     unsigned mode, struct err *err)
 {
@@ -49,7 +35,7 @@ static int put_blob(git_repository *repo, int dir, const char *name, const git_o
         r = symlinkat(target, dir, name);
     } else {
         FD_AUTO fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 || write_all(fd, data, size) < 0 ||
+        r = fd < 0 || fd_write_all(fd, data, size) < 0 ||
                     fchmod(fd, mode == GIT_FILEMODE_BLOB_EXECUTABLE ? 0755 : 0644) < 0
                 ? -1
                 : 0;
@@ -222,7 +208,7 @@ static int forget_old_boots(int trees, const char *boot, struct err *err)
     if (r < 0)
         return r;
     FD_AUTO fd = openat(trees, BOOT, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd < 0 || write_all(fd, boot, strlen(boot)) < 0 ? err_sys(err, "note the boot") : 0;
+    return fd < 0 || fd_write_all(fd, boot, strlen(boot)) < 0 ? err_sys(err, "note the boot") : 0;
 }
 
 int workspace_checkout(struct workspace *w, const char *boot, bool prune, char ret_id[WORKSPACE_ID],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a run seen from outside: prepare (binds, cgroup, streams), spawn, then carry output,
  * answer notifications and keep time until cordon-nest says how it ended. One epoll descriptor
- * holds everything, so that a daemon can hold many runs in one loop.
+ * holds everything, so that one loop can hold many runs.
  *
  * Waits: read in on_timer; nobody: the timerfd is non-blocking; at once; comes again
  *        epoll_wait in wait_for_events; the run; its timer, one of the descriptors: wall and CPU time; it is

@@ -4,10 +4,11 @@
  * or answers; nobody else needs SQLite. A complaint is one line and exit status 1.
  *
  * Waits: read in read_all; a sealed file in memory; at once; an error
- *        write in write_all; the gate to read; none (the gate kills us after LIMIT_APPROVALS_MS); ends */
+ *        fd_write_all in main; the gate to read; none (the gate kills us after LIMIT_APPROVALS_MS); ends */
 #include "base/sanitized.h"
 #include "gate/record.h"
 #include "gate/store.h"
+#include "sys/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,20 +36,6 @@ static int read_all(struct buf *in)
     }
 }
 
-static int write_all(const char *p, size_t len)
-{
-    while (len) {
-        ssize_t n = write(STDOUT_FILENO, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return ERR_SYS;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int main(void)
 {
     struct err err = ERR_INIT;
@@ -72,7 +59,7 @@ int main(void)
                               &err);
     gate_store_close(store); /* durable before it is said */
     if (r == 0)
-        r = write_all(out.data, out.len);
+        r = fd_write_all(STDOUT_FILENO, out.data, out.len);
     else
         printf("%s\n", err.msg);
     buf_done(&in);

@@ -3,7 +3,8 @@
  * workspaces as descriptor 3, the folder to read or the file to write as 4 and the lock as 5; it reads what guests
  * wrote, so before it looks at anything it gives up everything else (src/jail/confine.c). It prints what was asked for on standard
  * output, and one line on standard error where it fails.
- */
+ *
+ * Waits: fd_write_all in *; the caller's reader; none (the caller's own pace); nothing but its own workspace is held */
 #include "order.h"
 
 #include "base/buf.h"
@@ -190,7 +191,7 @@ static int do_checkout(const struct order *o, struct err *err)
     if (r < 0)
         return r;
     const int n = snprintf(line, sizeof line, "%s %s\n", ids[0], ids[1]);
-    return output_put_all(STDOUT_FILENO, line, (size_t)n) < 0 ? err_sys(err, "standard output") : 0;
+    return fd_write_all(STDOUT_FILENO, line, (size_t)n) < 0 ? err_sys(err, "standard output") : 0;
 }
 
 /* The folder NAME in DIR, which a guest may have shut. No guest is alive; no link is followed. */
@@ -214,7 +215,7 @@ static int tell_kept(const char *id, bool new, unsigned percent, const struct wo
     int r = buf_printf(&text, "%s%c%s%c%u%c%c", id, 0, new ? "new" : "same", 0, percent, 0, 0);
     for (size_t i = 0; i < left->count && r == 0; i++)
         r = buf_printf(&text, "%s%c%s%c", left->items[i].path, 0, left->items[i].why, 0);
-    if (r == 0 && output_put_all(STDOUT_FILENO, text.data, text.len) < 0)
+    if (r == 0 && fd_write_all(STDOUT_FILENO, text.data, text.len) < 0)
         r = err_sys(err, "standard output");
     buf_done(&text);
     return r;
@@ -320,7 +321,7 @@ int main(int argc, char **argv)
     struct stat home;
     if (argc != 9 || strcmp(argv[1], "--from-cordon") != 0 || fstat(ORDER_HOME_FD, &home) < 0 ||
         !S_ISDIR(home.st_mode) || !read_order(argv, &order, &verb))
-        return output_put_all(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? FAILED : USAGE;
+        return fd_write_all(STDERR_FILENO, usage, sizeof usage - 1) < 0 ? FAILED : USAGE;
     umask(077);
     int r = fchdir(ORDER_HOME_FD) < 0 ? err_sys(&err, "enter the folder of the workspaces") : 0;
     if (r == 0)
@@ -341,7 +342,7 @@ int main(int argc, char **argv)
     if (buf_str(&line, "cordon workspace: ") < 0 ||
         output_visible_add(&v, err.msg, strlen(err.msg), &line) < 0 ||
         output_visible_end(&v, &line) < 0 || buf_str(&line, "\n") < 0 ||
-        output_put_all(STDERR_FILENO, line.data, line.len) < 0)
+        fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
         return FAILED;
     buf_done(&line);
     return r == ERR_USAGE ? USAGE : FAILED;

@@ -36,7 +36,6 @@ void output_init(struct output *o, int fd, bool visible);
 ERR_MUST_USE int output_put(void *output, const void *data, size_t len);
 /* R: what came before. */
 ERR_MUST_USE int output_end(struct output *o, int r, struct err *err);
-ERR_MUST_USE int output_put_all(int fd, const char *p, size_t len);
 
 /* What a change came to: the head, whether it moved, what is not in it. */
 ERR_MUST_USE int order_tell(const struct order *o, const char *id, bool new,

@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What cordon-workspace prints may be a guest's: on a terminal nothing in it acts on that.
  *
- * Waits: write in output_put_all; the caller's reader; none (the caller's own pace); nothing but its own workspace is held */
+ * Waits: fd_write_all in flush; the caller's reader; none (the caller's own pace); nothing but its own workspace is held */
 #include "order.h"
 
 #include "base/jsonw.h"
 #include "base/units.h"
+#include "sys/fd.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-int output_put_all(int fd, const char *p, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return ERR_SYS;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static int flush(struct output *o)
 {
-    int r = output_put_all(o->fd, o->held.data, o->held.len);
+    int r = fd_write_all(o->fd, o->held.data, o->held.len);
     if (r < 0)
         o->failed = errno;
     buf_reset(&o->held);
