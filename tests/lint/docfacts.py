@@ -497,6 +497,7 @@ def absent(program):
     return [
         ("README.md", r"Planned, not built: a JavaScript worker, a gateway to model APIs",
          not has("src/worker/javascript", "src/worker/js", "src/proxy") and "proxy" not in listed),
+        ("docs/gate.md", r"The gateway is not built", not has("src/proxy") and "proxy" not in listed),
         (CHECKLIST, r"Not built\n.*\[-\] a gateway to model APIs", not has("src/proxy") and "proxy" not in listed),
         (CHECKLIST, r"\[-\] not built", True),
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
