@@ -6,12 +6,17 @@
  * forked before the guest exists, so it shares nothing with it.
  *
  * A janitor that is stopped is killed, and its supervisor does its work. One that may not be killed, because the
- * supervisor has given up root since, is left to itself: it ends as soon as it is continued.
+ * supervisor has given up root since, has a second one, made before that: it takes over from a janitor that was killed, and
+ * kills one that is stopped. Of a janitor without a second one the rest stays until it is continued.
  *
  * Waits: poll in answered; the janitor; LIMIT_JANITOR_MS; it is killed: an error
  *        read in answered; nobody: poll said that it is there; at once; an error
  *        sys_child_wait in jail_janitor_finish; the janitor to clean up; LIMIT_JANITOR_MS; it is killed, and the
  *          supervisor cleans up itself
+ *        poll in jail_janitor_finish; the second janitor to clean up; LIMIT_JANITOR_MS; the supervisor cleans up itself
+ *        poll in stand_by; the end of the first janitor or of the supervisor, in the second; none (it waits for that
+ *          end by design), then SECOND_MS for the first to do its work; kills it, and cleans up
+ *        sys_child_wait in listen_and_clean; the second janitor, which was killed; LIMIT_JANITOR_MS; ends
  *        write in *; one byte that fits; at once; ends
  *        fd_receive in listen_and_clean; its supervisor to say more or to end, in the janitor; none (it
  *          waits for that end by design); cleans up
@@ -29,9 +34,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { THINGS = 8, NAME = 512 };
+enum { THINGS = 8, NAME = 512, SECOND_MS = (int)LIMIT_JANITOR_MS / 2 };
+
+#define DOUBLE "+" /* no name of a thing */
 
 struct thing {
     int parent; /* of a cgroup; -1: a folder, by its path */
@@ -48,12 +56,35 @@ static void remove_all(const struct thing *things, size_t n)
     }
 }
 
+/* In the second janitor, until it has to do the work: the first was killed, or does not do it. */
+static void stand_by(int leash, int first)
+{
+    struct pollfd p[2] = {{.fd = first, .events = POLLIN}, {.fd = leash, .events = POLLRDHUP}};
+    while (poll(p, 2, -1) < 0 && errno == EINTR)
+        ;
+    while (!p[0].revents && poll(p, 1, SECOND_MS) < 0 && errno == EINTR)
+        ;
+    if (!p[0].revents)
+        (void)syscall(SYS_pidfd_send_signal, first, SIGKILL, NULL, 0);
+}
+
+/* It knows what the first has been told by now. Returns its pid; in the second itself, when its turn has come, 0. */
+static pid_t second(int leash)
+{
+    FD_AUTO first = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    pid_t pid = first < 0 ? -1 : fork();
+    if (pid == 0)
+        stand_by(leash, first);
+    return pid;
+}
+
 /* Listens until the supervisor's end of the socket is closed. Every message is answered, so that the supervisor makes
  * nothing that the janitor has not noted. */
 static void listen_and_clean(int leash)
 {
     static struct thing things[THINGS];
     size_t n = 0;
+    pid_t other = 0;
     for (;;) {
         struct thing *t = &things[n];
         struct fd_packet p = {.data = t->name, .len = NAME - 1, .fds = &t->parent, .nfds = 1};
@@ -61,12 +92,23 @@ static void listen_and_clean(int leash)
         if (fd_receive(leash, &p) <= 0 || p.len >= NAME)
             break;
         t->name[p.len] = 0;
-        if (n + 1 < THINGS)
+        if (strcmp(t->name, DOUBLE) == 0) {
+            other = second(leash);
+            if (other == 0)
+                continue; /* in the second, whose first is gone: it listens to the end */
+            if (other < 0)
+                break;
+        } else if (n + 1 < THINGS) {
             n++;
+        }
         if (write(leash, "", 1) != 1)
             break;
     }
     remove_all(things, n);
+    if (other > 0) {
+        kill(other, SIGKILL);
+        (void)!sys_child_wait(other, LIMIT_JANITOR_MS, NULL);
+    }
 }
 
 /* One that does not answer will not clean up either. */
@@ -124,13 +166,24 @@ int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name, stru
     return fd_send(j->leash, &p) < 0 ? err_sys(err, "tell the janitor") : answered(j, err);
 }
 
+int jail_janitor_double(struct jail_janitor *j, struct err *err)
+{
+    int r = jail_janitor_tell(j, -1, DOUBLE, err);
+    j->doubled = r == 0;
+    return r;
+}
+
 bool jail_janitor_finish(struct jail_janitor *j)
 {
     int status = 0;
     if (j->pid <= 0)
         return true;
+    shutdown(j->leash, SHUT_WR);
+    bool done = sys_child_wait(j->pid, LIMIT_JANITOR_MS, &status) == 0 && status == 0;
+    struct pollfd gone = {.fd = j->leash};
+    if (!done && j->doubled) /* the last that has the other end is the second */
+        done = poll(&gone, 1, (int)LIMIT_JANITOR_MS) == 1;
     fd_close(j->leash);
-    int r = sys_child_wait(j->pid, LIMIT_JANITOR_MS, &status);
     j->pid = 0;
-    return r == 0 && status == 0;
+    return done;
 }

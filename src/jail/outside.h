@@ -86,11 +86,14 @@ void jail_cgroup_close(struct jail_cgroup *cg); /* closes its descriptors; the j
 struct jail_janitor {
     pid_t pid; /* 0: none */
     int leash; /* closing it (or dying) sets the janitor to work */
+    bool doubled;
 };
 ERR_MUST_USE int jail_janitor_start(struct jail_janitor *j, struct err *err);
 /* Before it is made: a cgroup NAME below PARENT, or (PARENT -1) a folder with this path. */
 ERR_MUST_USE int jail_janitor_tell(struct jail_janitor *j, int parent, const char *name,
                                    struct err *err);
+/* A second janitor, for whoever gives up root now and could not do its work if somebody killed or stopped it. */
+ERR_MUST_USE int jail_janitor_double(struct jail_janitor *j, struct err *err);
 bool jail_janitor_finish(
     struct jail_janitor *j); /* waits; false: it was killed, and left things there */
 

@@ -243,6 +243,31 @@ static void stop_in_child(void)
     raise(SIGSTOP);
 }
 
+/* A janitor that was doubled is killed, stopped, or left alone: the folder that it was told of is gone afterwards, and its
+ * owner need not do anything, as one that has given up root cannot. */
+static void second_janitor(void)
+{
+    static const struct {
+        int signal;
+        const char *what;
+    } rows[] = {{0, "left alone"}, {SIGKILL, "killed"}, {SIGSTOP, "stopped"}};
+    struct jail_identity id = {.uid = geteuid(), .gid = getegid()};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct jail_janitor j = {0};
+        struct err err = ERR_INIT;
+        struct stat st;
+        char path[512] = "";
+        tap_ok(jail_janitor_start(&j, &err) == 0 &&
+                   jail_scratch_make(&id, &j, path, sizeof path, &err) == 0 &&
+                   jail_janitor_double(&j, &err) == 0,
+               "a janitor that is doubled: %s", err.msg);
+        if (rows[i].signal)
+            kill(j.pid, rows[i].signal);
+        tap_ok(jail_janitor_finish(&j) && stat(path, &st) < 0 && errno == ENOENT,
+               "what a doubled janitor was told of is removed where it is %s", rows[i].what);
+    }
+}
+
 /* Whenever the janitor is stopped, its supervisor goes on, and what was told is removed by one of them. */
 static void stopped_janitor(void)
 {
@@ -261,6 +286,7 @@ static void stopped_janitor(void)
     kill(pid, SIGSTOP);
     tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0,
            "a janitor that is stopped when it is to clean up is killed, and its work left to us");
+    second_janitor();
     pthread_atfork(NULL, NULL, stop_in_child); /* from here on every child of fork stops */
     tap_ok(jail_janitor_start(&j, &err) < 0 && j.pid == 0 && waitpid(-1, NULL, WNOHANG) < 0,
            "a janitor that is stopped before its first word is an error, and gone: %s", err.msg);

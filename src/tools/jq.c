@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A filter is a program of the guest's: it may loop, and the deadline of the process ends it. It has no environment and no
- * module to import, since the process has neither. */
+ * module to import, since the process has neither; libjq would end the process over one. */
 #include "tools/inside.h"
 
 #include "base/limits.h"
@@ -72,9 +72,29 @@ static enum tools_end filter(struct tools_call *c, jq_state *jq, jv input, json_
     return complain(c, value);
 }
 
+/* Directives stand at the beginning of a filter and nowhere else. */
+static bool loads_modules(const char *filter)
+{
+    static const char *const words[] = {"import", "include", "module"};
+    const char *at = filter + strspn(filter, " \t\r\n");
+    while (*at == '#') {
+        at += strcspn(at, "\n");
+        at += strspn(at, " \t\r\n");
+    }
+    const size_t len =
+        strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789:");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (len == strlen(words[i]) && memcmp(at, words[i], len) == 0)
+            return true;
+    return false;
+}
+
 static enum tools_end run(struct tools_call *c, const struct tools_place *p, const struct buf *text)
 {
     bool cut = false;
+    if (loads_modules(tools_text(c, "filter", ".")))
+        return tools_refuse(c, "the filter is wrong: there are no modules here; write their "
+                               "functions into it");
     jv input = jv_parse_sized(text->data ? text->data : "", (int)text->len);
     if (!jv_is_valid(input)) {
         jv_free(input);

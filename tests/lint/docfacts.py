@@ -561,6 +561,11 @@ def never_written(documents, program):
             faults.append(f"src/flow/guarded.c does not keep guests from what {key} names")
         if f"p->{member}" in source and f"`{key}`" not in section:
             faults.append(f"SECURITY.md, what a guest may never write, lacks {key}")
+    tables = set(re.findall(r"&p->(?:\w+\.)?(\w+)\[i\]\.command", source))  # commands of tables, which have no key of their own
+    told = set(re.findall(r"`(?:\w+\.)?(\w+)(?:\[\]|\.NAME)\.command`", section))
+    faults += lists("SECURITY.md, what a guest may never write, commands of tables,", told, tables)
+    if len(re.findall(r"struct policy_words command;", program.source("src/policy/policy.h"))) != len(tables):
+        faults.append("src/flow/guarded.c does not keep guests from the commands of each table of src/policy/policy.h")
     return faults
 
 

@@ -48,6 +48,7 @@ PLANTS = [
     ("counts", "SECURITY.md", "10 at once for each state folder, so for each user", "10 at once on the machine"),
     ("never written", "SECURITY.md", "`/proc`, `/sys`, `/dev/null` |", "`/proc`, `/dev/null` |"),
     ("never written", "SECURITY.md", "| `audit.alert_command` with its arguments, `audit.alert_file` |", "| `audit.alert_command` with its arguments |"),
+    ("never written", "SECURITY.md", "| `tools.NAME.command` with its arguments |", "| commands of tools |"),
     ("not built", "CONTRIBUTING.md", "", "\nNo language is built yet.\n"),
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
     ("not built", "cordon doctor --checklist", "Not built\n", "Not built\n  [-] sessions\n"),

@@ -5,6 +5,7 @@ children, passwords in command lines, what a terminal shows of words that others
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import time
 import exits
 import gatetest
 import tapsys
+from pooltest import until
 from tapsys import Tap, clean_env, users
 
 BUILD = sys.argv[1]
@@ -261,6 +263,30 @@ def alerts(who):
     r = twice("--policy", s.policy("audit: {alert_to: []}\n"))
     tap.ok(r["told"] == [] and "alert" not in r["err"] and r["out"] == "x\n", f"{who}: audit.alert_to turns both off", r)
     tap.ok([e for e in s.audit() if e["kind"] == "alert"], f"{who}: the alert is on record all the same")
+    s.close()
+    if who == "root":
+        nobody(mounts)
+
+
+def nobody(mounts):
+    """Root's own runs: whoever reads what the program wrote, and starts what an alert asks for, is root no more."""
+    s = State("root")
+    said = s.home / "said"
+    said.touch()
+    said.chmod(0o666)
+    script = s.home / "tell.sh"
+    script.write_text(f"#!/bin/sh\ncat >/dev/null\ncat /proc/$$/status >>{said}\necho END >>{said}\n")
+    for p in (script, s.home):
+        p.chmod(0o755)
+    policy = s.policy(f"audit: {{alert_command: ['{script}']}}\n")
+    for what, options in (("a run", ["--memory-by", "rlimit"]), ("a run in a cgroup", ["--memory-by", "cgroup"]), ("a run of several processes", ["--processes", "3"])):
+        said.write_text("")
+        r = s.run("exec", "--json", "--policy", policy, *options, "--", "/usr/bin/python3", "-I", "-S", "-c", mounts)
+        until(lambda: "END" in said.read_text())
+        uids = re.findall(r"^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", said.read_text(), re.M)
+        caps = re.findall(r"^CapEff:\s+(\w+)", said.read_text(), re.M)
+        tap.ok(r["stdout"] == "x\n" and len(uids) == 1 and "0" not in uids[0] and set(caps[0]) == {"0"},
+               f"root: the alert command of {what} of root's has neither root's id nor a capability", r.story(), said.read_text())
     s.close()
 
 

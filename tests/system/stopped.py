@@ -150,8 +150,9 @@ def look_at(who, words, source):
     """How many stops at system calls each process of a run has, in the order of the processes; whether the first is its janitor."""
     t = Traced(who, words, source)
     t.follow(None, 0)
-    counts = [t.calls.get(pid, 0) for pid in t.order]
-    janitor = len(t.order) > 1 and proc(t.order[1], "comm") == "cordon-janitor\n"
+    janitors = [i for i, pid in enumerate(t.order) if proc(pid, "comm") == "cordon-janitor\n"]
+    counts = [0 if i in janitors[1:] else t.calls.get(pid, 0) for i, pid in enumerate(t.order)]  # a second one is waited for by nobody
+    janitor = janitors[:1] == [1]
     t.end()
     until(lambda: not processes.all())
     return counts, janitor

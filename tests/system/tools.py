@@ -89,16 +89,17 @@ t(WriteFile, "link", "x"); t(WriteFile, "folder/x", "x"); t(Edit, "link", "root"
 t(ReadFile, "pipe"); t(ReadFile, "d"); t(ReadFile, "nothing"); t(Edit, "big", "a", "b")
 t(ReadFile); t(ReadFile, 7); t(ReadFile, "a.txt", whence=1); t(ReadFile, "a.txt", 0, 1, 2); t(ReadFile, "a.txt", offset=-1)
 t(Edit, "a.txt", "o", "0"); t(Edit, "a.txt", "three", "3"); t(Grep, "(("); t(Grep, "(a+)+$b|(a+)+c", "a.a"); t(Jq, ".[", "d/j.json")
+for filter in ('import "a" as a; .', 'include "a"; .', '# x\\n  import"/etc/x"as a;.', 'module {}; .'): t(Jq, filter, "d/j.json")
 t(llm, "hello")
 print(json.dumps([open("a.txt").read(), os.readlink("link")]))
 """, "--worker", "execute")
-    tap.ok(len(got) == 28 and all(isinstance(g, str) for g in got[:27]), f"{who}: every one of these calls is refused", got, r.story())
+    tap.ok(len(got) == 32 and all(isinstance(g, str) for g in got[:31]), f"{who}: every one of these calls is refused", got, r.story())
     tap.eq([g for g in got[:12] if not str(g).startswith(OUTSIDE)], [], f"{who}: a path that leads outside, by a link or by .., is refused by name")
     tap.ok(all("allowed: /workspace, /tmp" in str(g) for g in got[:12]), f"{who}: such a refusal says which places there are", got[:12])
     words = ["no regular file", "no regular file", "there is no", "larger than", "'path' is missing", "not of type string", "no argument 'whence'",
-             "too many", "minimum", "occurs 2 times", "occurs 0 times", "pattern is wrong", "steps", "filter is wrong", "no gateway"]
-    tap.eq([w for w, g in zip(words, got[12:27]) if w not in str(g)], [], f"{who}: a call that cannot be made says what is wrong with it", got[12:27])
-    tap.eq(got[27:], [["one\ntwo\n", "/etc/passwd"]], f"{who}: nothing was changed by a call that was refused")
+             "too many", "minimum", "occurs 2 times", "occurs 0 times", "pattern is wrong", "steps", "filter is wrong", *["no modules"] * 4, "no gateway"]
+    tap.eq([w for w, g in zip(words, got[12:31]) if w not in str(g)], [], f"{who}: a call that cannot be made says what is wrong with it", got[12:31])
+    tap.eq(got[31:], [["one\ntwo\n", "/etc/passwd"]], f"{who}: nothing was changed by a call that was refused")
     tap.ok(r["status"] == "ok" and "gate.breaker" not in r.rules(), f"{who}: wrong arguments open no breaker", r.story())
     s.close()
 

@@ -155,6 +155,9 @@ static int step_down(struct jail_run *run, struct err *err)
     const pid_t parent = getppid();
     if (!id->change)
         return 0;
+    int r = run->cgroup.version ? jail_janitor_double(&run->janitor, err) : 0;
+    if (r < 0)
+        return r;
     if (prctl(PR_GET_PDEATHSIG, &dies_with, 0, 0, 0) < 0)
         return err_sys(err, "the parent-death signal");
     /* the saved id is what jail_run_own_files takes for a moment */
@@ -171,8 +174,6 @@ static int step_down(struct jail_run *run, struct err *err)
 
 int jail_run_step_down(struct jail_run *run, struct err *err)
 {
-    if (run->cgroup.version) /* reading it, and making room after it, needs root */
-        return 0;
     int r = step_down(run, err);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return r;
@@ -324,6 +325,8 @@ static int spawn(struct jail_run *run, const struct jail_start *start, const str
         run->out.layers = spawned.layers;
         run->refused_built = spawned.refused;
         run->spawn_memory = spawned.memory;
+        if (start->step_down && run->cgroup.version) /* only the way into it needed root */
+            r = step_down(run, err);
     }
     if (jail_off(&run->spec, cgroup) && start->memory_by == JAIL_MEMORY_CGROUP)
         run->out.layers.on[JAIL_LAYER_RESOURCES] = false;
