@@ -239,6 +239,13 @@ for what, fault, words in FAULTS:
 if os.geteuid() == 0:
     r = tapsys.cordon(programs, ["pool", "start"], "root", preexec_fn=without_proc)
     tap.ok(r.code == exits.FAILED and "/proc is not mounted here; mount it" in r.err, "no /proc: pool start says so", r.story())
+# one verdict: what is in a package but not shown of it, an example in a docstring, an honest program
+for what, code in (("a part of a package", "from unittest.mock import patch\nprint(1)\n"), ("the same by its module", "import unittest.mock\nprint(1)\n"),
+                   ("an example of doctest", "import doctest\ndef f():\n    \"\"\"\n    >>> eval('1')\n    \"\"\"\ndoctest.testmod()\n"),
+                   ("nothing", "import unittest, doctest\nprint(1)\n")):
+    asked, ran = (tapsys.cordon(programs, [command, "--json", "-"], "root" if os.geteuid() == 0 else "user", text=code) for command in ("check", "run"))
+    tap.ok(asked["status"] == ran["status"] == ("ok" if what == "nothing" else "blocked") and asked.rules() == ran.rules(),
+           f"check and run say the same of a program that asks for {what}", asked.story(), ran.story())
 with tempfile.TemporaryDirectory() as state:
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n",
                       env={"CORDON_STATE": state}, preexec_fn=bounded(resource.RLIMIT_FSIZE, 1024))
