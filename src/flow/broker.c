@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -331,7 +330,6 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     char *storage = malloc(LIMIT_FRAME);
     broker.f = f;
     broker.sock = sock;
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for what a host tool leaves behind */
     while (storage) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
