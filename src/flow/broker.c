@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,6 +41,7 @@ struct calling {
     const struct tools_row *row;    /* NULL: it is not built in */
     const struct policy_tool *host; /* NULL: it is no command */
     struct buf answer;
+    struct buf goal; /* what is recorded of ModifyGoal: whole, since it is read again */
     struct gate_refusal no;
 };
 
@@ -124,8 +124,8 @@ static bool record(struct calling *c, const char *status, const char *reason)
 {
     struct err err = ERR_INIT;
     const struct flow_called call = {.tool = c->tool,
-                                     .args = c->args,
-                                     .len = c->len,
+                                     .args = c->goal.len ? c->goal.data : c->args,
+                                     .len = c->goal.len ? c->goal.len : c->len,
                                      .status = status,
                                      .reason = reason,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
@@ -238,7 +238,8 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
     gate_plan_start(plan, c->tool);
     const enum tools_end end =
         c->host ? flow_host_tool(c->host, &c->process, broker.sock, &c->answer, &err)
-                : tools_process_go(&c->process, &c->answer, &err);
+        : flow_goal_is(c->tool) ? flow_goal(broker.f, &c->process, &c->answer, &err)
+                                : tools_process_go(&c->process, &c->answer, &err);
     const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
@@ -267,7 +268,11 @@ static void admit(struct calling *c)
     struct err err = ERR_INIT;
     int r = gate_admit(broker.context.gate, &ask, &ticket, &c->no, &err);
     if (r == 1 && (c->row || c->host)) {
-        const enum tools_end end = check(c, &err);
+        enum tools_end end = check(c, &err);
+        if (end == TOOLS_OK && flow_goal_is(c->tool))
+            end = !flow_goal_fits(&c->answer)                            ? TOOLS_REFUSED
+                  : buf_add(&c->goal, c->answer.data, c->answer.len) < 0 ? TOOLS_FAILED
+                                                                         : TOOLS_OK;
         if (end != TOOLS_OK) {
             gate_abandon(ticket);
             finish_unmade(c, end, &err);
@@ -325,7 +330,6 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     char *storage = malloc(LIMIT_FRAME);
     broker.f = f;
     broker.sock = sock;
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for what a host tool leaves behind */
     while (storage) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
@@ -340,8 +344,10 @@ _Noreturn void flow_broker(struct flow *f, int sock)
         wire_get_text(&r, c.tool, sizeof c.tool);
         c.args = wire_get_bytes(&r, &c.len);
         buf_init(&c.answer, LIMIT_FRAME);
+        buf_init(&c.goal, 4096);
         serve(&c);
         buf_done(&c.answer);
+        buf_done(&c.goal);
         fd_close(c.files);
     }
     _exit(0);

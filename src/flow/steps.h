@@ -132,6 +132,13 @@ void flow_files_expect(struct flow *f);
 void flow_file(void *ctx, uint64_t id, const void *frame, size_t len);
 void flow_files_stop(struct flow *f);
 
+/* goal.c: the goal of a session is what the audit says: the calls of ModifyGoal that were made in it. */
+bool flow_goal_is(const char *tool);
+/* TEXT: the checked arguments. Whether the audit takes them whole; else TEXT says why not, as JSON. */
+bool flow_goal_fits(struct buf *text);
+enum tools_end flow_goal(const struct flow *f, struct tools_process *process, struct buf *text,
+                         struct err *err);
+
 /* precheck.c: for a session whose process has run code. */
 int flow_precheck(struct flow *f, struct err *err);
 

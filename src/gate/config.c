@@ -20,6 +20,8 @@ const struct gate_tool gate_tools[] = {
     {"Find", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"Grep", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"Jq", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Goal", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"ModifyGoal", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
     {"Edit", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
 };

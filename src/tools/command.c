@@ -233,7 +233,10 @@ int tools_command_run(const struct tools_command *c, struct buf *out, struct buf
     buf_init(out, c->output + 1);
     buf_init(said, LIMIT_TOOL_SAID + 1);
     base_assert(c->nfiles <= LIMIT_TOOL_FILES);
-    int e = fd_sealed(c->input, c->input_len, &fds[0], err);
+    /* only meanwhile: what others of this process start and leave, an alert command, is not the command's */
+    int e = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? err_sys(err, "prctl") : 0;
+    if (e == 0)
+        e = fd_sealed(c->input, c->input_len, &fds[0], err);
     for (size_t i = 0; i < c->nfiles && e == 0; i++, n += e == 0)
         e = copy_file(c->files[i], &fds[n], err);
     if (e == 0)
@@ -241,6 +244,7 @@ int tools_command_run(const struct tools_command *c, struct buf *out, struct buf
     if (e == 0)
         *ret_end = follow(c, &r, out, said);
     end_all(&r, c->keep);
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
     if (e == 0 && *ret_end == TOOLS_COMMAND_EXITED && WIFSIGNALED(r.status))
         *ret_end = TOOLS_COMMAND_SIGNAL;
     *ret_status = WIFSIGNALED(r.status) ? WTERMSIG(r.status) : WEXITSTATUS(r.status);

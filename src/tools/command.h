@@ -5,7 +5,7 @@
  * Gives:   what it wrote, within the limit, and how it ended.
  * Never:   puts anything that a guest sent into a command line, a name or the environment; starts a shell; lets the command,
  *          or what it left behind, live longer than its time or than whoever waits for it; leaves it a descriptor of ours.
- * Runs in: the broker, whose orphans come back to it (PR_SET_CHILD_SUBREAPER).
+ * Runs in: the broker; orphans come back to it meanwhile (PR_SET_CHILD_SUBREAPER).
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H

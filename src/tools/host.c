@@ -90,6 +90,8 @@ enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, co
         return c->answer ? TOOLS_OK : tools_fail(c, "no memory");
     case TOOLS_WROTE_JSON:
         return answer_json(c, bytes, len);
+    case TOOLS_WROTE_GOALS:
+        return tools_goal_answer(c, bytes, len);
     case TOOLS_WROTE_WRONG:
         return tools_refuse(c, "%.*s", (int)len, (const char *)bytes);
     case TOOLS_WROTE_WHY:

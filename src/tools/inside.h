@@ -56,6 +56,11 @@ enum tools_end tools_host_files(struct tools_call *c, const char *schema, int fd
 enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, const void *bytes,
                                  size_t len);
 
+/* ---- goal.c ---- */
+
+/* LINES: TOOLS_WROTE_GOALS. Goal and ModifyGoal answer by them. */
+enum tools_end tools_goal_answer(struct tools_call *c, const char *lines, size_t len);
+
 /* ---- mark.c ---- */
 
 /* Bytes as a text that is data: control and bidi characters shown, markers of a speaker's turn broken. */

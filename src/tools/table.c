@@ -27,6 +27,11 @@ const struct tools_row tools_table[] = {
      OBJECT(PATH("filter") "," PATH("path"), "\"filter\",\"path\"")},
     {"WriteFile", "writes a text to a file",
      OBJECT(PATH("path") "," TEXT("text"), "\"path\",\"text\"")},
+    {"Goal", "the goal of the session, and how it became that", OBJECT("", "")},
+    {"ModifyGoal", "gives the session another goal",
+     OBJECT("\"goal\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":900},"
+            "\"why\":{\"type\":\"string\",\"maxLength\":200}",
+            "\"goal\"")},
     {"Edit", "replaces a text that occurs in a file exactly once",
      OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
 };

@@ -43,6 +43,7 @@ enum tools_wrote {
     TOOLS_WROTE_JSON,
     TOOLS_WROTE_WRONG, /* the arguments are, it says; the bytes say why */
     TOOLS_WROTE_WHY,   /* it failed; the same */
+    TOOLS_WROTE_GOALS, /* no command: how many goals the session had, then the records of the last ones, a line each */
     TOOLS_WROTE_COUNT
 };
 

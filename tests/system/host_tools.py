@@ -158,7 +158,7 @@ def until(question):
 def clocks(who):
     """The run ends when its own clock says so, or when it is cancelled, and the command ends with it."""
     s = State(who)
-    r = s.run("run", "--json", "--profile", "standard", "--policy", s.tools, "--worker", "execute", "--timeout", "1500ms", "-", text="leave(stay=True)\n")
+    r = s.run("run", "--json", "--profile", "standard", "--policy", s.tools, "--worker", "execute", "--timeout", "900ms", "-", text="leave(stay=True)\n")
     tap.ok(r["status"] == "timeout" and r["usage"]["wall_ms"] < 15000, f"{who}: a command that does not end leaves the run's clock true", r.story())
     tap.ok(until(lambda: not alive(s.home / "left")), f"{who}: the command of a run that is over is ended, and what it left")
     (s.home / "left").unlink(missing_ok=True)

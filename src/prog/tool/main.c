@@ -51,7 +51,7 @@ static int say_checked(const json_t *args, int *fds, size_t count)
 {
     struct wire_writer m;
     struct buf b;
-    char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+    char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS);
     buf_init(&b, LIMIT_FRAME);
     wire_begin(&m, &b, WIRE_TOOL_CHECKED);
     wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
