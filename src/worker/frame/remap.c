@@ -180,19 +180,20 @@ static bool copy_range(int file, const struct range *r, off_t to)
     return true;
 }
 
-/* A large page is mapped and unmapped as one: a child starts and ends faster. */
-static void make_huge(int file, size_t len)
+/* A large page is mapped and unmapped as one: a child starts and ends faster. False: the kernel has none left, and each
+ * further try costs time. */
+static bool make_huge(int file, size_t len)
 {
     char *p =
         mmap(NULL, len + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
-        return;
+        return false;
     char *at = p + (-(uintptr_t)p) % HUGE_PAGE;
-    if (mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at)
-        for (size_t i = 0; i < len; i += HUGE_PAGE)
-            if (madvise(at + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
-                break; /* the kernel has none left, and each further try costs time */
+    bool all = mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == at;
+    for (size_t i = 0; all && i < len; i += HUGE_PAGE)
+        all = madvise(at + i, HUGE_PAGE, MADV_COLLAPSE) == 0;
     munmap(p, len + HUGE_PAGE);
+    return all;
 }
 
 static bool may_map(int file, int rights)
@@ -219,12 +220,13 @@ static void close_files(void)
 
 /* Large pages come when the rehearsals are over: one of them is mapped whole, and nobody could see which of its pages a
  * child needs. */
-static void make_files_huge(void)
+static bool make_files_huge(void)
 {
+    bool all = SPEED_REMAP_HUGE;
     for (size_t i = 0; SPEED_REMAP_HUGE && i < files.count; i++)
-        if (files.at[i].read >= 0)
-            make_huge(files.at[i].read, files.at[i].len);
+        all = files.at[i].read >= 0 && make_huge(files.at[i].read, files.at[i].len) && all;
     close_files();
+    return all;
 }
 
 static int open_again(int proc, int file)
@@ -443,10 +445,9 @@ static void find_needs(int proc, worker_remap_rehearse *rehearse, const char *wi
 
 /* The code that every child runs: the interpreter's and the C library's. Other libraries' would cost more memory
  * than it gains. */
-static int remap_code(int proc)
+static int remap_code(int proc, struct range *ranges, size_t *ret_count)
 {
     struct map maps[RANGES];
-    struct range ranges[RANGES];
     size_t count = find_maps(proc, maps), n = 0;
     for (size_t i = 0; i < count; i++) {
         size_t windows = 0;
@@ -455,7 +456,27 @@ static int remap_code(int proc)
         if (maps[i].kind == CODE && windows >= MUCH)
             ranges[n++] = maps[i].r;
     }
+    *ret_count = n;
     return n ? remap_ranges(proc, ranges, n, PROT_READ | PROT_EXEC) : 0;
+}
+
+/* One large page is mapped whole by the first read of it: a child need not ask for the rest of that code. */
+static void read_once(const struct range *code, size_t count)
+{
+    size_t kept = 0;
+    uintptr_t last = 0;
+    for (size_t i = 0; i < needs.reads; i++) {
+        const uintptr_t large = needs.read[i] - needs.read[i] % HUGE_PAGE;
+        bool whole = false;
+        for (size_t k = 0; k < count; k++)
+            whole = whole || (code[k].len >= 2 * HUGE_PAGE && large >= code[k].at &&
+                              large + HUGE_PAGE <= code[k].at + code[k].len);
+        if (whole && large == last)
+            continue;
+        last = whole ? large : 0;
+        needs.read[kept++] = needs.read[i];
+    }
+    needs.reads = kept;
 }
 
 int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, struct err *err)
@@ -470,8 +491,11 @@ int worker_remap(int proc, worker_remap_rehearse *rehearse, const char *with, st
         return err_sys(err, "remap the template's memory");
     if (SPEED_REHEARSE)
         find_needs(proc, rehearse, with);
-    int r = SPEED_REMAP_CODE ? remap_code(proc) : 0;
-    make_files_huge();
+    struct range code[RANGES];
+    size_t codes = 0;
+    int r = SPEED_REMAP_CODE ? remap_code(proc, code, &codes) : 0;
+    if (make_files_huge())
+        read_once(code, codes);
     return r < 0 ? err_sys(err, "remap the template's code") : 0;
 }
 
