@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing byte buffer that has a ceiling from birth.
+/* A growing byte buffer that has a ceiling from the start.
  *
  * Takes:   bytes and formatted text.
  * Gives:   one contiguous, NUL-terminated run of bytes.

@@ -116,7 +116,8 @@ struct jail_adopt {
     bool by_line;              /* ... a line for each jail_run_feed_line */
     struct jail_sink sink;     /* `channel` tells of child->channel, which stays the caller's */
 };
-/* Takes over CHILD (its descriptors but the channel are the run's when it returns 0) and watches it with the same
+/* Takes over CHILD and watches it. When it returns 0, the child's descriptors but the channel are the run's; on an error
+ * all of them are still the caller's. The run is served by the same
  * jail_run_step, jail_run_stop, jail_run_end_now and jail_run_free as a run of jail_run_new. For a
  * session the end is jail_run_release; everything else ends the session. The supervisor reaps
  * nothing: the template does. */
