@@ -118,7 +118,7 @@ static int judge(const struct jail_fork *n, bool returned, struct err *err)
     return b->loaded < 0 ? err_set(err, ERR_STATE, "the modules could not be loaded ahead") : 0;
 }
 
-static void plan(struct jail_spec *spec)
+static void fill_spec(struct jail_spec *spec)
 {
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_CHILD;
@@ -173,7 +173,7 @@ int jail_template_load(int (*load)(void *ctx), void *ctx, struct err *err)
     sigset_t all, before;
     sigfillset(&all); /* no handler may run in a process that shares its memory with another one */
     sigprocmask(SIG_SETMASK, &all, &before);
-    plan(&spec);
+    fill_spec(&spec);
     n->building = (struct jail_building){.fork = n, .load = load, .ctx = ctx};
     r = run_load(n, &spec, words, control, err);
     n->building = (struct jail_building){0};
@@ -186,7 +186,7 @@ int jail_template_confine(struct err *err)
 {
     struct jail_spec spec;
     int listener;
-    plan(&spec);
+    fill_spec(&spec);
     int r = jail_landlock_enter(JAIL_FD_TEMPLATE_RULESET, err);
     if (r == 0)
         r = jail_seccomp_apply(&spec, &listener, err);

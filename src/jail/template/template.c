@@ -63,7 +63,7 @@ static int begin_order(struct jail_fork *n, struct queue *q, struct err *err)
 {
     char frame[1024], filter[sizeof q->expected[0].child.filter];
     struct fd_packet p = {.data = frame, .len = sizeof frame};
-    struct jail_child_spec plan = {0};
+    struct jail_child_spec order = {0};
     struct wire_reader r;
     struct err why = ERR_INIT;
     int got = fd_receive(JAIL_FD_CHANNEL, &p);
@@ -73,20 +73,20 @@ static int begin_order(struct jail_fork *n, struct queue *q, struct err *err)
         return ERR_FORMAT;
     if (r.type != WIRE_ORDER)
         return err_set(err, ERR_FORMAT, "%s is not an order", wire_name(r.type));
-    plan.tag = wire_get_uint(&r);
+    order.tag = wire_get_uint(&r);
     wire_get_text(&r, filter, sizeof filter);
-    plan.filter = filter;
-    plan.session = wire_get_uint(&r) != 0;
+    order.filter = filter;
+    order.session = wire_get_uint(&r) != 0;
     uint64_t limits[JAIL_LIMIT_COUNT];
     if (wire_get_uints(&r, limits, JAIL_LIMIT_COUNT) != JAIL_LIMIT_COUNT)
         return err_set(err, ERR_FORMAT, "an order without its limits");
-    memcpy(&plan.limits, limits, sizeof limits);
+    memcpy(&order.limits, limits, sizeof limits);
     struct jail_expected *e = &q->expected[(q->first + q->count) % EXPECTED];
-    if (jail_fork_begin(n, &plan, e, &why) < 0) {
+    if (jail_fork_begin(n, &order, e, &why) < 0) {
         int r2 = 1;
         while (r2 > 0 && q->count) /* orders before this one are answered first */
             r2 = finish_child(n, q, err);
-        return r2 < 0 || refuse(plan.tag, &why, err) < 0 ? err->code : 1;
+        return r2 < 0 || refuse(order.tag, &why, err) < 0 ? err->code : 1;
     }
     q->count++;
     return 1;

@@ -184,16 +184,16 @@ static int wait_word(struct jail_fork *n, char want, struct err *err)
     return err->code ? err->code : err_set(err, ERR_MISSING, "the builder of a child died");
 }
 
-static void plan_to_spec(const struct jail_child_spec *plan, struct jail_spec *spec)
+static void order_to_spec(const struct jail_child_spec *order, struct jail_spec *spec)
 {
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_CHILD;
     spec->memory_by_rlimit = true;
-    if (!plan)
+    if (!order)
         return;
-    spec->branches = plan->session;
-    spec->filter = plan->filter;
-    spec->limits = plan->limits;
+    spec->branches = order->session;
+    spec->filter = order->filter;
+    spec->limits = order->limits;
 }
 
 /* The builder is cloned with every signal blocked, and stays so. */
@@ -201,7 +201,7 @@ static int clone_builder(struct jail_fork *n, struct err *err)
 {
     struct jail_spec spec;
     char *top = n->stacks + (n->next.slot + 1) * JAIL_BUILDER_STACK;
-    plan_to_spec(NULL, &spec); /* no order changes them */
+    order_to_spec(NULL, &spec); /* no order changes them */
     /* the network is the template's, and empty: nothing is gained by making some later */
     int flags = CLONE_VM | CLONE_PIDFD | SIGCHLD |
                 (int)(jail_ns_outer_flags(&spec) | jail_ns_later_flags(&spec));
@@ -292,12 +292,12 @@ static int spawn(struct jail_fork *n, const struct jail_spec *spec, struct err *
     return wait_word(n, JAIL_BUILD_CLONED, err);
 }
 
-int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
+int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *order,
                     struct jail_expected *ret, struct err *err)
 {
     struct jail_spec spec;
     struct jail_ends *e = &n->next.ends;
-    plan_to_spec(plan, &spec);
+    order_to_spec(order, &spec);
     int r = jail_spec_check(&spec, err);
     if (r == 0 && !next_waits(n))
         r = open_next(n, err);
@@ -324,10 +324,10 @@ int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
                            .files = -1,
                            .calls = -1,
                            .wake = -1,
-                           .tag = plan->tag,
-                           .session = plan->session,
-                           .limits = plan->limits};
-    snprintf(c.filter, sizeof c.filter, "%s", plan->filter);
+                           .tag = order->tag,
+                           .session = order->session,
+                           .limits = order->limits};
+    snprintf(c.filter, sizeof c.filter, "%s", order->filter);
     *ret =
         (struct jail_expected){.child = c, .id = n->building.id, .ready = fd_take(&e->ready[OURS])};
     n->next.pid = 0;

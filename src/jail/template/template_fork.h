@@ -76,7 +76,7 @@ struct jail_expected {
     unsigned id; /* as in jail_building */
     int ready;   /* readable when it is, or is dead: then finish */
 };
-ERR_MUST_USE int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *plan,
+ERR_MUST_USE int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *order,
                                  struct jail_expected *ret, struct err *err);
 ERR_MUST_USE int jail_fork_finish(const struct jail_fork *n, struct jail_expected *e,
                                   struct jail_child *ret_child, struct err *err); /* E is used up */
