@@ -91,7 +91,7 @@ static int can(unsigned long id, pid_t pid, int dir)
 
 static void apart(struct jail_template *tpl)
 {
-    struct born one, two;
+    struct born one = {.dir = -1}, two = {.dir = -1};
     if (!tap_ok(bear(tpl, &one) && bear(tpl, &two), "two children of a template live at once"))
         return;
     const unsigned long first = ids_of(one.pid, "Uid:"), second = ids_of(two.pid, "Uid:");

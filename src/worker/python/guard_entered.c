@@ -221,10 +221,14 @@ static int close_methods(void)
 static PyObject *take(PyObject *self, PyObject *key, PyObject *otherwise)
 {
     PyObject *value = PyDict_GetItemWithError(self, key); /* borrowed */
-    if (!value && !PyErr_Occurred() && !otherwise)
+    if (!value && PyErr_Occurred())
+        return NULL;
+    if (!value && otherwise)
+        return Py_NewRef(otherwise);
+    if (!value) {
         PyErr_SetObject(PyExc_KeyError, key);
-    if (!value)
-        return PyErr_Occurred() ? NULL : Py_NewRef(otherwise);
+        return NULL;
+    }
     Py_INCREF(value);
     if (PyODict_DelItem(self, key) < 0)
         Py_CLEAR(value);
