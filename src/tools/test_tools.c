@@ -184,9 +184,42 @@ static void paths(void)
     tap_eq_int(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0, "what the test made is removed");
 }
 
+/* Records as the audit has them: whole, with arguments that redaction broke, and a line that is no record. */
+static void goals(void)
+{
+    static const char lines[] =
+        "3\n{\"ts\": 5, \"args\": {\"arguments\": "
+        "\"{\\\"goal\\\":\\\"a\\\\nb\\\",\\\"why\\\":\\\"w\\\"}\"}}"
+        "\n{\"ts\": 6, \"args\": {\"arguments\": \"{\\\"goal\\\":\\\"[redacted]\"}}";
+    static const struct {
+        const char *lines;
+        bool good;
+    } rows[] = {{lines, true}, {"0", true}, {"", true}, {"1\nno record", false}, {"1\n{}", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tools_call c = {.name = "Goal", .args = json_object()};
+        const enum tools_end end = tools_goal_answer(&c, rows[i].lines, strlen(rows[i].lines));
+        tap_ok((end == TOOLS_OK) == rows[i].good, "goals of a session are read from records: %zu",
+               i);
+        if (i == 0) {
+            const json_t *v = json_object_get(c.answer, "versions");
+            char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS);
+            tap_eq_str(text,
+                       "[{\"diff\":null,\"goal\":\"a\\nb\",\"ts\":5,\"version\":2,\"why\":\"w\"},"
+                       "{\"diff\":[\"-a\",\"-b\",\"+{\\\"goal\\\":\\\"[redacted]\"],\"goal\":\"{"
+                       "\\\"goal\\\":\\\"["
+                       "redacted]\",\"ts\":6,\"version\":3,\"why\":\"\"}]",
+                       "what redaction broke is told as it stands, with its number");
+            free(text);
+        }
+        json_decref(c.args);
+        json_decref(c.answer);
+    }
+}
+
 int main(void)
 {
     schemas();
+    goals();
     marks();
     paths();
     return tap_done();
