@@ -20,12 +20,23 @@ static void call(void *ctx, uint64_t id, const char *tool, const char *args, siz
         flow_worker_answer(&w, id, true, args, len);
 }
 
+static void file(void *ctx, uint64_t id, const void *frame, size_t len)
+{
+    (void)ctx;
+    if (id % 2)
+        flow_worker_file_done(&w, id, frame, len);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t len);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t len)
 {
     static const char *const none[] = {NULL};
-    static const struct flow_job job = {
-        .kind = FLOW_JOB_RUN, .name = "fuzz", .source = "", .tools = none, .call = call};
+    static const struct flow_job job = {.kind = FLOW_JOB_RUN,
+                                        .name = "fuzz",
+                                        .source = "",
+                                        .tools = none,
+                                        .call = call,
+                                        .file = file};
     struct flow_result result;
     int sv[2];
     if (len < 1)

@@ -3,11 +3,12 @@
  * hostile one gets for anything else. */
 #include "base/limits.h"
 #include "base/tap.h"
-#include "flow/worker.h"
+#include "flow/steps.h"
 #include "gate/config.h"
 #include "tools/tools.h"
 #include "wire/msg.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -359,6 +360,47 @@ static void words(void)
     output_rules_free(rules);
 }
 
+/* One request past ASKS requests that moved BYTES: the errno that the guest is told. */
+static uint64_t asked_past(uint64_t asks, uint64_t bytes)
+{
+    char storage[256], said[256];
+    struct buf b = {.data = storage, .cap = sizeof storage, .max = sizeof storage - 1};
+    struct wire_writer m;
+    struct wire_reader r;
+    struct flow_result own;
+    int ends[2];
+    struct flow f = {.files_asks = asks, .files_bytes = bytes, .files_program = -1};
+    base_assert(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    flow_result_init(&own);
+    flow_worker_init(&f.worker, ends[0], &own);
+    f.worker.state = FLOW_WORKER_RUNNING;
+    f.worker.calling = 1 + 7;
+    wire_begin(&m, &b, WIRE_FILE_ASK);
+    wire_put_uint(&m, 7);
+    wire_put_uint(&m, 0);
+    wire_put_bytes(&m, "/workspace/x", 12);
+    wire_put_bytes(&m, "", 0);
+    wire_put_uints(&m, NULL, 0);
+    wire_put_bytes(&m, "", 0);
+    base_assert(wire_end(&m) == 0);
+    flow_file(&f, 7, b.data, b.len);
+    const ssize_t n = recv(ends[1], said, sizeof said, MSG_DONTWAIT);
+    base_assert(n > 0 && wire_open(&r, said, (size_t)n, NULL) == 0 && r.type == WIRE_FILE_DONE &&
+                wire_get_uint(&r) == 7);
+    const uint64_t why = wire_get_uint(&r);
+    flow_worker_done(&f.worker);
+    flow_result_done(&own);
+    close(ends[0]);
+    close(ends[1]);
+    return why;
+}
+
+static void files(void)
+{
+    tap_eq_int(asked_past(LIMIT_FILE_ASKS, 0), EDQUOT, "a request past their number is refused");
+    tap_eq_int(asked_past(0, LIMIT_FILE_BYTES), EDQUOT, "a request past their bytes is refused");
+}
+
 int main(void)
 {
     table();
@@ -370,5 +412,6 @@ int main(void)
     table_of_tools();
     flood();
     words();
+    files();
     return tap_done();
 }

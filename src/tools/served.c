@@ -91,7 +91,7 @@ static int root_fds[ROOTS];
 /* The path beneath one of them; "." is the folder itself. */
 static int order_path(const void *from, size_t len, struct place *ret)
 {
-    char whole[PATH_ROOM];
+    char whole[PATH_ROOM] = "";
     const int e = put_in_order(from, len, whole, sizeof whole);
     if (e)
         return e;

@@ -173,10 +173,8 @@ def in_and_out(p):
     p.ok(r["stdout"] == "28\n" and "limit.disk" in r.rules(), "the quota of bytes holds, and is reported", r)
     r = p.run("import os\ntry:\n    for i in range(1000):\n        open(f'f{i}', 'w').close()\nexcept OSError as e:\n    print(e.errno, len(os.listdir()) < 200)", "--inodes", "100")
     p.ok(r["stdout"] == "28 True\n" and "limit.inodes" in r.rules(), "the quota of files holds, and is reported", r)
-    r = p.says("held = [open(f'f{i % 7}', 'a+') for i in range(3000)]\nfor i, f in enumerate(held):\n    f.write('x')\n    f.flush()\nprint(sum(len(open(f'f{i}').read()) for i in range(7)))", "3000\n",
-               "thousands of open files need no descriptor")
-    r = p.run("f = open('x', 'wb+')\nf.write(bytes(1000000))\ntry:\n    while True:\n        f.seek(0)\n        f.read()\nexcept OSError as e:\n    print(e.errno)\ntry:\n    open('y', 'w')\nexcept OSError as e:\n    print(e.errno)", "--timeout", "60s", "--cpu", "60s")
-    p.ok(r["stdout"] == "122\n122\n" and "limit.files" in r.rules(), "what requests move together is bounded, and is reported", r)
+    r = p.says("held = [open(f'f{i % 7}', 'a+') for i in range(300)]\nfor i, f in enumerate(held):\n    f.write('x')\n    f.flush()\nprint(sum(len(open(f'f{i}').read()) for i in range(7)))", "300\n",
+               "hundreds of open files need no descriptor", "--descriptors", "16", "--timeout", "120s")
     p.says("f = open('x', 'wb')\nf.truncate(50000000)\nf.close()\nwith open('x', 'rb') as f:\n    print(f.seek(40000000), len(f.read(10)), len(f.read()))", "40000000 10 9999990\n", "a large file is read from its middle")
     r = p("run", "--json", "--profile", "strict", "--rw", f"{p.home}/out:/workspace", "-c", "1")
     p.ok(r.code == 125 and "use --in and --out" in r.err + r.out, "a mount on /workspace, which nobody would serve, is refused", r.out, r.err)

@@ -3,11 +3,15 @@
 import fnmatch as _fnmatch
 import re as _re
 import stat as _modes
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath
 
 _files, _os = _own("cordon.files"), _own("os")
 
-__all__ = ["Path", "PosixPath", "PurePath", "PurePosixPath", "PureWindowsPath"]
+__all__ = ["Path", "PosixPath", "PurePath", "PurePosixPath"]
+
+_flavour = type(getattr(PurePosixPath, "_flavour", None))
+if "pathmod" in vars(_flavour):
+    del _flavour.pathmod  # a module that nothing uses
 
 
 class Path(PurePosixPath):
