@@ -3,9 +3,10 @@
  * whose times lie within the last moment may change once more without a trace, so it is read again at the next call.
  * What is no text is found by its name alone.
  *
- * Waits: sqlite3_step in find, put and drop_rest; nobody: it has the database alone, in memory; at once; the broker ends the call
- *        after LIMIT_TOOL_MS
- *        sqlite3_exec in tools_index_update; the same; the same; the same */
+ * Waits: sqlite3_step in find; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS
+ *        sqlite3_step in put; the same; at once; the same
+ *        sqlite3_step in drop_rest; the same; at once; the same
+ *        sqlite3_exec in tools_index_update; the same; at once; the same */
 #include "tools/api.h"
 
 #include "base/clock.h"

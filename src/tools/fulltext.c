@@ -3,8 +3,8 @@
  * language, in which a doubled quote is the only thing that means anything, and is bound as a value. A hit needs one of the words; BM25
  * ranks those with more of the rarer ones first.
  *
- * Waits: sqlite3_step in hits and count; nobody: it has the database alone, in memory; at once; the broker ends the call
- *        after LIMIT_TOOL_MS */
+ * Waits: sqlite3_step in hits; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS
+ *        sqlite3_step in count; the same; at once; the same */
 #include "tools/api.h"
 
 #include "base/limits.h"
