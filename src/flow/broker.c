@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -211,6 +212,15 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
     return r;
 }
 
+/* The index of Search, empty at first. It lives in memory for as long as the run: only cordon-tool writes and reads it, and nobody else's run sees it. */
+static int index_of_run(void)
+{
+    static int fd = -1;
+    if (fd < 0)
+        fd = memfd_create("cordon-index", MFD_CLOEXEC);
+    return fd;
+}
+
 static enum tools_end check(struct calling *c, struct err *err)
 {
     const struct policy *p = broker.f->req->context->policy;
@@ -219,6 +229,7 @@ static enum tools_end check(struct calling *c, struct err *err)
                                            [TOOLS_LAYERED] = jail_spec_layered(&broker.f->spec)};
     const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
+    tools_process_give_index(strcmp(c->tool, "Search") == 0 ? index_of_run() : -1);
     FD_AUTO program = open(broker.f->req->tool_program, O_PATH | O_CLOEXEC);
     if (program < 0) {
         err_sys(err, "cordon-tool");

@@ -24,6 +24,11 @@ const struct gate_tool gate_tools[] = {
     {"ModifyGoal", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
     {"Edit", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
+    {"Search", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Filter", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Fuse", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Diversify", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"Rescore", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
 };
 const size_t gate_ntools = sizeof gate_tools / sizeof *gate_tools;
 

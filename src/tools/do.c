@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which function carries which tool of the table out, and what all of them say things with. */
+#include "tools/api.h"
 #include "tools/inside.h"
 
 #include <stdarg.h>
@@ -52,9 +53,20 @@ static const struct {
     const char *name;
     enum tools_end (*run)(struct tools_call *c);
 } rows[] = {
-    {"echo", do_echo},           {"ReadFile", tools_do_read},   {"ListFiles", tools_do_list},
-    {"FileInfo", tools_do_info}, {"Find", tools_do_find},       {"Grep", tools_do_grep},
-    {"Jq", tools_do_jq},         {"WriteFile", tools_do_write}, {"Edit", tools_do_edit},
+    {"echo", do_echo},
+    {"ReadFile", tools_do_read},
+    {"ListFiles", tools_do_list},
+    {"FileInfo", tools_do_info},
+    {"Find", tools_do_find},
+    {"Grep", tools_do_grep},
+    {"Jq", tools_do_jq},
+    {"WriteFile", tools_do_write},
+    {"Edit", tools_do_edit},
+    {"Search", tools_do_search},
+    {"Filter", tools_do_filter},
+    {"Fuse", tools_do_fuse},
+    {"Diversify", tools_do_diversify},
+    {"Rescore", tools_do_rescore},
 };
 
 enum tools_end tools_do(struct tools_call *c)

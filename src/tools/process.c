@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process has an empty environment, two descriptors and, as root, the id of the guest outside: what it could do
+/* The process has an empty environment, two or three descriptors and, as root, the id of the guest outside: what it could do
  * with the guest's files the guest can do itself. Its packets are typed by the wire's table and bounded; a process that
  * says anything else, or nothing in time, has failed, and is killed.
  *
@@ -30,7 +30,14 @@
 
 #define NOBODY 65534
 
-enum { PROGRAM = TOOLS_FILES + 1 }; /* until it is executed */
+enum { PROGRAM = TOOLS_INDEX + 1 }; /* until it is executed */
+
+static int index_given = -1;
+
+void tools_process_give_index(int fd)
+{
+    index_given = fd;
+}
 
 /* As root: whoever the guest is outside, or nobody. */
 static int step_down(int files)
@@ -55,15 +62,15 @@ _Noreturn static void become(int program, int sock, int files, enum tools_right 
     const char *const env[] = {NULL};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* first above what they are to become: none may lie in the way of another */
-    const int from[] = {null, null, null, sock, files, program};
-    int high[6];
+    const int from[] = {null, null, null, sock, files, index_given, program};
+    int high[PROGRAM + 1];
     sigset_t none;
     sigemptyset(&none);
     setsid();
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i <= PROGRAM; i++)
         high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 16);
-    for (int i = 0; i < 5; i++)
-        if (i == TOOLS_FILES && files < 0)
+    for (int i = 0; i < PROGRAM; i++)
+        if (i >= TOOLS_FILES && from[i] < 0)
             close(i);
         else if (high[i] < 0 || dup2(high[i], i) < 0)
             _exit(127);
@@ -92,6 +99,7 @@ int tools_process_start(struct tools_process *p, int program, int files, int sto
     p->pid = fork();
     if (p->pid == 0)
         become(program, ends[1], files, right, self);
+    index_given = -1;
     fd_close(ends[1]);
     if (p->pid > 0)
         return 0;

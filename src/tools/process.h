@@ -48,6 +48,9 @@ enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kin
                                    const void *bytes, size_t len, struct buf *text,
                                    struct err *err);
 
+/* A descriptor that the next process has as TOOLS_INDEX; it stays the caller's. -1, as at first: none. */
+void tools_process_give_index(int fd);
+
 void tools_process_end(struct tools_process *p); /* whatever it is at */
 
 #endif

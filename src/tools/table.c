@@ -10,6 +10,7 @@
 #define TEXT(name)        "\"" name "\":{\"type\":\"string\"}"
 #define PATH(name)        "\"" name "\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096}"
 #define COUNT(name, most) "\"" name "\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":" most "}"
+#define RESULTS(name)     "\"" name "\":{\"type\":\"array\",\"maxItems\":1000}"
 #define FLAG(name)        "\"" name "\":{\"type\":\"boolean\"}"
 
 const struct tools_row tools_table[] = {
@@ -34,6 +35,23 @@ const struct tools_row tools_table[] = {
             "\"goal\"")},
     {"Edit", "replaces a text that occurs in a file exactly once",
      OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
+    {"Search", "files of the run that have words of a query, the best first (BM25)",
+     OBJECT(PATH("query") "," COUNT("limit", "100"), "\"query\"")},
+    {"Filter", "results for which a condition holds",
+     OBJECT(RESULTS("results") "," PATH("condition") "," COUNT("limit", "1000"),
+            "\"results\",\"condition\"")},
+    {"Fuse", "several lists of results as one, by reciprocal rank",
+     OBJECT("\"lists\":{\"type\":\"array\",\"maxItems\":32,\"items\":{\"type\":\"array\"}}," COUNT(
+                "k", "1000") "," COUNT("limit", "1000"),
+            "\"lists\"")},
+    {"Diversify", "results in another order: less of the same",
+     OBJECT(
+         RESULTS("results") ",\"weight\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1}," COUNT(
+             "limit", "1000"),
+         "\"results\"")},
+    {"Rescore", "results in the order of an expression over their fields",
+     OBJECT(RESULTS("results") "," PATH("expression") "," COUNT("limit", "1000"),
+            "\"results\",\"expression\"")},
 };
 const size_t tools_count = sizeof tools_table / sizeof *tools_table;
 

@@ -47,8 +47,8 @@ enum tools_wrote {
     TOOLS_WROTE_COUNT
 };
 
-/* The descriptors of cordon-tool: its end of the socket, and the file system that the guest writes in. */
-enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4 };
+/* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, and the index of Search. */
+enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4, TOOLS_INDEX = 5 };
 
 /* The first descriptor of a file that the command of a host tool is given. */
 #define TOOLS_COMMAND_FILES 3

@@ -158,9 +158,10 @@ static int serve(int files)
 static int limit_itself(void)
 {
     const struct rlimit memory = {LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY}, files = {128, 128},
+                        size = {LIMIT_INDEX, LIMIT_INDEX},
                         seconds = {2 * LIMIT_TOOL_MS / 1000, 2 * LIMIT_TOOL_MS / 1000};
     return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-                   setrlimit(RLIMIT_CPU, &seconds) < 0
+                   setrlimit(RLIMIT_FSIZE, &size) < 0 || setrlimit(RLIMIT_CPU, &seconds) < 0
                ? -1
                : 0;
 }

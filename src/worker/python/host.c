@@ -8,6 +8,8 @@
 #include "worker/frame/channel.h"
 #include "worker/frame/host.h"
 
+#include <string.h>
+
 static PyObject * final(PyObject *self, PyObject *value)
 {
     (void)self;
@@ -80,6 +82,52 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
     return value;
 }
 
+/* ---- code_api: tools as members of modules ---- */
+
+static const struct {
+    const char *module, *member, *tool;
+} api[] = {
+    {"code_api.search", "search", "Search"},      {"code_api.filtering", "filter", "Filter"},
+    {"code_api.reranking", "fuse", "Fuse"},       {"code_api.reranking", "diversify", "Diversify"},
+    {"code_api.reranking", "rescore", "Rescore"},
+};
+
+bool py_host_has_module(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof api / sizeof *api; i++)
+        for (size_t k = 0; k < worker_host_count(); k++)
+            if (strcmp(worker_host_name(k), api[i].tool) == 0 &&
+                strncmp(api[i].module, name, len) == 0 &&
+                (api[i].module[len] == 0 || api[i].module[len] == '.'))
+                return true;
+    return false;
+}
+
+/* The module NAME, made if it is not there; borrowed. Its package has it as a member. */
+static PyObject *api_module(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    PyObject *package = dot ? api_module("code_api") : NULL;
+    PyObject *m = dot && !package ? NULL : PyImport_AddModule(name);
+    PyObject *none = m && !dot ? PyList_New(0) : NULL;
+    if (none && PyObject_SetAttrString(m, "__path__", none) < 0)
+        m = NULL;
+    Py_XDECREF(none);
+    return m && package && PyObject_SetAttrString(package, dot + 1, m) < 0 ? NULL : m;
+}
+
+static int bind_api(const char *tool, PyObject *function)
+{
+    for (size_t i = 0; i < sizeof api / sizeof *api; i++) {
+        if (strcmp(api[i].tool, tool) != 0)
+            continue;
+        PyObject *m = api_module(api[i].module);
+        if (!m || PyObject_SetAttrString(m, api[i].member, function) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int py_host_bind(PyObject *globals)
 {
     static PyMethodDef final_def = {"FINAL", final, METH_O,
@@ -93,6 +141,8 @@ int py_host_bind(PyObject *globals)
         PyObject *name = PyUnicode_FromString(worker_host_name(i));
         f = name ? PyCFunction_New(&call_def, name) : NULL;
         r = f ? PyDict_SetItemString(globals, worker_host_name(i), f) : -1;
+        if (r == 0)
+            r = bind_api(worker_host_name(i), f);
         Py_XDECREF(f);
         Py_XDECREF(name);
     }

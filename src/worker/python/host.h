@@ -2,7 +2,7 @@
 /* Functions that guest code finds beside its own: FINAL, and one for each host function of the run.
  *
  * Takes:   the host functions of worker/frame/host.h; calls by guest code.
- * Gives:   callables for the guest's namespace; a blocked call suspends only this guest.
+ * Gives:   callables for the guest's namespace, some of them as members of the modules of code_api, too; a blocked call suspends only this guest.
  * Never:   decides anything: whether a call is allowed, and how often, is the supervisor's to say.
  * Runs in: cordon-python, called by guest code.
  */
@@ -13,6 +13,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 int py_host_bind(PyObject *globals); /* 0, or -1 with a Python exception */
+
+/* Whether the run's tools make the module NAME: code_api and what lies below it. */
+bool py_host_has_module(const char *name, size_t len);
 
 #endif

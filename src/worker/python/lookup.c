@@ -4,6 +4,8 @@
  * the module is taken to be there: the import itself tells then. */
 #include "lookup.h"
 
+#include "host.h"
+
 #include <string.h>
 
 #define WORKSPACE "/workspace"
@@ -86,7 +88,8 @@ bool py_lookup_exists(const char *module, size_t len, bool files)
     PyObject *path = PySys_GetObject("path"); /* borrowed */
     PyObject *whole = PyUnicode_FromStringAndSize(module, (Py_ssize_t)len);
     PyObject *loaded = whole ? PyImport_GetModule(whole) : NULL;
-    bool there = !whole || loaded || !path || !PyList_Check(path);
+    bool there =
+        !whole || loaded || py_host_has_module(module, len) || !path || !PyList_Check(path);
     Py_XDECREF(loaded);
     Py_XDECREF(whole);
     if (there) {

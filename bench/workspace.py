@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What workspaces cost: a commit beside git's own, restore, clone, sessions with and without one, runs beside files that they do not touch, and a query of
+code_api.
+
+Usage: workspace.py BUILD [--rounds N] [--changed N] [--files N] [--documents N]. Each time is a median; whole commands, with their start and end. BENCH_STRICT=1: a missed
+goal is a failure."""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+options = argparse.ArgumentParser()
+options.add_argument("build")
+options.add_argument("--rounds", type=int, default=9)
+options.add_argument("--files", type=int, default=100000, help="the most files of a workspace that a run does not touch")
+options.add_argument("--changed", type=int, default=10000, help="the most files that a run changes")
+options.add_argument("--documents", type=int, default=100000)
+o = options.parse_args()
+TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-bench-", dir=os.environ.get("TMPDIR", "/tmp")))
+ENV = {"PATH": "/usr/bin:/bin", "HOME": str(TOP), "LANG": "C.UTF-8", "CORDON_STATE": str(TOP / "state"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "bench", "GIT_AUTHOR_EMAIL": "bench",
+       "GIT_COMMITTER_NAME": "bench", "GIT_COMMITTER_EMAIL": "bench"}
+(TOP / "state").mkdir(mode=0o700)
+missed = []
+
+
+def command(*words, cwd=None):
+    r = subprocess.run([str(w) for w in words], env=ENV, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if r.returncode:
+        sys.exit(f"{words}: {r.stderr.decode()[-400:]} {r.stdout.decode()[-400:]}")
+    return r.stdout.decode()
+
+
+def cordon(*words):
+    return command(pathlib.Path(o.build) / "cordon", *words)
+
+
+def timed(f, *words, **more):
+    start = time.perf_counter()
+    f(*words, **more)
+    return (time.perf_counter() - start) * 1000
+
+
+def median(times):
+    return statistics.median(times)
+
+
+def row(what, ms, note=""):
+    print(f"  {what:<66} {ms:>10.2f} ms  {note}", flush=True)
+
+
+def goal(what, got, most):
+    if got > most:
+        missed.append(f"{what}: {got:.2f}, goal {most:.2f}")
+
+
+def folder(name, count):
+    top = TOP / name
+    for i in range(count):
+        at = top / f"d{i // 1000}"
+        if i % 1000 == 0:
+            at.mkdir(parents=True)
+        (at / f"f{i}.txt").write_text(f"file {i} of the bench\n")
+    return top
+
+
+WRITE = "import os,sys\nn=int(sys.argv[1]); r=sys.argv[2]\nfor i in range(n):\n    d=f'w{i // 1000}'\n    os.makedirs(d, exist_ok=True)\n    with open(f'{d}/{i}', 'w') as f:\n        f.write(f'{r} {i}')\n"
+
+
+def commits():
+    print("\ncommit of a run that changed files, beside `git add -A && git commit`")
+    cordon("workspace", "create", "c")
+    tree = TOP / "tree"
+    tree.mkdir()
+    command("git", "init", "-q", cwd=tree)
+    limits = ["--disk", "1g", "--inodes", "100000", "--timeout", "5m", "--cpu", "5m"]
+    for count in (1, min(100, o.changed), o.changed):
+        rounds = o.rounds if count < 10000 else 3
+        kept, thrown, theirs = [], [], []
+        for i in range(rounds):
+            run = ["exec", "--workspace", "c", *limits]
+            tail = ["--", "/usr/bin/python3", "-c", WRITE, count]
+            thrown.append(timed(cordon, *run, "--discard", *tail, f"a{i}"))
+            kept.append(timed(cordon, *run, *tail, f"b{i}"))
+            command("/usr/bin/python3", "-c", WRITE, count, f"b{i}", cwd=tree)
+            theirs.append(timed(command, "/bin/sh", "-c", "git add -A && git commit -qm x", cwd=tree))
+        commit = median(kept) - median(thrown)
+        row(f"{count} files: the run with its commit, minus the same run discarded", commit)
+        row(f"{count} files: git add -A && git commit", median(theirs), f"cordon / git: {commit / median(theirs):.2f}")
+    row(f"restore to the state before {o.changed} changes", median([timed(cordon, "workspace", "restore", "c", to) for to in ["head~1", "head~1", "head~1"]]))
+    clones = []
+    for i in range(o.rounds):
+        clones.append(timed(cordon, "workspace", "clone", "c", f"k{i}"))
+        cordon("workspace", "discard", f"c@k{i}")
+    row(f"clone of a workspace with {o.changed} files", median(clones))
+    cordon("workspace", "delete", "c")
+
+
+def sessions():
+    print("\na call of a session, with an unchanged workspace and without one")
+    cordon("workspace", "create", "s")
+    cordon("workspace", "import", "s", folder("session", 100))
+    ends = {}
+    for name, words in (("without", []), ("with", ["--workspace", "s"])):
+        cordon("session", "new", name, "--profile", "standard", *words)
+    for i in range(3 * o.rounds if o.rounds < 14 else 40):
+        for name in ("without", "with"):
+            ends.setdefault(name, []).append(timed(cordon, "session", "run", name, "-c", "x = 1"))
+    for name in ("without", "with"):
+        cordon("session", "close", name)
+    cordon("pool", "stop", "--force")
+    a, b = median(ends["without"]), median(ends["with"])
+    row("call of a session without a workspace", a)
+    row("call of a session with an unchanged workspace of 100 files", b, f"{(b / a - 1) * 100:+.0f} %; goal: at most +10 %")
+    goal("session with an unchanged workspace, times one without", b / a, 1.10)
+
+
+def untouched():
+    print("\na run that touches one file, beside files that it does not touch")
+    first = None
+    for count in (10, min(10000, o.files), o.files):
+        cordon("workspace", "create", "u")
+        cordon("workspace", "import", "u", folder(f"u{count}", count))
+        shutil.rmtree(TOP / f"u{count}")
+        words = ["exec", "--workspace", "u", "--", "/bin/sh", "-c"]
+        cordon(*words, "echo first > one")
+        ms = median([timed(cordon, *words, f"echo {i} > one") for i in range(o.rounds)])
+        first = first or ms
+        row(f"{count} files in the workspace", ms, f"{ms / first:.2f} times that of 10 files")
+        goal(f"a run beside {count} files, times that beside 10", ms / first, 1.5)
+        cordon("workspace", "delete", "u")
+
+
+QUERY = """import json, time
+from code_api.search import search
+start = time.perf_counter()
+calls = 1
+while not search("warm")["current"]:
+    calls += 1
+    if calls > 25:
+        break
+built = time.perf_counter() - start
+times = []
+for i in range(20):
+    start = time.perf_counter()
+    hits = search("alpha%d gamma" % i, limit=10)
+    times.append((time.perf_counter() - start) * 1000)
+print(json.dumps([built, calls, hits["documents"], hits["current"], sorted(times)]))
+"""
+
+
+def queries():
+    print("\ncode_api.search")
+    top = TOP / "docs"
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+    for i in range(o.documents):
+        at = top / f"d{i // 1000}"
+        if i % 1000 == 0:
+            at.mkdir(parents=True)
+        (at / f"{i}.txt").write_text(" ".join(f"{w}{i % (k * 7 + 3)}" for k, w in enumerate(words)) + f" gamma document {i}\n")
+    cordon("workspace", "create", "q")
+    cordon("workspace", "import", "q", top)
+    shutil.rmtree(top)
+    out = cordon("run", "--profile", "standard", "--worker", "execute", "--workspace", "q", "--discard", "--timeout", "10m", "--cpu", "10m", "--memory", "1g", "--inodes", "400000", "--disk", "2g", "-c", QUERY)
+    built, calls, documents, current, times = json.loads(out.splitlines()[-1])
+    row(f"index of {documents} documents, in {calls} calls{'' if current else ', not finished'}", built * 1000)
+    row(f"query of {documents} documents, p50 of {len(times)}, its check of every file included", statistics.median(times), f"slowest {times[-1]:.0f} ms")
+    cordon("workspace", "delete", "q")
+
+
+try:
+    commits()
+    sessions()
+    untouched()
+    queries()
+finally:
+    subprocess.run([str(pathlib.Path(o.build) / "cordon"), "pool", "stop", "--force"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    shutil.rmtree(TOP, ignore_errors=True)
+for text in missed:
+    print(f"missed: {text}")
+sys.exit(1 if missed and os.environ.get("BENCH_STRICT") == "1" else 0)

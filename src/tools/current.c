@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file is read again where its size, its times or its inode differ from what the index has; nothing is written where none does. A file
+ * whose times lie within the last moment may change once more without a trace, so it is read again at the next call.
+ * What is no text is found by its name alone.
+ *
+ * Waits: sqlite3_step in find; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS
+ *        sqlite3_step in put; the same; at once; the same
+ *        sqlite3_step in drop_rest; the same; at once; the same
+ *        sqlite3_exec in tools_index_update; the same; at once; the same */
+#include "tools/api.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FILES_MAX 200000
+#define BODY_MAX  MIB
+#define TEXT_HEAD 8192                /* bytes in which a NUL tells that a file is no text */
+#define MOMENT_NS 100000000LL         /* clocks of file systems are coarser than this */
+#define TIME_MS   (LIMIT_TOOL_MS / 2) /* for indexing; the rest is the query's */
+
+struct updating {
+    struct tools_call *c;
+    sqlite3 *db;
+    sqlite3_stmt *find, *put, *put_words, *drop_words;
+    unsigned char *seen; /* by id, a bit each */
+    size_t room;         /* bytes of it */
+    uint64_t until;
+    int64_t now;
+    int r; /* the first error of SQLite */
+    bool late;
+};
+
+static int64_t ns(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void note_seen(struct updating *u, sqlite3_int64 id)
+{
+    const size_t at = (size_t)id / 8;
+    if (id < 0 || at >= (size_t)4 * FILES_MAX)
+        return;
+    if (at >= u->room) {
+        const size_t room = (at + 1) * 2;
+        unsigned char *more = realloc(u->seen, room);
+        if (!more) {
+            u->r = SQLITE_NOMEM;
+            return;
+        }
+        memset(more + u->room, 0, room - u->room);
+        u->seen = more;
+        u->room = room;
+    }
+    u->seen[at] |= (unsigned char)(1 << (id % 8));
+}
+
+static bool was_seen(const struct updating *u, sqlite3_int64 id)
+{
+    const size_t at = (size_t)id / 8;
+    return at < u->room && (u->seen[at] >> (id % 8) & 1);
+}
+
+static void done_with(struct updating *u, sqlite3_stmt *s)
+{
+    const int r = sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    if (r != SQLITE_OK && u->r == SQLITE_OK)
+        u->r = r;
+}
+
+/* 0: the index does not have it; *ret_same: as it is now. */
+static sqlite3_int64 find(struct updating *u, const char *path, const struct stat *st,
+                          bool *ret_same)
+{
+    sqlite3_int64 id = 0;
+    sqlite3_bind_text(u->find, 1, path, -1, SQLITE_STATIC);
+    *ret_same = false;
+    if (sqlite3_step(u->find) == SQLITE_ROW) {
+        id = sqlite3_column_int64(u->find, 0);
+        *ret_same = sqlite3_column_int64(u->find, 1) == st->st_size &&
+                    sqlite3_column_int64(u->find, 2) == ns(st->st_mtim) &&
+                    sqlite3_column_int64(u->find, 3) == ns(st->st_ctim) &&
+                    sqlite3_column_int64(u->find, 4) == (sqlite3_int64)st->st_ino;
+    }
+    done_with(u, u->find);
+    return id;
+}
+
+static void put(struct updating *u, sqlite3_int64 id, const char *path, const struct stat *st,
+                const struct buf *body)
+{
+    const bool fresh = ns(st->st_ctim) > u->now - MOMENT_NS;
+    if (id) {
+        sqlite3_bind_int64(u->drop_words, 1, id);
+        (void)sqlite3_step(u->drop_words);
+        done_with(u, u->drop_words);
+        sqlite3_bind_int64(u->put, 1, id);
+    }
+    sqlite3_bind_text(u->put, 2, path, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(u->put, 3, st->st_size);
+    sqlite3_bind_int64(u->put, 4, ns(st->st_mtim));
+    sqlite3_bind_int64(u->put, 5, fresh ? 0 : ns(st->st_ctim));
+    sqlite3_bind_int64(u->put, 6, (sqlite3_int64)st->st_ino);
+    (void)sqlite3_step(u->put);
+    done_with(u, u->put);
+    id = id ? id : sqlite3_last_insert_rowid(u->db);
+    sqlite3_bind_int64(u->put_words, 1, id);
+    sqlite3_bind_text(u->put_words, 2, path, -1, SQLITE_STATIC);
+    sqlite3_bind_text(u->put_words, 3, body->len ? body->data : "", (int)body->len, SQLITE_STATIC);
+    (void)sqlite3_step(u->put_words);
+    done_with(u, u->put_words);
+    note_seen(u, id);
+}
+
+static bool look_at(void *ctx, int dir, const char *name, const char *shown, const struct stat *st)
+{
+    struct updating *u = ctx;
+    struct stat now;
+    struct buf body;
+    bool same;
+    if (!S_ISREG(st->st_mode))
+        return true;
+    const sqlite3_int64 id = find(u, shown, st, &same);
+    if (same) {
+        note_seen(u, id);
+        return u->r == SQLITE_OK;
+    }
+    u->late = clock_now_ns() > u->until;
+    if (u->late)
+        return false;
+    FD_AUTO fd = tools_open_beneath(dir, name, O_RDONLY);
+    if (fd < 0 || fstat(fd, &now) < 0 || !S_ISREG(now.st_mode))
+        return true; /* it was swapped meanwhile; what the index has of it goes */
+    buf_init(&body, BODY_MAX + 1);
+    if (tools_read(u->c, fd, 0, BODY_MAX, &body) != TOOLS_OK ||
+        (body.len && memchr(body.data, 0, body.len < TEXT_HEAD ? body.len : TEXT_HEAD)))
+        buf_reset(&body);
+    put(u, id, shown, &now, &body);
+    buf_done(&body);
+    return u->r == SQLITE_OK;
+}
+
+/* What the walk did not meet is not there any more. */
+static void drop_rest(struct updating *u)
+{
+    sqlite3_stmt *all = NULL, *drop = NULL;
+    u->r = sqlite3_prepare_v2(u->db, "SELECT id FROM docs", -1, &all, NULL);
+    if (u->r == SQLITE_OK)
+        u->r = sqlite3_prepare_v2(u->db, "DELETE FROM docs WHERE id=?1", -1, &drop, NULL);
+    while (u->r == SQLITE_OK && sqlite3_step(all) == SQLITE_ROW) {
+        const sqlite3_int64 id = sqlite3_column_int64(all, 0);
+        if (was_seen(u, id))
+            continue;
+        sqlite3_bind_int64(u->drop_words, 1, id);
+        (void)sqlite3_step(u->drop_words);
+        done_with(u, u->drop_words);
+        sqlite3_bind_int64(drop, 1, id);
+        (void)sqlite3_step(drop);
+        done_with(u, drop);
+    }
+    sqlite3_finalize(all);
+    sqlite3_finalize(drop);
+}
+
+static int prepare(struct updating *u)
+{
+    const struct {
+        sqlite3_stmt **to;
+        const char *sql;
+    } rows[] = {
+        {&u->find, "SELECT id, bytes, modified, changed, inode FROM docs WHERE path=?1"},
+        {&u->put, "INSERT OR REPLACE INTO docs VALUES(?1, ?2, ?3, ?4, ?5, ?6)"},
+        {&u->put_words, "INSERT INTO words(rowid, path, body) VALUES(?1, ?2, ?3)"},
+        {&u->drop_words, "DELETE FROM words WHERE rowid=?1"},
+    };
+    int r = SQLITE_OK;
+    for (size_t i = 0; r == SQLITE_OK && i < sizeof rows / sizeof *rows; i++)
+        r = sqlite3_prepare_v2(u->db, rows[i].sql, -1, rows[i].to, NULL);
+    return r;
+}
+
+int tools_index_update(struct tools_call *c, sqlite3 *db, int folder, const char *shown,
+                       bool *ret_current)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct updating u = {
+        .c = c, .db = db, .until = clock_now_ns() + TIME_MS * CLOCK_NS_PER_MS, .now = ns(now)};
+    struct tools_walk w = {.ctx = &u, .visit = look_at, .left = FILES_MAX};
+    u.r = prepare(&u);
+    if (u.r == SQLITE_OK)
+        u.r = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+    if (u.r == SQLITE_OK) {
+        tools_walk(&w, folder, shown);
+        *ret_current = !u.late && !w.cut;
+        if (u.r == SQLITE_OK && *ret_current)
+            drop_rest(&u);
+        const int ended = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+        u.r = u.r == SQLITE_OK ? ended : u.r;
+    }
+    sqlite3_finalize(u.find);
+    sqlite3_finalize(u.put);
+    sqlite3_finalize(u.put_words);
+    sqlite3_finalize(u.drop_words);
+    free(u.seen);
+    return u.r;
+}
