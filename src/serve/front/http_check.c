@@ -195,7 +195,7 @@ static const char *unwrap(const char *value, char *out, size_t size)
     return decode(value + 9, len - 11, out, size) ? out : NULL;
 }
 
-static bool says(const struct serve_http_head *q, const char *name, const char *body, char *why)
+bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body, char *why)
 {
     char plain[4096];
     const char *value = serve_http_find(q, name),
@@ -220,6 +220,7 @@ bool serve_http_agrees(const struct serve_http_head *q, const char *method, json
         : strcmp(method, "resources/read") == 0 ? json_string_value(json_object_get(params, "uri"))
         : strncmp(method, "tasks/", 6) == 0 ? json_string_value(json_object_get(params, "taskId"))
                                             : NULL;
-    return says(q, "mcp-protocol-version", version ? version : "", why) &&
-           says(q, "mcp-method", method, why) && (!name || says(q, "mcp-name", name, why));
+    return serve_http_says(q, "mcp-protocol-version", version ? version : "", why) &&
+           serve_http_says(q, "mcp-method", method, why) &&
+           (!name || serve_http_says(q, "mcp-name", name, why));
 }
