@@ -21,6 +21,9 @@
     "{\"message\": \"" m "\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {" p "}" \
     "}"                                                                                            \
     "}"
+#define SLOW                                                                                       \
+    "{\"type\": \"object\", \"properties\": {\"seconds\": {\"type\": \"number\"}, \"label\": "     \
+    "{\"type\": \"string\"}}}"
 #define ELICIT "elicitation/create"
 #define SAMPLE "sampling/createMessage"
 #define SAMPLING(t, n)                                                                             \
@@ -72,6 +75,13 @@ static const struct tool tools[] = {
      .error = false},
     {"test_error_handling", NO_ARGS, TEXT("This tool intentionally returns an error for testing"),
      .error = true},
+    {"greet", STRING("name"), TEXT("?"), .error = false}, /* from here: conformance_tasks.c */
+    {"slow_compute", SLOW, TEXT("?"), .error = false},
+    {"failing_job", NO_ARGS, TEXT("?"), .error = false},
+    {"protocol_error_job", NO_ARGS, TEXT("?"), .error = false},
+    {"confirm_delete", NO_ARGS, TEXT("?"), .error = false},
+    {"multi_input", NO_ARGS, TEXT("?"), .error = false},
+    {"test_tool_with_task", NO_ARGS, TEXT("?"), .error = false},
     {"json_schema_2020_12_tool", WIDE_SCHEMA, TEXT("done"), .error = false},
     {"test_header_parameter", HEADER_SCHEMA, NULL, .run = says_region},
     {"test_tool_with_progress", NO_ARGS, NULL, .run = progress},
@@ -418,6 +428,8 @@ static void ask_new(struct serve_front *f, struct serve_message *m, const struct
 static void call_tool(struct serve_front *f, struct serve_message *m)
 {
     const char *name = json_string_value(json_object_get(m->params, "name"));
+    if (serve_conformance_task(f, m, name ? name : ""))
+        return;
     for (size_t i = 0; name && i < COUNT(tools); i++) {
         if (strcmp(tools[i].name, name) != 0)
             continue;
@@ -609,6 +621,8 @@ static const struct {
 
 bool serve_conformance(struct serve_front *f, struct serve_message *m)
 {
+    if (strncmp(m->method, "tasks/", 6) == 0)
+        return serve_conformance_task(f, m, NULL);
     for (size_t i = 0; i < COUNT(methods); i++)
         if (strcmp(methods[i].name, m->method) == 0 && (!methods[i].legacy || !m->modern)) {
             methods[i].run(f, m);

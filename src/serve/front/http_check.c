@@ -214,12 +214,14 @@ bool serve_http_agrees(const struct serve_http_head *q, const char *method, json
 {
     json_t *meta = json_object_get(params, "_meta");
     const char *version = json_string_value(json_object_get(meta, SERVE_META "protocolVersion"));
-    const char *name =
-        strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0
-            ? json_string_value(json_object_get(params, "name"))
-        : strcmp(method, "resources/read") == 0 ? json_string_value(json_object_get(params, "uri"))
-        : strncmp(method, "tasks/", 6) == 0 ? json_string_value(json_object_get(params, "taskId"))
-                                            : NULL;
+    const char *name = strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0
+                           ? json_string_value(json_object_get(params, "name"))
+                       : strcmp(method, "resources/read") == 0
+                           ? json_string_value(json_object_get(params, "uri"))
+                       : strcmp(method, "tasks/get") == 0 || strcmp(method, "tasks/update") == 0 ||
+                               strcmp(method, "tasks/cancel") == 0
+                           ? json_string_value(json_object_get(params, "taskId"))
+                           : NULL;
     return serve_http_says(q, "mcp-protocol-version", version ? version : "", why) &&
            serve_http_says(q, "mcp-method", method, why) &&
            (!name || serve_http_says(q, "mcp-name", name, why));

@@ -72,6 +72,9 @@ struct serve_batch {
     struct buf text;
 };
 
+/* What of a task a reply tells. */
+enum serve_task_part { SERVE_TASK_NONE, SERVE_TASK_GET, SERVE_TASK_ACK };
+
 /* To whom a reply goes, and in which words. */
 struct serve_reply {
     char id[LIMIT_SERVE_ID + 1]; /* as JSON */
@@ -79,6 +82,9 @@ struct serve_reply {
     struct serve_talk *talk;
     struct serve_sink *sink;
     struct serve_batch *batch; /* NULL: by itself */
+    bool tasks;                /* the client takes a task for an answer */
+    enum serve_task_part part;
+    char task[SERVE_HANDLE + 1]; /* that it is about */
 };
 
 /* A call of a tool that cordond works on. */
@@ -122,6 +128,7 @@ struct serve_state {
     unsigned round;
 };
 
+struct serve_conformance_tasks;
 struct serve_front {
     struct serve_front_config config;
     struct buf out, frames;
@@ -132,7 +139,8 @@ struct serve_front {
     struct serve_asked asked[SERVE_ASKED];
     struct serve_state states[SERVE_STATES];
     unsigned next_state;
-    int bad; /* the first error of writing; sticks */
+    struct serve_conformance_tasks *made; /* of the suite's tools */
+    int bad;                              /* the first error of writing; sticks */
 };
 
 /* One message of a client. */
@@ -155,6 +163,21 @@ void serve_asking_drop(struct serve_front *f, const struct serve_talk *talk,
 const char *serve_state_new(struct serve_front *f, const void *what, unsigned round);
 bool serve_state_take(struct serve_front *f, const char *word, const void *what,
                       unsigned *ret_round);
+
+/* tasks.c: the tasks extension. */
+bool serve_tasks_known(const struct serve_message *m);
+void serve_tasks_capability(struct jsonw *j);
+/* The client did not say that it knows tasks, and has to. */
+void serve_tasks_unknown(struct serve_front *f, const struct serve_reply *to);
+void serve_tasks_write(struct jsonw *j, const char *id, const char *status, uint64_t age_ms);
+void serve_tasks_created(struct serve_front *f, const struct serve_reply *to, const char *id,
+                         uint64_t age_ms);
+/* Whether the message, or the answer of cordond, was about a task, and is done with. */
+bool serve_tasks_take(struct serve_front *f, struct serve_message *m);
+bool serve_tasks_render(struct serve_front *f, struct serve_call *c);
+
+/* conformance_tasks.c: NAME is a tool of it, or the method is one of tasks. */
+bool serve_conformance_task(struct serve_front *f, struct serve_message *m, const char *name);
 
 /* conformance.c, with --conformance alone: true where the message was its own. */
 bool serve_conformance(struct serve_front *f, struct serve_message *m);

@@ -173,7 +173,13 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
                       size_t len, const char *structured, size_t structured_len, bool is_error)
 {
     struct serve_writing w;
+    const bool within = to->part == SERVE_TASK_GET;
     serve_reply_begin(f, to, &w);
+    if (within) {
+        serve_tasks_write(&w.j, to->task, "completed", 0);
+        jsonw_open(&w.j, "result", '{');
+        jsonw_string(&w.j, "resultType", "complete");
+    }
     jsonw_open(&w.j, "content", '[');
     jsonw_open(&w.j, NULL, '{');
     jsonw_string(&w.j, "type", "text");
@@ -183,6 +189,8 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
     if (structured && to->version >= SERVE_2025_06_18)
         jsonw_raw(&w.j, "structuredContent", structured, structured_len);
     jsonw_bool(&w.j, "isError", is_error);
+    if (within)
+        jsonw_close(&w.j, '}');
     serve_reply_end(f, to, &w);
 }
 

@@ -74,6 +74,8 @@ static void capabilities(const struct serve_front *f, struct jsonw *j, enum serv
     jsonw_open(j, "capabilities", '{');
     jsonw_open(j, "tools", '{');
     jsonw_close(j, '}');
+    if (v >= SERVE_2026_07_28)
+        serve_tasks_capability(j);
     if (f->config.conformance)
         serve_conformance_capabilities(j, v);
     jsonw_close(j, '}');
@@ -240,8 +242,10 @@ static void request(struct serve_front *f, struct serve_message *m)
                           "a request with this id is not answered yet");
         return;
     }
-    if (!find_era(f, m) || (f->config.conformance && serve_conformance(f, m)))
+    if (!find_era(f, m) || (f->config.conformance && serve_conformance(f, m)) ||
+        serve_tasks_take(f, m))
         return;
+    m->to.tasks = serve_tasks_known(m) && strcmp(m->method, "tools/call") == 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i].name, m->method) == 0 &&
             (m->modern ? methods[i].modern : methods[i].legacy)) {
@@ -413,6 +417,7 @@ void serve_front_free(struct serve_front *f)
             serve_calls_drop(f, f->calls[i].to.talk, f->calls[i].to.sink);
     buf_done(&f->out);
     buf_done(&f->frames);
+    free(f->made);
     free(f);
 }
 
