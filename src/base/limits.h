@@ -137,6 +137,7 @@
 #define LIMIT_SERVE_ANSWER_MIN_MS 100ULL /* what --answer may say, at least */
 #define LIMIT_SERVE_NOTES         9ULL /* that a request is not forgotten, until then: every 5 s */
 #define LIMIT_SERVE_KEEP_MS       600000ULL  /* the result of a job, once it is there */
+#define LIMIT_SERVE_POLL_MS       1000ULL    /* a client that asks how a task stands */
 #define LIMIT_SERVE_IDLE_MS       1800000ULL /* a session without a call; then it ends */
 #define LIMIT_SERVE_QUEUE_MS                                                                       \
     900000ULL /* a runner beyond its time limit: slots, people; then it is killed */

@@ -79,11 +79,18 @@ static void settle(struct serve_ask *a, const struct serve_job *job)
     if (r->flooded || (!r->text.len && r->status != 0))
         refuse_by_runner(a, job);
     else
-        answer(a, SERVE_DONE,
+        answer(a, job->cancelled ? SERVE_CANCELLED : SERVE_DONE,
                makes       ? job->session
                : job->kept ? job->handle
                            : "",
                (uint64_t)r->status, r->text.data ? r->text.data : "", r->text.len);
+}
+
+static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t now_ns)
+{
+    job->kept = true;
+    answer(a, SERVE_RUNNING, job->handle, (now_ns - job->started_ns) / CLOCK_NS_PER_MS,
+           job->runner.text.data ? job->runner.text.data : "", job->runner.text.len);
 }
 
 /* ---- verbs ---- */
@@ -130,12 +137,16 @@ static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_n
             a, "there is no such job; the result of one is kept for 10 minutes after its end");
         return;
     }
-    if (a->q.verb == SERVE_JOB_CANCEL)
+    if (a->q.verb == SERVE_JOB_CANCEL && !job->ended_ns) {
+        job->cancelled = true;
         serve_runner_stop(&job->runner, now_ns);
+    }
     a->job = job;
     a->state = SERVE_WAITING;
     if (job->ended_ns)
         settle(a, job);
+    else if (a->q.verb == SERVE_JOB_LOOK)
+        tell_running(a, job, now_ns);
 }
 
 /* The whole request is here. */
@@ -173,6 +184,7 @@ static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
         list_sessions(c, a, now_ns);
         break;
     case SERVE_JOB_WAIT:
+    case SERVE_JOB_LOOK:
     case SERVE_JOB_CANCEL:
         wait_job(c, a, now_ns);
         break;
@@ -282,10 +294,7 @@ void serve_asks_tick(struct serve_client *c, uint64_t now_ns)
         if (a->job->ended_ns) {
             settle(a, a->job);
         } else if (now_ns >= answer_at(c, a)) {
-            struct serve_job *job = a->job;
-            job->kept = true;
-            answer(a, SERVE_RUNNING, job->handle, (now_ns - job->started_ns) / CLOCK_NS_PER_MS,
-                   job->runner.text.data ? job->runner.text.data : "", job->runner.text.len);
+            tell_running(a, a->job, now_ns);
         } else if (now_ns >= note_at(c, a)) {
             a->told_ns = now_ns;
             a->due_ms = (now_ns - a->asked_ns) / CLOCK_NS_PER_MS;

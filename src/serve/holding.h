@@ -15,6 +15,7 @@
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
     bool used, kept; /* kept: the client knows the handle */
+    bool cancelled;  /* by JOB_CANCEL, while it ran */
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
     char session[SERVE_HANDLE + 1]; /* the one that it makes or ends; else empty */

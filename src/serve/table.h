@@ -26,6 +26,7 @@
     X(SESSION_INTERRUPT, SESSION, 0, false, "raise KeyboardInterrupt in the call of a session")    \
     X(SESSION_LIST, NONE, 0, false, "the sessions of this client")                                 \
     X(JOB_WAIT, JOB, 0, false, "wait for a run that was answered with a job")                      \
+    X(JOB_LOOK, JOB, 0, false, "how such a run stands, at once")                                   \
     X(JOB_CANCEL, JOB, 0, false, "end such a run")
 
 enum serve_verb {
@@ -54,8 +55,9 @@ struct serve_request {
 enum serve_stand {
     SERVE_DONE, /* body: what the runner printed; number: its exit status */
     SERVE_RUNNING, /* answered before it ended; handle: the job; body: what was printed so far; number: ms */
-    SERVE_GOING,   /* not answered yet; number: ms since it was asked */
-    SERVE_REFUSED, /* body: one sentence */
+    SERVE_GOING,     /* not answered yet; number: ms since it was asked */
+    SERVE_REFUSED,   /* body: one sentence */
+    SERVE_CANCELLED, /* as SERVE_DONE, of a job that was ended by JOB_CANCEL */
     SERVE_STANDS,
 };
 

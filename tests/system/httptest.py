@@ -19,10 +19,10 @@ class Site:
         self.process = subprocess.Popen(programs.command(["serve", "--http", "127.0.0.1:0", *options], who), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=tapsys.clean_env(env, who))
         self.said = self.process.stderr.readline().decode()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, token (?:made, )?in (\S+)", self.said)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, (?:token (?:made, )?in (\S+))?", self.said)
         self.port = int(found.group(1)) if found else 0
-        self.file = found.group(2) if found else ""
-        self.token = open(self.file).read().strip() if found else ""
+        self.file = found.group(2) if found else None
+        self.token = open(self.file).read().strip() if self.file else ""
 
     def __enter__(self):
         return self

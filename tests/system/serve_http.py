@@ -172,6 +172,46 @@ def progress(s):
         tap.ok(r.json["result"]["structuredContent"]["status"] == "error" and not gone(first), "a job of one request is ended by another, on any connection", r.body)
 
 
+def tasks(s):
+    """A client that knows tasks gets one for a long run; another gets a job."""
+    knows = {META + "clientCapabilities": {"extensions": {META + "tasks": {}}}}
+    with s.connect() as c:
+        found = c.ask(s.modern("server/discover")).json["result"]["capabilities"]
+    tap.ok(META + "tasks" in found.get("extensions", {}), "server/discover names the tasks extension", found)
+
+    def of_task(method, task, **more):
+        with s.connect() as c:
+            return c.ask(s.modern(method, taskId=task, **more, fields={"Mcp-Name": task}, meta=knows))
+
+    def over(task):
+        r = of_task("tasks/get", task).json["result"]
+        return r if r["status"] != "working" else None
+    with s.connect() as c:
+        r = c.ask(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}, meta=knows)).json["result"]
+        task = r.get("taskId", "")
+        tap.ok(r["resultType"] == "task" and r["status"] == "working" and r["ttlMs"] == 600000 and "content" not in r, "a long run is answered with a task", r)
+        r = of_task("tasks/get", task)
+        tap.ok(r.json["result"]["status"] == "working" and r.json["result"]["taskId"] == task, "tasks/get tells at once that a run goes on", r.body)
+        r = c.ask(s.modern("tasks/get", taskId=task, fields={"Mcp-Name": "other"}, meta=knows))
+        tap.eq((r.status, r.code), (400, -32020), "another task in the header than in the body is answered with 400 and -32020")
+        r = c.ask(s.modern("tasks/get", taskId=task, fields={"Mcp-Name": task}))
+        tap.eq((r.status, r.code), (400, -32021), "tasks/get of a client that does not know tasks is answered with 400 and -32021")
+        tap.eq(of_task("tasks/update", task, inputResponses={}).json.get("result", {}).get("resultType"), "complete", "tasks/update is acknowledged")
+        r = of_task("tasks/cancel", task).json["result"]
+        tap.ok(r["resultType"] == "complete" and "status" not in r, "tasks/cancel is acknowledged with nothing", r)
+        tap.eq(of_task("tasks/get", task).json["result"]["status"], "cancelled", "a task that was cancelled says so")
+        tap.eq(of_task("tasks/cancel", task).json["result"]["resultType"], "complete", "a task that is over can be cancelled again")
+        slow = "import time\nend = time.monotonic() + 2.5\nwhile time.monotonic() < end: time.sleep(0.01)\nprint('done')\n1/0"
+        task = c.ask(s.modern("tools/call", name="execute_code", arguments={"code": slow}, meta=knows)).json["result"].get("taskId", "")
+        r = appears(lambda: over(task)) or {}
+        tap.ok(r.get("status") == "completed" and r["result"]["isError"] and r["result"]["structuredContent"]["stdout"] == "done\n",
+               "a task that is over has the result of its run in it, an exception too", r)
+        tap.eq(of_task("tasks/get", "job-" + "a" * 26).code, -32602, "a task that nobody has is answered with -32602")
+        tap.eq(of_task("tasks/get", "x").code, -32602, "a task id of another form is answered with -32602")
+        for method in ("tasks/list", "tasks/result"):
+            tap.eq(of_task(method, task).code, -32601, f"{method} is no method of the extension")
+
+
 def disconnect(s):
     c = s.connect().send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
     worker = appears(lambda: named(s.process.pid, "cordon-python"))
@@ -396,6 +436,7 @@ with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s
     strangers(site)
     modern(site)
     progress(site)
+    tasks(site)
     disconnect(site)
     legacy(site)
     resumption(site)

@@ -25,7 +25,7 @@ struct serve_options {
     const char *profile, *socket, *print;
     struct serve_http_options http;
     uint64_t answer_ms;
-    bool stdio, help;
+    bool stdio, conformance, help;
 };
 
 static int parse(int argc, char **argv, struct serve_options *o, struct err *err)
@@ -41,6 +41,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
          "the token of --http (made in the state folder)"},
         {"allow-host", OPTION_STRING, &o->http.names, "NAMES",
          "other names that clients of --http call it by, with commas between them"},
+        {"conformance", OPTION_FLAG, &o->conformance, NULL,
+         "tests only, with --http: the tools of the protocol's own suite, no token, no runs"},
         {"print-config", OPTION_STRING, &o->print, "CLIENT",
          "what to paste: claude, vscode, cursor, codex or zed"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
@@ -67,6 +69,10 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
                     "say where clients come from: --stdio, --socket or --http; or --print-config");
     if (r == 0 && !o->help && !o->http.where && (o->http.token || o->http.names))
         r = err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
+    if (r == 0 && o->conformance && (!o->http.where || o->http.token || o->http.names))
+        r = err_set(err, ERR_USAGE,
+                    "--conformance is for --http at loopback, without token and other names");
+    o->http.no_token = o->conformance;
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --print-config CLIENT "

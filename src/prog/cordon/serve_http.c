@@ -191,9 +191,12 @@ static void tell(const union address *a, const char *file, bool made)
                    six ? (const void *)&a->v6.sin6_addr : (const void *)&a->v4.sin_addr, host,
                    sizeof host))
         return;
-    snprintf(line, sizeof line, "http://%s%s%s:%u/mcp, token %s %s", six ? "[" : "", host,
-             six ? "]" : "", ntohs(six ? a->v6.sin6_port : a->v4.sin_port),
-             made ? "made, in" : "in", file);
+    const int n = snprintf(line, sizeof line, "http://%s%s%s:%u/mcp, ", six ? "[" : "", host,
+                           six ? "]" : "", ntohs(six ? a->v6.sin6_port : a->v4.sin_port));
+    if (file)
+        snprintf(line + n, sizeof line - (size_t)n, "token %s %s", made ? "made, in" : "in", file);
+    else
+        snprintf(line + n, sizeof line - (size_t)n, "for the conformance suite, without a token");
     result_note("cordon serve", line);
 }
 
@@ -219,7 +222,7 @@ int serve_http_listen(const struct serve_http_options *o, struct err *err)
         r = err_set(err, ERR_USAGE,
                     "--http: an address that others reach needs --allow-host: the names that "
                     "clients call it by; put a proxy that speaks TLS before it");
-    if (r == 0)
+    if (r == 0 && !o->no_token)
         r = find_token(o, file, token, &made, err);
     if (r == 0)
         r = listen_at(&a, &sock, err);
@@ -229,6 +232,6 @@ int serve_http_listen(const struct serve_http_options *o, struct err *err)
     if (r == 0)
         r = hand_over(sock, sealed, err);
     if (r == 0)
-        tell(&a, file, made);
+        tell(&a, o->no_token ? NULL : file, made);
     return r;
 }

@@ -11,10 +11,13 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 struct serve_http_options {
     const char *where; /* [ADDRESS:]PORT */
     const char
         *token; /* a file; NULL: the one in the state folder, which is made where it is not there */
+    bool no_token;     /* the front serves test tools alone */
     const char *names; /* hosts with commas between them; NULL: those of loopback alone */
 };
 

@@ -81,7 +81,7 @@ bool serve_calls_room(const struct serve_front *f)
 
 size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *sink)
 {
-    size_t count = 0;
+    size_t count = serve_asking_count(f, sink);
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         count += f->calls[i].used && f->calls[i].to.sink == sink;
     return count;
@@ -129,6 +129,7 @@ static void drop_batch(struct serve_front *f, struct serve_batch *b)
 void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
                       const struct serve_sink *sink)
 {
+    serve_asking_drop(f, talk, sink);
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
         if (!c->used || !(c->to.talk == talk || c->to.sink == sink))

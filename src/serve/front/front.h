@@ -19,6 +19,7 @@ struct serve_front_config {
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */
     const char *profile;        /* for descriptions; empty: the policy's */
     const char *version;        /* of Cordon */
+    bool conformance;           /* the tools of the protocol's own test suite, and no others */
 };
 
 struct serve_http_config {

@@ -195,7 +195,7 @@ static const char *unwrap(const char *value, char *out, size_t size)
     return decode(value + 9, len - 11, out, size) ? out : NULL;
 }
 
-static bool says(const struct serve_http_head *q, const char *name, const char *body, char *why)
+bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body, char *why)
 {
     char plain[4096];
     const char *value = serve_http_find(q, name),
@@ -214,12 +214,15 @@ bool serve_http_agrees(const struct serve_http_head *q, const char *method, json
 {
     json_t *meta = json_object_get(params, "_meta");
     const char *version = json_string_value(json_object_get(meta, SERVE_META "protocolVersion"));
-    const char *name =
-        strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0
-            ? json_string_value(json_object_get(params, "name"))
-        : strcmp(method, "resources/read") == 0 ? json_string_value(json_object_get(params, "uri"))
-        : strncmp(method, "tasks/", 6) == 0 ? json_string_value(json_object_get(params, "taskId"))
-                                            : NULL;
-    return says(q, "mcp-protocol-version", version ? version : "", why) &&
-           says(q, "mcp-method", method, why) && (!name || says(q, "mcp-name", name, why));
+    const char *name = strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0
+                           ? json_string_value(json_object_get(params, "name"))
+                       : strcmp(method, "resources/read") == 0
+                           ? json_string_value(json_object_get(params, "uri"))
+                       : strcmp(method, "tasks/get") == 0 || strcmp(method, "tasks/update") == 0 ||
+                               strcmp(method, "tasks/cancel") == 0
+                           ? json_string_value(json_object_get(params, "taskId"))
+                           : NULL;
+    return serve_http_says(q, "mcp-protocol-version", version ? version : "", why) &&
+           serve_http_says(q, "mcp-method", method, why) &&
+           (!name || serve_http_says(q, "mcp-name", name, why));
 }

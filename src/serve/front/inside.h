@@ -39,6 +39,7 @@ enum {
     SERVE_NO_METHOD = -32601,
     SERVE_INVALID_PARAMS = -32602,
     SERVE_HEADER_MISMATCH = -32020,
+    SERVE_NO_CAPABILITY = -32021,
     SERVE_BAD_VERSION = -32022,
 };
 
@@ -61,6 +62,7 @@ struct serve_sink {
 struct serve_talk {
     enum serve_version legacy;
     bool opened;
+    bool elicits, samples; /* what the client said that it can be asked */
 };
 
 /* Replies to an array of messages go out as one array, when the last one is there. */
@@ -70,6 +72,9 @@ struct serve_batch {
     struct buf text;
 };
 
+/* What of a task a reply tells. */
+enum serve_task_part { SERVE_TASK_NONE, SERVE_TASK_GET, SERVE_TASK_ACK };
+
 /* To whom a reply goes, and in which words. */
 struct serve_reply {
     char id[LIMIT_SERVE_ID + 1]; /* as JSON */
@@ -77,6 +82,9 @@ struct serve_reply {
     struct serve_talk *talk;
     struct serve_sink *sink;
     struct serve_batch *batch; /* NULL: by itself */
+    bool tasks;                /* the client takes a task for an answer */
+    enum serve_task_part part;
+    char task[SERVE_HANDLE + 1]; /* that it is about */
 };
 
 /* A call of a tool that cordond works on. */
@@ -99,6 +107,28 @@ struct serve_lines {
     struct buf *out;
 };
 
+/* A question to a client that is not answered yet. */
+#define SERVE_ASKED 32
+struct serve_asked;
+typedef void serve_asked_fn(struct serve_front *f, const struct serve_asked *a, json_t *result);
+struct serve_asked {
+    bool used;
+    char id[32];
+    struct serve_reply to; /* the call that needs the answer */
+    serve_asked_fn *done;
+    const void *what; /* of whoever asked */
+};
+
+/* A word that a client of the newest revision has to come back with. */
+#define SERVE_STATE  26 /* letters: 130 random bits */
+#define SERVE_STATES 64
+struct serve_state {
+    char word[SERVE_STATE + 1];
+    const void *what;
+    unsigned round;
+};
+
+struct serve_conformance_tasks;
 struct serve_front {
     struct serve_front_config config;
     struct buf out, frames;
@@ -106,8 +136,52 @@ struct serve_front {
     struct serve_talk talk;
     uint64_t numbers; /* the last that a call was given */
     struct serve_call calls[LIMIT_SERVE_REQUESTS];
-    int bad; /* the first error of writing; sticks */
+    struct serve_asked asked[SERVE_ASKED];
+    struct serve_state states[SERVE_STATES];
+    unsigned next_state;
+    struct serve_conformance_tasks *made; /* of the suite's tools */
+    int bad;                              /* the first error of writing; sticks */
 };
+
+/* One message of a client. */
+struct serve_message {
+    struct serve_reply to;
+    bool has_id, modern;
+    const char *method;
+    json_t *params; /* an object, or NULL */
+    char token[LIMIT_SERVE_ID + 1];
+};
+
+/* asking.c: PARAMS is JSON. False: as many questions as there may be are not answered. */
+bool serve_asking_start(struct serve_front *f, const struct serve_reply *to, const char *method,
+                        const char *params, serve_asked_fn *done, const void *what);
+void serve_asking_answer(struct serve_front *f, const struct serve_talk *talk, json_t *message);
+size_t serve_asking_count(const struct serve_front *f, const struct serve_sink *sink);
+void serve_asking_drop(struct serve_front *f, const struct serve_talk *talk,
+                       const struct serve_sink *sink);
+/* A new word for WHAT; NULL: there are no random bytes. And whether WORD is one, for the first and only time. */
+const char *serve_state_new(struct serve_front *f, const void *what, unsigned round);
+bool serve_state_take(struct serve_front *f, const char *word, const void *what,
+                      unsigned *ret_round);
+
+/* tasks.c: the tasks extension. */
+bool serve_tasks_known(const struct serve_message *m);
+void serve_tasks_capability(struct jsonw *j);
+/* The client did not say that it knows tasks, and has to. */
+void serve_tasks_unknown(struct serve_front *f, const struct serve_reply *to);
+void serve_tasks_write(struct jsonw *j, const char *id, const char *status, uint64_t age_ms);
+void serve_tasks_created(struct serve_front *f, const struct serve_reply *to, const char *id,
+                         uint64_t age_ms);
+/* Whether the message, or the answer of cordond, was about a task, and is done with. */
+bool serve_tasks_take(struct serve_front *f, struct serve_message *m);
+bool serve_tasks_render(struct serve_front *f, struct serve_call *c);
+
+/* conformance_tasks.c: NAME is a tool of it, or the method is one of tasks. */
+bool serve_conformance_task(struct serve_front *f, struct serve_message *m, const char *name);
+
+/* conformance.c, with --conformance alone: true where the message was its own. */
+bool serve_conformance(struct serve_front *f, struct serve_message *m);
+void serve_conformance_capabilities(struct jsonw *j, enum serve_version v);
 
 /* reply.c */
 struct serve_writing {
@@ -117,6 +191,13 @@ struct serve_writing {
 /* Opens the result object; with the newest revision it has its type and the server's name in it. */
 void serve_reply_begin(struct serve_front *f, const struct serve_reply *to,
                        struct serve_writing *w);
+void serve_reply_begin_as(struct serve_front *f, const struct serve_reply *to,
+                          struct serve_writing *w, const char *type);
+/* With DATA, JSON. */
+void serve_reply_error_data(struct serve_front *f, const struct serve_reply *to, int code,
+                            const char *message, const char *data);
+void serve_reply_note(struct serve_front *f, const struct serve_reply *to, const char *method,
+                      const char *params);
 void serve_reply_end(struct serve_front *f, const struct serve_reply *to, struct serve_writing *w);
 void serve_reply_error(struct serve_front *f, const struct serve_reply *to, int code,
                        const char *message);
@@ -190,6 +271,10 @@ bool serve_calls_room(const struct serve_front *f);
  * differ. */
 bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
                        char *why);
+
+/* The same for one header, NAME in small letters. */
+bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body,
+                     char *why);
 
 /* rpc.c */
 #define SERVE_META "io.modelcontextprotocol/"

@@ -297,8 +297,11 @@ static bool about_sessions(enum serve_verb v)
 void serve_render(struct serve_front *f, struct serve_call *c)
 {
     char why[500];
+    if (serve_tasks_render(f, c))
+        return;
     switch (c->answer.stand) {
     case SERVE_DONE:
+    case SERVE_CANCELLED:
         if (about_sessions(c->verb) && c->answer.number == 0 &&
             (c->verb != SERVE_SESSION_LIST || c->body.len))
             of_session(f, c);

@@ -103,12 +103,18 @@ void serve_reply_server(struct serve_front *f, struct jsonw *j, const char *key,
 
 void serve_reply_begin(struct serve_front *f, const struct serve_reply *to, struct serve_writing *w)
 {
+    serve_reply_begin_as(f, to, w, "complete");
+}
+
+void serve_reply_begin_as(struct serve_front *f, const struct serve_reply *to,
+                          struct serve_writing *w, const char *type)
+{
     begin(w);
     jsonw_raw(&w->j, "id", to->id, strlen(to->id));
     jsonw_open(&w->j, "result", '{');
     if (to->version < SERVE_2026_07_28)
         return;
-    jsonw_string(&w->j, "resultType", "complete");
+    jsonw_string(&w->j, "resultType", type);
     jsonw_open(&w->j, "_meta", '{');
     serve_reply_server(f, &w->j, "io.modelcontextprotocol/serverInfo", to->version);
     jsonw_close(&w->j, '}');
@@ -134,8 +140,16 @@ static void open_error(const struct serve_reply *to, struct serve_writing *w, in
 void serve_reply_error(struct serve_front *f, const struct serve_reply *to, int code,
                        const char *message)
 {
+    serve_reply_error_data(f, to, code, message, NULL);
+}
+
+void serve_reply_error_data(struct serve_front *f, const struct serve_reply *to, int code,
+                            const char *message, const char *data)
+{
     struct serve_writing w;
     open_error(to, &w, code, message);
+    if (data)
+        jsonw_raw(&w.j, "data", data, strlen(data));
     jsonw_close(&w.j, '}');
     end(f, to, &w);
 }
@@ -159,7 +173,13 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
                       size_t len, const char *structured, size_t structured_len, bool is_error)
 {
     struct serve_writing w;
+    const bool within = to->part == SERVE_TASK_GET;
     serve_reply_begin(f, to, &w);
+    if (within) {
+        serve_tasks_write(&w.j, to->task, "completed", 0);
+        jsonw_open(&w.j, "result", '{');
+        jsonw_string(&w.j, "resultType", "complete");
+    }
     jsonw_open(&w.j, "content", '[');
     jsonw_open(&w.j, NULL, '{');
     jsonw_string(&w.j, "type", "text");
@@ -169,6 +189,8 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
     if (structured && to->version >= SERVE_2025_06_18)
         jsonw_raw(&w.j, "structuredContent", structured, structured_len);
     jsonw_bool(&w.j, "isError", is_error);
+    if (within)
+        jsonw_close(&w.j, '}');
     serve_reply_end(f, to, &w);
 }
 
@@ -178,6 +200,20 @@ void serve_reply_bad_argument(struct serve_front *f, const struct serve_reply *t
         serve_reply_tool(f, to, why, strlen(why), NULL, 0, true);
     else
         serve_reply_error(f, to, SERVE_INVALID_PARAMS, why);
+}
+
+void serve_reply_note(struct serve_front *f, const struct serve_reply *to, const char *method,
+                      const char *params)
+{
+    struct serve_writing w;
+    begin(&w);
+    jsonw_string(&w.j, "method", method);
+    jsonw_raw(&w.j, "params", params, strlen(params));
+    jsonw_close(&w.j, '}');
+    note(f, w.j.bad);
+    if (!w.j.bad)
+        note(f, to->sink->put(to->sink, SERVE_PUT_NOTE, w.text.data, w.text.len));
+    buf_done(&w.text);
 }
 
 void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t ms)

@@ -18,14 +18,6 @@
     "one with session(action=new) and pass its session_id. check_code judges code without "        \
     "running it. A run that takes long is answered with a job_id; wait_job gives its result."
 
-struct message {
-    struct serve_reply to;
-    bool has_id, modern;
-    const char *method;
-    json_t *params; /* an object, or NULL */
-    char token[LIMIT_SERVE_ID + 1];
-};
-
 /* ---- parsing ---- */
 
 /* Brackets within each other, those in strings not counted. */
@@ -77,11 +69,15 @@ static const char *text_of(json_t *object, const char *key)
 
 /* ---- methods ---- */
 
-static void capabilities(struct jsonw *j)
+static void capabilities(const struct serve_front *f, struct jsonw *j, enum serve_version v)
 {
     jsonw_open(j, "capabilities", '{');
     jsonw_open(j, "tools", '{');
     jsonw_close(j, '}');
+    if (v >= SERVE_2026_07_28)
+        serve_tasks_capability(j);
+    if (f->config.conformance)
+        serve_conformance_capabilities(j, v);
     jsonw_close(j, '}');
 }
 
@@ -92,7 +88,7 @@ static void cached(struct jsonw *j)
 }
 
 /* The client's revision where we speak it; else the newest one that has a handshake. */
-static void initialize(struct serve_front *f, struct message *m)
+static void initialize(struct serve_front *f, struct serve_message *m)
 {
     const char *asked = text_of(m->params, "protocolVersion");
     struct serve_writing w;
@@ -106,23 +102,26 @@ static void initialize(struct serve_front *f, struct message *m)
     struct serve_talk *talk = m->to.talk;
     talk->legacy = v >= 0 && v < SERVE_2026_07_28 ? (enum serve_version)v : SERVE_2025_11_25;
     talk->opened = true;
+    const json_t *able = json_object_get(m->params, "capabilities");
+    talk->elicits = json_object_get(able, "elicitation") != NULL;
+    talk->samples = json_object_get(able, "sampling") != NULL;
     m->to.version = talk->legacy;
     serve_reply_begin(f, &m->to, &w);
     jsonw_string(&w.j, "protocolVersion", serve_version_name(talk->legacy));
-    capabilities(&w.j);
+    capabilities(f, &w.j, talk->legacy);
     serve_reply_server(f, &w.j, "serverInfo", talk->legacy);
     jsonw_string(&w.j, "instructions", INSTRUCTIONS);
     serve_reply_end(f, &m->to, &w);
 }
 
-static void ping(struct serve_front *f, struct message *m)
+static void ping(struct serve_front *f, struct serve_message *m)
 {
     struct serve_writing w;
     serve_reply_begin(f, &m->to, &w);
     serve_reply_end(f, &m->to, &w);
 }
 
-static void discover(struct serve_front *f, struct message *m)
+static void discover(struct serve_front *f, struct serve_message *m)
 {
     struct serve_writing w;
     serve_reply_begin(f, &m->to, &w);
@@ -130,13 +129,13 @@ static void discover(struct serve_front *f, struct message *m)
     for (int v = SERVE_VERSION_COUNT; v-- > 0;)
         jsonw_string(&w.j, NULL, serve_version_name((enum serve_version)v));
     jsonw_close(&w.j, ']');
-    capabilities(&w.j);
+    capabilities(f, &w.j, m->to.version);
     jsonw_string(&w.j, "instructions", INSTRUCTIONS);
     cached(&w.j);
     serve_reply_end(f, &m->to, &w);
 }
 
-static void list_tools(struct serve_front *f, struct message *m)
+static void list_tools(struct serve_front *f, struct serve_message *m)
 {
     struct serve_writing w;
     if (m->params && json_object_get(m->params, "cursor")) {
@@ -151,7 +150,7 @@ static void list_tools(struct serve_front *f, struct message *m)
     serve_reply_end(f, &m->to, &w);
 }
 
-static void call_tool(struct serve_front *f, struct message *m)
+static void call_tool(struct serve_front *f, struct serve_message *m)
 {
     struct serve_value v[SERVE_ARGS] = {{0}};
     const char *name = m->params ? text_of(m->params, "name") : NULL;
@@ -176,7 +175,7 @@ static void call_tool(struct serve_front *f, struct message *m)
 
 static const struct {
     const char *name;
-    void (*run)(struct serve_front *f, struct message *m);
+    void (*run)(struct serve_front *f, struct serve_message *m);
     bool legacy, modern; /* the eras that have it */
 } methods[] = {
     {"initialize", initialize, true, false},    {"ping", ping, true, false},
@@ -187,13 +186,18 @@ static const struct {
 /* ---- one message ---- */
 
 /* What the newest revision wants in each request. False: it was answered with an error. */
-static bool check_meta(struct serve_front *f, struct message *m, json_t *meta)
+static bool check_meta(struct serve_front *f, struct serve_message *m, json_t *meta)
 {
     const char *version = text_of(meta, META "protocolVersion");
     if (!version || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           version ? "params._meta needs " META "clientCapabilities, an object"
                                   : "params._meta: " META "protocolVersion must be a string");
+        return false;
+    }
+    char why[300];
+    if (m->to.sink->head && !serve_http_agrees(m->to.sink->head, m->method, m->params, why)) {
+        serve_reply_error(f, &m->to, SERVE_HEADER_MISMATCH, why);
         return false;
     }
     if (serve_version_find(version) != SERVE_2026_07_28) {
@@ -204,13 +208,12 @@ static bool check_meta(struct serve_front *f, struct message *m, json_t *meta)
 }
 
 /* The era of a request, and its progress token. False: it was answered with an error. */
-static bool find_era(struct serve_front *f, struct message *m)
+static bool find_era(struct serve_front *f, struct serve_message *m)
 {
     json_t *meta = m->params ? json_object_get(m->params, "_meta") : NULL;
     json_t *token = meta ? json_object_get(meta, "progressToken") : NULL;
     const bool opens = strcmp(m->method, "initialize") == 0;
-    char why[300];
-    m->modern = !opens && meta && json_object_get(meta, META "protocolVersion");
+    m->modern = meta && json_object_get(meta, META "protocolVersion");
     m->to.version = m->modern            ? SERVE_2026_07_28
                     : m->to.talk->opened ? m->to.talk->legacy
                                          : SERVE_2025_11_25;
@@ -223,11 +226,6 @@ static bool find_era(struct serve_front *f, struct message *m)
                           "clientCapabilities; or initialize first (2025-11-25 and older)");
         return false;
     }
-    if (m->modern && m->to.sink->head &&
-        !serve_http_agrees(m->to.sink->head, m->method, m->params, why)) {
-        serve_reply_error(f, &m->to, SERVE_HEADER_MISMATCH, why);
-        return false;
-    }
     if (token && !take_id(token, m->token)) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           "params._meta.progressToken must be a short string or an integer");
@@ -236,7 +234,7 @@ static bool find_era(struct serve_front *f, struct message *m)
     return true;
 }
 
-static void request(struct serve_front *f, struct message *m)
+static void request(struct serve_front *f, struct serve_message *m)
 {
     char why[200];
     if (serve_calls_pending(f, m->to.talk, m->to.id)) {
@@ -244,8 +242,10 @@ static void request(struct serve_front *f, struct message *m)
                           "a request with this id is not answered yet");
         return;
     }
-    if (!find_era(f, m))
+    if (!find_era(f, m) || (f->config.conformance && serve_conformance(f, m)) ||
+        serve_tasks_take(f, m))
         return;
+    m->to.tasks = serve_tasks_known(m) && strcmp(m->method, "tools/call") == 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i].name, m->method) == 0 &&
             (m->modern ? methods[i].modern : methods[i].legacy)) {
@@ -257,7 +257,7 @@ static void request(struct serve_front *f, struct message *m)
 }
 
 /* The only one that changes something here; others are of no interest. */
-static void notification(struct serve_front *f, const struct message *m)
+static void notification(struct serve_front *f, const struct serve_message *m)
 {
     char id[LIMIT_SERVE_ID + 1];
     if (strcmp(m->method, "notifications/cancelled") == 0 && m->params &&
@@ -265,7 +265,7 @@ static void notification(struct serve_front *f, const struct message *m)
         serve_calls_cancel(f, m->to.talk, id);
 }
 
-static void invalid(struct serve_front *f, struct message *m, const char *why)
+static void invalid(struct serve_front *f, struct serve_message *m, const char *why)
 {
     if (!m->has_id)
         snprintf(m->to.id, sizeof m->to.id, "null");
@@ -276,7 +276,7 @@ static void invalid(struct serve_front *f, struct message *m, const char *why)
 static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink, json_t *v,
                 struct serve_batch *batch)
 {
-    struct message m = {
+    struct serve_message m = {
         .to = {.talk = talk, .sink = sink, .batch = batch, .version = SERVE_2026_07_28}};
     json_t *id = json_is_object(v) ? json_object_get(v, "id") : NULL;
     const char *version = json_is_object(v) ? text_of(v, "jsonrpc") : NULL;
@@ -286,9 +286,10 @@ static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sin
     m.params = json_is_object(v) ? json_object_get(v, "params") : NULL;
     if (!json_is_object(v) || !version || strcmp(version, "2.0") != 0)
         invalid(f, &m, "not a message of JSON-RPC 2.0");
-    else if (!m.method && (json_object_get(v, "result") || json_object_get(v, "error")))
-        goto silent; /* an answer: we ask clients nothing */
-    else if (!m.method)
+    else if (!m.method && (json_object_get(v, "result") || json_object_get(v, "error"))) {
+        serve_asking_answer(f, talk, v);
+        goto silent;
+    } else if (!m.method)
         invalid(f, &m, "a method is missing");
     else if (id && !m.has_id)
         invalid(f, &m, "an id is a string of at most 250 bytes, or an integer");
@@ -309,7 +310,7 @@ silent:
 static void array(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink,
                   json_t *v)
 {
-    struct message m = {.to = {.talk = talk, .sink = sink, .version = SERVE_2026_07_28}};
+    struct serve_message m = {.to = {.talk = talk, .sink = sink, .version = SERVE_2026_07_28}};
     const size_t count = json_array_size(v);
     const char *why = !talk->opened || talk->legacy != SERVE_2025_03_26
                           ? "arrays of messages are of revision 2025-03-26 alone"
@@ -366,7 +367,7 @@ static int ended(const struct serve_front *f, struct err *err)
 
 int serve_front_too_long(struct serve_front *f, struct err *err)
 {
-    struct message m = {
+    struct serve_message m = {
         .to = {.talk = &f->talk, .sink = &f->lines.sink, .version = SERVE_2026_07_28}};
     invalid(f, &m, "a message is longer than 4 MiB");
     return ended(f, err);
@@ -416,6 +417,7 @@ void serve_front_free(struct serve_front *f)
             serve_calls_drop(f, f->calls[i].to.talk, f->calls[i].to.sink);
     buf_done(&f->out);
     buf_done(&f->frames);
+    free(f->made);
     free(f);
 }
 

@@ -343,6 +343,9 @@ static void wait_job(struct serve_front *f, const struct serve_reply *to, const 
                      const struct serve_value *v)
 {
     struct serve_request q = {.verb = v[CANCEL].number ? SERVE_JOB_CANCEL : SERVE_JOB_WAIT};
+    struct serve_reply waits = *to;
+    waits.tasks = false; /* who waits for a job wants no task for it */
+    to = &waits;
     if (take_handle(f, to, &v[JOB_ID], SERVE_HANDLE_JOB, "job_id", q.handle))
         serve_calls_start(f, to, token, &q, "", "");
 }
