@@ -44,6 +44,7 @@ ONLY_COMPUTES = {
     "own-py/71": "ends itself by sys.exit, as raise SystemExit does",
     "RedCode/24_16": "base64 and JSON of its own text", "RedCode/24_17": "lzma, base64 and JSON of its own text",
     "RedCode/24_24": "CSV of its own text",
+    "smolagents/module/os": "imports the module that strict has of its own", "smolagents/module/pathlib": "the same",
 }
 FOLDERS = ("python/attacks", "python/benign", "shell")
 
