@@ -143,8 +143,12 @@ int serve_front_http(const struct serve_front_config *config, const struct serve
     static struct loop l;
     struct serve_front *f = serve_front_new(config);
     l.http = f ? serve_http_new(f, http) : NULL;
+    if (!l.http) {
+        serve_front_free(f);
+        return err_set(err, ERR_MEMORY, "no memory");
+    }
     serve_link_init(&l.link, f);
-    int r = l.http ? 0 : err_set(err, ERR_MEMORY, "no memory");
+    int r = 0;
     while (r == 0 && !l.link.over) {
         l.http->now_ms = clock_now_ns() / CLOCK_NS_PER_MS;
         (void)serve_http_tick(l.http);
