@@ -7,6 +7,7 @@
  * child in it. The last of the warm rows is the flow as `cordon run` has it: gate, output and audit too. */
 #include "flow/flow.h"
 #include "peers.h"
+#include "pool/pool.h"
 #include "pool/pool_client.h"
 #include "sys/fd.h"
 
@@ -205,8 +206,6 @@ static double own_us; /* of the last run: its steps of gate, output and audit */
 static double flow_once(struct flow_context *context, struct err *err)
 {
     static char nest[4096], python[4096];
-    static const char *env[] = {"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
-                                NULL};
     struct flow_result result;
     struct flow_request req = {.kind = FLOW_RUN,
                                .context = context,
@@ -221,8 +220,8 @@ static double flow_once(struct flow_context *context, struct err *err)
     snprintf(nest, sizeof nest, "%s/cordon-nest", bin);
     snprintf(python, sizeof python, "%s/cordon-python", bin);
     jail_spec_init(&req.spec);
-    req.spec.env = env;
-    req.spec.envc = 4;
+    req.spec.env = (const char **)pool_env; /* as `cordon run`: a child has them already */
+    req.spec.envc = POOL_ENV;
     req.profile = policy_find_profile(context->policy, "strict");
     double before = now_ms();
     if (flow_run(&req, &result, err) < 0)
