@@ -90,6 +90,8 @@
 #define LIMIT_SYNC_NOTE_MS 2ULL /* to note for others what was synced; then it stays unnoted */
 #define LIMIT_JANITOR_MS                                                                           \
     2000ULL /* the janitor of a run; then it is killed, and the supervisor cleans up */
+#define LIMIT_SCRATCH_MS                                                                           \
+    10000ULL /* to empty a folder: a guest that lives on could make folders for ever */
 #define LIMIT_DYING_MS                                                                             \
     100ULL /* the holder for a session that it killed; then its relatives count in full */
 #define LIMIT_TOOL_MS                                                                              \

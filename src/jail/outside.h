@@ -101,8 +101,8 @@ bool jail_janitor_finish(
 ERR_MUST_USE int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j,
                                    char *path, size_t size, struct err *err);
 void jail_scratch_remove(const char *path);
-/* All that lies in the folder TOP, as far as it can be removed within 10 s. */
-void jail_scratch_empty(int top);
+/* All that lies in the folder TOP, as far as it can be removed within MOST_MS. */
+void jail_scratch_empty(int top, uint64_t most_ms);
 
 /* spawn.c: builds the jail and starts the program in it. When it returns 0 the program runs, and
  * the pid is that of the init above it. */

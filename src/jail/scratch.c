@@ -5,6 +5,7 @@
 #include "jail/outside.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "sys/entries.h"
 #include "sys/fd.h"
 
@@ -16,8 +17,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define REMOVE_S 10 /* a guest that lives on could go on making folders for ever */
 
 int jail_scratch_make(const struct jail_identity *id, struct jail_janitor *j, char *path,
                       size_t size, struct err *err)
@@ -84,10 +83,10 @@ static bool flatten(int top, int dir, unsigned long *serial)
     return moved;
 }
 
-void jail_scratch_empty(int top)
+void jail_scratch_empty(int top, uint64_t most_ms)
 {
     unsigned long serial = 0;
-    const uint64_t until = clock_now_ns() + REMOVE_S * CLOCK_NS_PER_S;
+    const uint64_t until = clock_now_ns() + most_ms * CLOCK_NS_PER_MS;
     for (bool more = top >= 0; more && clock_now_ns() < until;) {
         more = flatten(top, top, &serial); /* files and empty folders at the top */
         DIR *d = entries_of(top);
@@ -109,6 +108,6 @@ void jail_scratch_empty(int top)
 void jail_scratch_remove(const char *path)
 {
     FD_AUTO top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    jail_scratch_empty(top);
+    jail_scratch_empty(top, LIMIT_SCRATCH_MS);
     rmdir(path);
 }

@@ -10,7 +10,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,6 +241,31 @@ static void scratch(void)
     fd_close(keep);
 }
 
+/* Somebody makes folders as fast as they are removed: whoever empties the folder stops at its time, not at the end of them. */
+static void endless_folders(void)
+{
+    char path[] = "/tmp/cordon-test-endless-XXXXXX";
+    FD_AUTO dir = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    const pid_t maker = dir < 0 ? -1 : fork();
+    if (maker == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned long i = 0;; i = (i + 1) % 100000) {
+            char name[32];
+            snprintf(name, sizeof name, "made-%lu", i);
+            (void)!mkdirat(dir, name, 0700);
+        }
+    }
+    jail_scratch_empty(dir, 200);
+    tap_ok(maker > 0 && kill(maker, 0) == 0,
+           "emptying a folder ends though somebody goes on filling it");
+    if (maker > 0) {
+        kill(maker, SIGKILL);
+        waitpid(maker, NULL, 0);
+    }
+    jail_scratch_remove(path);
+    tap_ok(access(path, F_OK) < 0, "a folder that nobody fills any more is removed");
+}
+
 static void stop_in_child(void)
 {
     raise(SIGSTOP);
@@ -326,6 +354,7 @@ int main(void)
     judge();
     judge_child();
     scratch();
+    endless_folders();
     binds();
     stopped_janitor(); /* the last: no fork after it works */
     return tap_done();

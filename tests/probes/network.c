@@ -238,6 +238,22 @@ static void urgent(int argc, char **argv)
     none_may_have_succeeded();
 }
 
+/* The process at the other end of a socket, as a handle: of a socket that came from outside it would be one outside. */
+static void peer_handle(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    int p[2], handle = -1;
+    socklen_t len = sizeof handle;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0)
+        broken("socketpair: %s", error_name(errno));
+    long got = getsockopt(p[0], SOL_SOCKET, 77 /* SO_PEERPIDFD, newer than Debian 12's headers */,
+                          &handle, &len);
+    if (!filtered() && got == 0)
+        contained("without a filter the handle is of this process: it made both ends");
+    tried("getsockopt SO_PEERPIDFD", got);
+    none_may_have_succeeded();
+}
+
 const struct probe probes_network[] = {
     {"socket", "a socket", "24", 4, "network", "benign-pipes", socket_, .rule = "socket"},
     {"connect", "a service on the caller's loopback", "24", 4, "network", "benign-pipes",
@@ -270,5 +286,7 @@ const struct probe probes_network[] = {
      .rule = "socket"},
     {"urgent", "urgent bytes on a unix socket pair", "22", 4, "syscalls", "benign-pipes", urgent,
      .rule = "sendto"},
+    {"peer-handle", "a handle of the process behind a socket", "22", 4, "syscalls", "benign-pipes",
+     peer_handle, .rule = "getsockopt"},
     {0},
 };

@@ -64,7 +64,7 @@ static int fill(int files, int from, struct err *err)
     FD_AUTO to = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (to < 0)
         return err_sys(err, "open the session's /workspace");
-    jail_scratch_empty(to);
+    jail_scratch_empty(to, LIMIT_SCRATCH_MS);
     if (!is_empty(to))
         return err_set(err, ERR_STATE, "what the session has in /workspace cannot be removed");
     return jail_copy_tree(from, to, err);
