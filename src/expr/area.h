@@ -4,7 +4,7 @@
  * Takes:   memory and sizes.
  * Gives:   aligned pieces, not zeroed.
  * Never:   grows or frees; what does not fit is NULL.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_AREA_H
 #define EXPR_AREA_H

@@ -4,7 +4,7 @@
  * Takes:   a program, columns, a set of kernels.
  * Gives:   a bit a row for truth and one for "it raises", the same as row by row.
  * Never:   guesses: a row with a null, an overflow or a zero divisor is asked of eval.c.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_BATCH_H
 #define EXPR_BATCH_H

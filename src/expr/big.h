@@ -4,7 +4,7 @@
  * Takes:   arrays of 64-bit limbs, least significant first, with their counts.
  * Gives:   exact results, and doubles rounded half to even.
  * Never:   allocates; the caller gives room for the result.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_BIG_H
 #define EXPR_BIG_H

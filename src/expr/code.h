@@ -4,7 +4,7 @@
  * Takes:   nothing: plain data.
  * Gives:   the one form that parser, verifier, evaluator, explainer and analyser agree on.
  * Never:   has an instruction run twice in one evaluation.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  *
  * `a and b and c` is  a AND L; b AND L; c; L:  where AND keeps the value and jumps if it is false,
  * and drops it otherwise. `a < b < c` is  a b CHAIN_LT L; c LT; L:  where CHAIN drops a and keeps b

@@ -4,7 +4,7 @@
  * Takes:   values by slot, or a JSON object.
  * Gives:   slots that say by one bit each whether they hold the kind that fast code counts on.
  * Never:   copies strings or integers: they are borrowed from the caller.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_CONTEXT_H
 #define EXPR_CONTEXT_H

@@ -4,7 +4,7 @@
  * Takes:   a declared key; comparisons with constants.
  * Gives:   sets of values, never too small: types, one interval, the enum values left.
  * Never:   claims a value impossible that the schema allows.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_DOMAIN_H
 #define EXPR_DOMAIN_H

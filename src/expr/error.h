@@ -4,7 +4,7 @@
  * Takes:   a status, a format, a place in the source.
  * Gives:   a filled struct cordon_error; text that is safe on a terminal.
  * Never:   allocates; cuts a UTF-8 sequence in two.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_ERROR_H
 #define EXPR_ERROR_H

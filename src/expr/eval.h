@@ -4,7 +4,7 @@
  * Takes:   a verified program, a context of the same schema, scratch memory.
  * Gives:   a value, or what CPython would raise.
  * Never:   runs an instruction twice, allocates, or exceeds its certificate.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_EVAL_H
 #define EXPR_EVAL_H

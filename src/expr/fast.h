@@ -4,7 +4,7 @@
  * Takes:   a verified program.
  * Gives:   the same answer as eval.c, or -1: then the case was not plain and eval.c must be asked.
  * Never:   decides what an error is; overflow, division by zero and the like are handed over.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  *
  * Truths are bits in a word, numbers lie on a small stack. `and` and `or` of conditions that cannot
  * raise here are computed without branches: on random contexts a mispredicted branch costs more

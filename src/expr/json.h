@@ -4,7 +4,7 @@
  * Takes:   a text of known length.
  * Gives:   one token a call; strings decoded on request.
  * Never:   recurses, allocates, or lets invalid UTF-8 or a lone surrogate through.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_JSON_H
 #define EXPR_JSON_H

@@ -4,7 +4,7 @@
  * Takes:   64 rows at a time of one column, a constant, and the bits it is joined to.
  * Gives:   one bit a row.
  * Never:   reads past the rows it was told.
- * Runs in: every process; which set is used is decided by the processor at run time.
+ * Runs in: where eval.h does; which set is used is decided by the processor at run time.
  */
 #ifndef EXPR_KERNELS_H
 #define EXPR_KERNELS_H

@@ -4,7 +4,7 @@
  * Takes:   source of known length, valid UTF-8 without NUL.
  * Gives:   one token a call, literals already as values.
  * Never:   looks at the locale, recurses, or accepts a character outside ASCII but in strings.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_LEX_H
 #define EXPR_LEX_H

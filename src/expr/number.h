@@ -4,7 +4,7 @@
  * Takes:   digits that a lexer has found well-formed; values.
  * Gives:   exact integers, correctly rounded doubles, the shortest text that reads back the same.
  * Never:   allocates or asks for the locale; underscores in the text are skipped.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_NUMBER_H
 #define EXPR_NUMBER_H

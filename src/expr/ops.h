@@ -4,7 +4,7 @@
  * Takes:   values and a run record (scratch memory, the meter, where to put an error).
  * Gives:   values, or the exception CPython raises, in its words.
  * Never:   exceeds the limits of cordon.h: past one it raises LimitError.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_OPS_H
 #define EXPR_OPS_H

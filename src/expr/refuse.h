@@ -4,7 +4,7 @@
  * Takes:   the lexer, standing behind the token that does not belong.
  * Gives:   UnsafeExpressionError (docs/expr.md, "Values and errors"), with its place and what to write instead.
  * Never:   accepts anything; its reading ahead is only to find the right name.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_REFUSE_H
 #define EXPR_REFUSE_H

@@ -4,7 +4,7 @@
  * Takes:   a JSON schema text.
  * Gives:   slots in sorted order of the names, found by hash; enum strings numbered across it.
  * Never:   changes after it was read, so any number of threads may use it.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_SCHEMA_H
 #define EXPR_SCHEMA_H

@@ -4,7 +4,7 @@
  * Takes:   nothing: plain values.
  * Gives:   16 bytes that fit two registers, and the names CPython gives the types.
  * Never:   owns memory: strings and limbs live in the program, the context or the scratch.
- * Runs in: every process.
+ * Runs in: `cordon`, cordon-tool, and every program that links libcordon.
  */
 #ifndef EXPR_VALUE_H
 #define EXPR_VALUE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules of our own that guests get in the place of Python's: there is one thread, so `threading` and
- * `concurrent.futures` do their work in order.
+/* Modules of our own that guests get in the place of Python's: `threading` and `concurrent.futures` do their work in order, since
+ * there is one thread; `os`, `pathlib` and their kin ask the supervisor for files; `doctest` runs examples that were judged.
  *
  * Takes:   the name of a module.
  * Gives:   ours of that name, written in Python (library/) and compiled into the worker.
