@@ -99,12 +99,12 @@ static bool on_answer(void *ctx)
     const uint64_t why = wire_get_uint(&r);
     f->files_asked = false;
     f->files_bytes += (uint64_t)n;
-    if (why == WIRE_FILES_OUTSIDE)
+    if (why == WIRE_FILES_OUTSIDE) {
         tell_outside(f);
-    if (why == WIRE_FILES_OUTSIDE)
         (void)!say_failed(f, f->files_id, EACCES);
-    else
+    } else {
         (void)!flow_worker_file_done(&f->worker, f->files_id, storage, (size_t)n);
+    }
     return true;
 }
 
