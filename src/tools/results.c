@@ -176,7 +176,7 @@ enum tools_end tools_do_filter(struct tools_call *c)
         end = fields_init(&f, c, results, tools_text(c, "condition", ""));
     json_array_foreach((json_t *)results, i, one)
     {
-        struct cordon_value v;
+        struct cordon_value v = {0};
         char *text = NULL;
         if (end == TOOLS_OK)
             end = fields_eval(&f, one, i, &v, &text);
@@ -221,33 +221,40 @@ static enum tools_end answer_sorted(struct tools_call *c, struct ordered *all, s
     return end;
 }
 
+/* The score of one result, or why it has none. */
+static enum tools_end score_one(struct tools_call *c, struct fields *f, json_t *one, size_t i,
+                                double *ret)
+{
+    struct cordon_value v = {0};
+    char *text = NULL;
+    enum tools_end end = fields_eval(f, one, i, &v, &text);
+    const bool number =
+        !v.words && (v.type == CORDON_INT || v.type == CORDON_FLOAT || v.type == CORDON_BOOL);
+    if (end == TOOLS_OK && (!number || (v.type == CORDON_FLOAT && v.f - v.f != 0)))
+        end = tools_refuse(c, "result %zu: the expression gives no finite number", i + 1);
+    *ret = v.type == CORDON_FLOAT ? v.f : (double)v.i;
+    free(text);
+    return end;
+}
+
 enum tools_end tools_do_rescore(struct tools_call *c)
 {
     const json_t *results = json_object_get(c->args, "results");
     struct fields f = {0};
     struct ordered *all = calloc(RESULTS_MAX, sizeof *all);
-    json_t *one;
-    size_t i;
-    enum tools_end end = all ? check_results(c, results) : tools_fail(c, "no memory");
+    const size_t count = json_array_size(results);
+    if (!all)
+        return tools_fail(c, "no memory");
+    enum tools_end end = check_results(c, results);
     if (end == TOOLS_OK)
         end = fields_init(&f, c, results, tools_text(c, "expression", ""));
-    json_array_foreach((json_t *)results, i, one)
-    {
-        struct cordon_value v;
-        char *text = NULL;
-        if (end == TOOLS_OK)
-            end = fields_eval(&f, one, i, &v, &text);
-        const bool number =
-            end == TOOLS_OK && !v.words &&
-            (v.type == CORDON_INT || v.type == CORDON_FLOAT || v.type == CORDON_BOOL);
-        if (end == TOOLS_OK && (!number || (v.type == CORDON_FLOAT && v.f - v.f != 0)))
-            end = tools_refuse(c, "result %zu: the expression gives no finite number", i + 1);
-        if (end == TOOLS_OK)
-            all[i] = (struct ordered){one, v.type == CORDON_FLOAT ? v.f : (double)v.i, i};
-        free(text);
+    for (size_t i = 0; end == TOOLS_OK && i < count && i < RESULTS_MAX; i++) {
+        json_t *one = json_array_get(results, i);
+        all[i] = (struct ordered){.result = one, .at = i};
+        end = score_one(c, &f, one, i, &all[i].score);
     }
     if (end == TOOLS_OK)
-        end = answer_sorted(c, all, json_array_size(results));
+        end = answer_sorted(c, all, count);
     fields_done(&f);
     free(all);
     return end;
@@ -267,7 +274,9 @@ enum tools_end tools_do_fuse(struct tools_call *c)
     struct ordered *all = calloc(RESULTS_MAX, sizeof *all);
     json_t *list, *one;
     size_t i, rank, count = 0;
-    enum tools_end end = all ? TOOLS_OK : tools_fail(c, "no memory");
+    enum tools_end end = TOOLS_OK;
+    if (!all)
+        return tools_fail(c, "no memory");
     json_array_foreach((json_t *)lists, i, list)
     {
         if (end == TOOLS_OK)
@@ -341,7 +350,47 @@ static double likeness(const json_t *a, const struct words *x, const json_t *b,
     return words > 0.2 || !near ? words : 0.2;
 }
 
+struct candidate {
+    const json_t *result; /* borrowed */
+    struct words words;
+    double most; /* likeness to what was taken */
+    bool taken;
+};
+
 /* Maximal marginal relevance: the next one is relevant and unlike those before it. Relevance is the place in the list that was given. */
+static struct candidate *choose(struct candidate *all, size_t count, double part)
+{
+    struct candidate *best = NULL;
+    double highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double v = (1 - part) / (double)(i + 1) - part * all[i].most;
+        if (!all[i].taken && (!best || v > highest)) {
+            best = &all[i];
+            highest = v;
+        }
+    }
+    return best;
+}
+
+static enum tools_end diversify(struct tools_call *c, struct candidate *all, size_t count,
+                                double part)
+{
+    json_t *list = json_array();
+    for (struct candidate *next; (next = choose(all, count, part));) {
+        next->taken = true;
+        json_array_append(list, (json_t *)next->result);
+        for (size_t i = 0; i < count; i++) {
+            const double like =
+                all[i].taken ? 0
+                             : likeness(next->result, &next->words, all[i].result, &all[i].words);
+            all[i].most = like > all[i].most ? like : all[i].most;
+        }
+    }
+    const enum tools_end end = list ? answer(c, list) : tools_fail(c, "no memory");
+    json_decref(list);
+    return end;
+}
+
 enum tools_end tools_do_diversify(struct tools_call *c)
 {
     const json_t *results = json_object_get(c->args, "results");
@@ -349,38 +398,16 @@ enum tools_end tools_do_diversify(struct tools_call *c)
     const double part = json_is_number(weight) ? json_number_value(weight) : 0.5;
     const size_t count = json_array_size(results);
     enum tools_end end = check_results(c, results);
-    struct words *words = calloc(count + 1, sizeof *words);
-    double *most = calloc(count + 1, sizeof *most); /* likeness to what was taken */
-    bool *taken = calloc(count + 1, sizeof *taken);
-    json_t *list = json_array();
-    if (end == TOOLS_OK && (!words || !most || !taken || !list))
-        end = tools_fail(c, "no memory");
-    for (size_t i = 0; end == TOOLS_OK && i < count; i++)
-        take_words(json_array_get(results, i), &words[i]);
-    for (size_t n = 0; end == TOOLS_OK && n < count; n++) {
-        size_t best = count;
-        double highest = 0;
-        for (size_t i = 0; i < count; i++) {
-            const double v = (1 - part) / (double)(i + 1) - part * most[i];
-            if (!taken[i] && (best == count || v > highest)) {
-                best = i;
-                highest = v;
-            }
-        }
-        json_t *next = json_array_get(results, best);
-        taken[best] = true;
-        json_array_append(list, next);
-        for (size_t i = 0; i < count; i++) {
-            const double like =
-                taken[i] ? 0 : likeness(next, &words[best], json_array_get(results, i), &words[i]);
-            most[i] = like > most[i] ? like : most[i];
-        }
+    if (end != TOOLS_OK)
+        return end;
+    struct candidate *all = calloc(count + 1, sizeof *all);
+    if (!all)
+        return tools_fail(c, "no memory");
+    for (size_t i = 0; i < count; i++) {
+        all[i].result = json_array_get(results, i);
+        take_words(all[i].result, &all[i].words);
     }
-    if (end == TOOLS_OK)
-        end = answer(c, list);
-    json_decref(list);
-    free(words);
-    free(most);
-    free(taken);
+    end = diversify(c, all, count, part);
+    free(all);
     return end;
 }

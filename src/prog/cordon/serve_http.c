@@ -60,10 +60,13 @@ static int parse(const char *where, union address *a, struct err *err)
         memcpy(host, where, len);
         host[len] = 0;
     }
-    *a = (union address){.v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)}};
-    if (six)
+    memset(a, 0, sizeof *a);
+    a->any.sa_family = six ? AF_INET6 : AF_INET;
+    if (six) {
+        a->v6.sin6_port = htons((uint16_t)port);
         return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1 ? 0 : wrong(where, err);
-    *a = (union address){.v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
+    }
+    a->v4.sin_port = htons((uint16_t)port);
     return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : wrong(where, err);
 }
 
@@ -212,7 +215,7 @@ static int hand_over(int sock, int token, struct err *err)
 int serve_http_listen(const struct serve_http_options *o, struct err *err)
 {
     char file[STATE_PATH_MAX], token[LIMIT_HTTP_TOKEN + 3] = "";
-    union address a;
+    union address a = {.any = {0}};
     bool made = false;
     int sock = -1, sealed = -1; /* closed by exec */
     int r = parse(o->where, &a, err);
