@@ -5,7 +5,7 @@ fails where the check finds nothing: a check that cannot fail checks nothing.
 (kind of docfacts.CHECKS, document, what stands there, what is planted in its place). An empty second text adds the plant at the end."""
 PLANTS = [
     ("examples", "README.md", "    42\n", "    43\n"),
-    ("examples", "README.md", "line 1: Blocked member: os.system; of os there is", "line 1: Blocked member: os.fork; of os there is"),
+    ("examples", "README.md", "line 1: Blocked import: subprocess; no program can be started", "line 1: Blocked import: sys; no program can be started"),
     ("examples", "docs/gate.md", "    escalate to coder\n", "    escalate to architect\n"),
     ("examples", "man/cordon-escalate.1", "CODE: the retries of this tier are used up", "CODE: this tier gave up"),
     ("examples", "docs/run.md", "", "\n    $ echo 'print(1)' | cordon run\n    2\n"),
