@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a guest holds of files is what the walk is about, not the files: cordon-tool, which has them, could not run in here (the
- * table of cordon exec has no openat2). So every path is a file of five bytes, but for folders that end in `d`, and each of those has one.
+ * table of cordon exec has no openat2). So every path in /workspace and /tmp is a file of five bytes, but for folders that end in `d`, and each of those has one.
  * served_files.py has the true ones. */
 #include "wire/files.h"
 #include "worker/frame/host.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,10 +23,26 @@ static bool is_folder(const struct worker_file *f)
     return f->path_len && f->path[f->path_len - 1] == 'd';
 }
 
+static bool is_served(const struct worker_file *f)
+{
+    static const char *const roots[] = {"/workspace", "/tmp"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        const size_t n = strlen(roots[i]);
+        if (f->path_len >= n && memcmp(f->path, roots[i], n) == 0 &&
+            (f->path_len == n || f->path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
 int worker_host_file(const struct worker_file *f, struct worker_file_done *ret)
 {
     static const char text[] = "hello", listed[] = "ffile";
     *ret = (struct worker_file_done){.bytes = "", .numbers = {sizeof text - 1}, .count = 1};
+    if (!is_served(f)) {
+        ret->error = EACCES;
+        return 0;
+    }
     switch (f->what) {
     case WIRE_FILES_STAT:
         ret->numbers[0] = is_folder(f) ? S_IFDIR | 0755 : S_IFREG | 0644;
