@@ -121,7 +121,9 @@ GUARDED = [  # of the profiles with guards alone
      {"stderr": 'KeyError: \'b\'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File "<stdin>", line 3, in <module>\n  File "<stdin>", line 2, in f\nValueError: a\n'}, ""),
 ]
 IN_ORDER = "threads and executors ran in order, in one thread: start() and submit() return when the work is done"
+CAUSES = "e = None\nfor i in range(100000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e\n"
 STRICT = [  # of strict alone
+    ("a chain of 100,000 causes is an error like another", CAUSES, [], {"status": "error", "error.type": "ValueError", "signal": None}, ""),
     ("threads and executors run in order, which is said once and is no violation",
      "import threading\nfrom concurrent.futures import ThreadPoolExecutor\nfor i in range(2):\n    threading.Thread(target=print, args=(i,)).start()\n"
      "with ThreadPoolExecutor() as pool:\n    print(list(pool.map(abs, [-2, -3])))\n", [], {"status": "ok", "notes": [IN_ORDER], "violations": []}, "0\n1\n[2, 3]\n"),
