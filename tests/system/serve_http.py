@@ -11,7 +11,6 @@ import threading
 import tapsys
 from httptest import Site
 from mcptest import LEGACY, META, MODERN, appears, family, gone, named, text
-from mcptest import stat as process_stat
 from tapsys import Tap
 
 tap = Tap()
@@ -385,15 +384,24 @@ def ends():
     tapsys.cordon(programs, ["pool", "stop", "--force"])
 
 
+def bytes_of(pid, name):
+    """A file of /proc; nothing of a process that has just ended."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as f:
+            return f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def contained(s):
     front = named(s.process.pid, "cordon-front")[0]
     with open(f"/proc/{front}/status") as f:
         status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
     tap.eq((status.get("NoNewPrivs"), status.get("Seccomp")), ("1", "2"), "the front of HTTP has no new privileges, and a table of system calls")
-    words = b"".join(open(f"/proc/{p}/cmdline", "rb").read() for p in family(s.process.pid) if process_stat(p))
+    words = b"".join(bytes_of(p, "cmdline") for p in family(s.process.pid))
     tap.ok(s.token.encode() not in words, "the token is on no command line")
     if os.geteuid() == 0:
-        envs = b"".join(open(f"/proc/{p}/environ", "rb").read() for p in family(s.process.pid) if process_stat(p))
+        envs = b"".join(bytes_of(p, "environ") for p in family(s.process.pid))
         tap.ok(s.token.encode() not in envs, "the token is in no environment")
         open_now = [os.readlink(f"/proc/{front}/fd/{n}") for n in os.listdir(f"/proc/{front}/fd")]
         tap.eq([name for name in open_now if "memfd" in name], [], "the front has closed the file of the token")
