@@ -3,6 +3,7 @@
  * of a piece of the input says what the rest is, and the next to it how long: bytes of one of three connections, the end of
  * one, cordond's answer to the last request, or an hour that passes. */
 #include "serve/front/http_server.h"
+#include "serve/fuzz_frames.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -11,24 +12,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CONNS = 3 };
 static uint64_t last;
-
-static void check_frames(struct buf *frames)
-{
-    for (size_t at = 0; at < frames->len;) {
-        uint32_t len;
-        struct wire_reader r;
-        struct serve_request q;
-        struct err err = ERR_INIT;
-        memcpy(&len, frames->data + at, sizeof len);
-        base_assert(wire_open(&r, frames->data + at + sizeof len, len, &err) == 0);
-        if (r.type == WIRE_SERVE_ASK) {
-            base_assert(serve_request_read(&r, &q, &err) == 0);
-            last = q.number;
-        }
-        at += sizeof len + len;
-    }
-    buf_reset(frames);
-}
 
 static void answer(struct serve_front *f, const uint8_t *body, size_t len)
 {
@@ -65,7 +48,7 @@ static void settle(struct serve_http *h, struct serve_http_conn *conns[CONNS], b
             begun[i] = false;
         }
     }
-    check_frames(serve_front_frames(h->front));
+    fuzz_check_frames(serve_front_frames(h->front), &last);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,6 +3,7 @@
  * with 1, 2 or 3 as a byte is cordond's answer to the last request (done, running, refused) with the rest as its body; with
  * 4 it is a whole frame of cordond's. */
 #include "serve/front/front.h"
+#include "serve/fuzz_frames.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -26,24 +27,6 @@ static void check_out(struct buf *out)
         at += (size_t)(end - line) + 1;
     }
     buf_reset(out);
-}
-
-static void check_frames(struct buf *frames)
-{
-    for (size_t at = 0; at < frames->len;) {
-        uint32_t len;
-        struct wire_reader r;
-        struct serve_request q;
-        struct err err = ERR_INIT;
-        memcpy(&len, frames->data + at, sizeof len);
-        base_assert(wire_open(&r, frames->data + at + sizeof len, len, &err) == 0);
-        if (r.type == WIRE_SERVE_ASK) {
-            base_assert(serve_request_read(&r, &q, &err) == 0);
-            last = q.number;
-        }
-        at += sizeof len + len;
-    }
-    buf_reset(frames);
 }
 
 static int answer(struct serve_front *f, unsigned char kind, const uint8_t *body, size_t len)
@@ -84,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             r = serve_front_message(f, (const char *)data, len, &err);
         check_out(serve_front_out(f));
-        check_frames(serve_front_frames(f));
+        fuzz_check_frames(serve_front_frames(f), &last);
         data += len + (end != NULL);
         size -= len + (end != NULL);
     }

@@ -12,16 +12,9 @@ import time
 
 import gatetest
 from tapsys import Programs, Tap, users
+from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
-
-CALLS = """import json
-def t(f, *a, **k):
-    try:
-        print(json.dumps(f(*a, **k)))
-    except RuntimeError as e:
-        print(json.dumps(str(e)))
-"""
 
 # the operator's program: what it does is its first argument, what it is asked comes by standard input
 COMMAND = r'''import json, os, sys, time
@@ -89,11 +82,7 @@ def State(who, more=""):
 
 
 def calls(s, text, *options):
-    r = s.run("run", "--json", "--profile", "standard", "--policy", s.tools, *(options or ("--worker", "execute")), "-", text=CALLS + text)
-    try:
-        return [json.loads(line) for line in (r["stdout"] or "").splitlines()], r
-    except ValueError:
-        return [], r
+    return lines_of(s.run("run", "--json", "--profile", "standard", "--policy", s.tools, *(options or ("--worker", "execute")), "-", text=CALLS + text))
 
 
 def answers(who):

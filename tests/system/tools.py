@@ -16,17 +16,10 @@ import exits
 import gatetest
 from gatetest import apart
 from tapsys import Programs, Tap, clean_env, users
+from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
 
-# each call of a program prints one line of JSON: what came back, or the words of the exception
-CALLS = """import json
-def t(f, *a, **k):
-    try:
-        print(json.dumps(f(*a, **k)))
-    except RuntimeError as e:
-        print(json.dumps(str(e)))
-"""
 FILES = CALLS + """import os
 open("a.txt", "w").write("one\\ntwo\\n")
 os.mkdir("d")
@@ -41,11 +34,7 @@ def State(who):
 
 def calls(s, text, *options, profile="standard"):
     """The lines that the program printed, as values; and its result."""
-    r = s.run("run", "--json", "--profile", profile, *options, "-", text=text)
-    try:
-        return [json.loads(line) for line in (r["stdout"] or "").splitlines()], r
-    except ValueError:
-        return [], r
+    return lines_of(s.run("run", "--json", "--profile", profile, *options, "-", text=text))
 
 
 def answers(who):
