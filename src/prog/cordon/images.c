@@ -8,7 +8,6 @@
 #include "images.h"
 
 #include "base/limits.h"
-#include "commands.h"
 #include "flow/take.h"
 #include "jail_options.h"
 #include "programs.h"
@@ -19,7 +18,6 @@
 
 #include <fcntl.h>
 #include <nettle/base64.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,21 +73,16 @@ int images_choose(const char *word, enum images *ret, struct err *err)
 
 /* ---- cordon-image ---- */
 
-static void become_image(const char *program, int file, int made, enum images how)
+_Noreturn static void become_image(const char *program, int file, int made, enum images how,
+                                   pid_t parent)
 {
     char most[16];
-    sigset_t none;
     snprintf(most, sizeof most, "%d", LIMIT_IMAGE_SIDE);
-    const char *const argv[] = {"cordon-image", "--from-cordon",
-                                how == IMAGES_SIXEL ? "sixel" : "png", most, NULL};
+    const char *const argv[] = {program, "--from-cordon", how == IMAGES_SIXEL ? "sixel" : "png",
+                                most, NULL};
     const char *const env[] = {NULL};
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (nowhere >= 0 && dup2(file, STDIN_FILENO) >= 0 && dup2(made, STDOUT_FILENO) >= 0 &&
-        dup2(nowhere, STDERR_FILENO) >= 0)
-        execve(program, (char *const *)argv, (char *const *)env);
-    _exit(EXIT_FAILED);
+    const int fds[] = {file, made, open("/dev/null", O_WRONLY | O_CLOEXEC)};
+    sys_child_exec(argv, env, fds, 3, true, parent);
 }
 
 /* OUT: what cordon-image makes of FILE. -1: nothing. */
@@ -101,9 +94,9 @@ static int make_picture(int file, enum images how, struct buf *out)
     FD_AUTO made = memfd_create("image", MFD_CLOEXEC);
     if (made < 0 || programs_find("cordon-image", program, sizeof program, &err) < 0)
         return -1;
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        become_image(program, file, made, how);
+        become_image(program, file, made, how, parent);
     if (pid < 0 || sys_child_wait(pid, LIMIT_IMAGE_MS, &status) < 0 || status != 0 ||
         lseek(made, 0, SEEK_SET) < 0)
         return -1;
