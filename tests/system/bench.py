@@ -48,8 +48,18 @@ tap.ok(code == 0 and "exit 127: a library is lost" in row(text, "crun") and "not
 text, code, owner = bench("#!/bin/sh\nchown 4242:4242 /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2\n")
 tap.eq((code, owner), (0, (0, 0, 0o666)), "a peer that gives its streams to another user does not get the machine's /dev/null", text)
 tap.ok("exit" not in row(text, "crun"), "a peer that exits with 0 is measured", row(text, "crun"))
+goals = re.findall(r"^goal: (.+?) at most 0\.60 of bubblewrap's p50: ([\d.]+), (.*)$", text, re.M)
+tap.eq([name for name, _, _ in goals], ["cordon exec", "cordon exec, rootless"], "the goal is judged for what users start, and not for the jail alone", text)
+tap.ok(goals and all(("missed by" in said) == (float(ratio) > 0.60) for _, ratio, said in goals if ratio != "0.60"), "a goal that is not reached says by how much it is missed", goals)
 text, code, owner = bench("#!/bin/sh\nchown 4242:4242 /dev/null\n")
 tap.ok(code == 2 and "changed the machine's /dev/null" in text, "a peer that changes /dev/null by its name is told, and the bench fails", text)
+
+r = subprocess.run([source / "bench/run", build, "exec", "--rounds", "3"], capture_output=True, text=True, timeout=120 * tapsys.SLOW, check=False)
+ours, other = ("aarch64", "x86_64") if os.uname().machine == "aarch64" else ("x86_64", "aarch64")
+tap.ok(f"measured on {ours}; {other} is not measured here" in r.stdout, "make bench says for which architecture it has no figure", r.stdout[-500:])
+repeated = r.stdout[r.stdout.index("goals missed:"):]
+tap.eq(re.findall(r"goal: (.+?) at most", repeated), re.findall(r"goal: (.+?) at most.*missed", r.stdout[:r.stdout.index("goals missed:")]),
+       "the last lines of make bench repeat every goal that was missed", r.stdout)
 
 listed = json.loads((build / "meson-info/intro-benchmarks.json").read_text())
 crowds = re.search(r"crowds\[\] = \{([\d, ]+)\}", (source / "bench/clients.c").read_text())
