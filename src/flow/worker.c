@@ -556,6 +556,19 @@ static void explain_module(const struct flow_worker *w)
                  name, name);
 }
 
+/* `[Errno 2] No such file or directory: 'NAME'`: how a file of the caller's comes to the program. */
+static void explain_file(const struct flow_worker *w)
+{
+    static const char said[] = "[Errno 2] No such file or directory: '";
+    if (strncmp(w->fault, said, sizeof said - 1) != 0)
+        return;
+    const char *name = w->fault + sizeof said - 1;
+    if (*name != '/' || strncmp(name, "/workspace/", strlen("/workspace/")) == 0)
+        snprintf(w->result->hint, sizeof w->result->hint,
+                 "the program sees only the files that it was given: --in FILE copies one into its "
+                 "/workspace, and `cordon session put` into that of a session");
+}
+
 void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
 {
     struct flow_result *r = w->result;
@@ -585,6 +598,8 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
         snprintf(r->message, sizeof r->message, "%s", w->fault);
         if (strcmp(w->fault_type, "ModuleNotFoundError") == 0)
             explain_module(w);
+        if (strcmp(w->fault_type, "FileNotFoundError") == 0)
+            explain_file(w);
     }
     r->line = w->fault_line;
 }

@@ -55,6 +55,9 @@
 #define POOL_REST_MS     100ULL    /* CPU time between two calls: what being stopped may take */
 #define POOL_HOST_CALLS  50ULL     /* calls of host functions, all calls together */
 
+/* What a request for a session that is not there is told: a format with its name. */
+#define POOL_NO_SESSION "there is no session '%s'; `cordon session list` names those there are"
+
 /* Why a holder says no: the words of DECLINED, for programs. */
 #define POOL_WHY_COLD     "cold"     /* the template is not up yet; it is being started */
 #define POOL_WHY_EMPTY    "empty"    /* no child ready, and the caller does not wait */

@@ -143,7 +143,7 @@ struct pool_session *pool_registry_lend(struct pool_registry *reg, const char *n
         return s;
     }
     if (!s) {
-        snprintf(sentence, sizeof sentence, "there is no session '%s'", name);
+        snprintf(sentence, sizeof sentence, POOL_NO_SESSION, name);
         decline(declined, POOL_WHY_UNKNOWN, sentence);
     } else if (s->state == POOL_SESSION_BUSY) {
         snprintf(sentence, sizeof sentence,

@@ -233,7 +233,7 @@ static void on_close(struct pool_holder *h, struct pool_conn *conn, const struct
 {
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
     if (!s) {
-        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, POOL_NO_SESSION, q->name);
     } else if (s->state == POOL_SESSION_OVER) {
         pool_conn_decline(h, conn, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
                           s->reason);
@@ -249,7 +249,7 @@ static void on_interrupt(struct pool_holder *h, struct pool_conn *conn,
 {
     struct pool_session *s = pool_registry_find(&h->sessions, q->name);
     if (!s) {
-        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, POOL_NO_SESSION, q->name);
     } else if (s->state == POOL_SESSION_OVER) {
         pool_conn_decline(h, conn, POOL_WHY_ENDED, "session '%s' is over: %.120s", q->name,
                           s->reason);
@@ -268,7 +268,7 @@ static void on_export(struct pool_holder *h, struct pool_conn *conn, const struc
     const char *data = NULL;
     size_t len = 0;
     if (!s) {
-        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, "there is no session '%s'", q->name);
+        pool_conn_decline(h, conn, POOL_WHY_UNKNOWN, POOL_NO_SESSION, q->name);
         return;
     }
     FD_AUTO fd = memfd_create("cordon-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);

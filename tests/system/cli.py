@@ -167,6 +167,8 @@ one_line_naming(run, "a program that is not executable", "file")
 for args in (["--help"], ["exec", "--help"], ["--version"]):
     run = tapsys.cordon(programs, args)
     tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
+run, twin = tapsys.cordon(programs, []), tapsys.cordon(programs, ["--help"])
+tap.ok(run.code == exits.usage("") and run.out == twin.out and not run.err, "cordon without a command prints the commands there are", run.story())
 run = tapsys.cordon(programs, ["run", "--help"])
 tap.ok("locked has no files" in " ".join(run.out.split()), "run --help says in which profiles a program has files", run.out)
 for args, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["-V"], ["--version"]), (["version"], ["--version"]), (["help", "run"], ["run", "--help"]),

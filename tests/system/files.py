@@ -237,6 +237,10 @@ def packages(p):
     p.ok(all(w in hint for w in ("'nosuchpackage'", "apt install python3-nosuchpackage", "--venv DIR", "--in FOLDER", "cordon pool start --packages")), "the hint of a missing module names it and how to get it", r)
     r = p("run", "--profile", "standard", "-c", "import nosuchpackage")
     p.ok(r.err.count("there is no module 'nosuchpackage' here") == 1, "without --json the hint is one line", r)
+    for profile in ("strict", "standard"):
+        r = p("run", "--profile", profile, "-c", "def load():\n    return open('numbers.csv')\nload()\n")
+        p.ok("--in FILE copies one into its /workspace" in r.err, f"{profile}: a file that is not there has a hint how to bring it in", r)
+        p.ok(r.err.count('  File "') == 2 and "<frozen" not in r.err, f"{profile}: the traceback of a failed open ends at the program's own line", r)
     note = "cordon pool start --profile standard --packages` keeps them loaded"
     first, second = (p("run", "--profile", "standard", "-c", "if 0: import pandas") for _ in range(2))
     p.ok(note in first.err and note not in second.err, "that packages can be kept loaded is said once", first, second)

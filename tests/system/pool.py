@@ -292,7 +292,7 @@ def sessions(u):
     r = u("session", "export", s)
     u.ok(r.code == 0 and len(r.out.splitlines()) == len(lines), "the records of a closed session can still be read")
     r = u.cell("never-was", "1\n")
-    u.ok(r["status"] == "refused" and "there is no session" in r["reason"], "a call of a session that never was is refused", r)
+    u.ok(r["status"] == "refused" and "cordon session list` names those" in r["reason"], "a call of a session that never was is refused, and says how to find those there are", r)
     r = u("session", "new", "Not a name")
     u.ok(r.code == exits.NEVER_RAN, "a name that is none", r)
 

@@ -153,7 +153,7 @@ def make(folder, debs, init, fill):
     for d in ("tmp", "var/tmp"):
         (root / d).chmod(0o1777)
     fill(root)
-    disk(root, folder / "disk.img", 1024)
+    disk(root, folder / "disk.img", 4096)  # sparse; runs keep 1 GB of it free
     shutil.rmtree(root)
     shutil.rmtree(folder / "initramfs")
     return kernel, folder / "initrd.gz", folder / "disk.img"

@@ -68,7 +68,7 @@ static int unknown(const char *name)
         snprintf(line, sizeof line, "there is no command '%.40s'; did you mean '%s'?", name, near);
     else
         snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
-    result_complain("cordon", *name ? line : "a command is missing; see cordon --help");
+    result_complain("cordon", line);
     return EXIT_USAGE;
 }
 
@@ -83,6 +83,10 @@ static int command(int argc, char **argv)
     if (is(name, "-h", "--help", "help") && argc < 3) {
         help();
         return EXIT_DONE;
+    }
+    if (argc < 2) { /* who types `cordon` alone wants to know what there is */
+        help();
+        return EXIT_USAGE;
     }
     /* `help run` is `run --help` */
     char *about[] = {argv[argc > 2 ? 2 : 0], help_option, NULL};

@@ -331,7 +331,8 @@ static int on_list(struct session_options *o)
     else if (r == 0 && !count)
         result_note(WHO, "no sessions");
     else if (r == 0 && held)
-        printf("idle sessions hold %.1f MB; with what a call may take they may hold %.1f MB\n",
+        printf("idle sessions hold %.1f MB together; a call that could bring them over %.1f MB "
+               "(sessions.memory_percent) is refused\n",
                (double)held / MIB, (double)o->context.holder.budget / MIB);
     buf_done(&out);
     return r < 0 ? result_usage(WHO, &err) : EXIT_DONE;

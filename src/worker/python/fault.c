@@ -117,6 +117,35 @@ static int exit_code(PyObject *value)
     return status;
 }
 
+/* Whether this entry is of a module of ours, of which a program knows nothing. */
+static bool is_ours(PyTracebackObject *entry)
+{
+    static const char ours[] = "<frozen cordon.";
+    PyCodeObject *code = PyFrame_GetCode(entry->tb_frame);
+    const char *name = PyUnicode_AsUTF8(code->co_filename);
+    const bool found = name && strncmp(name, ours, sizeof ours - 1) == 0;
+    if (!name)
+        PyErr_Clear();
+    Py_DECREF(code);
+    return found;
+}
+
+/* Takes the entries of our own modules out of a traceback: it ends at the program's line, as it does where C code raises.
+ * The first entry is the program's own. By the structure, since guards close the attributes. */
+static void leave_out_ours(PyObject *traceback)
+{
+    PyTracebackObject *entry = (PyTracebackObject *)traceback;
+    while (entry) {
+        PyTracebackObject *next = entry->tb_next;
+        if (next && is_ours(next)) {
+            entry->tb_next = (PyTracebackObject *)Py_XNewRef((PyObject *)next->tb_next);
+            Py_DECREF(next);
+        } else {
+            entry = next;
+        }
+    }
+}
+
 int py_fault_report(const char *file, const char *source, size_t len)
 {
     PyObject *type, *value, *traceback;
@@ -126,6 +155,8 @@ int py_fault_report(const char *file, const char *source, size_t len)
     if (type && PyErr_GivenExceptionMatches(type, PyExc_SystemExit)) {
         status = exit_code(value);
     } else if (type) {
+        if (traceback && PyTraceBack_Check(traceback))
+            leave_out_ours(traceback);
         if (traceback)
             PyException_SetTraceback(value, traceback);
         tell(type, value, own_line(traceback, file));
