@@ -30,8 +30,8 @@ static uint64_t needed(const struct cycle_history *h, uint64_t lag, bool numbere
     if (!words || (words <= 2 && list)) {
         least = CYCLE_DATA_TOKENS;
     } else if (2 * words < lag) {
-        least = words >= 3 && line ? CYCLE_CODE_TOKENS : CYCLE_STRUCTURE_TOKENS;
-        copies = CYCLE_CODE_COPIES;
+        least = line ? CYCLE_CODE_TOKENS : CYCLE_STRUCTURE_TOKENS;
+        copies = words < 3 && line ? CYCLE_LINE_COPIES : CYCLE_CODE_COPIES;
     }
     uint64_t most = least > copies * lag ? least : copies * lag;
     return numbered ? CYCLE_NUMBERED * most : most;

@@ -18,10 +18,10 @@
 #define CYCLE_NUMBERED         4  /* times as many tokens where numbers differ: people count, too */
 #define CYCLE_TOKENS           48 /* of a loop, its copies together */
 #define CYCLE_STRUCTURE_TOKENS 1024 /* the same where marks outnumber words: markup, code, tables */
-#define CYCLE_CODE_TOKENS                                                                          \
-    256 /* the same in whole lines with three words or more: code, in eight copies */
-#define CYCLE_CODE_COPIES 8
-#define CYCLE_DATA_TOKENS 4096 /* the same where there are no words, or one of a list */
+#define CYCLE_CODE_TOKENS      256  /* the same in whole lines that have words: code */
+#define CYCLE_CODE_COPIES      8    /* of such lines with three words or more ... */
+#define CYCLE_LINE_COPIES      64   /* ... and with fewer */
+#define CYCLE_DATA_TOKENS      4096 /* the same where there are no words, or one of a list */
 
 struct cycle_token {
     uint64_t byte;

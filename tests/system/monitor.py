@@ -89,6 +89,11 @@ with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ta
     tap.ok("NoNewPrivs:\t1" in status and "Seccomp:\t2" in status, "cordon monitor is confined before it reads", status[-600:])
     p.stdin.close()
 
+code, lines, err = monitor([], "def check():\n" + "assert \n" * 100)
+tap.ok(code == 1 and lines[-1]["detector"] == "loop", "one word a line, again and again, is a loop", code, lines)
+code, lines, err = monitor([], "table = (\n" + "    '\\ufffe'\n" * 40 + ")\n")
+tap.ok(code == 0, "forty lines of a table with one word each are none", code, lines)
+
 for args, word in ((["--tier", "boss"], "architect"), (["--task", "art"], "reasoning"), (["--mode", "x"], "literal"), (["--format", "x"], "events"),
                    (["--set", "nothing=1"], "nothing=1"), (["--set", "ngram_size=99"], "8"), (["a", "b"], "'b'"), (["/nothing/here"], "/nothing/here")):
     code, lines, err = monitor(args, "")
@@ -109,5 +114,5 @@ if corpus.exists():
             found += code == 1
     tap.ok(not wrong, f"no abort in {normal} normal generations", wrong[:5])
     # the others repeat numbers, or end before there is enough to tell them from a table
-    tap.ok(found >= 0.2 * loops, f"{found} of {loops} generations that end in a loop are cut")
+    tap.ok(found >= 0.36 * loops, f"{found} of {loops} generations that end in a loop are cut")
 tap.done()
