@@ -546,17 +546,17 @@ static int prepare(struct flow_context *context, struct err *err)
     struct pool_client c;
     struct pool_answer answer;
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_session_spec plan = {
+    struct pool_session_spec spec = {
         .name = "bench", .profile = "strict", .role = "execute", .idle_ms = 600000};
     struct pool_use_numbers use = {0};
-    struct jail_spec spec;
-    jail_spec_init(&spec);
-    plan.limits = spec.limits;
-    plan.limits.threads = 0;
+    struct jail_spec defaults;
+    jail_spec_init(&defaults);
+    spec.limits = defaults.limits;
+    spec.limits.threads = 0;
     snprintf(path, sizeof path, "%s/cordon-holder", bin);
     int r = pool_client_start(&c, NULL, path, NULL, err);
     if (r == 0)
-        r = pool_client_new(&c, &plan, &child, &answer, err);
+        r = pool_client_new(&c, &spec, &child, &answer, err);
     if (r == 0 && answer.declined)
         r = err_set(err, ERR_STATE, "%s", answer.reply.reason);
     if (r == 0) {

@@ -172,7 +172,7 @@ struct shifts {
     int64_t e; /* the quotient is A / B * 2^-e */
 };
 
-static struct shifts plan(uint64_t abits, uint64_t bbits)
+static struct shifts shifts_for(uint64_t abits, uint64_t bbits)
 {
     int64_t s = 63 - ((int64_t)abits - (int64_t)bbits);
     struct shifts r = {.a = s > 0 ? (uint64_t)s : 0, .b = s < 0 ? (uint64_t)-s : 0, .e = s};
@@ -184,7 +184,7 @@ static struct shifts plan(uint64_t abits, uint64_t bbits)
 
 uint64_t big_quotient_cap(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb)
 {
-    struct shifts s = plan(big_bits(a, na), big_bits(b, nb));
+    struct shifts s = shifts_for(big_bits(a, na), big_bits(b, nb));
     return (uint64_t)na + nb + s.a / 64 + s.b / 64 + 6;
 }
 
@@ -197,7 +197,7 @@ bool big_quotient(const uint64_t *a, uint32_t na, const uint64_t *b, uint32_t nb
         *ret = 0;
         return true;
     }
-    struct shifts s = plan(big_bits(a, na), big_bits(b, nb));
+    struct shifts s = shifts_for(big_bits(a, na), big_bits(b, nb));
     uint64_t *y = work, *x;
     uint32_t ny = big_shl(y, b, nb, s.b);
     x = y + nb + s.b / 64 + 1;

@@ -41,7 +41,7 @@ struct flow_context {
     bool changed; /* a new policy was taken up, and the audit has not heard of it */
 };
 
-/* Policy only: enough to plan with. ERR_USAGE: the policy is broken, and ERR says where. */
+/* Opens the policy and nothing else: enough to fill in a specification. ERR_USAGE: the policy is broken, and ERR says where. */
 ERR_MUST_USE int flow_context_open(struct flow_context *h, const char *policy, struct err *err);
 
 /* Where the machine's policy names the state folder, this process uses that one. */

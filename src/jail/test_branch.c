@@ -113,8 +113,8 @@ static void refusals(struct jail_template *tpl)
         jail_child_kill(&s);
         jail_child_close(&s);
     }
-    struct jail_child_spec plan = test_plan("python", false);
-    if (tap_ok(test_order(tpl, &plan, &s), "a child is born")) {
+    struct jail_child_spec spec = test_child_spec("python", false);
+    if (tap_ok(test_order(tpl, &spec, &s), "a child is born")) {
         tap_ok(jail_branch(&s, &b, &err) == ERR_STATE,
                "a child that is no session is not forked: %s", err.msg);
         jail_child_close(&s);

@@ -57,9 +57,9 @@ static void give_back(struct trio *t, int who)
 static bool start(struct jail_template *tpl, struct trio *t)
 {
     struct err err = ERR_INIT;
-    struct jail_child_spec plan = test_plan("python-threads", true);
-    plan.limits.threads = CROWD + 1;
-    bool good = test_order(tpl, &plan, &t->child[SESSION]) &&
+    struct jail_child_spec spec = test_child_spec("python-threads", true);
+    spec.limits.threads = CROWD + 1;
+    bool good = test_order(tpl, &spec, &t->child[SESSION]) &&
                 test_call(&t->child[SESSION], "set 5", true) == 5 &&
                 jail_branch(&t->child[SESSION], &t->child[A], &err) == 0 &&
                 jail_branch(&t->child[SESSION], &t->child[B], &err) == 0;

@@ -65,23 +65,23 @@ struct jail_template *test_begin(int argc, char **argv)
     return start_template(argv[1]);
 }
 
-struct jail_child_spec test_plan(const char *filter, bool session)
+struct jail_child_spec test_child_spec(const char *filter, bool session)
 {
-    struct jail_spec spec;
-    jail_spec_init(&spec);
-    struct jail_child_spec plan = {
-        .tag = 7, .filter = filter, .limits = spec.limits, .session = session};
-    plan.limits.threads = strcmp(filter, "python") == 0 ? 0 : 2;
-    plan.limits.disk = 1 << 20;
-    plan.limits.memory = 96 << 20;
-    return plan;
+    struct jail_spec defaults;
+    jail_spec_init(&defaults);
+    struct jail_child_spec spec = {
+        .tag = 7, .filter = filter, .limits = defaults.limits, .session = session};
+    spec.limits.threads = strcmp(filter, "python") == 0 ? 0 : 2;
+    spec.limits.disk = 1 << 20;
+    spec.limits.memory = 96 << 20;
+    return spec;
 }
 
-bool test_order(struct jail_template *t, const struct jail_child_spec *plan, struct jail_child *c)
+bool test_order(struct jail_template *t, const struct jail_child_spec *spec, struct jail_child *c)
 {
     struct err err = ERR_INIT;
     enum jail_template_event e = JAIL_TEMPLATE_NOTHING;
-    if (jail_template_order(t, plan, &err) < 0)
+    if (jail_template_order(t, spec, &err) < 0)
         return complain("an order was not taken", &err);
     while (e == JAIL_TEMPLATE_NOTHING)
         e = jail_template_step(t, 10000, c, &err);
@@ -153,8 +153,8 @@ void test_talk_end(struct test_talk *t, struct jail_child *c)
 bool test_fresh(struct jail_template *tpl, const char *filter, bool session, struct jail_child *c,
                 struct test_talk *t, const struct jail_limits *limits)
 {
-    struct jail_child_spec plan = test_plan(filter, session);
-    if (!test_order(tpl, &plan, c) || !test_talk(t, c, limits, -1))
+    struct jail_child_spec spec = test_child_spec(filter, session);
+    if (!test_order(tpl, &spec, c) || !test_talk(t, c, limits, -1))
         return false;
     bool ready = test_hear(t) && strcmp(t->answer, "ready") == 0;
     t->answer[0] = 0;
@@ -201,6 +201,6 @@ long test_call(const struct jail_child *c, const char *word, bool first)
 
 bool test_session(struct jail_template *tpl, const char *filter, struct jail_child *c)
 {
-    struct jail_child_spec plan = test_plan(filter, true);
-    return test_order(tpl, &plan, c) && test_call(c, "set 5", true) == 5;
+    struct jail_child_spec spec = test_child_spec(filter, true);
+    return test_order(tpl, &spec, c) && test_call(c, "set 5", true) == 5;
 }

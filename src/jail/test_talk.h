@@ -27,8 +27,8 @@ struct test_talk {
 /* In main: the program is its own template, which it starts with the cordon-nest that ARGV names. NULL: it does not
  * start, and a comment tells why. */
 struct jail_template *test_begin(int argc, char **argv);
-struct jail_child_spec test_plan(const char *filter, bool session);
-bool test_order(struct jail_template *t, const struct jail_child_spec *plan, struct jail_child *c);
+struct jail_child_spec test_child_spec(const char *filter, bool session);
+bool test_order(struct jail_template *t, const struct jail_child_spec *spec, struct jail_child *c);
 bool test_hear(struct test_talk *t);
 bool test_talk(struct test_talk *t, struct jail_child *c, const struct jail_limits *limits,
                int input);

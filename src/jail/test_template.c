@@ -98,8 +98,8 @@ static void ends(struct jail_template *tpl)
         test_talk_end(&t, &c);
     }
     int in[2];
-    struct jail_child_spec plan = test_plan("python", false);
-    if (tap_ok(pipe2(in, O_CLOEXEC) == 0 && test_order(tpl, &plan, &c) &&
+    struct jail_child_spec spec = test_child_spec("python", false);
+    if (tap_ok(pipe2(in, O_CLOEXEC) == 0 && test_order(tpl, &spec, &c) &&
                    test_talk(&t, &c, NULL, in[0]),
                "a child is born")) {
         tap_ok(test_hear(&t) && write(in[1], "x", 1) == 1, "a child is given input");
@@ -184,11 +184,11 @@ static void siblings(struct jail_template *tpl)
 /* A supervisor in another process, that dies: the child must not outlive it. */
 static void leash(struct jail_template *tpl)
 {
-    struct jail_child_spec plan = test_plan("python", false);
+    struct jail_child_spec spec = test_child_spec("python", false);
     struct jail_child c = JAIL_CHILD_NONE;
     struct err err = ERR_INIT;
     int sv[2] = {-1, -1};
-    if (!tap_ok(test_order(tpl, &plan, &c) &&
+    if (!tap_ok(test_order(tpl, &spec, &c) &&
                     socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0,
                 "a child is born"))
         return;
@@ -220,9 +220,9 @@ static void session(struct jail_template *tpl)
     struct jail_child c = JAIL_CHILD_NONE, lease = JAIL_CHILD_NONE;
     struct test_talk t;
     struct err err = ERR_INIT;
-    struct jail_child_spec plan = test_plan("python", true);
+    struct jail_child_spec spec = test_child_spec("python", true);
     int sv[2] = {-1, -1};
-    if (!tap_ok(test_order(tpl, &plan, &c) &&
+    if (!tap_ok(test_order(tpl, &spec, &c) &&
                     socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0,
                 "a child is born"))
         return;

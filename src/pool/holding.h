@@ -63,10 +63,10 @@ struct pool_warm {
     bool up;                        /* the template has made a child */
     struct pool_stock stock;
     struct jail_child ready[POOL_WARM];
-    size_t first;                   /* the oldest of them */
-    struct jail_limits plan, other; /* what they are locked with; what was asked for instead */
-    unsigned others;                /* how often in a row */
-    size_t orders;                  /* children on their way, those for one client too */
+    size_t first;                     /* the oldest of them */
+    struct jail_limits limits, other; /* what they are locked with; what was asked for instead */
+    unsigned others;                  /* how often in a row */
+    size_t orders;                    /* children on their way, those for one client too */
     size_t lent, sessions;
     uint64_t order_ns; /* when the template last made, or was first asked for, a child */
     uint64_t started_ns, used_ns;
@@ -146,13 +146,13 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
                          const struct pool_request *q, int record);
 void pool_request_branch(struct pool_holder *h, struct pool_conn *conn);
 
-/* interpreter.c: the words of a template's plan. */
+/* interpreter.c: the specification of a template, and the words that it points to. */
 struct pool_interpreter {
     const char *argv[4 + POOL_ENVIRONMENT_WORDS], *env[POOL_ENV + 1];
     struct jail_bind binds[2 + POOL_SETTINGS];
     char modules[160];
 };
-void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
+void pool_interpreter_spec(struct pool_interpreter *t, const struct policy_profile *profile,
                            bool packages, const struct pool_holder_start *start,
                            struct jail_spec *spec);
 

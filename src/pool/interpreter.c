@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-void pool_interpreter_plan(struct pool_interpreter *t, const struct policy_profile *profile,
+void pool_interpreter_spec(struct pool_interpreter *t, const struct policy_profile *profile,
                            bool packages, const struct pool_holder_start *start,
                            struct jail_spec *spec)
 {

@@ -279,17 +279,17 @@ int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
     return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
 
-int pool_client_new(struct pool_client *c, const struct pool_session_spec *plan,
+int pool_client_new(struct pool_client *c, const struct pool_session_spec *spec,
                     struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
     struct pool_request q = {.type = WIRE_SESSION_NEW,
-                             .packages = plan->packages,
-                             .limits = plan->limits,
-                             .number = plan->idle_ms,
+                             .packages = spec->packages,
+                             .limits = spec->limits,
+                             .number = spec->idle_ms,
                              .budget = c->budget};
-    set_text(q.profile, sizeof q.profile, plan->profile);
-    set_text(q.role, sizeof q.role, plan->role);
-    int r = set_name(&q, plan->name, err);
+    set_text(q.profile, sizeof q.profile, spec->profile);
+    set_text(q.role, sizeof q.role, spec->role);
+    int r = set_name(&q, spec->name, err);
     return r < 0 ? r : borrow(c, &q, POOL_PATIENCE_MS, ret_child, ret, err);
 }
 

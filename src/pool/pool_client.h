@@ -82,7 +82,7 @@ struct pool_session_spec {
 };
 
 /* Makes a session and lends it to the caller at once, as a call does. */
-ERR_MUST_USE int pool_client_new(struct pool_client *c, const struct pool_session_spec *plan,
+ERR_MUST_USE int pool_client_new(struct pool_client *c, const struct pool_session_spec *spec,
                                  struct jail_child *ret_child, struct pool_answer *ret,
                                  struct err *err);
 /* Lends a session for one call: reply.lent tells what came before. */

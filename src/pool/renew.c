@@ -39,7 +39,7 @@ static bool begin(struct pool_holder *h, const struct pool_warm *w)
     *next = (struct pool_warm){.serial = ++h->serial,
                                .packages = w->packages,
                                .rules = w->rules,
-                               .plan = w->plan,
+                               .limits = w->limits,
                                .stock.warm = w->stock.warm,
                                .replaces = w->serial,
                                .used_ns = h->now};

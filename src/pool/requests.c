@@ -60,7 +60,7 @@ static void wait_for_child(struct pool_holder *h, struct pool_conn *conn, struct
                            const struct pool_request *q, uint64_t patience_ms)
 {
     struct err err = ERR_INIT;
-    bool alone = q->type == WIRE_SESSION_NEW || pool_limits_cannot(&w->plan, &q->limits);
+    bool alone = q->type == WIRE_SESSION_NEW || pool_limits_cannot(&w->limits, &q->limits);
     conn->want = *q;
     conn->from = w;
     conn->tag = 0;

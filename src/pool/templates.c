@@ -58,11 +58,11 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool
     *w = (struct pool_warm){.serial = ++h->serial,
                             .packages = packages,
                             .rules = rules,
-                            .plan = spec.limits,
+                            .limits = spec.limits,
                             .stock.warm = h->warm_usual,
                             .used_ns = h->now};
     if (!rules->threads)
-        w->plan.threads = 0;
+        w->limits.threads = 0;
     snprintf(w->profile, sizeof w->profile, "%s", profile);
     return w;
 }
@@ -97,7 +97,7 @@ static void failed(struct pool_holder *h, struct pool_warm *w, const char *why)
 bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
 {
     struct jail_spec spec;
-    struct pool_interpreter plan;
+    struct pool_interpreter words;
     struct err err = ERR_INIT;
     struct jail_sink sink = {.ctx = w, .bytes = take_said};
     if (w->template || w->backoff.retry_ns > h->now)
@@ -107,7 +107,7 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
                  h->descriptors);
         return false;
     }
-    pool_interpreter_plan(&plan, w->rules, w->packages, h->start, &spec);
+    pool_interpreter_spec(&words, w->rules, w->packages, h->start, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
     w->served = 0;
@@ -177,15 +177,15 @@ static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_l
 {
     const struct policy_profile *profile = policy_profile_find(w->profile);
     char filter[48];
-    struct jail_child_spec plan = {
+    struct jail_child_spec spec = {
         .tag = tag,
         .filter = language_filter(language_default(), profile && profile->compute_only,
                                   limits->threads != 0, true, filter, sizeof filter),
         .limits = *limits,
         .session = session};
     if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */
-        plan.limits.cpu_ms = LIMIT_WALL_MS_MAX;
-    int r = jail_template_order(w->template, &plan, err);
+        spec.limits.cpu_ms = LIMIT_WALL_MS_MAX;
+    int r = jail_template_order(w->template, &spec, err);
     if (r < 0) {
         snprintf(w->error, sizeof w->error, "%.190s", err->msg);
         return r;
@@ -205,13 +205,13 @@ int pool_warm_order(struct pool_holder *h, struct pool_warm *w, struct pool_conn
 bool pool_warm_take(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *want,
                     struct jail_child *ret)
 {
-    if (pool_limits_cannot(&w->plan, want)) {
+    if (pool_limits_cannot(&w->limits, want)) {
         /* One caller with wishes of its own is served one by one; when all have the same, the stock
          * is made that way. */
         w->others = memcmp(&w->other, want, sizeof *want) == 0 ? w->others + 1 : 1;
         w->other = *want;
         if (w->others >= OTHER_MAX)
-            w->plan = *want;
+            w->limits = *want;
         return false;
     }
     w->others = 0;
@@ -256,7 +256,7 @@ static void take_child(struct pool_holder *h, struct pool_warm *w, struct jail_c
     else if (conn)
         pool_lend_child(h, conn, w, child);
     else if (!child->session && w->stock.ready < w->stock.warm &&
-             !pool_limits_cannot(&child->limits, &w->plan)) {
+             !pool_limits_cannot(&child->limits, &w->limits)) {
         w->ready[(w->first + w->stock.ready++) % POOL_WARM] = *child;
         h->memory.used += pool_warm_cost(w);
     } else {
@@ -268,7 +268,7 @@ static void take_child(struct pool_holder *h, struct pool_warm *w, struct jail_c
 static void take_refusal(struct pool_holder *h, struct pool_warm *w, uint64_t tag,
                          const struct err *why)
 {
-    struct jail_child none = {.tag = tag, .limits = w->plan};
+    struct jail_child none = {.tag = tag, .limits = w->limits};
     struct pool_conn *conn = waiter_for(h, w, &none);
     snprintf(w->error, sizeof w->error, "%.190s", why->msg);
     w->order_ns = h->now;
@@ -329,7 +329,7 @@ static void refill(struct pool_holder *h, struct pool_warm *w)
         n = 1;
     const size_t cap = pool_room_children(h);
     for (n = n < cap ? n : cap; n; n--) {
-        if (order(h, w, &w->plan, false, 0, &err) < 0) {
+        if (order(h, w, &w->limits, false, 0, &err) < 0) {
             w->refill_ns = h->now + CLOCK_NS_PER_S;
             return;
         }

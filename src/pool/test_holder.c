@@ -229,9 +229,9 @@ static bool new_session(struct pool_client *c, const char *name, uint64_t idle_m
                         struct jail_child *ret, struct pool_answer *a)
 {
     struct err err = ERR_INIT;
-    struct pool_session_spec plan = {
+    struct pool_session_spec spec = {
         .name = name, .profile = "strict", .limits = limits(), .idle_ms = idle_ms};
-    int r = pool_client_new(c, &plan, ret, a, &err);
+    int r = pool_client_new(c, &spec, ret, a, &err);
     if (r < 0)
         printf("# %s\n", err.msg);
     return r == 0 && !a->declined;

@@ -49,7 +49,7 @@ ERR_MUST_USE int session_context_open(struct session_context *h, const struct to
                                       bool start, struct err *err);
 void session_context_close(struct session_context *h);
 /* Between two calls: a changed policy is taken up, a broken one is complained about and left alone. An error: it
- * is in force, and no call can be planned by it. */
+ * is in force, and does not allow another call. */
 ERR_MUST_USE int session_context_refresh(struct session_context *h, struct err *err);
 
 /* What was not said (UINT64_MAX) is the policy's. */
