@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An alert is a record first; then it is told to whoever the policy names. The command gets no shell, no
  * descriptor of ours, no environment but a PATH, and a time to live; nobody waits for it. What it could
- * not be told is a record too.
+ * not be told is a record too. The alert file is opened when the audit is, before a guest of this process has run and
+ * before root is given up: whoever replaces its folder later leads no alert elsewhere.
  *
  * Waits: sendto in to_syslog; the system's log: a socket that does not wait; at once; a record says that it was
  *          not delivered
@@ -21,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <stdio.h>
@@ -59,22 +61,95 @@ static int to_syslog(const struct audit_sample *s, const char *text, struct err 
     return 0;
 }
 
-static int to_file(const char *path, const struct buf *line, struct err *err)
+/* ---- the alert file ---- */
+
+static int open_beneath(int folder, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return openat(folder, slash ? slash + 1 : path,
+                  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+                  0600);
+}
+
+/* The folder of PATH, by its name. With a `/` at its end it is no link to follow but what the link leads to. */
+static int folder_of(const char *path, char out[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    const int n = slash ? snprintf(out, PATH_MAX, "%.*s/", (int)(slash - path), path)
+                        : snprintf(out, PATH_MAX, "./");
+    return n < PATH_MAX ? 0 : -1;
+}
+
+void audit_alert_open(struct audit *a)
+{
+    char name[PATH_MAX];
+    const char *path = a->config.alert_file;
+    if (!path || folder_of(path, name) < 0)
+        return;
+    a->alert_folder = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (a->alert_folder >= 0)
+        a->alert_fd = open_beneath(a->alert_folder, path);
+}
+
+/* A file with a second name may lie anywhere by the other one. */
+static int check_file(int fd, const char *path, struct err *err)
 {
     struct stat st;
-    FD_AUTO fd = open(
-        path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "look at %.100s", path);
+    if (S_ISREG(st.st_mode) && st.st_nlink != 1)
+        return err_set(err, ERR_STATE, "%.100s %s", path,
+                       st.st_nlink ? "has a second name (hard link): write alerts to a file of "
+                                     "their own"
+                                   : "was removed, and cannot be made again by this process");
+    return 0;
+}
+
+/* The name of the folder may lead elsewhere by now: somebody replaced it, or a folder above it. */
+static int check_folder(const struct audit *a, struct err *err)
+{
+    char name[PATH_MAX];
+    struct stat held, now;
+    if (folder_of(a->config.alert_file, name) < 0 || fstat(a->alert_folder, &held) < 0 ||
+        stat(name, &now) < 0)
+        return 0; /* not for us to see any more: root was given up */
+    if (held.st_dev == now.st_dev && held.st_ino == now.st_ino)
+        return 0;
+    return err_set(err, ERR_STATE,
+                   "the folder of %.100s was replaced during the run; the alert was written into "
+                   "the one before",
+                   a->config.alert_file);
+}
+
+/* A file that was rotated is made anew; where this process may not do that any more (root was given up), the one that
+ * it opened at first is written. */
+static int to_file(const struct audit *a, const struct buf *line, struct err *err)
+{
+    struct stat st;
+    const char *path = a->config.alert_file;
+    if (a->alert_folder < 0)
+        return err_set(err, ERR_STATE,
+                       "%.100s: its folder was not there, or could not be opened, when this "
+                       "process began",
+                       path);
+    FD_AUTO again = open_beneath(a->alert_folder, path);
+    const int fd = again >= 0 ? again : a->alert_fd;
     if (fd < 0)
         return err_sys(err, "open %.100s", path);
+    int r = check_file(fd, path, err);
+    if (r < 0)
+        return r;
     ssize_t n = write(fd, line->data, line->len);
     if (n != (ssize_t)line->len) {
         errno = n < 0 ? errno : ENOSPC;
         return err_sys(err, "write %.100s", path);
     }
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fdatasync(fd) < 0
-               ? err_sys(err, "sync %.100s", path)
-               : 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fdatasync(fd) < 0)
+        return err_sys(err, "sync %.100s", path);
+    return check_folder(a, err);
 }
+
+/* ---- the alert command ---- */
 
 /* In the grandchild; ends in execve or tells why not. */
 static _Noreturn void exec_command(const char *const *argv, int input, int report)
@@ -177,7 +252,7 @@ static void tell(struct audit *a, const struct audit_sample *s, size_t which)
         a->config.announce(text);
     if (r == 0 && a->config.alert_syslog && to_syslog(s, text, &why) < 0)
         r = record(a, s, "error", why.msg, &err);
-    if (r == 0 && a->config.alert_file && to_file(a->config.alert_file, &line, &why) < 0)
+    if (r == 0 && a->config.alert_file && to_file(a, &line, &why) < 0)
         r = record(a, s, "error", why.msg, &err);
     if (r == 0 && a->config.nalert_command && to_command(&a->config, &line, &why) < 0 &&
         record(a, s, "error", why.msg, &err) < 0)

@@ -93,7 +93,7 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
         return err_set(err, ERR_MEMORY, "no memory for the audit");
     a->config = *config;
     a->state = a->dir = a->seal = a->head_fd = a->runs_fd = a->window_fd = a->log_fd = a->index_fd =
-        -1;
+        a->alert_folder = a->alert_fd = -1;
     buf_init(&a->body, BATCH_MAX);
     buf_init(&a->own, AUDIT_RECORD_MAX);
     buf_init(&a->out, 4 * MIB);
@@ -111,6 +111,7 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
         audit_close(a);
         return r;
     }
+    audit_alert_open(a);
     *ret = a;
     return 0;
 }
@@ -120,8 +121,8 @@ void audit_close(struct audit *a)
     if (!a)
         return;
     base_assert(!a->locked);
-    const int fds[] = {a->log_fd,  a->index_fd, a->window_fd, a->runs_fd,
-                       a->head_fd, a->seal,     a->dir,       a->state};
+    const int fds[] = {a->log_fd, a->index_fd, a->window_fd,    a->runs_fd,  a->head_fd,
+                       a->seal,   a->dir,      a->alert_folder, a->alert_fd, a->state};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         fd_close(fds[i]);
     buf_done(&a->body);

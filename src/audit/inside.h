@@ -283,6 +283,7 @@ struct audit {
     char alert_texts[AUDIT_ALERTS_MAX][160];
     bool alert_quiet[AUDIT_ALERTS_MAX]; /* not for standard error */
     size_t nalerts;
+    int alert_folder, alert_fd; /* -1: there is no alert file, or it could not be opened */
 };
 
 uint64_t audit_now(const struct audit *a);
@@ -361,6 +362,8 @@ struct audit_sample {
 };
 void audit_window_feed(struct audit *a,
                        const struct audit_sample *s); /* under the lock; adds to a->alerts */
+/* Opens the alert file and its folder. What cannot be opened becomes a record with the first alert. */
+void audit_alert_open(struct audit *a);
 /* Not under the lock: records and tells the alerts from number FROM on. */
 void audit_alert_raise(struct audit *a, const struct audit_sample *s, size_t from);
 

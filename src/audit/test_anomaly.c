@@ -254,6 +254,50 @@ static void delivery(void)
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "no child is left");
 }
 
+static void alert_of(struct audit *a, unsigned violations)
+{
+    tap_ok(run(a, &(struct job){.client = "swap", .violations = violations})[0] != 0,
+           "a run with %u violations raises an alert", violations);
+}
+
+/* The alert file while somebody moves what leads to it. */
+static void swapped_file(void)
+{
+    char log[400], kept[400], elsewhere[400], file[440], path[440];
+    snprintf(log, sizeof log, "%s/log", folder.path);
+    snprintf(kept, sizeof kept, "%s/kept", folder.path);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder.path);
+    snprintf(file, sizeof file, "%s/alerts", log);
+    struct audit_config c;
+    audit_config_init(&c);
+    c.alert_file = file;
+    tap_ok(mkdir(log, 0700) == 0 && mkdir(elsewhere, 0700) == 0, "two folders are made");
+    struct audit *a = folder_open(&folder, &c);
+    tap_ok(rename(log, kept) == 0 && symlink(elsewhere, log) == 0,
+           "the folder of the alert file becomes a link while the audit is open");
+    alert_of(a, 4);
+    snprintf(path, sizeof path, "%s/alerts", elsewhere);
+    tap_ok(access(path, F_OK) < 0, "no alert is written where a planted link leads");
+    snprintf(path, sizeof path, "%s/alerts", kept);
+    tap_ok(contains(path, "violations: 4", 1), "the alert is written into the folder of before");
+    tap_eq_int((long long)count_records("was replaced during the run"), 1,
+               "a replaced folder of the alert file is a record");
+    snprintf(path, sizeof path, "%s/alerts.1", log);
+    tap_ok(unlink(log) == 0 && rename(kept, log) == 0 && rename(file, path) == 0,
+           "the folder is put back, and the alert file is rotated");
+    alert_of(a, 5);
+    tap_ok(contains(file, "violations: 5", 1) && !contains(path, "violations: 5", 1),
+           "an alert after a rotation is written to a new file");
+    tap_ok(unlink(file) == 0 && link(path, file) == 0,
+           "the alert file becomes a second name of another file");
+    alert_of(a, 6);
+    tap_ok(!contains(path, "violations: 6", 1), "no alert is written through a hard link");
+    tap_eq_int((long long)count_records("hard link"), 1, "a refused hard link is a record");
+    audit_close(a);
+    tap_ok(unlink(file) == 0 && unlink(path) == 0 && rmdir(log) == 0 && rmdir(elsewhere) == 0,
+           "the folders are removed");
+}
+
 int main(void)
 {
     if (!tap_ok(folder_make(&folder), "a folder to work in"))
@@ -269,6 +313,7 @@ int main(void)
     many(a);
     audit_close(a);
     delivery();
+    swapped_file();
     struct audit_verdict v;
     struct err err = ERR_INIT;
     tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good, "verify passes");

@@ -115,6 +115,41 @@ tools:
     p.runs(p.top / "work", "a folder that nothing is read from")
 
 
+MOUNTS = """import ctypes, sys
+print('ready', flush=True)
+sys.stdin.readline()
+for i in range(9): ctypes.CDLL(None).mount(b'a', b'/%d' % i, b'tmpfs', 0, None)
+"""
+
+
+def swapped_alert_folder(who):
+    """While one guest runs, a guest of another caller's, who shares the folder above, turns the folder of the alert file into a link."""
+    p = Place(who, "alerts")
+    log, kept, keys = (p.top / "shared" / name for name in ("log", "kept", "keys"))
+    for folder in (log, keys):
+        folder.mkdir(parents=True, mode=0o700)
+    p.policy(f'audit: {{alert_file: "{log}/alerts", duplicates: 0}}\n')
+    plain = dict(p.env, XDG_CONFIG_HOME=str(p.top / "plain"))
+    for kind, command in (("exec", ["exec", "--", "/usr/bin/python3", "-I", "-S", "-c", MOUNTS]),
+                          ("run", ["run", "--profile", "open", "--stdin", "-", "--code", MOUNTS])):
+        p.own()
+        with subprocess.Popen(programs.command(command, who), env=tapsys.clean_env(p.env, who), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, cwd="/") as victim:
+            began = "ready\n" in iter(victim.stdout.readline, "")
+            swap = tapsys.cordon(programs, ["exec", "--processes", "4", "--rw", f"{p.top}/shared:/s", "--", "/bin/sh", "-c", "cd /s && mv log kept && ln -s keys log"], who, env=plain)
+            tap.ok(began and swap.code == 0 and log.is_symlink(), f"{who}: {kind}: a guest of another run replaces the folder of the alert file", swap.story())
+            told = victim.communicate("go\n")[0]
+        tap.ok(not list(keys.iterdir()), f"{who}: {kind}: no alert is written where the planted link leads", told)
+        tap.ok((kept / "alerts").exists() and (kept / "alerts").read_text().count("Excessive violations: ") == 1,
+               f"{who}: {kind}: the alert is written into the folder that the run began with", told)
+        log.unlink()
+        (kept / "alerts").unlink(missing_ok=True)
+        kept.rename(log)
+    p.own()
+    r = p.run("--", "/usr/bin/python3", "-I", "-S", "-c", MOUNTS)
+    tap.ok((log / "alerts").exists() and "Excessive violations: 9" in (log / "alerts").read_text(), f"{who}: an alert is written to its file where nobody replaces the folder", r.story())
+
+
 def packages(who):
     """A virtual environment whose site-packages is a link: what it leads to is loaded, too."""
     p = Place(who, "packages")
@@ -337,6 +372,7 @@ for who in users():
     modes_after_run(who)
     own_programs(who)
     named_by_the_policy(who)
+    swapped_alert_folder(who)
     packages(who)
     system_folders(who)
     kernel_files(who)
