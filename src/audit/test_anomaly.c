@@ -152,7 +152,8 @@ static void violations(struct audit *a)
     tap_eq_str(run(a, &(struct job){.client = "v", .violations = 3}), "",
                "three violations in a run raise no alert");
     snprintf(want, sizeof want, "Excessive violations: 4 in run-%d", number + 1);
-    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 4}), want, "four alert at once");
+    tap_eq_str(run(a, &(struct job){.client = "v", .violations = 4}), want,
+               "four violations in a run raise an alert at once");
 }
 
 /* More clients than there are places, more runs than a ring holds. */
@@ -251,7 +252,7 @@ static void delivery(void)
     tap_eq_int((long long)count_records("/nonexistent/file"), 1,
                "an alert file that cannot be opened is a record");
     audit_close(a);
-    tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "no child is left");
+    tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "no process of the alert command is left");
 }
 
 static void alert_of(struct audit *a, unsigned violations)
@@ -300,7 +301,7 @@ static void swapped_file(void)
 
 int main(void)
 {
-    if (!tap_ok(folder_make(&folder), "a folder to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder for the log is made"))
         return tap_done();
     struct audit_config c;
     audit_config_init(&c);
@@ -316,7 +317,8 @@ int main(void)
     swapped_file();
     struct audit_verdict v;
     struct err err = ERR_INIT;
-    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good, "verify passes");
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good,
+           "the log verifies after every alert");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

@@ -101,7 +101,7 @@ static void members(void)
     tap_ok(audit_end_run(a, &t, &e, &err) == 0, "the end of a run is written: %s", err.msg);
     tap_eq_int(audit_end_run(a, &t, &e, &err), ERR_STATE, "the end of a run is written only once");
     tap_ok(audit_event(a, AUDIT_BREAKER, &(struct audit_facts){.tool = "search"}, &err) == 0,
-           "an event: %s", err.msg);
+           "an event is written: %s", err.msg);
     tap_eq_int(audit_event(a, AUDIT_END, &f, &err), ERR_USAGE, "an end is no event");
     audit_close(a);
 
@@ -121,7 +121,7 @@ static void members(void)
     tap_eq_str(text(b, "kind"), "begin", "the first record is the run's begin");
     tap_eq_str(text(b, "code_hash"),
                "d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99",
-               "the SHA-256 of the code");
+               "a begin record has the SHA-256 of the code");
     tap_ok(json_is_null(json_object_get(b, "exit_code")) &&
                json_is_null(json_object_get(b, "success")),
            "a begin knows no outcome");
@@ -139,24 +139,28 @@ static void members(void)
     tap_eq_str(text(end, "execution_id"), "run-1", "what the begin said stands in the end too");
     tap_eq_str(text(end, "workerId"), "w7", "an end record names its worker");
     tap_eq_str(text(end, "role"), "analyze", "the end of a run has the role of its begin");
-    tap_eq_str(text(end, "validation_result"), "passed", "validation_result");
+    tap_eq_str(text(end, "validation_result"), "passed", "an end record has validation_result");
     tap_eq_int(json_integer_value(json_object_get(end, "execution_time_ms")), 45,
-               "execution_time_ms");
-    tap_eq_int(json_integer_value(json_object_get(end, "duration")), 45, "duration");
-    tap_eq_int(json_integer_value(json_object_get(end, "memory_used_mb")), 5, "memory_used_mb");
-    tap_eq_int(json_integer_value(json_object_get(end, "output_size")), 99, "output_size");
-    tap_eq_int(json_integer_value(json_object_get(end, "exit_code")), 3, "exit_code");
-    tap_ok(json_is_false(json_object_get(end, "success")), "success");
+               "an end record has execution_time_ms");
+    tap_eq_int(json_integer_value(json_object_get(end, "duration")), 45,
+               "an end record has duration");
+    tap_eq_int(json_integer_value(json_object_get(end, "memory_used_mb")), 5,
+               "an end record has memory_used_mb");
+    tap_eq_int(json_integer_value(json_object_get(end, "output_size")), 99,
+               "an end record has output_size");
+    tap_eq_int(json_integer_value(json_object_get(end, "exit_code")), 3,
+               "an end record has exit_code");
+    tap_ok(json_is_false(json_object_get(end, "success")), "an end record has success");
     tap_eq_int((long long)json_array_size(json_object_get(end, "security_violations")), 2,
-               "violations");
+               "an end record has its violations");
     tap_eq_int(json_integer_value(json_object_get(json_object_get(end, "steps"), "run")), 34,
-               "a step and its time");
+               "an end record has a step and its time");
     tap_eq_str(text(end, "prev"), text(b, "hash"),
                "the end record's prev is the hash of the begin record");
     json_decref(b);
     json_decref(end);
     struct audit_verdict v = {0};
-    tap_ok(good(&v) && v.records == 3 && v.open_runs == 0, "verify passes");
+    tap_ok(good(&v) && v.records == 3 && v.open_runs == 0, "the log verifies to its last record");
     struct stat st;
     char path[400];
     snprintf(path, sizeof path, "%s/audit/2026-11-15.jsonl", folder.path);
@@ -223,7 +227,7 @@ static void clocks(void)
     struct audit *a = folder_open(&folder, NULL), *b;
     struct audit_verdict v = {0};
     uint64_t start = folder.now;
-    tap_ok(event(a) == 0, "a record today");
+    tap_ok(event(a) == 0, "a record of today is written");
     folder.now += FOLDER_DAY;
     tap_ok(event(a) == 0 && exists("2026-11-16.jsonl"), "tomorrow has a file of its own");
     b = folder_open(&folder, NULL);
@@ -274,8 +278,9 @@ static void two_writers(void)
     while (wait(&status) > 0)
         bad += status != 0;
     tap_eq_int(bad, 0, "four processes write at once");
-    tap_ok(good(&v) && v.open_runs == 0, "verify passes");
-    tap_eq_int((long long)(v.last_seq - before), 2 * WRITERS * EACH, "every record is there");
+    tap_ok(good(&v) && v.open_runs == 0, "the log verifies to its last record");
+    tap_eq_int((long long)(v.last_seq - before), 2 * WRITERS * EACH,
+               "every record of four writers is there");
 }
 
 /* ---- runs without an end ---- */
@@ -416,10 +421,10 @@ static void power_cut(void)
     struct disk first, second;
     folder.now += FOLDER_DAY;
     struct audit *a = folder_open(&folder, NULL);
-    tap_ok(event(a) == 0 && event(a) == 0, "two records, synced");
+    tap_ok(event(a) == 0 && event(a) == 0, "two records are written and synced");
     uint64_t seq = audit_last_seq(a);
     look_at_disk(&first);
-    tap_ok(event(a) == 0 && event(a) == 0, "two more");
+    tap_ok(event(a) == 0 && event(a) == 0, "two more records are written");
     look_at_disk(&second);
     audit_close(a);
 
@@ -438,7 +443,7 @@ static void power_cut(void)
 
     seq = audit_last_seq(a);
     look_at_disk(&first);
-    tap_ok(event(a) == 0 && event(a) == 0, "two more");
+    tap_ok(event(a) == 0 && event(a) == 0, "two more records are written");
     look_at_disk(&second);
     audit_close(a);
     cut_power(&first, &first, second.log);
@@ -464,7 +469,7 @@ static void power_cut(void)
     a = folder_open(&folder, &c);
     look_at_disk(&first);
     seq = audit_last_seq(a) ? audit_last_seq(a) : seq + 2;
-    tap_ok(event(a) == 0 && event(a) == 0, "two records, acknowledged without fsync");
+    tap_ok(event(a) == 0 && event(a) == 0, "two records are acknowledged without fsync");
     look_at_disk(&second);
     audit_close(a);
     cut_power(&second, &first, first.log);
@@ -475,7 +480,7 @@ static void power_cut(void)
     tap_ok(event(a) == 0 && !good(&v) && v.bad_seq == seq + 1,
            "records that were lost without fsync are still named after a writer went on");
     audit_close(a);
-    tap_ok(folder_remove(&folder) && folder_make(&folder), "a new log");
+    tap_ok(folder_remove(&folder) && folder_make(&folder), "a new log is begun");
 }
 
 /* ---- retention ---- */
@@ -529,13 +534,14 @@ static void refusals_of_the_place(void)
     tap_ok(rename(away, path) == 0 && chmod(path, 0644) == 0 &&
                audit_open(&c, &a, &err) == ERR_STATE,
            "a key that others can read is refused: %s", err.msg);
-    tap_ok(chmod(path, 0600) == 0 && audit_open(&c, &a, &err) == 0, "put right, it opens");
+    tap_ok(chmod(path, 0600) == 0 && audit_open(&c, &a, &err) == 0,
+           "a log whose key has its mode again opens");
     audit_close(a);
 }
 
 int main(void)
 {
-    if (!tap_ok(folder_make(&folder), "a folder to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder for the log is made"))
         return tap_done();
     members();
     large();
@@ -546,6 +552,6 @@ int main(void)
     power_cut();
     retention();
     refusals_of_the_place();
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

@@ -14,12 +14,13 @@ static void days(void)
                 {951782400, 20000229},  {951868800, 20000301},  {1709164800, 20240229},
                 {1767225599, 20251231}, {1767225600, 20260101}, {4107542400, 21000301}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        tap_eq_int(audit_day_of(rows[i].s * 1000), rows[i].day, "second %llu",
+        tap_eq_int(audit_day_of(rows[i].s * 1000), rows[i].day, "the day of second %llu is right",
                    (unsigned long long)rows[i].s);
     tap_eq_int(audit_day_minus(20240301, 1), 20240229,
                "the day before the first of March of a leap year");
-    tap_eq_int(audit_day_minus(20260115, 90), 20251017, "ninety days back");
-    tap_eq_int(audit_day_parse("2026-11-15.jsonl"), 20261115, "a day's file");
+    tap_eq_int(audit_day_minus(20260115, 90), 20251017, "the day ninety days earlier is right");
+    tap_eq_int(audit_day_parse("2026-11-15.jsonl"), 20261115,
+               "the file of a day is named by its date");
     static const char *const wrong[] = {"2026-11-15.json",
                                         "2026-13-01.jsonl",
                                         "2026-00-01.jsonl",
@@ -31,7 +32,7 @@ static void days(void)
                                         "2026-11-15-.jsonl",
                                         "2026-11-32.jsonl"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        tap_eq_int(audit_day_parse(wrong[i]), 0, "'%s' is none", wrong[i]);
+        tap_eq_int(audit_day_parse(wrong[i]), 0, "'%s' is no file of a day", wrong[i]);
 }
 
 static void lines(void)
@@ -49,11 +50,12 @@ static void lines(void)
            "a written record is one line");
     const char *why = audit_line_parse(out.data, out.len - 1, &l);
     tap_ok(!why, "a written record is parsed again: %s", why ? why : "");
-    tap_ok(l.seq == 7 && l.ts == 1733000000123ULL && l.kind == AUDIT_TOOL, "number, time, kind");
+    tap_ok(l.seq == 7 && l.ts == 1733000000123ULL && l.kind == AUDIT_TOOL,
+           "a parsed record has its number, time and kind");
     tap_ok(strstr(out.data, "\"timestamp\": 1733000000.123, ") != NULL,
            "`timestamp` is the time in seconds");
     tap_ok(memcmp(l.hash, hash, AUDIT_HASH) == 0 && !audit_line_check(out.data, &l, &key),
-           "hash and signature hold");
+           "hash and signature of a parsed record hold");
 
     const char *text;
     size_t len;

@@ -293,7 +293,7 @@ static void full(void)
 
 int main(void)
 {
-    if (!tap_ok(folder_make(&folder), "a folder to work in"))
+    if (!tap_ok(folder_make(&folder), "a folder for the log is made"))
         return tap_done();
     failing(WRITE, FAIL, ENOSPC, "says that the disk is full");
     failing(WRITE, FAIL, EINTR, "is interrupted");
@@ -312,6 +312,6 @@ int main(void)
     dying(FALLOCATE);
     dying(FTRUNCATE);
     full();
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

@@ -379,10 +379,10 @@ static void test_cost(void)
     struct audit *a = folder_open(&folder, NULL);
     for (int i = 0; i < 3; i++)
         tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.execution_id = "rare"}, &err),
-                   0, "one more record");
+                   0, "one more record is written");
     audit_close(a);
     before = bytes_read();
-    tap_eq_int(audit_walk_new(folder.path, &w, &err), 0, "since the last moment");
+    tap_eq_int(audit_walk_new(folder.path, &w, &err), 0, "records since the last moment are found");
     audit_walk_since(w, moment);
     int seen = 0;
     while (audit_walk_next(w, &s, &err) == 1)
@@ -410,37 +410,37 @@ int main(void)
     if (!tap_ok(folder_make(&folder) && make_log(RECORDS / 2) && read_all(),
                 "a log of half the records"))
         return tap_done();
-    try_all("the index is whole");
+    try_all("the index of half the records is whole");
     tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
     try_all("random entries in a whole index");
     tap_ok(index_files(NULL) && folder_remove(&folder) && folder_make(&folder) &&
                make_log(RECORDS / 2) && read_all(),
-           "a new log");
+           "a new log is begun");
     tap_ok(index_files(zero_middle), "the middle of each index is zeroed");
     try_all("zeros in the index");
     tap_ok(index_files(double_some), "the last entries of each index stand there twice");
     try_all("doubled entries");
-    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on behind them");
+    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on behind doubled entries");
     try_all("a log that went on behind a damaged index");
     tap_ok(index_files(shuffle), "entries are overwritten with random numbers");
     try_all("random entries");
     tap_ok(index_files(cut), "each index is cut in half, inside an entry");
     try_all("half an index");
-    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on");
+    tap_ok(make_log(RECORDS / 4) && read_all(), "writers go on behind half an index");
     try_all("a log that went on behind half an index");
     tap_ok(index_files(NULL) && !index_files(NULL), "each index is removed");
     try_all("no index");
-    tap_ok(make_log(100) && read_all(), "writers begin it anew");
+    tap_ok(make_log(100) && read_all(), "writers begin a removed index anew");
     try_all("an index of the last records only");
     tap_ok(folder_remove(&folder) && folder_make(&folder) && make_log(RECORDS) && read_all(),
-           "a new log");
+           "a new log is begun");
     test_cost();
     test_forged();
     test_verify();
-    tap_ok(remake(), "a new log");
+    tap_ok(remake(), "a new log is begun");
     struct audit_verdict v;
     struct err err = ERR_INIT;
     tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good, "verify passes: %s", v.why);
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

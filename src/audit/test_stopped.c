@@ -239,7 +239,7 @@ static void waits_once(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    if (!tap_ok(folder_make(&folder), "a folder"))
+    if (!tap_ok(folder_make(&folder), "a folder for the log is made"))
         return tap_done();
     struct audit *a = open_log();
     if (!tap_ok(a && one_run(a, "first", &err) == 0, "a log to begin with: %s", err.msg))
@@ -253,6 +253,6 @@ int main(void)
     stopped_reader();
     waits_once();
     tap_ok(verified(), "at the end verify passes");
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

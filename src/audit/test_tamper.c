@@ -313,7 +313,7 @@ static void seals(void)
     FILE *f = fopen(path, "re");
     char head[2048];
     size_t n = f ? fread(head, 1, sizeof head, f) : 0;
-    tap_ok(f && n >= 1024, "the head");
+    tap_ok(f && n >= 1024, "the head of the log is read");
     fclose(f);
     struct {
         const char *what;
@@ -335,7 +335,7 @@ static void seals(void)
     fwrite(head, 1, n, f);
     fclose(f);
     tap_ok(audit_verify(folder.path, NULL, &v, &err) == 0 && v.good && v.records == RECORDS,
-           "put back, all is well");
+           "a log whose records are put back verifies");
 }
 
 /* A writer that comes after the edit goes on, and says so; verify fails all the same. */
@@ -345,10 +345,11 @@ static void afterwards(void)
     size_t n = days[last].lines, *at = days[last].at;
     struct err err = ERR_INIT;
     folder.now -= FOLDER_DAY;
-    tap_ok(put_file(last, days[last].data, at[n - 3]), "three records cut off");
+    tap_ok(put_file(last, days[last].data, at[n - 3]),
+           "three records are cut off the end of the log");
     struct audit *a = folder_open(&folder, NULL);
     tap_ok(a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
-           "a writer goes on: %s", err.msg);
+           "a writer goes on behind records that were cut off: %s", err.msg);
     tap_ok(found(RECORDS - 2), "a writer that goes on does not hide that records were cut off");
     char path[400];
     path_of(last, path);
@@ -356,10 +357,10 @@ static void afterwards(void)
     fputs("{\"a line\": \"of somebody\"}\n", f);
     fclose(f);
     tap_ok(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
-           "lines of somebody else: %s", err.msg);
+           "lines of somebody else in the log are found: %s", err.msg);
     tap_ok(unlink(path) == 0 &&
                audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0,
-           "the file taken away from under it: %s", err.msg);
+           "a file that is taken away while a writer has it open is found: %s", err.msg);
     tap_ok(access(path, F_OK) == 0 && found(days[last].first),
            "a day's file that was removed is begun again, and verify reports the lost records");
     audit_close(a);
@@ -387,7 +388,7 @@ static void lost_heads(void)
         struct audit_verdict v;
         struct err err = ERR_INIT;
         const struct audit_facts f = {.tool = "t"};
-        if (!tap_ok(folder_make(&own), "a log of its own"))
+        if (!tap_ok(folder_make(&own), "a log of its own is begun"))
             return;
         struct audit *a = folder_open(&own, NULL);
         for (int i = 0; i < 5; i++)
@@ -404,12 +405,13 @@ static void lost_heads(void)
         a = folder_open(&own, NULL);
         tap_ok(a && audit_event(a, AUDIT_TOOL, &f, &err) == 0, "the next writer goes on: %s",
                err.msg);
-        tap_eq_int((long long)audit_last_seq(a), 7, "behind a record of its own: numbers go on");
+        tap_eq_int((long long)audit_last_seq(a), 7,
+                   "the next writer writes a record of its own first, and numbers go on");
         audit_close(a);
         tap_ok(audit_verify(own.path, NULL, &v, &err) == 0 && !v.good && v.bad_seq == 6 &&
                    strstr(v.why, "tampered"),
                "record 6 says that the log was tampered with: %s", v.why);
-        tap_ok(folder_remove(&own), "cleared away");
+        tap_ok(folder_remove(&own), "the folder of the log is removed");
     }
     struct folder own;
     struct audit_verdict v;
@@ -418,13 +420,14 @@ static void lost_heads(void)
     if (!folder_make(&own))
         return;
     struct audit *a = folder_open(&own, NULL);
-    tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err), 0, "a record");
+    tap_eq_int(audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err), 0,
+               "a record is written before the key is removed");
     audit_close(a);
     snprintf(path, sizeof path, "%s/seal/key", own.path);
     tap_ok(unlink(path) == 0 && audit_verify(own.path, NULL, &v, &err) == ERR_STATE &&
                strstr(err.msg, "seal/key"),
            "a key that was removed is found by its name: %s", err.msg);
-    tap_ok(folder_remove(&own), "cleared away");
+    tap_ok(folder_remove(&own), "the folder of the log is removed");
 }
 
 int main(void)
@@ -447,6 +450,6 @@ int main(void)
         free(days[i].data);
         free(days[i].at);
     }
-    tap_ok(folder_remove(&folder), "cleared away");
+    tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

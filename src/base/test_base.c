@@ -18,7 +18,7 @@ static void errors(void)
 {
     struct err e = ERR_INIT;
     tap_eq_int(err_set(&e, ERR_LIMIT, "%s is %d", "x", 3), ERR_LIMIT, "err_set returns the code");
-    tap_eq_str(e.msg, "x is 3", "err_set formats");
+    tap_eq_str(e.msg, "x is 3", "err_set formats its message");
     errno = ENOENT;
     tap_eq_int(err_sys(&e, "open %s", "/x"), ERR_SYS, "err_sys returns ERR_SYS");
     tap_eq_str(e.msg, "open /x: No such file or directory", "err_sys appends errno's text");
@@ -47,10 +47,10 @@ static void buffers(void)
     tap_eq_int(buf_printf(&b, "%d", 67890), 0, "five more bytes fill a buffer of ten exactly");
     tap_eq_int(buf_str(&b, "x"), ERR_LIMIT, "an eleventh byte does not fit in a buffer of ten");
     tap_eq_int(b.len, 10, "a byte that does not fit adds nothing to the buffer");
-    tap_eq_str(b.data, "1234567890", "bytes are in order, NUL behind");
+    tap_eq_str(b.data, "1234567890", "bytes of a buffer are in order, with a NUL behind them");
     buf_reset(&b);
     tap_eq_int(buf_printf(&b, "%s", "longer than ten bytes"), ERR_LIMIT,
-               "printf obeys the ceiling");
+               "buf_printf obeys the ceiling of its buffer");
     buf_done(&b);
 }
 
@@ -61,9 +61,9 @@ static void arenas(void)
     char *p = arena_alloc(&a, 3), *q = arena_alloc(&a, 70000);
     tap_ok(p && q && ((uintptr_t)q & 15) == 0, "blocks of an arena are aligned");
     tap_ok(q && q[0] == 0 && q[69999] == 0, "blocks of an arena are zeroed");
-    tap_ok(arena_alloc(&a, 30000) == NULL, "the ceiling holds");
-    tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused");
-    tap_eq_str(arena_strdup(&a, "abc"), "abc", "strdup");
+    tap_ok(arena_alloc(&a, 30000) == NULL, "the ceiling of an arena holds");
+    tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused by an arena");
+    tap_eq_str(arena_strdup(&a, "abc"), "abc", "a string is copied into an arena");
     arena_done(&a);
 }
 
@@ -171,8 +171,10 @@ static void utf8(void)
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         tap_eq_int(utf8_valid_prefix(t[i].s, t[i].len), t[i].good, "utf-8 row %zu", i);
     uint32_t cp;
-    tap_eq_int(utf8_decode((const unsigned char *)"\xe2\x82", 2, &cp), -1, "a cut sequence is -1");
-    tap_eq_int(utf8_count("a\xe2\x82\xac\xf0\x9f\x98\x80", 8), 3, "bytes of three characters");
+    tap_eq_int(utf8_decode((const unsigned char *)"\xe2\x82", 2, &cp), -1,
+               "a cut UTF-8 sequence is -1");
+    tap_eq_int(utf8_count("a\xe2\x82\xac\xf0\x9f\x98\x80", 8), 3,
+               "the bytes of three characters are counted");
     bool same = true;
     for (uint32_t c = 0; c <= 0x10ffff; c++) {
         char out[4];

@@ -8,7 +8,7 @@ static void add(struct check_report *r, const char *rule, const char *message, u
                 uint32_t column)
 {
     const struct check_finding f = {rule, "input", "x", message, "do y", line, column};
-    tap_eq_int(check_report_add(r, &f), 0, "added: %s", message);
+    tap_eq_int(check_report_add(r, &f), 0, "a finding is added to a report: %s", message);
 }
 
 static void say(const struct check_report *r, const char *want_risk, const char *want_message,
@@ -16,13 +16,13 @@ static void say(const struct check_report *r, const char *want_risk, const char 
 {
     struct buf b;
     buf_init(&b, 1 << 20);
-    tap_eq_str(check_report_risk(r), want_risk, "risk");
-    tap_eq_int(check_report_message(r, &b), 0, "message made");
-    tap_eq_str(b.data, want_message, "message");
+    tap_eq_str(check_report_risk(r), want_risk, "the report has its risk");
+    tap_eq_int(check_report_message(r, &b), 0, "the message of a finding is made");
+    tap_eq_str(b.data, want_message, "the message of a finding is as expected");
     buf_reset(&b);
-    tap_eq_int(check_report_print_json(r, &b), 0, "JSON made");
+    tap_eq_int(check_report_print_json(r, &b), 0, "the JSON of a report is made");
     if (want_json)
-        tap_eq_str(b.data, want_json, "JSON");
+        tap_eq_str(b.data, want_json, "the JSON of a report is as expected");
     buf_done(&b);
 }
 
@@ -44,8 +44,8 @@ static void verdicts(void)
     add(&r, "py.call.eval", "Blocked function: eval", 1, 5);
     add(&r, "py.call.eval", "Blocked function: eval", 1, 9);
     check_report_end(&r);
-    tap_eq_int(r.count, 3, "an exact repetition is one");
-    tap_eq_int(r.findings[0].column, 5, "sorted by line and column");
+    tap_eq_int(r.count, 3, "a finding that is repeated exactly is one");
+    tap_eq_int(r.findings[0].column, 5, "findings are sorted by line and column");
     say(&r, "high", "Security violations: Blocked function: eval, Blocked import: os", NULL);
     struct check_place places[2] = {{0}};
     tap_eq_int(check_report_places(&r, 0, places, 2), 2, "the same finding has two places");
@@ -55,11 +55,11 @@ static void verdicts(void)
     tap_eq_int(check_report_places(&r, 0, places, 1), 2, "places that find no room are counted");
     struct buf b;
     buf_init(&b, 4096);
-    tap_eq_int(check_report_print_text(&r, "a.py", &b), 0, "text made");
+    tap_eq_int(check_report_print_text(&r, "a.py", &b), 0, "the text of a report is made");
     tap_eq_str(b.data,
                "a.py:1:5: Blocked function: eval [py.call.eval]\n    and at 1:9\n    do y\n"
                "a.py:2:1: Blocked import: os [py.module.os]\n    do y\n3 findings, risk high\n",
-               "text");
+               "the text of a report is as expected");
     buf_done(&b);
     check_report_done(&r);
 
@@ -108,9 +108,9 @@ static void ceilings(void)
         bad |= check_report_add(&r, &f);
     }
     check_report_end(&r);
-    tap_eq_int(bad, 0, "five thousand findings of 64 KB");
-    tap_eq_int(r.count, CHECK_FINDINGS_MAX, "a hundred are kept");
-    tap_eq_int(r.dropped, 4900, "the others are counted");
+    tap_eq_int(bad, 0, "five thousand findings of 64 KB are added");
+    tap_eq_int(r.count, CHECK_FINDINGS_MAX, "a hundred of five thousand findings are kept");
+    tap_eq_int(r.dropped, 4900, "findings beyond a hundred are counted");
     tap_eq_int(strlen(r.findings[0].operand), 1023, "long text is cut at a whole character");
     tap_ok(!check_report_safe(&r), "a report with dropped findings is not safe");
     check_report_done(&r);
@@ -126,7 +126,7 @@ static void ceilings(void)
     const struct check_finding nothing = {0};
     check_report_done(&r);
     check_report_init(&r);
-    tap_eq_int(check_report_add(&r, &nothing), 0, "a finding of NULLs");
+    tap_eq_int(check_report_add(&r, &nothing), 0, "a finding of NULLs is added");
     check_report_end(&r);
     tap_eq_str(r.findings[0].rule, "", "a finding of NULLs has empty words");
     check_report_done(&r);
@@ -148,12 +148,12 @@ static void sentences(void)
     char out[64];
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         check_sentence(t[i].what, t[i].operand, out, sizeof out);
-        tap_eq_str(out, t[i].want, "sentence %zu", i);
+        tap_eq_str(out, t[i].want, "sentence %zu of a finding is as expected", i);
     }
     check_operand("a\0b\xff\xe2\x80\xa8", 7, out, sizeof out);
-    tap_eq_str(out, "a b? ", "an operand of odd bytes");
+    tap_eq_str(out, "a b? ", "an operand of odd bytes is made readable");
     check_operand("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 12, out, 12);
-    tap_eq_str(out, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9...", "an operand that is cut");
+    tap_eq_str(out, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9...", "a long operand is cut, and says so");
 }
 
 int main(void)

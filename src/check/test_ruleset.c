@@ -74,8 +74,9 @@ static void questions(const struct check_ruleset *set)
                "a sibling of a listed submodule is refused");
     tap_eq_str(import(set, "os"), "os", "a refused module is refused");
     tap_eq_str(import(set, "os.path"), "allowed", "a listed module below a refused one is allowed");
-    tap_eq_str(import(set, "os.other"), "os", "what lies below a refused module");
-    tap_eq_str(import(set, "math"), "unlisted-import", "an unlisted module, by the built-in line");
+    tap_eq_str(import(set, "os.other"), "os", "what lies below a refused module is refused");
+    tap_eq_str(import(set, "math"), "unlisted-import",
+               "an unlisted module is refused by the built-in rule");
     tap_eq_str(import(set, ""), "unlisted-import", "an import without a name is refused");
     tap_eq_str(attribute(set, "name"), "passes", "an ordinary attribute passes");
     tap_eq_str(attribute(set, "mro"), "mro", "an attribute that is refused by its name is refused");
@@ -90,16 +91,18 @@ static void questions(const struct check_ruleset *set)
     tap_eq_str(attribute(set, "_asdict"), "passes",
                "a longer pattern that permits wins over a shorter one that refuses");
     tap_eq_str(attribute(set, ""), "passes", "an attribute without a name passes");
-    tap_eq_str(match(set, POLICY_CALL_DENY, "eval"), "eval", "kinds are apart: call");
+    tap_eq_str(match(set, POLICY_CALL_DENY, "eval"), "eval",
+               "a rule about attributes does not refuse a call");
     tap_eq_str(match(set, POLICY_NAME_DENY, "eval"), "eval", "kinds are apart: name");
     tap_eq_str(match(set, POLICY_ATTRIBUTE_DENY, "eval"), "none", "kinds are apart: attribute");
-    tap_eq_str(match(set, POLICY_EVENT_DENY, "anything"), "*", "the pattern for everything");
+    tap_eq_str(match(set, POLICY_EVENT_DENY, "anything"), "*",
+               "the pattern for everything refuses a name");
     tap_eq_str(match(set, POLICY_EVENT_REPORT, "anything"), "none",
                "the pattern for everything matches its own kind only");
     tap_ok(check_ruleset_construct(set, POLICY_CONSTRUCT_METACLASS) != NULL,
            "a construct that is refused has its rule");
     tap_ok(!check_ruleset_construct(set, POLICY_CONSTRUCT_BARE_CR),
-           "a construct that is not ruled");
+           "a construct without a rule passes");
 }
 
 static void refuse_table(const struct policy_rule *rules, size_t n, const char *want,
@@ -147,7 +150,7 @@ static void wire(const struct policy_profile *p)
     struct buf b;
     struct err err = ERR_INIT;
     buf_init(&b, CHECK_RULESET_MAX);
-    tap_eq_int(check_ruleset_encode(p, &b, &err), 0, "%s: encoded", p->name);
+    tap_eq_int(check_ruleset_encode(p, &b, &err), 0, "%s: a ruleset is encoded", p->name);
     struct check_ruleset *set = NULL;
     if (!tap_ok(check_ruleset_decode(b.data, b.len, &set, &err) == 0, "%s: decoded (%zu bytes) %s",
                 p->name, b.len, err.msg))
@@ -181,7 +184,7 @@ static void wire(const struct policy_profile *p)
     for (size_t cut = 0; cut < b.len; cut++)
         accepted += decode(b.data, cut) == 0;
     tap_eq_int(accepted, 0, "%s: cut anywhere, it is refused", p->name);
-    tap_eq_int(buf_str(&b, "x"), 0, "one byte more");
+    tap_eq_int(buf_str(&b, "x"), 0, "a ruleset with one byte more is made");
     tap_eq_int(decode(b.data, b.len), ERR_FORMAT, "%s: a byte too many is refused", p->name);
     buf_done(&b);
 }
@@ -208,14 +211,18 @@ static int changed(int field, uint64_t value)
 static void limits(void)
 {
     tap_eq_int(changed(-1, 0), 0, "the plain frame is accepted");
-    tap_eq_int(changed(0, 1), ERR_FORMAT, "another version");
-    tap_eq_int(changed(3, POLICY_IMPORT_MODE_COUNT), ERR_FORMAT, "an unknown import mode");
-    tap_eq_int(changed(4, 2), ERR_FORMAT, "a switch that is neither on nor off");
-    tap_eq_int(changed(8, 0), ERR_FORMAT, "no size at all");
-    tap_eq_int(changed(8, 1ULL << 40), ERR_FORMAT, "a size beyond the ceiling");
-    tap_eq_int(changed(9, POLICY_RULE_KIND_COUNT), ERR_FORMAT, "an unknown kind");
+    tap_eq_int(changed(0, 1), ERR_FORMAT, "a frame of another version is refused");
+    tap_eq_int(changed(3, POLICY_IMPORT_MODE_COUNT), ERR_FORMAT,
+               "a frame with an unknown import mode is refused");
+    tap_eq_int(changed(4, 2), ERR_FORMAT,
+               "a frame with a switch that is neither on nor off is refused");
+    tap_eq_int(changed(8, 0), ERR_FORMAT, "a frame without a size is refused");
+    tap_eq_int(changed(8, 1ULL << 40), ERR_FORMAT,
+               "a frame with a size beyond the ceiling is refused");
+    tap_eq_int(changed(9, POLICY_RULE_KIND_COUNT), ERR_FORMAT,
+               "a frame with an unknown kind is refused");
     static char big[CHECK_RULESET_MAX + 1];
-    tap_eq_int(decode(big, sizeof big), ERR_LIMIT, "more bytes than a set may have");
+    tap_eq_int(decode(big, sizeof big), ERR_LIMIT, "more bytes than a set may have are refused");
 
     static char text[CHECK_RULE_TEXT_MAX + 2];
     memset(text, 'x', sizeof text - 1);
@@ -237,7 +244,7 @@ int main(void)
 {
     struct check_ruleset *set = NULL;
     struct err err = ERR_INIT;
-    tap_eq_int(check_ruleset_new(&listed, &set, &err), 0, "a set of a profile");
+    tap_eq_int(check_ruleset_new(&listed, &set, &err), 0, "the ruleset of a profile is made");
     questions(set);
     struct buf wire_form;
     buf_init(&wire_form, CHECK_RULESET_MAX);
@@ -248,9 +255,9 @@ int main(void)
     check_ruleset_free(set);
     struct policy_profile any = listed;
     any.imports = POLICY_IMPORTS_ANY;
-    tap_eq_int(check_ruleset_new(&any, &set, &err), 0, "the same with any imports");
-    tap_eq_str(import(set, "math"), "passes", "any: an unlisted module passes");
-    tap_eq_str(import(set, "os"), "os", "any: a refused module does not");
+    tap_eq_int(check_ruleset_new(&any, &set, &err), 0, "a ruleset with any imports is made");
+    tap_eq_str(import(set, "math"), "passes", "with any imports an unlisted module passes");
+    tap_eq_str(import(set, "os"), "os", "with any imports a refused module is refused");
     check_ruleset_free(set);
     check_ruleset_free(NULL);
     tables();

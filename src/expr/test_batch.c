@@ -70,9 +70,9 @@ static void kernels(const struct batch_kernels *k)
             bytes = bytes && memcmp(got, want, sizeof got) == 0 && k->greatest(b, WORDS) == most;
         }
     }
-    tap_ok(floats, "%s: floats", k->name);
-    tap_ok(ints, "%s: ints", k->name);
-    tap_ok(bytes, "%s: bytes", k->name);
+    tap_ok(floats, "%s: floats in vectors are compared as one by one", k->name);
+    tap_ok(ints, "%s: ints in vectors are compared as one by one", k->name);
+    tap_ok(bytes, "%s: bytes in vectors are compared as one by one", k->name);
 }
 
 #define ROWS 1500

@@ -100,7 +100,7 @@ static void saved(void)
     if (cordon_schema_read("{\"keys\":[\"n\",\"s\"]}", 18, other_mem, sizeof other_mem, &other,
                            &err) == 0)
         tap_eq_int(cordon_load(other, out, n, loaded, sizeof loaded, &q, &err), CORDON_BYTECODE,
-                   "a schema without its keys refuses it");
+                   "a saved program is refused by a schema without its keys");
 }
 
 /* Random and/or/not over five bools, as text and as a tree. */
@@ -209,9 +209,12 @@ static void explanations(void)
     }
     tap_ok(answers, "explain answers what test answers");
     tap_ok(forced, "what explain gives forces the answer");
-    tap_ok(once > 100 && larger == 0, "no smaller set does, by exhaustive search (%zu trees)",
-           once);
-    tap_eq_int(repeated, 0, "no smaller set does where a leaf stands twice");
+    tap_ok(
+        once > 100 && larger == 0,
+        "no smaller set than that of explain forces the answer, by exhaustive search (%zu trees)",
+        once);
+    tap_eq_int(repeated, 0,
+               "no smaller set than that of explain forces the answer where a leaf stands twice");
 }
 
 /* Values that the schema does not promise must find all the memory that the sizes speak of. */
@@ -343,7 +346,7 @@ static void certificates(void)
     k = cordon_certify(compile("ctx['x'] / 2"));
     tap_ok(!(k->raises >> CORDON_ZERO_DIVISION & 1), "a constant divisor cannot be zero");
     k = cordon_certify(compile("2 / ctx['x']"));
-    tap_ok(k->raises >> CORDON_ZERO_DIVISION & 1, "a key can be");
+    tap_ok(k->raises >> CORDON_ZERO_DIVISION & 1, "a divisor that is a key can be zero");
 }
 
 static void contexts(void)
@@ -353,13 +356,14 @@ static void contexts(void)
     char json[256];
     tap_ok(cordon_ctx_conforms(c), "an empty context follows a schema without required keys");
     cordon_ctx_int(c, 5, 11);
-    tap_ok(!cordon_ctx_conforms(c), "a value outside its range does not");
+    tap_ok(!cordon_ctx_conforms(c),
+           "a context with a value outside its range does not follow its schema");
     cordon_ctx_int(c, 5, 3);
-    tap_ok(cordon_ctx_conforms(c), "setting it again mends it");
-    tap_ok(!cordon_ctx_str(c, 7, "\xff", 1), "invalid UTF-8 is not taken");
+    tap_ok(cordon_ctx_conforms(c), "setting a value again within its range mends the context");
+    tap_ok(!cordon_ctx_str(c, 7, "\xff", 1), "a value that is invalid UTF-8 is not taken");
     const char *text = "{\"n\": 5, \"s\": \"low\", \"other\": {\"n\": 9}}";
     tap_eq_int(cordon_ctx_json(c, text, strlen(text), json, sizeof json, &err), 0,
-               "a JSON context");
+               "a context is read from JSON");
     tap_eq_int(
         cordon_test(compile("ctx['n'] == 5 and ctx['s'] == 'low'"), c, scratch, sizeof scratch), 1,
         "a JSON context is read at its own level only");
@@ -385,7 +389,7 @@ static void contexts(void)
         cordon_ctx_none(c, 70);
         good = good && cordon_test(p, c, scratch, sizeof scratch) == -1;
     }
-    tap_ok(good, "a schema of 150 keys");
+    tap_ok(good, "a schema of 150 keys is read");
 }
 
 int main(void)
@@ -393,11 +397,11 @@ int main(void)
     struct cordon_error err;
     if (!tap_ok(cordon_schema_read(schema_text, strlen(schema_text), schema_mem, sizeof schema_mem,
                                    &schema, &err) == 0,
-                "the schema"))
+                "the shipped schema is opened"))
         return tap_done();
     tap_eq_int(cordon_schema_read(cordon_schema_example, strlen(cordon_schema_example), work,
                                   sizeof work, &(struct cordon_schema *){NULL}, &err),
-               0, "the shipped schema reads");
+               0, "the shipped schema is read");
     memory();
     saved();
     explanations();

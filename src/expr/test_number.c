@@ -127,7 +127,7 @@ static void text(void)
         tap_eq_str(out, t[i].repr, "repr %s", t[i].repr);
     }
     number_repr(NAN, out);
-    tap_eq_str(out, "nan", "repr nan");
+    tap_eq_str(out, "nan", "repr of nan is nan");
     static const struct {
         const char *s;
         double d;
@@ -166,10 +166,11 @@ static void text(void)
     char printed[128];
     uint32_t n = number_integer(digits, strlen(digits), 10, limb);
     number_decimal(limb, n, printed);
-    tap_eq_str(printed, digits, "sixty digits survive");
+    tap_eq_str(printed, digits, "a number of sixty digits is read and printed whole");
     n = number_integer("ffff_ffff_ffff_ffff_ffff", 24, 16, limb);
     number_decimal(limb, n, printed);
-    tap_eq_str(printed, "1208925819614629174706175", "hexadecimal with underscores");
+    tap_eq_str(printed, "1208925819614629174706175",
+               "a hexadecimal number with underscores is read");
     n = number_integer("0", 1, 10, limb);
     number_decimal(limb, n, printed);
     tap_eq_str(printed, "0", "zero is printed as 0");

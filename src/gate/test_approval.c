@@ -65,14 +65,14 @@ static void test_store(void)
     struct gate_store *s = NULL;
     buf_init(&reply, 1 << 20);
     snprintf(path, sizeof path, "%s/approvals.db", testing_dir);
-    tap_eq_int(gate_store_open(path, &s, &err), 0, "a new database");
+    tap_eq_int(gate_store_open(path, &s, &err), 0, "a new database of approvals is made");
     tap_ok(ask(s, "uid:1", "B1", 1000) == 0 && strcmp(result(), "waiting") == 0 &&
                gate_record_count(reply.data, reply.len, "new") == 1,
-           "a question waits");
+           "a question is stored and waits");
     snprintf(id, sizeof id, "%s", reply_id());
     tap_ok(ask(s, "uid:1", "B1", 1100) == 0 && strcmp(reply_id(), id) == 0 &&
                gate_record_count(reply.data, reply.len, "new") == 0,
-           "asked again it is the same question");
+           "a request that is asked about again has the same question");
     tap_ok(ask(s, "uid:1", "B2", 1100) == 0 && strcmp(reply_id(), id) != 0,
            "other code is another question");
     tap_ok(ask(s, "uid:2", "B1", 1100) == 0 && strcmp(reply_id(), id) != 0,
@@ -80,13 +80,13 @@ static void test_store(void)
     tap_ok(answer(s, id, true, 1500) == 0 && strcmp(result(), "recorded") == 0,
            "a question is answered yes");
     tap_ok(answer(s, id, false, 1500) == 0 && strcmp(result(), "late") == 0,
-           "there is no second answer");
+           "a question takes no second answer");
     tap_ok(ask(s, "uid:2", "B1", 1600) == 0 && strcmp(result(), "waiting") == 0 &&
                ask(s, "uid:1", "B2", 1600) == 0 && strcmp(result(), "waiting") == 0,
-           "the yes is for that client and that code only");
+           "a yes is for its own client and code only");
     tap_ok(ask(s, "uid:1", "B1", 2400) == 0 && strcmp(result(), "granted") == 0 &&
                strcmp(reply_id(), id) == 0,
-           "a yes is good for as long again as the question was");
+           "a yes is good for as long as its question was");
     tap_ok(ask(s, "uid:1", "B1", 2401) == 0 && strcmp(result(), "waiting") == 0 &&
                strcmp(reply_id(), id) != 0,
            "a yes is good for one use");
@@ -116,7 +116,7 @@ static void test_store(void)
            "the 101st unanswered question of a client is not taken");
     tap_ok(gate_store_handle(s, "op 3\nfoo\n.\n", 11, 0, &reply, &err) == ERR_USAGE &&
                gate_store_handle(s, "op 3\nask", 8, 0, &reply, &err) == ERR_FORMAT,
-           "other requests are refused");
+           "requests of an unknown kind are refused");
     gate_store_close(s);
     buf_done(&reply);
     close(state);
@@ -195,12 +195,12 @@ static void test_hitl(void)
     q.arguments = "{\"profile\":\"strict\"}";
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL && r.approval[0] &&
                strstr(r.hint, "cordon approve"),
-           "HITL: refused until a person says yes: %s", r.reason);
+           "HITL: a run is refused until a person says yes: %s", r.reason);
     snprintf(id, sizeof id, "%s", r.approval);
-    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_ASKED], 1, "the question is an event");
+    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_ASKED], 1, "a question is an event");
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && strcmp(r.approval, id) == 0 &&
                testing_events[GATE_EVENT_APPROVAL_ASKED] == 1,
-           "the same again is the same question");
+           "a request that is made again has the same question");
     struct arena mem;
     struct gate_approval *items = NULL, one;
     size_t count = 0;
@@ -229,19 +229,19 @@ static void test_hitl(void)
     tap_ok(testing_pass(g, &changed, &plan, &r) == 0 && strcmp(r.approval, id) != 0,
            "other arguments: a new question");
     tap_ok(testing_pass(g, &q, &plan, &r) == 1 && strcmp(gate_plan_approval(plan), id) == 0,
-           "exactly that runs, and the plan names the approval");
+           "exactly the approved code runs, and the plan names the approval");
     gate_release(plan, &(struct gate_outcome){.status = "ok"});
     tap_ok(testing_events[GATE_EVENT_APPROVAL_USED] == 1 && strstr(testing_detail, "because") &&
                strstr(testing_detail, "uid "),
-           "the event says who and why: %s", testing_detail);
+           "the event of an approval says who approved and why: %s", testing_detail);
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL &&
                strcmp(r.approval, id) != 0,
-           "once: the next time a person is asked again");
+           "approved code runs once: the next time a person is asked again");
     snprintf(id, sizeof id, "%s", r.approval);
     tap_eq_int(say(g, id, false, &human), 1, "a person says no");
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_DENIED &&
                strstr(r.reason, "because"),
-           "denied, with the person's reason: %s", r.reason);
+           "a run that a person denied is refused with the person's reason: %s", r.reason);
     tap_ok(gate_approval_show(g, id, &mem, &one, &err) == 1 && one.state == GATE_DENIED &&
                strstr(one.by, "uid ") && strcmp(one.why, "because") == 0 &&
                one.answered >= one.asked,
@@ -323,7 +323,7 @@ static void test_wait(void)
     plan = NULL;
     e = testing_pass(g, &q, &plan, &r);
     tap_ok(e == 0 && r.rule == GATE_RULE_DENIED && strstr(r.reason, "nobody answered"),
-           "nobody comes: expiry means no: %s", r.reason);
+           "a question that nobody answers expires, which means no: %s", r.reason);
     tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], 1,
                "a question that expires is one denial event");
     gate_close(g);
@@ -341,10 +341,10 @@ static void test_every_n(void)
     struct gate_request q = testing_request("uid:1", "step()");
     for (int i = 0; i < 4; i++)
         ran += testing_once(g, &q, "ok", NULL, NULL, &r);
-    tap_eq_int(ran, 4, "EVERY_N 5: four steps without a question");
+    tap_eq_int(ran, 4, "EVERY_N 5: four steps run without a question");
     for (int i = 0; i < 3; i++)
         asked += testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL;
-    tap_eq_int(asked, 3, "the fifth asks, and trying again does not get past it");
+    tap_eq_int(asked, 3, "EVERY_N 5: the fifth step asks, and trying again does not get past it");
     struct gate_request sly = q;
     sly.code = "other()";
     tap_ok(testing_once(g, &sly, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
@@ -360,7 +360,9 @@ static void test_every_n(void)
     for (int i = 0; i < 5; i++)
         ran += testing_once(g, &q, "ok", NULL, NULL, &r) +
                10 * testing_once(g, &call, "ok", NULL, NULL, &r);
-    tap_eq_int(ran, 55, "that one and four more run; the calls they make are no steps");
+    tap_eq_int(
+        ran, 55,
+        "EVERY_N 5: the approved step and four more run; the calls that they make are no steps");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
            "the sixth step after a yes asks again");
     gate_close(g);
@@ -464,7 +466,7 @@ static void test_who(void)
     tap_ok(gate_lineage_read(&self, getpid(), &err) == 0 && self.items[0].pid == getpid() &&
                self.items[1].pid == getppid() && self.items[0].uid == getuid() &&
                self.items[0].sid == getsid(0) && self.items[0].start > 0,
-           "our own ancestors, %zu of them", self.count);
+           "the lineage of a process has all of its %zu ancestors", self.count);
     tap_ok(gate_lineage_write(&self, &text) == 0 &&
                gate_lineage_parse(&again, text.data, text.len) == 0 && again.count == self.count &&
                again.items[0].start == self.items[0].start &&

@@ -156,12 +156,12 @@ static void test_covers(void)
     struct gate *g = testing_open(&c, state);
     struct gate_request q = testing_request("uid:1", "x");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_ARENA,
-           "run is of risk high: judged");
+           "run, which is of risk high, is judged");
     gate_close(g);
     c.tools = &low;
     c.ntools = 1;
     g = testing_open(&c, state);
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "risk medium: not judged");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "a tool of risk medium is not judged");
     q.writes = writes;
     q.nwrites = 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

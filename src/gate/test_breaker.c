@@ -16,34 +16,37 @@ static void test_states(void)
     struct gate_request q = testing_request("uid:1", "print(x)");
     tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1, "a breaker is closed after two failures");
     tap_ok(GOOD(g, &q) == 1 && FAIL(g, &q) == 1 && FAIL(g, &q) == 1,
-           "a success in between: they are counted anew");
+           "after a success failures are counted anew");
     tap_eq_int(FAIL(g, &q), 1, "the third failure in a row is still admitted");
     tap_eq_int(
         testing_events[GATE_EVENT_BREAKER_OPEN], 2,
         "three failures in a row open the request's breaker and the tool's, and each is an event");
     tap_ok(FAIL(g, &q) == 0 && r.rule == GATE_RULE_BREAKER && r.retry_after_ms == 60000,
-           "open: answered at once with the time left: %s", r.reason);
+           "an open breaker answers at once with the time left: %s", r.reason);
     tap_ok(strstr(r.reason, "NameError") && strstr(r.reason, "60 s") && r.hint[0],
            "an open breaker says what failed and for how long");
     testing_advance(59.5);
     tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 500,
-           "half a second before the end: 500 ms left");
+           "half a second before its end an open breaker says 500 ms");
 
     /* half-open: one goes through, the others wait for how it ends */
     testing_advance(0.5);
     struct gate_plan *probe = NULL, *second = NULL;
     tap_eq_int(testing_pass(g, &q, &probe, &r), 1,
                "an open breaker lets one request through after 60 s");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 2, "half-open is an event of each");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_HALF_OPEN], 2,
+               "a breaker that becomes half-open is an event");
     tap_ok(testing_pass(g, &q, &second, &r) == 0 && r.rule == GATE_RULE_BREAKER,
-           "a second one meanwhile does not");
+           "a half-open breaker lets no second request through");
     gate_release(probe, &(struct gate_outcome){"error", "NameError", "name 'x' is not defined"});
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 4, "the probe failed: both open again");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_OPEN], 4,
+               "a failed probe opens both breakers again");
     tap_ok(GOOD(g, &q) == 0 && r.retry_after_ms == 60000,
            "a failed probe keeps the breaker open for another 60 s");
     testing_advance(60);
-    tap_eq_int(GOOD(g, &q), 1, "the next probe succeeds");
-    tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 2, "closed, and each is an event");
+    tap_eq_int(GOOD(g, &q), 1, "the next probe of a half-open breaker succeeds");
+    tap_eq_int(testing_events[GATE_EVENT_BREAKER_CLOSE], 2,
+               "each breaker that a probe closes is an event");
     tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1 && GOOD(g, &q) == 1,
            "a closed breaker counts failures from zero");
     struct gate_counters n;
@@ -251,7 +254,7 @@ static void test_normalise(void)
     static char huge[1 << 20], small[16];
     memset(huge, '\'', sizeof huge - 1);
     gate_breaker_normalise(huge, huge, small, sizeof small);
-    tap_eq_int(strlen(small), 15, "cut to its room");
+    tap_eq_int(strlen(small), 15, "a long failure is cut to its field");
 }
 
 int main(void)

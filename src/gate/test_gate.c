@@ -123,12 +123,14 @@ static void test_window(void)
     tap_eq_int(r.retry_after_ms, 50000,
                "the 101st execution is told to come back in 50 s, as the first is 10 s old");
     struct gate_request other = testing_request("uid:2", "print(1)");
-    tap_eq_int(testing_once(g, &other, "ok", NULL, NULL, &r), 1, "another client is not concerned");
+    tap_eq_int(testing_once(g, &other, "ok", NULL, NULL, &r), 1,
+               "the rate of one client does not concern another client");
     testing_advance(49.999);
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.retry_after_ms == 1,
-           "one millisecond before: refused, 1 ms to go");
+           "one millisecond before its window ends a client is refused, with 1 ms to go");
     testing_advance(0.001);
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "60 s after the first: admitted");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "60 s after its first execution a client is admitted");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.retry_after_ms == 100,
            "only one execution is admitted then, as the second is 100 ms younger");
     gate_close(g);
@@ -174,13 +176,13 @@ static void test_slots(void)
            "a client gets no seventh slot: rates.concurrent_per_client");
     for (int i = 6; i < 10; i++)
         got += testing_pass(g, &b, &plans[i], &r);
-    tap_eq_int(got, 10, "ten run on the machine");
+    tap_eq_int(got, 10, "ten requests of two clients have a slot");
     tap_ok(testing_pass(g, &b, &plan, &r) == 0 && r.rule == GATE_RULE_BUSY && r.retry_after_ms > 0,
-           "the eleventh is refused at once where nobody waits");
+           "the eleventh request is refused at once where nobody waits");
     struct gate_running list[16];
     tap_ok(gate_running(g, list, 16) == 10 && list[0].supervisor == getpid() &&
                strcmp(list[9].client, "uid:2") == 0 && strcmp(list[9].tool, "run") == 0,
-           "the list of those that run");
+           "the list of runs has all that hold a slot");
     tap_eq_int(gate_admit_start(g, &b, &line, &r, &err), 2, "a request of an event loop is queued");
     tap_eq_int(gate_admit_poll(line, 0, &r, &err), 2,
                "a queued request stays queued while no slot is free");
@@ -194,7 +196,7 @@ static void test_slots(void)
     struct gate_counters n;
     gate_counters_read(g, &n);
     tap_ok(n.admitted == 11 && n.planned == 10 && n.released == 10 && n.refused == 3,
-           "counted: %llu admitted, %llu planned, %llu released, %llu refused",
+           "the gate counted %llu admitted, %llu planned, %llu released, %llu refused",
            (unsigned long long)n.admitted, (unsigned long long)n.planned,
            (unsigned long long)n.released, (unsigned long long)n.refused);
     gate_close(g);
@@ -216,11 +218,11 @@ static void test_many_clients(void)
             refused += r.rule == GATE_RULE_BUSY;
     }
     tap_ok(admitted == GATE_CLIENTS && refused == 5,
-           "more clients than chairs are refused by name");
+           "a client beyond the size of the table of clients is refused by name");
     testing_advance(61);
     struct gate_request q = testing_request("peer:1:late:1", "x");
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
-               "a minute later those who left have made room");
+               "a minute later clients that left have made room for others");
     gate_close(g);
     close(state);
 }
@@ -239,14 +241,15 @@ static void test_iterations(void)
     }
     tap_eq_int(admitted, 50, "a task may have 50 iterations");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_ITERATIONS,
-           "the 51st is refused: %s", r.reason);
+           "the 51st iteration of a task is refused: %s", r.reason);
     testing_advance(61);
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_ITERATIONS,
-           "waiting does not help");
+           "waiting does not give a task more iterations");
     q.task = "session-2";
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "another task begins at one");
     q.task = NULL;
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "what is no task is not counted");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "a request without a task is not counted");
     q.task = "session-1";
     struct gate_request stranger = q;
     snprintf(stranger.client.id, sizeof stranger.client.id, "uid:2");
@@ -268,22 +271,22 @@ static void test_buckets(void)
         taken += wait == 0;
     }
     tap_ok(e == 0 && taken == 10, "a full bucket gives a burst of 10, not more (%d)", taken);
-    tap_ok(wait > 999000000ULL && wait <= 1000000001ULL, "one a second flows in: %llu ns to wait",
-           (unsigned long long)wait);
+    tap_ok(wait > 999000000ULL && wait <= 1000000001ULL,
+           "a bucket of one token a second says %llu ns to wait", (unsigned long long)wait);
     testing_now += wait;
     tap_ok(gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait == 0,
            "a bucket has one token after exactly the time it said");
     tap_ok(gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait > 0,
            "a bucket has only one token after that time");
     tap_ok(gate_bucket_take(g, "uid:2 api", 10, &wait, &err) == 0 && wait == 0,
-           "another bucket is full");
+           "another bucket is full while one is empty");
     tap_ok(gate_bucket_take(g, "uid:2 api", 11, &wait, &err) == 0 && wait == UINT64_MAX,
-           "more than it holds is never there");
+           "more tokens than a bucket holds are never there");
     testing_advance(3600);
     taken = 0;
     for (int i = 0; i < 20; i++)
         taken += gate_bucket_take(g, "uid:1 api", 1, &wait, &err) == 0 && wait == 0;
-    tap_eq_int(taken, 10, "an hour later it is full, and does not overflow");
+    tap_eq_int(taken, 10, "an hour later a bucket is full, and does not overflow");
     gate_close(g);
     close(state);
 }
@@ -357,7 +360,7 @@ static void test_killed(void)
     waitpid(killer, NULL, 0);
     finish(a);
     finish(b);
-    tap_eq_int(gate_running(g, NULL, 0), 0, "nobody is left");
+    tap_eq_int(gate_running(g, NULL, 0), 0, "no slot is taken when every process has ended");
     tap_eq_int(testing_events[GATE_EVENT_WAITING], 1,
                "a queued request is told once that it waits");
     gate_close(g);
@@ -416,15 +419,16 @@ static void test_state_files(void)
     tap_ok(fstatat(state, "gate.live", &st, 0) == 0 && (st.st_mode & 0777) == 0600 &&
                fstatat(state, "stop.bell", &st, 0) == 0 && S_ISFIFO(st.st_mode) &&
                (st.st_mode & 0777) == 0600,
-           "the files are their owner's alone");
+           "the files of the gate are their owner's alone");
     tap_ok(fstatat(state, "approvals.db", &st, 0) < 0 && errno == ENOENT,
-           "no database before somebody is asked");
+           "there is no database of approvals before somebody is asked");
     gate_close(g);
     int fd = openat(state, "gate.live", O_RDWR | O_CLOEXEC);
-    tap_ok(fd >= 0 && pwrite(fd, "something else\n", 16, 0) == 16, "damaged on purpose");
+    tap_ok(fd >= 0 && pwrite(fd, "something else\n", 16, 0) == 16,
+           "the state file is damaged on purpose");
     struct gate *none = NULL;
     tap_ok(gate_open(&c, state, &none, &err) == ERR_STATE && strstr(err.msg, "gate.live"),
-           "a file that is not ours is refused: %s", err.msg);
+           "a state file that the gate did not make is refused: %s", err.msg);
     tap_ok(pwrite(fd, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, 0) == 16,
            "the state file looks as if its maker was killed");
     close(fd);
@@ -437,7 +441,7 @@ static void test_state_files(void)
     /* another boot: the same file with another id; times of then are dropped */
     c.rates.executions = 1;
     g = testing_open(&c, state);
-    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 0, "the window is full");
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 0, "the window of the rate is full");
     gate_close(g);
     fd = openat(state, "gate.live", O_RDWR | O_CLOEXEC);
     tap_ok(pwrite(fd, "another boot", 12, offsetof(struct gate_shared, boot)) == 12,
@@ -457,7 +461,8 @@ static void test_state_files(void)
     close(fd);
     g = testing_open(&c, state);
     int e = testing_once(g, &q, "ok", NULL, NULL, &r);
-    tap_ok(wrote && (e == 0 || e == 1), "nonsense in the tables is no index: %s",
+    tap_ok(wrote && (e == 0 || e == 1),
+           "nonsense in the tables of the state file is not used as an index: %s",
            e ? "admitted" : r.word);
     gate_close(g);
     close(state);
@@ -475,7 +480,7 @@ static void test_config(void)
     tap_eq_int(gate_config_check(&c, &err), 0, "the default configuration passes its check");
     c.rates.executions = GATE_RATE_MAX + 1;
     tap_ok(gate_config_check(&c, &err) == ERR_USAGE && strstr(err.msg, "rates.executions"),
-           "refused by name: %s", err.msg);
+           "a configuration that makes no sense is refused by name: %s", err.msg);
     struct gate_client id;
     gate_client_uid(&id, 1000);
     tap_eq_str(id.id, "uid:1000", "a client of the command line is its uid");

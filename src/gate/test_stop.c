@@ -68,7 +68,7 @@ static void test_stop(void)
     }
     nanosleep(&(struct timespec){0, 200000000}, NULL);
     int e = gate_stop(g, "uid 0, pid 7", "it went\nwild", 30000, list, 16, &count, &err);
-    tap_ok(e == 0 && count == 4, "stopped: %zu were running", count);
+    tap_ok(e == 0 && count == 4, "a stop names %zu runs", count);
     for (int i = 0; i < 4; i++) {
         waitpid(pids[i], &status[i], 0);
         good += status[i] == 0;
@@ -84,10 +84,10 @@ static void test_stop(void)
     tap_eq_int(status[0], 0, "a request in the queue is told of the stop at once");
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED &&
                strstr(r.reason, "it went wild") && strstr(r.reason, "uid 0"),
-           "new ones are refused by name: %s", r.reason);
+           "new requests are refused by name while the gate is stopped: %s", r.reason);
     gate_stop_read(g, &info);
     tap_ok(info.stopped && strcmp(info.why, "it went wild") == 0 && info.since > 1000000000,
-           "the flag says who, why and since when");
+           "the flag of a stop says who stopped, why and since when");
     gate_close(g);
 
     /* it survives the loss of the mapped file: a reboot, a new version */
@@ -96,7 +96,7 @@ static void test_stop(void)
     tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED &&
                strstr(r.reason, "it went wild"),
            "the gate is still stopped with a new state file");
-    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume succeeds");
+    tap_eq_int(gate_resume(g, "uid 0", "fixed", &err), 0, "resume succeeds after a stop");
     tap_eq_int(testing_events[GATE_EVENT_RESUME], 1, "resume is one event");
     tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1, "resume lets new runs in");
     struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
@@ -136,12 +136,12 @@ static void test_stop_between(void)
         _exit(gate_stop(own, "uid 0", "", 60000, list, 1, &count, &err) < 0);
     }
     struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
-    tap_eq_int(poll(&p, 1, 30000), 1, "stopped between admission and decision");
+    tap_eq_int(poll(&p, 1, 30000), 1, "the gate is stopped between admission and decision");
     tap_ok(gate_decide(t, testing_clean(), &plan, &r, &err) == 0 && r.rule == GATE_RULE_STOPPED,
            "a request that was admitted before a stop gets no plan");
     int status = -1;
     waitpid(pid, &status, 0);
-    tap_eq_int(status, 0, "the stop saw it end");
+    tap_eq_int(status, 0, "the stop saw the admitted request end");
     gate_close(other);
     gate_close(g);
     close(state);
@@ -164,7 +164,7 @@ static void test_stop_stuck(void)
         _exit(0);
     }
     waitpid(stuck, &status, WUNTRACED);
-    tap_ok(WIFSTOPPED(status), "somebody holds the lock and does not move");
+    tap_ok(WIFSTOPPED(status), "a process holds the lock of the gate and does not move");
     pid_t later = fork(); /* ends what the others wait for, so that the supervisor can go */
     if (later == 0) {
         struct pollfd p = {.fd = gate_stop_fd(g), .events = POLLIN};
@@ -177,7 +177,7 @@ static void test_stop_stuck(void)
     tap_eq_int(status, 0, "other processes hear the stop before the lock is free");
     waitpid(stuck, NULL, 0);
     waitpid(run, &status, 0);
-    tap_eq_int(status, 0, "the run ended by itself");
+    tap_eq_int(status, 0, "a run that heard the stop ended by itself");
     gate_close(g);
     close(state);
 }

@@ -107,7 +107,8 @@ static void run_case(const char *name, struct fields *f)
     } else {
         tap_ok(r == 0, "%s: a program is found (%s)", name, err.msg);
         tap_eq_str(s.code.data ? s.code.data : "", f->source, "%s: the source is exact", name);
-        tap_eq_str(s.language, f->language ? f->language : "", "%s: the language", name);
+        tap_eq_str(s.language, f->language ? f->language : "",
+                   "%s: the language is the expected one", name);
         tap_eq_str(removed, f->removed ? f->removed : "", "%s: what was left out is told", name);
     }
     intake_source_done(&s);

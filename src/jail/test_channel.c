@@ -108,7 +108,7 @@ static bool one(const char *nest, const char *self, const char *how, uint64_t wa
     int sv[2];
     *s = (struct seen){.judging = s->judging};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
-        return tap_ok(false, "socketpair");
+        return tap_ok(false, "a pair of sockets is made");
     s->channel = sv[0];
     jail_spec_init(&spec);
     spec.filter = "exec";
@@ -150,7 +150,8 @@ int main(int argc, char **argv)
     self[n] = 0;
     if (one(argv[1], self, "exits", 0, &s)) {
         const struct jail_outcome *o = jail_run_outcome(s.run);
-        tap_eq_str(s.first, "3 streams, flags 0", "descriptor 3 and the streams are all there is");
+        tap_eq_str(s.first, "3 streams, flags 0",
+                   "a guest has descriptor 3 and its streams, and no other");
         tap_eq_int(o->end, JAIL_END_EXIT, "a guest with a channel still ends by itself");
         tap_eq_int(o->exit_code, 5, "a guest with a channel has its own exit code");
         jail_run_free(s.run);
@@ -168,8 +169,8 @@ int main(int argc, char **argv)
                "what a guest wrote before it was done is there (%llu bytes)",
                (unsigned long long)s.bytes);
         /* of CPU time there may be none: it says that it is done right after it was told to go */
-        tap_ok(o->memory > 0, "the memory that it used is told");
-        tap_eq_int(o->violation_count, 2, "what the worker saw is told by line");
+        tap_ok(o->memory > 0, "the memory that a guest used is told");
+        tap_eq_int(o->violation_count, 2, "what the worker saw is told with its line");
         tap_ok(o->violation_count == 2 && o->violations[0].line == 7 &&
                    o->violations[0].times == 2 && o->violations[1].line == 8,
                "the same violation twice is one with a count");

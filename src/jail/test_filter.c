@@ -393,7 +393,7 @@ static void below(void)
         }
         tap_ok(looked && !hidden, "%s template: hides nothing that a child's table shows",
                arches[a].name);
-        tap_ok(looked && !notified, "%s template: notifies nobody", arches[a].name);
+        tap_ok(looked && !notified, "%s template: the filter notifies nobody", arches[a].name);
         tap_ok(t && !jail_filter_notifies(t) && jail_filter_notifies(jail_filter_find("python")),
                "%s template: is known to need no listener", arches[a].name);
     }

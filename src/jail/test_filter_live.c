@@ -314,7 +314,8 @@ static void denials(void)
     dns.sin_port = htons(53);
     inet_pton(AF_INET, "8.8.8.8", &dns.sin_addr);
     memset(big_path, 'p', sizeof big_path - 1);
-    if (pipe2(results, O_CLOEXEC) || !tap_ok(run("exec", attempt_all, NULL, 0, &o), "exec loads"))
+    if (pipe2(results, O_CLOEXEC) ||
+        !tap_ok(run("exec", attempt_all, NULL, 0, &o), "the filter exec is loaded"))
         return;
     close(results[1]);
     for (size_t i = 0; i < N_ATTEMPTS; i++) {
@@ -467,7 +468,7 @@ static void live_programs(void)
 int main(void)
 {
     if (syscall(__NR_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &(uint32_t){SECCOMP_RET_USER_NOTIF})) {
-        tap_skip("live filters", "this kernel has no user notification (5.0)");
+        tap_skip("filters are loaded by the kernel", "this kernel has no user notification (5.0)");
         return tap_done();
     }
     denials();

@@ -215,7 +215,7 @@ static void scratch(void)
     struct jail_janitor janitor = {0};
     tap_ok(keep >= 0 && jail_janitor_start(&janitor, &err) == 0 &&
                jail_scratch_make(&id, &janitor, path, sizeof path, &err) == 0,
-           "made, and the janitor knows");
+           "a folder is made, and the janitor is told of it");
     FD_AUTO dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     FD_AUTO deep = openat(dir, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool made = deep >= 0;
@@ -301,7 +301,7 @@ static void stopped_janitor(void)
 {
     struct jail_janitor j = {0};
     struct err err = ERR_INIT;
-    tap_ok(jail_janitor_start(&j, &err) == 0, "a janitor");
+    tap_ok(jail_janitor_start(&j, &err) == 0, "a janitor starts");
     pid_t pid = j.pid;
     kill(pid, SIGSTOP);
     tap_ok(jail_janitor_tell(&j, -1, "/nowhere", &err) < 0 && strstr(err.msg, "stopped"),
@@ -309,7 +309,7 @@ static void stopped_janitor(void)
     tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0,
            "a stopped janitor is killed by its owner, and cleaned up nothing");
     tap_ok(jail_janitor_start(&j, &err) == 0 && jail_janitor_tell(&j, -1, "/nowhere", &err) == 0,
-           "another janitor, which was told");
+           "another janitor starts and is told of a folder");
     pid = j.pid;
     kill(pid, SIGSTOP);
     tap_ok(!jail_janitor_finish(&j) && kill(pid, 0) < 0,

@@ -177,7 +177,7 @@ static void siblings(struct jail_template *tpl)
     tap_eq_int(test_ask(&tb, "get"), 1, "a variable of one child is not set in its sibling");
     jail_run_free(ta.run);
     jail_child_close(&a);
-    tap_eq_int(test_ask(&tb, "pid"), 2, "a sibling's end is nothing to it");
+    tap_eq_int(test_ask(&tb, "pid"), 2, "a child goes on when its sibling ends");
     test_talk_end(&tb, &b);
 }
 
@@ -240,13 +240,14 @@ static void session(struct jail_template *tpl)
         jail_run_release(t.run, 3);
         test_wait_end(&t);
         const struct jail_outcome *o = jail_run_outcome(t.run);
-        tap_ok(o->end == JAIL_END_EXIT && o->exit_code == 3, "the call is over");
+        tap_ok(o->end == JAIL_END_EXIT && o->exit_code == 3, "a call of a session ends");
         test_talk_end(&t, &lease);
-        tap_ok(jail_child_alive(&c), "the session is not");
+        tap_ok(jail_child_alive(&c), "a session goes on when its call has ended");
     }
     int init_fd = fcntl(c.init, F_DUPFD_CLOEXEC, 0);
     jail_child_kill(&c);
-    tap_ok(test_gone(c.guest) && test_gone(init_fd), "killed, it is gone, and its init with it");
+    tap_ok(test_gone(c.guest) && test_gone(init_fd),
+           "a session that is killed is gone, and its init with it");
     fd_close(init_fd);
     jail_child_close(&c);
     fd_close(sv[0]);

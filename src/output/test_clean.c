@@ -96,7 +96,7 @@ static void path_rules(void)
     row("File \"/home/u\", line 3", "File \"REDACTED\", line 3");
     row("File \"<string>\", line 1\nFile \"x.py\"", "File \"<string>\", line 1\nFile \"x.py\"");
     row("File \"/\" File \"/no end /home/x y", "File \"/\" File \"/no end /home/USER y");
-    tap_ok(r != NULL, "rules without known strings");
+    tap_ok(r != NULL, "cleaning rules are made without known strings");
     output_rules_free(r);
 }
 
@@ -171,7 +171,8 @@ static void caps(void)
     struct output_clean c;
     struct buf out;
     clean(r, "0123456789", 10, 8, OUTPUT_BYTES, OUTPUT_ESCAPE_NONE, 0, &out);
-    tap_eq_str(out.data, "012345" OUTPUT_MARKER "89", "head, marker, tail");
+    tap_eq_str(out.data, "012345" OUTPUT_MARKER "89",
+               "a text over the cap becomes head, marker and tail");
     buf_done(&out);
     clean(r, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 10, 4, OUTPUT_CHARACTERS,
           OUTPUT_ESCAPE_NONE, 1, &out);
@@ -233,7 +234,7 @@ static void known_row(const struct output_rules *r, const char *in, const char *
         same = same && strcmp(out.data, want) == 0;
         buf_done(&out);
     }
-    tap_ok(same, "known: '%s'", in);
+    tap_ok(same, "a known string is replaced: '%s'", in);
 }
 
 static void known_strings(void)
@@ -278,7 +279,7 @@ static void known_strings(void)
     for (size_t i = 0; i <= OUTPUT_KNOWN_MAX; i++)
         many[i] = known[0];
     tap_ok(output_rules_new(many, OUTPUT_KNOWN_MAX + 1, ALL, &r, &err) == ERR_LIMIT && err.msg[0],
-           "too many strings: refused by name");
+           "too many known strings are refused by name");
 }
 
 static void environment(void)
@@ -318,7 +319,7 @@ static void from_policy(void)
     p.output.secret_names = (struct policy_words){names, 1};
     p.output.scrub_paths = (struct policy_words){paths, 1};
     if (!tap_ok(output_rules_for(&p, env, given, 2, internal, 1, &r, &err) == 0,
-                "rules as policy has them"))
+                "cleaning rules are made as the policy has them"))
         return;
     known_row(r, "/work/state /srv/hidden/x /root/y 0123456789ab quite-private",
               "/STATE /INTERNAL/x /home/USER/y [REDACTED:environment] [REDACTED:environment]");

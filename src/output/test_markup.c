@@ -52,7 +52,7 @@ int main(void)
         for (char *c = name; *c; c++)
             *c = (unsigned char)*c < ' ' || *c == '#' ? ' ' : *c;
         tap_ok((n > 0) == (rows[i].what != NULL), "%s", name);
-        tap_eq_str(what, rows[i].what ? rows[i].what : "", "%s: in words", name);
+        tap_eq_str(what, rows[i].what ? rows[i].what : "", "%s: the markup is told in words", name);
     }
     tap_eq_int((long)output_markup("<script><b><script>", 19, what), 2,
                "every tag that runs is counted");

@@ -14,12 +14,14 @@ static void capture(void)
     tap_eq_int(output_capture_add(&c, "efgh", 4), 2,
                "only those bytes pass on that still fit the head");
     tap_ok(!output_capture_truncated(&c), "eight of eight bytes: nothing is cut");
-    tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, "gh") == 0, "the rest follows");
+    tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, "gh") == 0,
+           "the bytes behind the head follow");
     output_capture_add(&c, "ijk", 3);
     buf_reset(&rest);
-    tap_ok(output_capture_truncated(&c) && c.total == 11, "the ninth is cut, and counted");
+    tap_ok(output_capture_truncated(&c) && c.total == 11,
+           "the ninth of eight bytes is cut, and counted");
     tap_ok(output_capture_rest(&c, &rest) == 0 && strcmp(rest.data, OUTPUT_MARKER "jk") == 0,
-           "marker, then the last two");
+           "the marker comes before the last two bytes");
     output_capture_done(&c);
 
     output_capture_init(&c, 16); /* head 12, tail 4 */

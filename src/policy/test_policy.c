@@ -96,7 +96,7 @@ static void builtin(void)
                p->escalation.retries == 2,
            "rates, breakers, approval, arena, audit and escalation have their defaults");
     tap_ok(strcmp(p->run.profile, "strict") == 0 && strcmp(p->run.role, "execute") == 0,
-           "strict, execute");
+           "the default profile is strict, the default role execute");
     const struct policy_role *explore = policy_find_role(p, "explore");
     tap_ok(explore && role_may(explore, "Find") && !role_may(explore, "Jq") &&
                !role_may(explore, "WriteFile") && role_may(policy_find_role(p, "execute"), "x"),
@@ -298,8 +298,8 @@ static void all_at_once(void)
     policy_problems_init(&p);
     if (policy_check_bytes("f.yaml", yaml, strlen(yaml), &p) < 0)
         abort();
-    tap_eq_int(p.errors, 6, "six errors in one reading");
-    tap_eq_int(p.count, 8, "two warnings in the same reading as six errors");
+    tap_eq_int(p.errors, 6, "six errors are found in one reading");
+    tap_eq_int(p.count, 8, "two warnings are found in the same reading as six errors");
     bool retention = false, tool = false;
     for (size_t i = 0; i < p.count; i++) {
         retention = retention || (p.items[i].warning && p.items[i].line == 9 &&
@@ -312,7 +312,7 @@ static void all_at_once(void)
     struct err err = ERR_INIT;
     tap_ok(policy_problems_err(&p, &err) == ERR_FORMAT &&
                strncmp(err.msg, "f.yaml:1:1: unknown", 19) == 0 && strstr(err.msg, "and 5 more"),
-           "problems as one line: the first, and how many more");
+           "problems in one line are the first and how many more");
     policy_problems_done(&p);
 
     struct buf many;
@@ -332,7 +332,7 @@ static void all_at_once(void)
             abort();
     policy_problems_init(&p);
     tap_ok(policy_check_bytes("f.yaml", many.data, many.len, &p) == 0 && p.errors == 1,
-           "a long line ends");
+           "a line without end is refused");
     policy_problems_done(&p);
     buf_reset(&many);
     if (buf_str(&many, "output: {secret_names: [") < 0)
@@ -392,7 +392,7 @@ static void changes(void)
            "each limit knows the file and line it came from");
     tap_ok(p->output.escape == POLICY_ESCAPE_NONE && p->output.scrub_paths.count == 1 &&
                p->audit.sync == POLICY_SYNC_OFF && p->audit.alert_command.count == 2,
-           "words, lists, and a plain `off`");
+           "words, lists and a plain `off` are read");
     tap_ok(p->nroles == 4 && !role_may(policy_find_role(p, "explore"), "Find") &&
                role_may(policy_find_role(p, "analyze"), "Jq"),
            "roles are merged by name, their lists replaced");
@@ -402,7 +402,7 @@ static void changes(void)
            "tools are merged by name");
     tap_ok(p->arena.njudges == 2 && strcmp(p->arena.judges[0].command.items[1], "-x") == 0 &&
                p->arena.judges[1].timeout_ms == 5000,
-           "judges, with arguments and a patience of their own");
+           "judges are read with arguments and a time of their own");
     if (policy_box_load(box, "g.yaml", "limits: {timeout: 2s}", 21, &problems) < 0)
         abort();
     tap_ok(p->limits.timeout_ms == 2000 && p->limits.memory == GIB && p->origins[timeout].file == 2,
@@ -411,7 +411,7 @@ static void changes(void)
     show_text(p, NULL, true, &a);
     tap_ok(strstr(a.data, "timeout: 2s") && strstr(a.data, "# g.yaml:1\n") &&
                strstr(a.data, "# f.yaml:3\n") && strstr(a.data, "# built-in\n"),
-           "shown with the origin of each");
+           "a policy is shown with the origin of each value");
     struct policy_problems again;
     struct policy_box *copy = load(a.data, &again);
     buf_done(&a);
@@ -474,11 +474,11 @@ static void profiles(void)
                                 *strict = policy_find_profile(p, "strict"),
                                 *empty = policy_find_profile(p, "empty"),
                                 *open = policy_find_profile(p, "open");
-    tap_ok(problems.errors == 0 && science && empty && open, "profiles of an operator");
+    tap_ok(problems.errors == 0 && science && empty && open, "profiles of an operator are read");
     tap_ok(science && science->rule_count == strict->rule_count + 1 && science->threads &&
                science->guards && science->source_max == 102400 &&
                science->imports == POLICY_IMPORTS_LISTED,
-           "made of a base");
+           "a profile of an operator is made of its base");
     const struct policy_rule *numpy = rule_of(science, POLICY_IMPORT_ALLOW, "numpy"),
                              *sum = rule_of(science, POLICY_CALL_DENY, "sum");
     tap_ok(numpy && strcmp(numpy->id, "py.import-allow.numpy") == 0 && !*numpy->hint &&
@@ -489,9 +489,9 @@ static void profiles(void)
                rule_of(strict, POLICY_IMPORT_ALLOW, "random"),
            "a rule taken out is gone there, and only there");
     tap_ok(empty && empty->rule_count == 0 && empty->imports == POLICY_IMPORTS_ANY,
-           "base: none is empty");
+           "a profile with `base: none` is empty");
     tap_ok(open && !open->threads && !policy_profile_find("open")->threads == !true,
-           "a built-in profile can be changed; the table is not");
+           "a built-in profile can be changed, and the built-in table stays");
     struct buf a, b;
     show_text(p, NULL, true, &a);
     struct policy_problems again;
@@ -500,7 +500,8 @@ static void profiles(void)
     buf_done(&a);
     show_text(p, "profiles", false, &a);
     show_text(&copy->p, "profiles", false, &b);
-    tap_ok(again.errors == 0 && strcmp(a.data, b.data) == 0, "profiles read back as the same");
+    tap_ok(again.errors == 0 && strcmp(a.data, b.data) == 0,
+           "profiles that are shown read back as the same");
     buf_done(&a);
     buf_done(&b);
     policy_box_free(copy);

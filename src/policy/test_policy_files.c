@@ -59,7 +59,7 @@ static void order(void)
     struct err err = ERR_INIT;
     tap_ok(policy_open_files(at("none1"), at("none2"), NULL, &store, &err) == 0 &&
                policy_now(store) == &policy_builtin,
-           "no files: the built-in policy itself");
+           "without files the policy is the built-in one");
     policy_close(store);
     put("system.yaml", "limits: {timeout: 1s, cpu: 1s, threads: 1}\n", 0644);
     put("user.yaml", "limits: {timeout: 2s, cpu: 2s}\n", 0600);
@@ -69,7 +69,7 @@ static void order(void)
            "a policy of three files opens");
     const struct policy *p = policy_now(store);
     tap_ok(p->limits.timeout_ms == 3000 && p->limits.cpu_ms == 2000 && p->limits.threads == 1,
-           "the last that says something wins: --policy, user, system");
+           "--policy wins over the user's file, which wins over the system's");
     policy_close(store);
     tap_ok(policy_open_files(NULL, NULL, at("none"), &store, &err) == ERR_USAGE &&
                strstr(err.msg, "no such file"),
@@ -90,18 +90,19 @@ static void trust(void)
 {
     struct err err = ERR_INIT;
     put("good.yaml", "version: 1\n", 0644);
-    tap_ok(open_one("good.yaml", &err) == 0, "a file of ours");
+    tap_ok(open_one("good.yaml", &err) == 0, "a file of our own is taken");
     put("group.yaml", "version: 1\n", 0664);
     tap_ok(open_one("group.yaml", &err) == ERR_USAGE && strstr(err.msg, "chmod go-w"),
-           "writable for the group: refused");
+           "a file that is writable for the group is refused");
     put("world.yaml", "version: 1\n", 0606);
-    tap_ok(open_one("world.yaml", &err) == ERR_USAGE, "writable for everybody: refused");
+    tap_ok(open_one("world.yaml", &err) == ERR_USAGE,
+           "a file that is writable for everybody is refused");
     mkdir(at("folder"), 0755);
     tap_ok(open_one("folder", &err) == ERR_USAGE && strstr(err.msg, "regular"),
-           "a folder: refused");
+           "a folder in the place of a policy file is refused");
     mkfifo(at("fifo"), 0600);
     tap_ok(open_one("fifo", &err) == ERR_USAGE && strstr(err.msg, "regular"),
-           "a pipe: refused, and not waited for");
+           "a pipe in the place of a policy file is refused, and not waited for");
     mkdir(at("anybody"), 0755);
     put("anybody/p.yaml", "version: 1\n", 0600);
     chmod(at("anybody"), 0777);
@@ -109,29 +110,31 @@ static void trust(void)
                strstr(err.msg, "writable for everybody"),
            "a file in a folder that everybody may write is refused");
     chmod(at("anybody"), 01777);
-    tap_ok(open_one("anybody/p.yaml", &err) == 0, "with the sticky bit as in /tmp: taken");
+    tap_ok(open_one("anybody/p.yaml", &err) == 0,
+           "a file in a folder with the sticky bit, as /tmp, is taken");
     if (symlink("good.yaml", at("link.yaml")) < 0 || symlink("loop.yaml", at("loop.yaml")) < 0 ||
         symlink(at("anybody"), at("through")) < 0)
         printf("# no links\n");
-    tap_ok(open_one("link.yaml", &err) == 0, "through a link of ours: taken");
+    tap_ok(open_one("link.yaml", &err) == 0, "a file behind a link of our own is taken");
     tap_ok(open_one("loop.yaml", &err) == ERR_USAGE && strstr(err.msg, "too many links"),
-           "a loop of links ends");
+           "a loop of links is refused");
     chmod(at("anybody"), 0777);
-    tap_ok(open_one("through/p.yaml", &err) == ERR_USAGE, "a link into such a folder: refused");
+    tap_ok(open_one("through/p.yaml", &err) == ERR_USAGE,
+           "a link into a folder that everybody may write is refused");
     if (geteuid() == 0) {
         put("other.yaml", "version: 1\n", 0600);
         if (chown(at("other.yaml"), 12345, 12345) < 0)
             printf("# chown: %s\n", strerror(errno));
         tap_ok(open_one("other.yaml", &err) == ERR_USAGE && strstr(err.msg, "somebody else"),
-               "somebody else's: refused");
+               "a policy file of somebody else is refused");
     } else {
-        tap_skip("somebody else's: refused", "needs root");
+        tap_skip("a policy file of somebody else is refused", "needs root");
     }
     int fd = open(at("big.yaml"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, 2 << 20) < 0)
         printf("# no big file\n");
     close(fd);
-    tap_ok(open_one("big.yaml", &err) == ERR_LIMIT, "a big one: refused");
+    tap_ok(open_one("big.yaml", &err) == ERR_LIMIT, "a policy file beyond a megabyte is refused");
 }
 
 static void writable(void)
@@ -155,7 +158,7 @@ static void writable(void)
                *absent[] = {held[3]};
     tap_ok(policy_path_safe(at("etc/p.yaml"), absent, 1, &err) == ERR_USAGE &&
                strstr(err.msg, "hard link"),
-           "a second name may lie anywhere");
+           "a policy file with a second name is refused");
     unlink(at("etc/hard.yaml"));
     tap_ok(policy_path_safe(at("etc/p.yaml"), guest, 1, &err) == 0,
            "a policy outside of what a guest may write is safe");
@@ -165,30 +168,31 @@ static void writable(void)
                strstr(err.msg, "may write"),
            "a policy inside of what a guest may write is refused");
     tap_ok(policy_path_safe(at("guest/deep/p.yaml"), alias, 1, &err) == ERR_USAGE,
-           "inside, by another name");
+           "a policy inside of what a guest may write is refused by another name, too");
     tap_ok(policy_path_safe(at("alias/deep/p.yaml"), guest, 1, &err) == ERR_USAGE,
-           "inside, by another name of ours");
+           "a policy that we name otherwise, inside of what a guest may write, is refused");
     tap_ok(policy_path_safe(at("etc/in.yaml"), guest, 1, &err) == ERR_USAGE,
-           "a link that leads inside");
+           "a link that leads into what a guest may write is refused");
     tap_ok(policy_path_safe(at("guest/out.yaml"), guest, 1, &err) == ERR_USAGE,
-           "a link inside that leads out: it could be turned");
+           "a link inside of what a guest may write is refused, as the guest could turn it");
     tap_ok(policy_path_safe(at("guest/deep/../../etc/p.yaml"), guest, 1, &err) == ERR_USAGE,
-           "a path that goes through it");
-    tap_ok(policy_path_safe(at("etc/p.yaml"), file, 1, &err) == ERR_USAGE, "the file itself");
+           "a path that goes through what a guest may write is refused");
+    tap_ok(policy_path_safe(at("etc/p.yaml"), file, 1, &err) == ERR_USAGE,
+           "a policy file that a guest may write itself is refused");
     tap_ok(policy_path_safe(at("guest/planted.yaml"), guest, 1, &err) == ERR_USAGE,
-           "where nothing is yet, but something could be planted");
+           "a place where a guest could plant a policy is refused");
     tap_ok(policy_path_safe(at("none/planted.yaml"), guest, 1, &err) == 0,
-           "where nothing is, elsewhere");
+           "a place elsewhere where there is no policy yet is safe");
 
     struct policy_store *store = NULL;
     tap_ok(policy_open_files(at("etc/p.yaml"), at("guest/planted.yaml"), NULL, &store, &err) == 0 &&
                policy_paths_safe(store, guest, 1, &err) == ERR_USAGE &&
                policy_paths_safe(store, NULL, 0, &err) == 0,
-           "every place that a policy is read from counts");
+           "every place that a policy is read from is looked at");
     policy_close(store);
     if (chdir(at("guest/deep")) == 0)
         tap_ok(policy_path_safe("p.yaml", guest, 1, &err) == ERR_USAGE,
-               "a relative path counts from the top");
+               "a relative path is looked at from the root on");
     if (chdir("/") < 0)
         printf("# chdir\n");
 }
@@ -340,7 +344,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 int main(void)
 {
-    if (!tap_ok(mkdtemp(top) != NULL, "a folder to work in"))
+    if (!tap_ok(mkdtemp(top) != NULL, "a folder for the policy files is made"))
         return tap_done();
     umask(022);
     order();

@@ -101,14 +101,16 @@ static void others(void)
     tap_eq_int(strict->source_max, 50000, "strict: a source has at most 50 KB");
     const struct policy_profile *standard = policy_profile_find("standard");
     const struct policy_profile *open = policy_profile_find("open");
-    tap_ok(!standard->guards && standard->imports == POLICY_IMPORTS_ANY, "standard: imports any");
+    tap_ok(!standard->guards && standard->imports == POLICY_IMPORTS_ANY,
+           "standard: any module may be imported");
     tap_eq_int(count(standard, "module-deny"), 0, "standard: the kernel contains modules");
     tap_eq_int(count(standard, "call-deny"), 0, "standard: open, input and type work");
-    tap_ok(rule(standard, "attribute-deny", "__subclasses__") != NULL, "standard: introspection");
-    tap_ok(!rule(standard, "attribute-deny", "__class__"), "standard: __class__ passes");
+    tap_ok(rule(standard, "attribute-deny", "__subclasses__") != NULL,
+           "standard: introspection is not refused");
+    tap_ok(!rule(standard, "attribute-deny", "__class__"), "standard: __class__ is not refused");
     tap_eq_int(count(open, "event-deny") + count(open, "event-report"), open->rule_count,
                "open: nothing but events");
-    tap_ok(policy_profile_find("loose") == NULL, "no other profile");
+    tap_ok(policy_profile_find("loose") == NULL, "there is no other profile");
 }
 
 static void every_line(void)
@@ -124,9 +126,10 @@ static void every_line(void)
     for (int k = 0; k < POLICY_RULE_KIND_COUNT; k++)
         tap_eq_int(policy_rule_kind_find(policy_rule_kind_name((enum policy_rule_kind)k)), k,
                    "kind %d has a word", k);
-    tap_eq_int(policy_rule_kind_find("call-denied"), -1, "an unknown kind");
-    tap_eq_int(policy_construct_find(""), -1, "an unknown construct");
-    tap_eq_str(policy_rule_kind_name(POLICY_RULE_KIND_COUNT), "unknown", "a kind out of range");
+    tap_eq_int(policy_rule_kind_find("call-denied"), -1, "an unknown kind has no word");
+    tap_eq_int(policy_construct_find(""), -1, "an unknown construct has no word");
+    tap_eq_str(policy_rule_kind_name(POLICY_RULE_KIND_COUNT), "unknown",
+               "a kind out of range has no word");
 }
 
 int main(void)

@@ -46,7 +46,8 @@ static void there_and_back(int dir)
     char longest[POOL_REASON + 1];
     memset(longest, 'r', POOL_REASON);
     longest[POOL_REASON] = 0;
-    tap_ok(take(dir, &s) == 0 && s.count == 0, "no session has ended, nothing to record");
+    tap_ok(take(dir, &s) == 0 && s.count == 0,
+           "where no session has ended there is nothing to record");
     write_end(dir, "one", "idle for 1800 s\n\tno field", false);
     tap_ok(take(dir, &s) == 0 && s.count == 1 && strcmp(s.last.name, "one") == 0 &&
                strcmp(s.last.role, "execute") == 0 && !s.last.ran_at_rest && s.last.ended_ms &&
@@ -56,7 +57,7 @@ static void there_and_back(int dir)
     write_end(dir, "12345678901234567890123456789012", longest, true);
     tap_ok(take(dir, &s) == 0 && s.count == 2 && s.last.ran_at_rest &&
                strlen(s.last.reason) == POOL_REASON && strlen(s.last.name) == POOL_NAME,
-           "the longest name and reason fit");
+           "an end with the longest name and reason fits");
 }
 
 static void not_recorded(int dir)
@@ -69,21 +70,22 @@ static void not_recorded(int dir)
     write_end(dir, "three", "idle", false);
     s = (struct seen){0};
     tap_ok(take(dir, &s) == 0 && s.count == 3 && strcmp(s.last.name, "three") == 0,
-           "they stay for the next client, and what came since with them");
+           "ends that could not be recorded stay for the next client, with those that came since");
 }
 
 static void two_clients(int dir)
 {
     struct seen s = {.fail_at = 1};
     write_end(dir, "one", "idle", false);
-    tap_ok(take(dir, &s) < 0, "one client takes the file and does not come to its end");
+    tap_ok(take(dir, &s) < 0, "a client takes the file of ends and does not come to its end");
     FD_AUTO other = openat(dir, "sessions-ended.taken", O_RDONLY | O_CLOEXEC);
-    tap_ok(other >= 0 && flock(other, LOCK_EX) == 0, "another one is at it");
+    tap_ok(other >= 0 && flock(other, LOCK_EX) == 0, "another client that is at it is seen");
     s = (struct seen){0};
-    tap_ok(take(dir, &s) == 0 && s.count == 0, "the third leaves it to that one");
+    tap_ok(take(dir, &s) == 0 && s.count == 0,
+           "a third client leaves the file to the one that is at it");
     write_end(dir, "two", "idle", false);
     fd_close(fd_take(&other));
-    tap_ok(take(dir, &s) == 0 && s.count == 2, "what the holder wrote meanwhile is not lost");
+    tap_ok(take(dir, &s) == 0 && s.count == 2, "ends that the holder wrote meanwhile are not lost");
 }
 
 static void broken_lines(int dir)
@@ -91,7 +93,8 @@ static void broken_lines(int dir)
     static const char lines[] = "\n\tone\n../up\tr\t0\t1\tx\none\tr\t0\nwhole\tr\t0\t1\tgood\n";
     struct seen s = {0};
     FD_AUTO fd = openat(dir, "sessions-ended", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    tap_ok(fd >= 0 && write(fd, lines, sizeof lines - 1) == sizeof lines - 1, "half lines");
+    tap_ok(fd >= 0 && write(fd, lines, sizeof lines - 1) == sizeof lines - 1,
+           "half lines are written into the file");
     tap_ok(take(dir, &s) == 0 && s.count == 1 && strcmp(s.last.name, "whole") == 0,
            "what is no line of the holder's is left out");
 }
@@ -100,11 +103,11 @@ int main(void)
 {
     char path[] = "/tmp/cordon-ended-XXXXXX";
     FD_AUTO dir = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    tap_ok(dir >= 0, "a folder");
+    tap_ok(dir >= 0, "a folder for the file of ends is made");
     there_and_back(dir);
     not_recorded(dir);
     two_clients(dir);
     broken_lines(dir);
-    tap_ok(rmdir(path) == 0, "nothing is left in the folder");
+    tap_ok(rmdir(path) == 0, "no file is left in the folder of ends");
     return tap_done();
 }

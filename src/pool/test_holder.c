@@ -68,14 +68,14 @@ static void leases(void)
     (void)look(&row);
     tap_ok(strcmp(row.name, "strict") == 0 && strcmp(row.state, "ready") == 0,
            "status says that the template is ready");
-    tap_ok(lease(&a, 0, &x, NULL) && lease(&b, 0, &y, NULL), "two clients have one each");
+    tap_ok(lease(&a, 0, &x, NULL) && lease(&b, 0, &y, NULL), "two clients have a child each");
     tap_ok(ask(&x, "set 5") == 5 && ask(&y, "get") == 1, "two clients have different children");
     tap_ok(x.layers.on[JAIL_LAYER_SYSCALLS] && x.limits.memory == limits().memory,
            "a leased child comes with what it proved and is locked with");
     tap_ok(!lease(&a, 0, &x, word) && strcmp(word, POOL_WHY_ORDER) == 0,
            "a client has one child at a time");
     tap_ok(stock_is_full(), "the stock is filled again");
-    tap_eq_int(look(NULL).lent, 2, "two are lent");
+    tap_eq_int(look(NULL).lent, 2, "the holder counts two lent children");
 
     FD_AUTO dies = fcntl(x.guest, F_DUPFD_CLOEXEC, 3);
     pool_client_close(&a);
@@ -128,7 +128,7 @@ static void ahead(void)
            "a child that was asked for ahead goes back when the client asks something else");
     tap_ok(pool_client_ahead(&a, &l, &err) == 0 && lease(&a, 0, &x, NULL) && ask(&x, "get") == 1 &&
                look(NULL).lent == 1,
-           "a lease finds it");
+           "a lease finds the child that was asked for ahead");
     jail_child_close(&x);
     pool_client_close(&a);
 }
@@ -200,7 +200,7 @@ static void template_dies(void)
     struct pool_client a = client();
     struct jail_child x = JAIL_CHILD_NONE;
     struct pool_template_numbers before = look(NULL);
-    tap_ok(lease(&a, 0, &x, NULL), "a child is out");
+    tap_ok(lease(&a, 0, &x, NULL), "a child is lent to a client");
     pid_t pid = find_template();
     tap_ok(pid > 0 && kill(pid, SIGKILL) == 0, "the template of a leased child is killed (%d)",
            (int)pid);
@@ -328,7 +328,7 @@ static void ends(void)
     usleep(400000);
     tap_ok(!call(&c, "short", false, &x, &a) && strcmp(a.reply.state, POOL_WHY_ENDED) == 0 &&
                strstr(a.reply.reason, "idle for"),
-           "ends, and it is named: %s", a.reply.reason);
+           "a session that idled for too long ends, and the reason is told: %s", a.reply.reason);
 
     tap_ok(new_session(&c, "timed", 60000, &x, &a) &&
                back(&c, false, "wall time limit of 120s", "{}\n", &x),
@@ -456,7 +456,7 @@ static void strangers(void)
         closed += poll(&p, 1, 5000) == 1 && recv(s, &byte, 1, 0) <= 0;
         fd_close(s);
     }
-    tap_eq_int(closed, 20, "garbage: the connection is closed, nothing else");
+    tap_eq_int(closed, 20, "a connection that sends garbage is closed, and no other");
     tap_eq_int(look_holder().bad_frames - before.bad_frames, 20,
                "connections that sent garbage are counted as bad frames");
 
@@ -470,7 +470,8 @@ static void strangers(void)
         (void)!fd_send(s, &p);
     }
     char byte;
-    tap_ok(recv(s, &byte, 1, 0) <= 0, "descriptors that nobody asked for: the same");
+    tap_ok(recv(s, &byte, 1, 0) <= 0,
+           "a connection that sends descriptors nobody asked for is closed");
     fd_close(s);
     fd_close(fds[0]);
     fd_close(fds[1]);
@@ -494,7 +495,8 @@ static void strangers(void)
         for (int i = 0; i < 5000; i++)
             if (send(s, frame, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
                 break;
-    tap_ok(look_holder().pid == (uint64_t)holder, "one that asks and never reads stops nobody");
+    tap_ok(look_holder().pid == (uint64_t)holder,
+           "a client that asks and never reads stops nobody");
     fd_close(s);
     if (geteuid() == 0) {
         uint64_t refused = look_holder().refused_peers;
@@ -591,7 +593,8 @@ static void many_leases(int rounds)
     after = own_memory(holder, &fds_after);
     printf("#= %d leases: %.0f a second; holder: descriptors %u -> %u, memory %lu -> %lu KB\n",
            rounds, rounds / ((double)took / 1e9), fds_before, fds_after, before, after);
-    tap_ok(fds_after < fds_before + 8 && after <= before + 256, "nothing stays in the holder");
+    tap_ok(fds_after < fds_before + 8 && after <= before + 256,
+           "many leases leave nothing in the holder");
 }
 
 static void stops(void)

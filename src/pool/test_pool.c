@@ -71,14 +71,15 @@ static void requests(void)
         "-a", "A", "a b", "a/b", "..", "\x1b[", "caf\xc3\xa9", "123456789012345678901234567890123"};
     for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++)
         tap_ok(!pool_name_good(bad_names[i]), "no name for a session: %zu", i);
-    tap_ok(pool_name_good("a") && pool_name_good("s-00ff") && pool_name_good("2_b"), "good names");
+    tap_ok(pool_name_good("a") && pool_name_good("s-00ff") && pool_name_good("2_b"),
+           "good names of sessions are taken");
 
     q = sample(WIRE_SESSION_CALL);
     q.name[0] = 0;
     tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a call needs a name");
     q = sample(WIRE_SESSION_NEW);
     q.name[0] = 0;
-    tap_eq_int(there_and_back(&q, &got), 0, "a new session does not");
+    tap_eq_int(there_and_back(&q, &got), 0, "a new session needs no name");
     snprintf(q.profile, sizeof q.profile, "root");
     tap_eq_int(there_and_back(&q, &got), ERR_FORMAT, "a profile that does not exist is refused");
     q = sample(WIRE_LEASE);
@@ -110,7 +111,7 @@ static void requests(void)
     wire_put_text(&w, "");
     wire_put_text(&w, "");
     tap_ok(wire_end(&w) == 0 && pool_request_read(b.data, b.len, &got, &err) == ERR_FORMAT,
-           "a list of another length");
+           "a list of another length is refused");
     char longer[POOL_NAME + 8];
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = 0;
@@ -162,7 +163,7 @@ static void sessions(void)
     const struct pool_use_numbers use = {2, 1000, 500, 0};
     uint64_t now = MS(1000);
     pool_registry_init(&reg);
-    tap_ok(pool_registry_next_ns(&reg) == UINT64_MAX, "no session, nothing due");
+    tap_ok(pool_registry_next_ns(&reg) == UINT64_MAX, "without a session nothing is due");
 
     struct pool_session *s = pool_registry_add(&reg, "one", &child[0], now, &no);
     tap_ok(s && strcmp(s->name, "one") == 0 && reg.alive == 1, "a session is made");
@@ -236,7 +237,7 @@ static void sessions(void)
     tap_ok(reg.over == POOL_REMEMBERED && !pool_registry_find(&reg, name),
            "who ended first is forgotten first");
     pool_registry_done(&reg);
-    tap_eq_int(reg.logs.bytes, 0, "nothing of the logs is left");
+    tap_eq_int(reg.logs.bytes, 0, "logs of ended sessions leave nothing");
 }
 
 /* ---- the log ---- */
@@ -261,9 +262,9 @@ static void logs(void)
     tap_ok(r && len == 100 && data[0] == 'a' + (int)a.dropped % 26, "the oldest went first");
     for (; r; r = pool_log_next(&a, r, &data, &len))
         seen++;
-    tap_eq_int(seen, a.records, "all of them are walked over");
+    tap_eq_int(seen, a.records, "all records of a log are walked over");
     tap_ok(!pool_log_add(&a, &all, 5000) && a.records == 0,
-           "one that never fits is counted as dropped");
+           "a record that never fits is counted as dropped");
     for (int i = 0; i < 100; i++)
         (void)!pool_log_add(&b, &all, 300);
     tap_ok(all.bytes <= 10000, "all logs together keep to their limit");
@@ -302,11 +303,13 @@ static void stock(void)
     tap_ok(pool_memory_short(&poor) && pool_stock_ask(&s, &poor, POOL_CHILD_COST) == 0,
            "a machine that is short of memory gets no child");
     struct pool_memory small = {2 * GIB, 400 * MIB, 512 * MIB, 0};
-    tap_ok(!pool_memory_short(&small), "a small one with a fifth free is not short");
+    tap_ok(!pool_memory_short(&small),
+           "a small machine with a fifth of its memory free is not short");
     struct pool_memory read = {0};
     pool_memory_parse("MemTotal:       24620000 kB\nMemFree:  1 kB\nMemAvailable:   23000000 kB\n",
                       &read);
-    tap_ok(read.total == 24620000 * KIB && read.available == 23000000 * KIB, "meminfo is read");
+    tap_ok(read.total == 24620000 * KIB && read.available == 23000000 * KIB,
+           "the machine's memory is read from meminfo");
 
     struct pool_backoff b = {0};
     uint64_t now = MS(1000), waited[12];
@@ -325,10 +328,10 @@ static void stock(void)
     struct jail_spec spec;
     jail_spec_init(&spec);
     struct jail_limits has = spec.limits, want = has;
-    tap_ok(!pool_limits_cannot(&has, &want), "the same limits are served");
+    tap_ok(!pool_limits_cannot(&has, &want), "a request with the limits of the stock is served");
     want.memory /= 2;
     want.wall_ms = 10;
-    tap_ok(!pool_limits_cannot(&has, &want), "tighter limits are served");
+    tap_ok(!pool_limits_cannot(&has, &want), "a request with tighter limits is served");
     want.memory = has.memory + 1;
     tap_eq_str(pool_limits_cannot(&has, &want), "memory", "a wider memory limit is not served");
     want = has;

@@ -48,7 +48,8 @@ static void where(void)
     struct err err = ERR_INIT;
     unset_all();
     if (geteuid() != 0)
-        tap_eq_int(pool_socket_open(&p, false, &err), ERR_USAGE, "nowhere: %s", err.msg);
+        tap_eq_int(pool_socket_open(&p, false, &err), ERR_USAGE,
+                   "without any folder there is no place for the socket: %s", err.msg);
     set("HOME", "home");
     set("XDG_STATE_HOME", "state");
     tap_ok(pool_socket_open(&p, false, &err) == 0 && p.dir < 0 &&
@@ -68,21 +69,23 @@ static void where(void)
     snprintf(path, sizeof path, "%s/own/run", top);
     chmod(path, 0755);
     tap_ok(pool_socket_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "chmod 700"),
-           "open to others: refused: %s", err.msg);
+           "a folder of the socket that is open to others is refused: %s", err.msg);
     chmod(path, 0700);
     if (geteuid() == 0) {
         (void)!chown(path, 12345, 12345);
         tap_ok(pool_socket_open(&p, true, &err) == ERR_STATE && strstr(err.msg, "another user"),
-               "another user's: refused");
+               "another user's folder of the socket is refused");
         (void)!chown(path, 0, 0);
     }
     rename(path, "/tmp/cordon-test-socket-moved");
     (void)!symlink("/tmp/cordon-test-socket-moved", path);
-    tap_ok(pool_socket_open(&p, true, &err) < 0, "a link: refused: %s", err.msg);
+    tap_ok(pool_socket_open(&p, true, &err) < 0,
+           "a link in the place of the folder of the socket is refused: %s", err.msg);
     unlink(path);
     rename("/tmp/cordon-test-socket-moved", path);
     setenv("CORDON_STATE", "relative", 1);
-    tap_eq_int(pool_socket_open(&p, true, &err), ERR_USAGE, "a relative path: refused");
+    tap_eq_int(pool_socket_open(&p, true, &err), ERR_USAGE,
+               "a relative path of the socket is refused");
     set("CORDON_STATE", "own");
 }
 
@@ -124,11 +127,11 @@ static void holders(void)
     int sock = 0;
     char said = 0;
     pid_t pids[4] = {0}, first, second;
-    tap_ok(pool_socket_open(&p, true, &err) == 0, "the folder");
+    tap_ok(pool_socket_open(&p, true, &err) == 0, "the folder of the socket is opened");
     tap_ok(pool_socket_connect(&p, POOL_ANSWER_MS, &sock, &err) == 0 && sock < 0,
-           "no holder: that is no error");
+           "no holder at the socket is no error");
     first = holder(&p, true, &said);
-    tap_eq_int(said, 'H', "the first holds");
+    tap_eq_int(said, 'H', "the first holder gets the lock");
     second = holder(&p, true, &said);
     tap_eq_int(said, 'L', "a second holder does not get the lock");
     tap_ok(pool_socket_holders(&p, pids, 4) == 1 && pids[0] == first,
@@ -170,7 +173,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 static void namespaces(void)
 {
     int hold[2];
-    if (!tap_ok(pipe2(hold, O_CLOEXEC) == 0, "a pipe"))
+    if (!tap_ok(pipe2(hold, O_CLOEXEC) == 0, "a pipe for the child is made"))
         return;
     pid_t guest = fork();
     if (guest == 0) {

@@ -13,7 +13,8 @@
 int main(void)
 {
     int sv[2], on = 1;
-    tap_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
+    tap_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0,
+           "a pair of sockets is made");
     setsockopt(sv[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
     unsigned before = entries_count("/proc/self/fd");
 
@@ -22,7 +23,7 @@ int main(void)
     char text[16];
     int got[3];
     struct fd_packet in = {.data = text, .len = sizeof text, .fds = got, .nfds = 3};
-    tap_eq_int(fd_send(sv[0], &out), 0, "send with three descriptors");
+    tap_eq_int(fd_send(sv[0], &out), 0, "a packet with three descriptors is sent");
     tap_eq_int(fd_receive(sv[1], &in), 1, "fd_receive gets a packet");
     tap_ok(in.len == 5 && memcmp(text, "hello", 5) == 0 && in.nfds == 3,
            "a packet arrives whole, with its three descriptors");
@@ -33,10 +34,12 @@ int main(void)
 
     in = (struct fd_packet){.data = text, .len = sizeof text, .fds = got, .nfds = 1};
     (void)!fd_send(sv[0], &out);
-    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "too many descriptors: EMSGSIZE");
+    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE,
+           "a packet with too many descriptors is EMSGSIZE");
     in = (struct fd_packet){.data = text, .len = 2, .fds = got, .nfds = 3};
     (void)!fd_send(sv[0], &out);
-    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE, "a cut packet: EMSGSIZE");
+    tap_ok(fd_receive(sv[1], &in) == -1 && errno == EMSGSIZE,
+           "a packet that does not fit is EMSGSIZE");
     tap_eq_int(entries_count("/proc/self/fd"), before, "refused packets leave no descriptor open");
 
     struct rlimit usual, few;
@@ -53,6 +56,6 @@ int main(void)
            "a file that does not fit is EFBIG, not cut");
     close(sv[0]);
     in = (struct fd_packet){.data = text, .len = sizeof text, .fds = got, .nfds = 3};
-    tap_eq_int(fd_receive(sv[1], &in), 0, "the end is 0");
+    tap_eq_int(fd_receive(sv[1], &in), 0, "the end of the channel is 0");
     return tap_done();
 }

@@ -87,7 +87,8 @@ static void test_kinds(int fd)
     pid_t pid = holder(0, READER, false);
     tap_eq_int(lock_try(fd, F_RDLCK, 0), 0, "two readers share a lock");
     lock_release(fd, 0);
-    tap_eq_int(lock_within(fd, F_WRLCK, 0, 20, "the lock", &err), ERR_STATE, "a writer waits");
+    tap_eq_int(lock_within(fd, F_WRLCK, 0, 20, "the lock", &err), ERR_STATE,
+               "a writer waits for two readers");
     snprintf(want, sizeof want, "`kill %d`", (int)pid);
     tap_ok(strstr(err.msg, want) && !strstr(err.msg, "stopped"),
            "a reader that is at work is named, too: %s", err.msg);
@@ -107,7 +108,7 @@ static void test_kinds(int fd)
 int main(void)
 {
     int fd = mkostemp(path, O_CLOEXEC);
-    if (!tap_ok(fd >= 0, "a file"))
+    if (!tap_ok(fd >= 0, "a file to lock is made"))
         return tap_done();
     test_stopped(fd);
     test_kinds(fd);

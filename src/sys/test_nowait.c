@@ -28,7 +28,7 @@ static size_t fill(int fd)
 static void test_pipe(void)
 {
     int p[2];
-    tap_ok(pipe2(p, O_CLOEXEC) == 0, "a pipe");
+    tap_ok(pipe2(p, O_CLOEXEC) == 0, "a pipe is made");
     int size = fcntl(p[1], F_GETPIPE_SZ);
     tap_eq_int((long)fill(p[1]), size, "a pipe that nobody reads takes what it holds, then EAGAIN");
     tap_eq_int(fcntl(p[1], F_GETFL) & O_NONBLOCK, 0,
@@ -37,7 +37,8 @@ static void test_pipe(void)
     tap_ok(sys_write_now(p[1], bytes, 200) == -1 && errno == EAGAIN,
            "less than a free page of a pipe is not waited for");
     close(p[0]);
-    tap_ok(sys_write_now(p[1], bytes, 1) == -1 && errno == EPIPE, "no reader any more: EPIPE");
+    tap_ok(sys_write_now(p[1], bytes, 1) == -1 && errno == EPIPE,
+           "a pipe without a reader is EPIPE");
     close(p[1]);
 }
 
@@ -48,7 +49,7 @@ static void test_shared_pipe(void)
     enum { WRITERS = 8, ROUNDS = 2000, READS = 1000 };
     int p[2], status;
     bool good = true;
-    tap_ok(pipe2(p, O_CLOEXEC) == 0 && fill(p[1]) > 0, "a full pipe");
+    tap_ok(pipe2(p, O_CLOEXEC) == 0 && fill(p[1]) > 0, "a pipe is filled");
     fcntl(p[0], F_SETFL, O_NONBLOCK);
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
@@ -71,8 +72,9 @@ static void test_shared_input(void)
     enum { READERS = 8, ROUNDS = 2000, WRITES = 1000 };
     int p[2], status;
     bool good = true;
-    tap_ok(pipe2(p, O_CLOEXEC) == 0, "a pipe");
-    tap_ok(sys_read_now(p[0], bytes, 1) == -1 && errno == EAGAIN, "nothing to read: EAGAIN");
+    tap_ok(pipe2(p, O_CLOEXEC) == 0, "a pipe is made");
+    tap_ok(sys_read_now(p[0], bytes, 1) == -1 && errno == EAGAIN,
+           "a pipe with nothing to read is EAGAIN");
     fcntl(p[1], F_SETFL, O_NONBLOCK);
     for (int i = 0; i < READERS; i++)
         if (fork() == 0) {
@@ -89,14 +91,14 @@ static void test_shared_input(void)
     while (read(p[0], bytes, sizeof bytes) > 0)
         ;
     close(p[1]);
-    tap_eq_int(sys_read_now(p[0], bytes, 1), 0, "no writer any more: the end");
+    tap_eq_int(sys_read_now(p[0], bytes, 1), 0, "a pipe without a writer is at its end");
     close(p[0]);
 }
 
 static void test_terminal(void)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    tap_ok(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0, "a terminal");
+    tap_ok(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0, "a terminal is made");
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
     memset(bytes, '\n', sizeof bytes); /* each becomes two */
     tap_ok(slave >= 0 && fill(slave) > 0, "a terminal that nobody reads takes some, then EAGAIN");
@@ -106,7 +108,7 @@ static void test_terminal(void)
         ;
     tcflow(slave, TCOOFF);
     tap_ok(sys_write_now(slave, "x", 1) == -1 && errno == EAGAIN,
-           "a terminal that is stopped (^S): EAGAIN");
+           "a terminal that is stopped (^S) is EAGAIN");
     tcflow(slave, TCOON);
     tap_eq_int(sys_write_now(slave, "x", 1), 1, "a terminal that goes on (^Q) takes bytes again");
     close(slave);
@@ -117,16 +119,19 @@ static void test_others(void)
 {
     int sv[2];
     char path[] = "/tmp/cordon-nowait-XXXXXX";
-    tap_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == 0, "a socket");
+    tap_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == 0,
+           "a pair of sockets is made");
     tap_ok(fill(sv[0]) > 0, "a socket that nobody reads takes some, then EAGAIN");
     close(sv[0]);
     close(sv[1]);
     int file = mkstemp(path);
     unlink(path);
-    tap_eq_int(sys_write_now(file, bytes, sizeof bytes), sizeof bytes, "a file takes all of it");
+    tap_eq_int(sys_write_now(file, bytes, sizeof bytes), sizeof bytes,
+               "a file takes all that is written");
     close(file);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-    tap_ok(sys_write_now(full, "x", 1) == -1 && errno == ENOSPC, "no space is ENOSPC, not EAGAIN");
+    tap_ok(sys_write_now(full, "x", 1) == -1 && errno == ENOSPC,
+           "a full device is ENOSPC, not EAGAIN");
     close(full);
 }
 

@@ -41,7 +41,7 @@ static void folders(const char *top)
     snprintf(path, sizeof path, "%s/deep/state", top);
     tap_ok(state_open(path, false, &fd, &err) == ERR_SYS && err.sys_errno == ENOENT,
            "a reader makes no folder");
-    tap_ok(state_open(path, true, &fd, &err) == 0, "a writer does: %s", err.msg);
+    tap_ok(state_open(path, true, &fd, &err) == 0, "a writer makes the state folder: %s", err.msg);
     umask(0777);
     tap_ok(state_folder(fd, "audit", true, &sub, &err) == 0 && fstat(sub, &st) == 0 &&
                (st.st_mode & 07777) == 0700,
@@ -125,7 +125,7 @@ int main(void)
     char top[] = "/tmp/cordon-state-XXXXXX";
     int status = 1;
     names();
-    if (!tap_ok(mkdtemp(top) != NULL, "a place to work in"))
+    if (!tap_ok(mkdtemp(top) != NULL, "a folder for the test is made"))
         return tap_done();
     folders(top);
     apart(top);
@@ -134,6 +134,7 @@ int main(void)
         execl("/bin/rm", "rm", "-rf", top, (char *)NULL);
         _exit(127);
     }
-    tap_ok(child > 0 && waitpid(child, &status, 0) == child && status == 0, "cleared away");
+    tap_ok(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+           "the folder of the test is removed");
     return tap_done();
 }

@@ -38,7 +38,7 @@ static void against_libcbor(void)
     wire_begin(&w, &frame, WIRE_STARTED);
     wire_put_int(&w, -42);
     wire_put_text(&w, "caf\xc3\xa9");
-    tap_eq_int(wire_end(&w), 0, "a STARTED message");
+    tap_eq_int(wire_end(&w), 0, "a STARTED message is written");
     cbor_item_t *item = cbor_load((unsigned char *)frame.data, frame.len, &loaded);
     tap_ok(item && cbor_isa_array(item) && cbor_array_size(item) == 3 && loaded.read == frame.len,
            "libcbor sees an array of three");
@@ -64,7 +64,7 @@ static void against_libcbor(void)
     size_t accepted = 0;
     for (size_t n = 0; n < frame.len; n++)
         prefixes = prefixes && wire_open(&r, frame.data, n, NULL) < 0;
-    tap_ok(prefixes, "no prefix is a message");
+    tap_ok(prefixes, "no part of a message is a message");
     int longer = buf_str(&frame, "x");
     tap_ok(longer == 0 && wire_open(&r, frame.data, frame.len, NULL) < 0,
            "a message with one byte more is refused");

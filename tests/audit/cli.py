@@ -62,22 +62,22 @@ for who in users():
 
     code, out, err = s.audit("verify")
     tap.ok(code == 0 and re.match(r"(\d+) records in 1 files are as they were written: 1 to \1\nhead \1:[0-9a-f]{64}\n", out),
-           f"{who}: verify", out, err)
+           f"{who}: audit verify says that the log is whole", out, err)
     count = int(out.split()[0])
     head = re.search(r"head (\S+)", out).group(1)
     code, out, err = s.audit("verify", "--json")
     verdict = json.loads(out)
-    tap.ok(code == 0 and verdict["ok"] and verdict["records"] == count and verdict["broken"] is None, f"{who}: verify --json", out)
+    tap.ok(code == 0 and verdict["ok"] and verdict["records"] == count and verdict["broken"] is None, f"{who}: verify --json says that the log is whole", out)
 
     code, out, err = s.audit("tail")
     tap.ok(code == 0 and len(out.splitlines()) == 10 and harmless(out), f"{who}: tail shows ten, and none of them acts on a terminal", out)
     tap.eq(s.audit("tail", "-n", 3), s.audit("tail", "--lines", 3), f"{who}: tail -n is tail --lines")
     code, out, err = s.audit("tail", "--lines", 1000000)
     tap.ok(code == 0 and len(out.splitlines()) == count and harmless(out), f"{who}: tail --lines 1000000 shows all records, and none of them acts on a terminal")
-    tap.ok("^[[2J" in out, f"{who}: escapes are shown", out[:2000])
+    tap.ok("^[[2J" in out, f"{who}: tail shows escape sequences as text", out[:2000])
     code, out, err = s.audit("tail", "--lines", "3", "--json")
     lines = [json.loads(l) for l in out.splitlines()]
-    tap.ok([l["seq"] for l in lines] == [count - 2, count - 1, count], f"{who}: tail --json", out)
+    tap.ok([l["seq"] for l in lines] == [count - 2, count - 1, count], f"{who}: tail --json prints the records", out)
     tap.eq(s.audit("tail", "--lines", "0"), (0, "", ""), f"{who}: tail --lines 0 shows nothing")
     code, out, err = s.audit("tail", "--lines", "4", "--json", "--status", "blocked")
     blocked = [r["seq"] for r in map(json.loads, s.log().read_text().splitlines()) if r["status"] == "blocked"]
@@ -103,7 +103,7 @@ for who in users():
            f"{who}: a date is the caller's time, and with Z behind it UTC")
     del s.env["TZ"]
     code, out, err = s.audit("export", "--since", "yesterday")
-    tap.ok(code == 2 and "is not a time" in err, f"{who}: a time that is none", err)
+    tap.ok(code == 2 and "is not a time" in err, f"{who}: a time that is none is refused", err)
 
     code, out, err = s.audit("show", "run-9")
     tap.ok(code == 0 and out.count("\nrecord") == 1 + len([r for r in records if r["kind"] == "alert" and r["execution_id"] == "run-9"]) and harmless(out),
@@ -112,7 +112,7 @@ for who in users():
     tap.ok(code == 1 and not out and "nobody" in err, f"{who}: show of what is not there")
     code, out, err = s.audit("anomalies")
     tap.ok(code == 0 and "uid:1001: Excessive validation failures: " in out and "Excessive violations: 5 in run-9" in out and harmless(out),
-           f"{who}: anomalies", out)
+           f"{who}: audit anomalies names what was unusual", out)
     blocked = sum(r["client_id"] == "uid:1001" and r["validation_result"] == "blocked" for r in records)
     tap.ok(f"uid:1001: Excessive validation failures: {blocked}\n" in out, f"{who}: anomalies have the number of validation failures", out)
     code, out, err = s.audit("anomalies", "--json", "--client", "uid:1001")
@@ -169,13 +169,13 @@ for who in users():
         code, out, err = s.audit("export")
         tap.ok(code == 1 and f":{number}: not record" in err and harmless(out) and harmless(err), f"{who}: export does not pass on {name}", err)
     s.log().write_bytes(data)
-    tap.eq(s.audit("verify")[0], 0, f"{who}: put back, verify passes")
+    tap.eq(s.audit("verify")[0], 0, f"{who}: a log that was put back verifies")
 
     # the hash can be checked with the tools at hand (docs/audit.md)
     line = data.splitlines()[4]
     shell = subprocess.run(["/bin/sh", "-c", "sed -n 5p \"$0\" | sed 's/, \"hash\": .*//' | tr -d '\\n' | sha256sum", str(s.log())],
                            stdout=subprocess.PIPE).stdout.decode()[:64]
-    tap.eq(shell, json.loads(line)["hash"], f"{who}: sha256sum agrees")
+    tap.eq(shell, json.loads(line)["hash"], f"{who}: sha256sum gives the hash that the next record names")
     shutil.rmtree(s.path / "audit"), shutil.rmtree(s.path / "seal")
     s.run(driver, "make", 3)
     tap.ok("was noted" in s.audit("verify", "--expect", head)[1], f"{who}: all of it gone and begun anew: the noted head tells")
@@ -186,7 +186,7 @@ for who in users():
     unshare = ["/usr/bin/unshare", "-m"] if who == "root" else ["/usr/bin/unshare", "-rm"]
     code, out, err = full.run(*unshare, "/bin/sh", "-c", script, driver, programs.cordon)
     if code and "unshare" in err:
-        tap.skip(f"{who}: a full disk", f"no private mount: {err.strip()[:80]}")
+        tap.skip(f"{who}: the disk of the log is full", f"no private mount: {err.strip()[:80]}")
     else:
         tap.ok(code == 0 and "full after" in out and "are as they were written" in out and "not ended" not in out,
                f"{who}: a full disk refuses new runs, and still takes the end of what runs", out, err)
@@ -207,7 +207,7 @@ if os.geteuid() == 0:
     code, out, err = s.audit("show", "late", "--json")
     end = [json.loads(l) for l in out.splitlines()][-1]
     tap.ok(end["kind"] == "end" and end["status"] == "timeout" and end["execution_time_ms"] == 5, "the next start writes the outcome that was kept", out)
-    tap.eq(s.audit("verify")[0], 0, "verify passes")
+    tap.eq(s.audit("verify")[0], 0, "the log of a supervisor that gave root up verifies")
     os.chmod(s.path / "audit", 0o755)
     code, out, err = s.run(driver, "make", 1)
     tap.ok(code == 1 and "has mode 755" in err, "a log folder that others can enter is refused", err)

@@ -252,6 +252,7 @@ int main(int argc, char **argv)
         execl("/bin/rm", "rm", "-rf", state, (char *)NULL);
         _exit(127);
     }
-    tap_ok(waitpid(sweeper, &status, 0) == sweeper && status == 0, "cleared away");
+    tap_ok(waitpid(sweeper, &status, 0) == sweeper && status == 0,
+           "the folder of the log is removed");
     return tap_done();
 }

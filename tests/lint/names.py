@@ -2,7 +2,8 @@
 """The name of a test case is a sentence that stands alone: it is read in a log by somebody who has not seen the file.
 
 So no name begins with a word that only means something after the line before it (LEANING below), neither at once nor after
-a prefix that says who or what is tested ("{who}: ", "%s %s: ", "emacs: "). The names are read from the sources:
+a prefix that says who or what is tested ("{who}: ", "%s %s: ", "emacs: "). A name that is written whole where the case is has
+at least WORDS words behind its prefix. The names are read from the sources:
 
 - C: the format of tap_ok, tap_eq_int, tap_eq_str, tap_skip and tap_check, and what is put where it begins with %s;
 - Python: what is printed as `ok N - NAME`;
@@ -18,10 +19,12 @@ import sys
 
 from tap import case, done
 
-LEANING = ("and", "nor", "but", "it", "its", "so", "then", "or")
+LEANING = ("and", "nor", "but", "it", "its", "so", "then", "or", "they", "those", "these", "such")
 LEANS = re.compile(rf"(?:{'|'.join(LEANING)})\b(?!-)", re.I)
 HOLE = "%s"  # stands for a value, in an f-string too
 PREFIX_WORDS = 2  # "root: ..." and "for root: ..." have a prefix, "the client says: it is over" is a sentence
+
+WORDS = 3  # "a pipe" and "verify passes" are no sentences
 
 root = pathlib.Path(sys.argv[1])
 
@@ -35,9 +38,17 @@ def leans(name):
     return True
 
 
+def short(name):
+    """NAME is written whole and has too few words behind its prefixes."""
+    while ": " in name and len(name.split(": ", 1)[0].split()) <= PREFIX_WORDS:
+        name = name.split(": ", 1)[1]
+    return HOLE not in name and "%" not in name and len(name.split()) < WORDS
+
+
 # --- C --------------------------------------------------------------------------------------------
 
 TOKEN = re.compile(r'(?P<skip>/\*.*?\*/|//[^\n]*|\\\n|\s+)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|.', re.S)
+TAP_PY = {"ok": 1, "eq": 2}
 TAP_C = {"tap_ok": 1, "tap_eq_int": 2, "tap_eq_str": 2, "tap_skip": 0, "tap_check": 3}  # which argument is the name
 
 
@@ -135,6 +146,15 @@ def names_c(text, passing):
     return found
 
 
+def whole_c(text):
+    """[(name, line)] of the cases whose name is one literal."""
+    tokens = tokens_of(text)
+    for i in (i for i in range(len(tokens) - 1) if tokens[i][0] in TAP_C and tokens[i + 1][0] == "("):
+        source = split(tokens, i + 1)[0][TAP_C[tokens[i][0]]:][:1]
+        if source and all(t[0] == '"' for t, _ in source[0]):
+            yield from literals(source[0])
+
+
 # --- Python ---------------------------------------------------------------------------------------
 
 def choices(node):
@@ -220,6 +240,15 @@ def names_py(tree, passing):
     return found
 
 
+def whole_py(tree):
+    """As whole_c; of `tap.ok(...)` and its kin."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TAP_PY and len(node.args) > TAP_PY[node.func.attr]:
+            name = node.args[TAP_PY[node.func.attr]]
+            if isinstance(name, (ast.Constant, ast.JoinedStr)):
+                yield from ((text, line) for text, line, _ in choices(name))
+
+
 # --- all of them ----------------------------------------------------------------------------------
 
 def names_in(text, suffix, shared=()):
@@ -234,6 +263,10 @@ def names_in(text, suffix, shared=()):
         size = len(passing)
         found = names(what, passing)
     return sorted(set(found), key=lambda n: (n[1], n[0])), passing
+
+
+def whole_in(text, suffix):
+    return list(whole_c(text) if suffix in (".c", ".h") else whole_py(ast.parse(text)))
 
 
 def included(p, text):
@@ -256,7 +289,7 @@ def read(p):
 
 # the checker itself: names that must fail and names that must pass, in every place where a name can stand
 BAD = ("and the file is gone", "Nor does eternity", "%s: but not twice", "%s, again: it ends", "root: its mode is 0600", "so: a queue",
-       "then the gate closes", "or it is refused", "%s: %s: and so on", "it's over")
+       "then the gate closes", "or it is refused", "%s: %s: and so on", "it's over", "such a run is refused", "they stay")
 GOOD = ("a 1 GB file beyond the quota fails with ENOSPC", "items are sorted", "an order is kept", "%s: the client ends",
         "or-expressions are refused", "the refusal of a long line says: it is too long", "Andorra: orders", "%s and %s are equal")
 for name in BAD:
@@ -300,6 +333,10 @@ for language, suffix, text, places in SAMPLES:
         planted = text.replace(f'"{place}', f'"and {place}', 1)
         found = [name for name, _ in names_in(planted, suffix)[0] if leans(name)]
         case(planted != text and len(found) == 1, f"a bad name planted in {language} fails: {place!r}", found)
+for suffix, text, wanted in ((".c", 'int f(void) { tap_ok(1, "a pipe"); tap_ok(1, "a pipe" " is closed"); tap_eq_int(1, 1, "%s", x); tap_eq_str(a, "b", "root: gone"); }', ["a pipe", "root: gone"]),
+                             (".py", 'tap.ok(1, f"{who}: verify")\ntap.eq(1, 1, "a pipe is closed")\ntap.ok(1, name)\ntap.eq(1, 2, "two more")\n', ["%s: verify", "two more"])):
+    found = [name for name, _ in whole_in(text, suffix) if short(name)]
+    case(found == wanted, f"planted names of fewer than {WORDS} words are found in {suffix}, and no others", found)
 planted = IN_PYTHON.replace(" - what", " - and what")
 case(any(leans(name) for name, _ in names_in(planted, ".py")[0]), "a bad name planted in a Python print fails")
 
@@ -313,6 +350,7 @@ for p in files:
         print("\n".join(f"# {p.relative_to(root)}:{line}: {name!r}" for name, line in names))
     if names:
         bad = [f"{p.relative_to(root)}:{line}: begins like the end of another sentence: {name}" for name, line in names if leans(name)]
+        bad += [f"{p.relative_to(root)}:{line}: is no sentence: {name}" for name, line in whole_in(p.read_text(), p.suffix) if short(name)]
         case(not bad, f"names that stand alone: {p.relative_to(root)}", *bad)
 case(looked > 1500, f"there are names to look at ({looked})")
 done()

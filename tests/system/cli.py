@@ -163,7 +163,7 @@ if os.geteuid() == 0 or os.access("/etc/shadow", os.R_OK) is False:
     run = tapsys.cordon(programs, ["exec", "--rw", "/root", "--", "/bin/ls", "/root"], who)
     tap.ok(run.code != 0 and ".bashrc" not in run.out, f"{who}: --rw of root's home gives nothing", run.story())
 run = tapsys.cordon(programs, ["exec", "--", str(home / "file")], "root" if os.geteuid() == 0 else "user")
-one_line_naming(run, "a program that is not executable", "file")
+one_line_naming(run, "a program that is not executable is refused by name", "file")
 for args in (["--help"], ["exec", "--help"], ["--version"]):
     run = tapsys.cordon(programs, args)
     tap.ok(run.code == 0 and run.out and not run.err, f"cordon {' '.join(args)}", run.story())
@@ -296,11 +296,11 @@ for who in tapsys.users():
 for who in tapsys.users():
     ex = lambda *argv, options=(), **more: tapsys.exec_json(programs, ["--processes", "8", *options], argv, who, **more)
     r = ex("/bin/sh", "-c", "echo out; echo err >&2")
-    tap.ok(not tapsys.shape_faults(r.json), f"{who}: every key of the result, with its type", *tapsys.shape_faults(r.json))
+    tap.ok(not tapsys.shape_faults(r.json), f"{who}: a result has every key, with its type", *tapsys.shape_faults(r.json))
     tap.ok(r["status"] == "ok" and r["stdout"] == "out\n" and r["stderr"] == "err\n" and r["stdout_bytes"] == 4 and r["stderr_bytes"] == 4
            and r["exit_code"] == 0 and r["signal"] is None and r["error"] is None and r["violations"] == [] and r.code == 0,
-           f"{who}: a good run", r.story())
-    tap.ok(r.out.count("\n") == 1 and r.out.endswith("\n") and r.err == "", f"{who}: one object, one line, nothing on stderr", r.out[:100], r.err)
+           f"{who}: a good run ends as ok", r.story())
+    tap.ok(r.out.count("\n") == 1 and r.out.endswith("\n") and r.err == "", f"{who}: --json prints one object in one line, and nothing on stderr", r.out[:100], r.err)
     r2 = ex("/bin/true")
     tap.ok(r["id"] != r2["id"] and r["id"], f"{who}: every run has an id of its own", r["id"], r2["id"])
     layers = r["layers"] or {}
@@ -358,7 +358,7 @@ for who in tapsys.users():
     paths = [line.rsplit(":", 1)[1] for line in (r["stdout"] or "").splitlines() if re.match(r"\d+:[^:]*:/", line)]
     tap.ok(all(p == "/" for p in paths), f"{who}: the cgroup's name outside is not shown", paths)
     r = ex("/bin/cat", options=("--stdin", str(home / "file")))
-    tap.ok(r["stdout"] == "content\n", f"{who}: --stdin FILE", r.story())
+    tap.ok(r["stdout"] == "content\n", f"{who}: --stdin FILE is the program's input", r.story())
     r = ex("/bin/cat")
     tap.ok(r["stdout"] == "" and r["status"] == "ok", f"{who}: stdin is empty by default", r.story())
     with subprocess.Popen(["/bin/sleep", "5"], stdout=subprocess.PIPE) as never:
@@ -369,7 +369,7 @@ for who in tapsys.users():
     r = ex("/bin/sh", "-c", f"cat {home}/file; echo changed > {home}/file", options=("--ro", str(home)))
     tap.ok((r["stdout"] or "") == "content\n" and (home / "file").read_text() == "content\n", f"{who}: --ro shows and keeps", r.story())
     r = ex("/bin/sh", "-c", "cat /data/file; ls /data", options=("--ro", f"{home}:/data"))
-    tap.ok((r["stdout"] or "").startswith("content\n"), f"{who}: --ro PATH:DEST", r.story())
+    tap.ok((r["stdout"] or "").startswith("content\n"), f"{who}: --ro PATH:DEST shows a folder at DEST", r.story())
     lent = home / f"lent-{who}"
     lent.mkdir()
     if os.geteuid() == 0 and who == "user":

@@ -204,7 +204,7 @@ for who in tapsys.users():
     tap.ok(pooltest.until(waiting_are_closed), f"{who}: a child that waits has closed the table before a program comes", filters())
     r = cordon("run", "--json", "--env", "TZ=Asia/Tokyo", "-", code="import time\nprint(time.localtime(0).tm_hour)\n")
     tap.ok(text(r) == "9\n" and not r["violations"], f"{who}: a run that names its time zone has it, though there is a pool", r.story())
-    tap.ok((cordon("pool", "status", "--json")["leases"] or 0) >= len(HONEST), f"{who}: those runs were warm")
+    tap.ok((cordon("pool", "status", "--json")["leases"] or 0) >= len(HONEST), f"{who}: the runs of a pool were warm")
     session = cordon("session", "new").out.strip()
     cell = lambda name: lambda code: cordon("session", "run", name, "--json", "-", code=code)
     honest(who, "session", cell(session))

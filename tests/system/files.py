@@ -132,7 +132,7 @@ def dropped(p):
     r = p("run", "--profile", "standard", "-c", "open('plot.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n'); open('b', 'w')")
     p.ok("cordon: 2 files were dropped (/workspace/b, /workspace/plot.png (image/png)); --out DIR keeps what it leaves\n" in r.err, "without --out a line names the files that were dropped", r)
     r = p("exec", "--", "/bin/sh", "-c", "echo > one")
-    p.ok("cordon: 1 file was dropped (/workspace/one); --out DIR" in r.err, "exec says so, too", r)
+    p.ok("cordon: 1 file was dropped (/workspace/one); --out DIR" in r.err, "without --out exec names the files that were dropped, too", r)
     r = p("run", "--profile", "standard", "--in", "project", "-c", "1")
     p.ok(r.err == "", "a program that left nothing gets no such line", r)
     heads = {"png": b"\\x89PNG\\r\\n\\x1a\\n", "jpg": b"\\xff\\xd8\\xff\\xe0", "gif": b"GIF89a", "webp": b"RIFF0000WEBP", "txt": b"text"}
@@ -243,7 +243,7 @@ def packages(p):
         p.ok(r.err.count('  File "') == 2 and "<frozen" not in r.err, f"{profile}: the traceback of a failed open ends at the program's own line", r)
     note = "cordon pool start --profile standard --packages` keeps them loaded"
     first, second = (p("run", "--profile", "standard", "-c", "if 0: import pandas") for _ in range(2))
-    p.ok(note in first.err and note not in second.err, "that packages can be kept loaded is said once", first, second)
+    p.ok(note in first.err and note not in second.err, "the hint that packages can be kept loaded is said once", first, second)
 
 
 def figures(p):

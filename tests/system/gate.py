@@ -62,7 +62,7 @@ def stop_and_resume(who):
     s = State(who)
     mark = 9000000 + os.getpid()  # seconds that no other test sleeps
     runs = [s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark), *["0"] * i) for i in range(5)]
-    tap.ok(s.wait_for(5) and all_sleep(5, mark), f"{who}: five programs run", s.listed(), sleeping(mark))
+    tap.ok(s.wait_for(5) and all_sleep(5, mark), f"{who}: five programs run before a stop", s.listed(), sleeping(mark))
     r = s.run("stop", "--json", "--why", "a\x1b[31mtest\nof it")
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
@@ -71,13 +71,13 @@ def stop_and_resume(who):
                and j["error"]["category"] == "EARLY_ABORT" and "test of it" in j["reason"] for c, j, _ in ended),
            f"{who}: each result says who stopped it and why", ended[0])
     left = subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sleep {mark}"], stdout=subprocess.PIPE).stdout
-    tap.eq(left, b"", f"{who}: no program is left")
+    tap.eq(left, b"", f"{who}: no program is left after a stop")
     r = s.run("exec", "--json", "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and r["status"] == "denied" and r["layer"] == "gate" and r.rules() == ["gate.stopped"],
-           f"{who}: new ones are refused by name", r.story())
+           f"{who}: new runs are refused by name while the gate is stopped", r.story())
     r = s.run("stop", "--list")
-    tap.ok("stopped since" in r.out and "\x1b" not in r.out and "^[" in r.out, f"{who}: the flag is shown safely", repr(r.out))
-    tap.ok(s.run("resume", "--why", "fixed").code == 0 and s.run("exec", "--", "/bin/true").code == 0, f"{who}: resume lets them in again")
+    tap.ok("stopped since" in r.out and "\x1b" not in r.out and "^[" in r.out, f"{who}: stop --list shows the flag of a stop without escape sequences", repr(r.out))
+    tap.ok(s.run("resume", "--why", "fixed").code == 0 and s.run("exec", "--", "/bin/true").code == 0, f"{who}: resume lets new runs in again")
     kinds = [e["kind"] for e in s.audit()]
     tap.ok(kinds.count("stop") == 6 and kinds.count("resume") == 1 and kinds.count("refusal") == 1,
            f"{who}: the stop, each run that it ended, the refusal and the resume are in the audit", kinds)
@@ -106,7 +106,7 @@ def places_and_rates(who):
     s = State(who)
     narrow = s.policy("rates:\n  concurrent: 3\n")
     runs = [s.start("exec", "--json", "--policy", narrow, "--timeout", "60s", "--", "/bin/sleep", "40") for _ in range(3)]
-    tap.ok(s.wait_for(3), f"{who}: three places, three programs")
+    tap.ok(s.wait_for(3), f"{who}: three programs run in three slots")
     r = s.run("exec", "--json", "--policy", narrow, "--no-wait", "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.busy"], f"{who}: a fourth run for three slots is refused at once with --no-wait", r.story())
     late = s.start("exec", "--policy", narrow, "--", "/bin/echo", "at last")
@@ -130,7 +130,7 @@ def breakers(who):
     ends = [s.run("exec", "--json", "--timeout", "50ms", "--", "/bin/sleep", "9") for _ in range(4)]
     tap.ok([r["status"] for r in ends] == ["timeout"] * 3 + ["denied"] and ends[3].rules() == ["gate.breaker"] and
            0 < ends[3]["error"]["retry_after_s"] <= 60, f"{who}: three time-outs of the same: the fourth is answered at once", [r["reason"] for r in ends], ends[3].story())
-    tap.eq(s.run("run", "--profile", "standard", "-", text="print(1)").code, 0, f"{who}: another tool is not concerned")
+    tap.eq(s.run("run", "--profile", "standard", "-", text="print(1)").code, 0, f"{who}: the breaker of one tool does not stop another")
     tap.ok([e for e in s.audit() if e["kind"] == "breaker"], f"{who}: the breaker's opening is in the audit")
     s.close()
     s = State(who)
@@ -153,14 +153,14 @@ def approvals(who):
     env = clean_env(s.env)
     r = s.run(*ask)
     tap.ok(r.code == exits.NEVER_RAN and r["status"] == "denied" and r.rules() == ["gate.approval"] and "cordon approve" in r["violations"][0]["hint"],
-           f"{who}: HITL: refused until a person says yes", r.story())
+           f"{who}: HITL: a run is refused until a person says yes", r.story())
     listed = s.run("approve", "list", "--json").json
-    tap.ok(listed and len(listed) == 1 and listed[0]["state"] == "asked", f"{who}: the question is in the list", listed)
+    tap.ok(listed and len(listed) == 1 and listed[0]["state"] == "asked", f"{who}: a question is in the list of approvals", listed)
     ident = listed[0]["id"] if listed else "none"
     shown = s.run("approve", "show", ident)
     tap.ok("print(6 * 7)" in shown.out and not any(c in shown.out for c in "\x1b\x07\u202e") and "sha256:" in shown.out,
            f"{who}: show prints the code, and nothing in it acts on a terminal", repr(shown.out))
-    tap.eq((s.run("approve", "show", ident, "--json").json or {}).get("code"), CODE, f"{who}: --json has it byte for byte")
+    tap.eq((s.run("approve", "show", ident, "--json").json or {}).get("code"), CODE, f"{who}: approve show --json has the code byte for byte")
     r = s.run("approve", "yes", ident, "--why", "me")
     tap.ok(r.code == exits.FAILED and "who asks does not answer" in r.err, f"{who}: the process that asked cannot say yes", r.err)
     code, text = apart([*command, "yes", ident, "--why", "sly"], env, terminal=False)
@@ -178,7 +178,7 @@ def approvals(who):
     tap.eq(s.run("approve", "no", second, "--why", "no more").code, 0, f"{who}: anybody may say no")
     path.write_text(CODE)
     r = s.run(*ask)
-    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.denied"] and "no more" in r["reason"], f"{who}: denied, with the reason", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.denied"] and "no more" in r["reason"], f"{who}: a run that a person denied ends with the reason", r.story())
     # a run that waits goes on when it is answered
     path.write_text("print('waited')\n")
     waiting = s.start("run", "--json", "--policy", hitl, "--profile", "standard", str(path))
@@ -328,7 +328,7 @@ def escalation():
     for bad in (["--category", "X", "--attempt", "1"], ["--category", "CODE"], ["--attempt", "1"], ["--category", "CODE", "--attempt", "0"],
                 ["--category", "CODE", "--attempt", "1", "--tier", "boss"], ["--category", "CODE", "--attempt", "1", "more"]):
         r = cordon(programs, ["escalate", *bad])
-        tap.ok(r.code == exits.USAGE and r.err.count("\n") == 1, f"escalate {' '.join(bad)}: usage", r.err)
+        tap.ok(r.code == exits.USAGE and r.err.count("\n") == 1, f"escalate {' '.join(bad)} is a usage error", r.err)
 
 
 for who in users():

@@ -371,7 +371,7 @@ def files(who):
     tap.ok(r["status"] == "ok" and shaped and said[2].endswith(b"mine"), f"{who}: whoever speaks on the channel for itself has the program's own files", r.story())
     believed = [row for row, a, b in zip(FILES, said[len(good):], begins[len(good):]) if not shaped or a[len(b):len(b) + 1] == b"\0"]
     tap.ok(not believed and "root:" not in r["stdout"], f"{who}: of {len(FILES)} forged requests for files none is carried out", *believed)
-    tap.ok("py.files.outside" in r.rules(), f"{who}: those that lead elsewhere are reported", r.rules())
+    tap.ok("py.files.outside" in r.rules(), f"{who}: forged requests for files that lie elsewhere are reported", r.rules())
     r = run(forged(frame("FILE_ASK")), who, "locked")
     tap.ok("channel.garbage" in r.rules() and (r["error"] or {}).get("type") == "ProtocolError", f"{who}: under locked, which has no files, a request for one breaks the channel", r.story())
 
@@ -407,6 +407,6 @@ for who in tapsys.users():
         atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)
         pooltest.until(lambda: all(t["ready"] for t in tapsys.cordon(programs, ["pool", "status", "--json"], who)["templates"]))
         attacks(who, "warm", quick, canaries)
-        tap.ok((tapsys.cordon(programs, ["pool", "status", "--json"], who)["leases"] or 0) > 1, f"{who}: those children were warm")
+        tap.ok((tapsys.cordon(programs, ["pool", "status", "--json"], who)["leases"] or 0) > 1, f"{who}: the children that were attacked were warm")
     canaries.close()
 tap.done()

@@ -59,9 +59,9 @@ for name, shape in shapes.items():
         tap.ok(code == 1 and lines[-1]["onset_byte"] == last["onset_byte"] and lines[-1]["tokens"] == last["tokens"] and not err,
                f"events of {name} in pieces of {size}: the same verdict", lines[-1:], err)
 code, lines, err = monitor(["--format", "events"], "".join(json.dumps({"token": i % 5, "entropy": 1.5}) + "\n" for i in range(100)))
-tap.ok(code == 1 and lines[-1]["period"] == 5 and lines[-1]["onset"] == 0 and lines[-1]["metrics"]["entropy"] == 1.5, "tokens by number", lines)
+tap.ok(code == 1 and lines[-1]["period"] == 5 and lines[-1]["onset"] == 0 and lines[-1]["metrics"]["entropy"] == 1.5, "tokens that are given by number are taken", lines)
 code, lines, err = monitor(["--format", "events"], json.dumps({"text": "x", "logits": [0.0] * 1000}) + "\n")
-tap.ok(abs(lines[-1]["metrics"]["entropy"] - 6.908) < 0.001, "entropy of a thousand equal logits", lines)
+tap.ok(abs(lines[-1]["metrics"]["entropy"] - 6.908) < 0.001, "the entropy of a thousand equal logits is right", lines)
 code, lines, err = monitor(["--format", "events"], "what is this\n{}\n" + json.dumps({"text": "fine"}) + "\n")
 tap.ok(code == 0 and lines[-1]["unknown_lines"] == 2 and "2 lines are no event, line 1 first" in err, "lines that are no event are counted and named", lines, err)
 code, lines, err = monitor(["--format", "events"], b'\xff\xfe{"text"\n' + b"[" * 100000 + b"\n" + b"{" * 50)

@@ -243,7 +243,7 @@ def changeable(u):
             path.chmod(mode | bits)
             refused(f"{what} ({whose})", path, "chmod go-w")
         path.chmod(mode)
-    works("the same environment with its modes put right")
+    works("an environment with its modes put right")
     if os.geteuid() == 0:
         for what, path in (("a package file of somebody else", e.site / "ours/__init__.py"), ("a package folder of somebody else", e.site / "ours/deep")):
             os.chown(path, somebody, somebody)
@@ -266,10 +266,10 @@ def changeable(u):
     e.own()
     refused("a link in site-packages that leads to a folder others may write", aside / "shared", "chmod go-w")
     (e.site / "more.py").unlink()
-    works("the same environment without that link")
+    works("an environment without a link that leads to what others may write")
     (aside / "inner/site/ours").chmod(0o777)
     e("pool", "start", "--profile", "standard", "--packages", "--size", "1")
-    u.ok(until(lambda: "chmod go-w" in e("pool", "status").out, 60), "a pool does not load such an environment ahead, and says why", e("pool", "status"))
+    u.ok(until(lambda: "chmod go-w" in e("pool", "status").out, 60), "a pool does not load ahead an environment that others may write, and says why", e("pool", "status"))
     e.close()
 
 

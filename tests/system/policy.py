@@ -70,7 +70,7 @@ lines = [l for l in r.out.splitlines() if not l.rstrip().endswith(":") and l.str
 tap.ok(lines and all(l.endswith("# built-in") for l in lines), "without files everything is built-in",
        *[l for l in lines if not l.endswith("# built-in")][:5])
 r = policy("show", "--json", "--origin", "limits")
-tap.eq({v["origin"] for _, v in leaves(r.json)}, {"built-in"}, "origins in JSON")
+tap.eq({v["origin"] for _, v in leaves(r.json)}, {"built-in"}, "show --json has the origin of each value")
 r = policy("show", "nothing.here")
 tap.ok(r.code == exits.USAGE and "nothing.here" in r.err, "a part that is not there is usage", r.story())
 for args in (["show", "a", "b"], ["show", "--json", "--yaml"], ["chek"], [], ["check"], ["check", "--origin", "x"]):
@@ -83,12 +83,12 @@ good.write_text("limits:\n  timeout: 5s\naudit: {retention_days: 30}\n")
 bad.write_text("limts: {}\nlimits:\n  timeout: soon\nrun: {mode: ful}\n")
 r = policy("check", good)
 tap.ok(r.code == 0 and f"{good}:3:9: warning: audit.retention_days: below 90 days" in r.out and "good, 1 warning" in r.out,
-       "a good file with a warning", r.story())
+       "a good file with a warning passes the check", r.story())
 r = policy("check", bad)
 tap.ok(r.code == 1 and f"{bad}:1:1: error: unknown key 'limts'; did you mean 'limits'?" in r.out
        and f"{bad}:3:12: error: limits.timeout: 'soon' is not a duration" in r.out
        and f"{bad}:4:13: error: run.mode: 'ful' is none of full, landlock; did you mean 'full'?" in r.out
-       and "3 errors, 0 warnings" in r.out, "a bad one: all errors with line and column", r.story())
+       and "3 errors, 0 warnings" in r.out, "check prints all errors of a bad file with line and column", r.story())
 r = policy("check", "--json", bad)
 tap.ok(r.json and not r["ok"] and [(p["line"], p["column"]) for p in r["problems"]] == [(1, 1), (3, 12), (4, 13)],
        "check --json lists all errors of a bad file with line and column", r.story())
@@ -110,7 +110,7 @@ user = config / "cordon/policy.yaml"
 user.write_text("limits:\n  timeout: 7s\n  threads: 3\n")
 env = {"XDG_CONFIG_HOME": str(config)}
 r = policy("show", "limits", **env)
-tap.ok(f"timeout: 7s" in r.out and f"# {user}:2\n" in r.out and "# built-in" in r.out, "the user's file, by line", r.story())
+tap.ok(f"timeout: 7s" in r.out and f"# {user}:2\n" in r.out and "# built-in" in r.out, "a value of the user's file is shown with its line", r.story())
 r = policy("show", "limits", "--policy", good, **env)
 tap.ok("timeout: 5s" in r.out and f"# {good}:2\n" in r.out and "threads: 3" in r.out and f"# {user}:3\n" in r.out,
        "--policy over the user's, value by value", r.story())
@@ -124,19 +124,19 @@ for name, mode in (("max-safety", "EVERY_N"), ("production", "HITL")):
     tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["locked"],
            f"--policy {name} by its name", r.story())
 r = policy("show", "--policy", "nobody")
-tap.ok(r.code == exits.USAGE and "max-safety" in r.err, "a name that is not shipped", r.story())
+tap.ok(r.code == exits.USAGE and "max-safety" in r.err, "--policy with a name that is not shipped is refused", r.story())
 user.write_text("limits:\n  timeout: soon\n")
 r = policy("show", **env)
-tap.ok(r.code == exits.USAGE and f"{user}:2:12" in r.err and not r.out, "a broken file: no policy, and where", r.story())
+tap.ok(r.code == exits.USAGE and f"{user}:2:12" in r.err and not r.out, "a broken file gives no policy, and the line says where", r.story())
 user.write_text("limits:\n  timeout: 7s\n")
 os.chmod(user, 0o666)
 r = policy("show", **env)
-tap.ok(r.code == exits.USAGE and "writable for others" in r.err, "a file that others may write: not taken", r.story())
+tap.ok(r.code == exits.USAGE and "writable for others" in r.err, "a policy file that others may write is not taken", r.story())
 os.chmod(user, 0o644)
 if os.geteuid() == 0:
     os.chown(user, 4321, 4321)
     r = policy("show", **env)
-    tap.ok(r.code == exits.USAGE and "somebody else" in r.err, "somebody else's file: not taken", r.story())
+    tap.ok(r.code == exits.USAGE and "somebody else" in r.err, "somebody else's policy file is not taken", r.story())
     os.chown(user, 0, 0)
     r = policy("show", "limits", who="user", **env)
     tap.ok(r.code == 0 and "timeout: 7s" in r.out, "root's file counts for an ordinary user", r.story())
@@ -158,7 +158,7 @@ for bind, why in ((plant, "a folder in which a policy could be planted"), (plant
     r = cordon(programs, ["exec", "--rw", f"{bind}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
     tap.ok(r.code == exits.NEVER_RAN and "which the program may write" in r.err, f"--rw of {why} is refused", r.story())
 r = cordon(programs, ["exec", "--ro", f"{plant}:/workspace", "--", "/bin/true"], env={"XDG_CONFIG_HOME": str(plant)})
-tap.ok(r.code == 0, "read-only it may be seen", r.story())
+tap.ok(r.code == 0, "a policy's folder may be shared with --ro", r.story())
 state = programs.dir / "house/state"
 (state / "inner").mkdir(parents=True)
 os.chmod(state, 0o700)

@@ -113,7 +113,7 @@ def pool(u):
     client.kill()
     client.wait()
     u.ok(until(lambda: u.template("strict").get("lent") == 0 and u.full("strict") and len(ours()) <= len(quiet)),
-         "killed in its run: the child is gone", quiet, ours())
+         "the child of a client that is killed in its run is gone", quiet, ours())
 
 
 def settled(u, template):
@@ -178,11 +178,11 @@ def strangers(u):
         if u.who == "root" or os.geteuid() != 0:
             u.ok(gone, f"garbage of {len(junk)} bytes: the connection is closed")
     if os.geteuid() == 0 and u.who == "user":
-        u.ok(u.status()["refused_peers"] >= refused + 5, "root is not this user: refused", u.status())
+        u.ok(u.status()["refused_peers"] >= refused + 5, "a process of another uid is refused by the holder", u.status())
     elif os.geteuid() == 0:
         u.ok(u.status()["bad_frames"] >= bad + 3, "frames of garbage are counted", u.status())
         r = tapsys.cordon(programs, ["pool", "status", "--json"], "user", env={"CORDON_STATE": str(path.parents[1])})
-        u.ok(r.code != 0, "another user does not get to it", r)
+        u.ok(r.code != 0, "another user does not reach the socket of the holder", r)
     u.ok(u("run", "--json", "-", text="print(1)\n")["stdout"] == "1\n", "the holder serves its own user after garbage")
 
 
@@ -227,7 +227,7 @@ def in_line(u):
         if taken == 2:
             break
     u.ok(alone, "one program runs, and there is no second slot")
-    u.ok(waits, "the next has connected, and stands in line", u.status())
+    u.ok(waits, "the next client has connected, and waits for a slot", u.status())
     u.ok(r.get("stdout") == "1\n" and taken == 2, "a client whose connection was lost in a crowd connects again, and has a warm child", r, u.status())
     shutil.rmtree(top)
 
@@ -257,7 +257,7 @@ def sessions(u):
     r = u.cell(s, "x['a'][0]\n")
     u.ok(r["value"] == "1", "an error in a call does not end the session", r)
     r = u.cell(s, "FINAL(x['a'])\nx = None\n")
-    u.ok(r["is_final"] is True and r["final"] == "[1, 2, 42]" and r["status"] == "ok", "FINAL", r)
+    u.ok(r["is_final"] is True and r["final"] == "[1, 2, 42]" and r["status"] == "ok", "FINAL in a call gives the answer of the session", r)
     r = u.cell(s, "def f(:\n")
     u.ok(r["status"] == "blocked" and r["error"]["type"] == "ValidationError", "what does not parse is refused", r)
     r = u.cell(s, "import sys\nsys.exit(3)\n")
@@ -265,8 +265,8 @@ def sessions(u):
     strict = u.new()
     r = u.cell(strict, "y = 1\n")
     r = u.cell(strict, "import subprocess\n")
-    u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == exits.NEVER_RAN, "a refusal by the rules", r)
-    u.ok(u.cell(strict, "y\n")["value"] == "1", "leaves it as it was")
+    u.ok(r["status"] == "blocked" and r["error"]["type"] == "REPLSecurityError" and r.code == exits.NEVER_RAN, "a call that the rules refuse is blocked", r)
+    u.ok(u.cell(strict, "y\n")["value"] == "1", "a blocked call leaves the session as it was")
     u("session", "close", strict)
     r = u.cell(s, "for i in range(20000): print('ä' * 9)\n")
     u.ok(r["truncated"] and 90000 < len(r["stdout"]) <= 100100 and r["stdout_bytes"] == 20000 * 19, "100,000 characters of output", len(r["stdout"] or ""), r)
@@ -278,7 +278,7 @@ def sessions(u):
     u.ok(row["state"] == "idle" and row["memory_mb"] > 0.5 and row["files_bytes"] >= 4096 and row["profile"] == "standard" and row["role"] is None,
          "the list of sessions shows the memory and files of a session", row)
     big = u.cell(s, "hold = bytearray(40 * 1024 * 1024)\nfor i in range(0, len(hold), 4096): hold[i] = 1\n")
-    u.ok(u.sessions()[s]["memory_mb"] > row["memory_mb"] + 35, "memory is counted", row, u.sessions()[s], big)
+    u.ok(u.sessions()[s]["memory_mb"] > row["memory_mb"] + 35, "the memory of a session is counted in its list", row, u.sessions()[s], big)
 
     lines = [json.loads(line) for line in u("session", "export", s).out.splitlines()]
     u.ok(lines[0]["session"] == s and lines[0]["records"] == len(lines) - 1 and lines[0]["dropped"] == 0, "the export of a session counts its records", lines[0])
@@ -294,7 +294,7 @@ def sessions(u):
     r = u.cell("never-was", "1\n")
     u.ok(r["status"] == "refused" and "cordon session list` names those" in r["reason"], "a call of a session that never was is refused, and says how to find those there are", r)
     r = u("session", "new", "Not a name")
-    u.ok(r.code == exits.NEVER_RAN, "a name that is none", r)
+    u.ok(r.code == exits.NEVER_RAN, "a session name that is none is refused", r)
 
 
 def session_ends(u):
@@ -425,10 +425,10 @@ def repl(u):
     r = u("repl", "--profile", "standard", text="x = 6\ndef f(n):\n    return n * x\n\nf(7)\nif x:\n  print('yes')\nelse:\n  print('no')\n\n[1,\n2]\n# nothing\n\n")
     u.ok(r.code == 0 and r.out == "42\nyes\n[1, 2]\n", "a REPL on a pipe: blocks by the parser's own rule", r)
     r = u("repl", text="x = 1\nFINAL(x)\nprint('not here')\n")
-    u.ok(r.code == 0 and r.out == "1\n", "ends with FINAL", r)
+    u.ok(r.code == 0 and r.out == "1\n", "a REPL on a pipe ends with FINAL", r)
     r = u("repl", "--json", text="import subprocess\n1 +\n2\n")
     rows = [json.loads(line) for line in r.out.splitlines()]
-    u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "JSON, one object a block", r)
+    u.ok([x["status"] for x in rows] == ["blocked", "blocked", "ok"] and rows[2]["value"] == "2", "repl --json prints one object for each block", r)
     r = u("repl", "--timeout", f"{200 * tapsys.SLOW}ms", text="while True: pass\n\n1\n")
     u.ok(r.code == exits.LIMIT and "is over" in r.err, "a time limit ends the repl", r)
     s = u.new("--profile", "standard")
@@ -506,10 +506,10 @@ def environment(u):
     r = run()
     u.ok(r["status"] == "ok" and printed(r) == wanted, "packages of an environment, without a pool", r)
     r = run("strict")
-    u.ok(r["status"] == "blocked", "strict has none of them", r)
+    u.ok(r["status"] == "blocked", "strict has no packages of an environment", r)
     u("pool", "start", "--profile", "standard", "--packages", "--size", "1", env=env)
     ready = lambda: (lambda t: t if t and t[0].get("ready") else None)((u("pool", "status", "--json", env=env).json or {}).get("templates"))
-    u.ok(until(ready, 60), "a holder of its own", u("pool", "status", env=env))
+    u.ok(until(ready, 60), "an environment has a holder of its own", u("pool", "status", env=env))
     s = u("session", "new", "--profile", "standard", "--packages", env=env).out.strip()
     r = u("session", "run", "--json", s, "-", text="import sys\n'ours' in sys.modules, __import__('ours').answer\n", env=env)
     u.ok(r["value"] == "(True, 42)", "a session has the environment's module loaded ahead", r)
@@ -563,10 +563,10 @@ def changing_policy(u):
     p.stdin.close()
     err = p.stderr.read().decode()
     u.ok(p.wait(30) == 0 and seen == ["ok", "denied", "gate.approval", "denied", "4"], "a changed policy counts from the next block on", (seen, err))
-    u.ok(err.count("stays in force") == 1 and "mine.yaml:1:18" in err and "sometimes" in err, "a broken one is named with its place, once, and changes nothing", err)
+    u.ok(err.count("stays in force") == 1 and "mine.yaml:1:18" in err and "sometimes" in err, "a broken policy is named with its place, once, and changes nothing", err)
     kept = (json.loads(line) for line in u("audit", "export").out.splitlines())
     words = [e["args"]["event"] for e in kept if e["kind"] == "policy"]
-    u.ok(words == ["policy.changed", "policy.broken", "policy.changed"], "the audit has all three", words)
+    u.ok(words == ["policy.changed", "policy.broken", "policy.changed"], "the audit has the change, the broken policy and the repair", words)
     shutil.rmtree(top)
 
 
@@ -576,16 +576,16 @@ def packages(u):
         return
     u("pool", "start", "--profile", "standard", "--packages", "--size", "2")
     t = until(lambda: u.full("standard+packages"), 60)
-    u.ok(t, "a template with packages: one thread", u.status())
+    u.ok(t, "a template with packages has one thread", u.status())
     s = u.new("--profile", "standard", "--packages")
     r = u.cell(s, "import sys\n'pandas' in sys.modules\n")
     u.ok(r["value"] == "True", "a template with packages has them loaded", r)
     r = u.cell(s, "import pandas as pd, numpy as np\npd.DataFrame({'a': np.arange(4)}).sum().to_dict()\n")
     u.ok(r["value"] == "{'a': 6}", "packages of a template work in a session", r)
     r = u.cell(s, "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('figure.png')\n")
-    u.ok(r["status"] == "ok" and any(f["path"] == "/workspace/figure.png" and f["bytes"] > 1000 for f in r["files"]), "a figure is in files", r)
+    u.ok(r["status"] == "ok" and any(f["path"] == "/workspace/figure.png" and f["bytes"] > 1000 for f in r["files"]), "a figure of matplotlib is in the files of the result", r)
     r = u("session", "fork", s)
-    u.ok(r.code == 0, "such a session can be forked", r)
+    u.ok(r.code == 0, "a session with packages can be forked", r)
     for name in u.sessions():
         u("session", "close", name)
 

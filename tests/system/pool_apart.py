@@ -75,12 +75,12 @@ def by_number(u):
     first = hash_of(u)
     u.ok(hash_of(u) == first, "two runs of one template have the same hash seed")
     session = u.new("--profile", "standard", "kept")
-    u.ok(u.cell(session, "x = hash('cordon')\nx\n")["value"] == first, "a session of that template has it, too")
+    u.ok(u.cell(session, "x = hash('cordon')\nx\n")["value"] == first, "a session of the same template has the same hash seed")
     serial = u.template("standard")["serial"]
     hashes = [hash_of(u) for _ in range(3)]  # the last of them is one more than the template serves
     u.ok(until(lambda: states(u) == ["ending", "ready"]), "after its number of runs another template takes its place; the old one stays for its session", u.status())
     later = [hash_of(u) for _ in range(2)]
-    u.ok(first not in later and later[0] == later[1], "the runs after it have another hash seed", first, hashes, later)
+    u.ok(first not in later and later[0] == later[1], "runs after a renewal by number have another hash seed", first, hashes, later)
     r = u.cell(session, "x == hash('cordon')\n")
     u.ok(r["value"] == "True", "the session of the old template goes on", r)
     u("session", "close", session)
@@ -95,8 +95,8 @@ def by_age(u):
     looked = until(lambda: u.template("standard")["age_ms"] > 1500)
     u.ok(looked and u.template("standard")["serial"] == serial, "a template of which nobody had a child is kept, however old", u.status())
     first = hash_of(u)
-    u.ok(until(lambda: u.template("standard")["serial"] > serial and states(u) == ["ready"]), "one that has served is replaced when it is old", u.status())
-    u.ok(hash_of(u) != first, "a run after it has another hash seed", first)
+    u.ok(until(lambda: u.template("standard")["serial"] > serial and states(u) == ["ready"]), "a template that has served is replaced when it is old", u.status())
+    u.ok(hash_of(u) != first, "a run after a renewal has another hash seed", first)
 
 
 def crowd(u):
@@ -118,12 +118,12 @@ def under_load(u):
     for _ in range(5):  # on a busy machine a client may go without; a renewal that loses runs would do so each time
         all_warm, wrong, renewed, now = crowd(u)
         u.ok(not wrong, "runs during renewals give what they should", *wrong)
-        u.ok(renewed > 1, "the template was replaced more than once meanwhile", now)
+        u.ok(renewed > 1, "the template was replaced more than once during the runs", now)
         if all_warm:
             break
-    u.ok(all_warm, "every one of them was given a warm child", now)
+    u.ok(all_warm, "every run during renewals was given a warm child", now)
     u.ok(held.communicate()[0] == b"whole\n" and held.returncode == 0, "a run that is under way when its template is replaced goes on to its end")
-    u.ok(until(lambda: states(u) == ["ready"]), "in the end one template is left", u.status())
+    u.ok(until(lambda: states(u) == ["ready"]), "one template is left after many renewals", u.status())
 
 
 for who in tapsys.users():

@@ -150,7 +150,7 @@ def few_descriptors(u):
          f"with 160 descriptors a session beyond {made} is refused by the name of the limit", last)
     values = [u.cell(f"q{i}", f"{i} + 1\n")["value"] for i in range(made)]
     u.ok(values == [str(i + 1) for i in range(made)] and u.template("strict").get("crashes") == 0,
-         "the sessions before it live, and their template does", values, u.status())
+         "sessions that were made before a refused one live, and so does their template", values, u.status())
     r = u("session", "fork", "q0", "q-fork")
     u.ok(r.code == exits.NEVER_RAN and "RLIMIT_NOFILE" in r.err and u.cell("q0", "40 + 2\n")["value"] == "42", "with 160 descriptors a fork is refused by the name of the limit, and its session lives", r)
     if u.who == "root":
@@ -251,7 +251,7 @@ def folder_deleted(u):
     u("pool", "start", "--profile", "strict")
     second = u.status()["pid"]
     u.ok(first != second and until(lambda: first not in ours()) and u.status().get("pid") == second,
-         "one whose socket was replaced by another holder's ends, and leaves that socket alone", first, second, u.status())
+         "a holder whose socket was replaced by another holder's ends, and leaves that socket alone", first, second, u.status())
 
 
 def affinity(u):

@@ -59,7 +59,7 @@ def template_of(holder):
 
 
 r = tapsys.cordon(programs, ["pool", "start", "--profile", "strict", "--size", "16"], who)
-if not tap.ok(r.code == 0 and wait_full(), "a pool of sixteen", r.err):
+if not tap.ok(r.code == 0 and wait_full(), "a pool of sixteen children is started", r.err):
     tap.done()
 
 
@@ -76,7 +76,7 @@ def clients(n):
 
 
 good, said, _, _ = clients(400)  # whatever grows once has grown
-tap.ok(good, "clients begin", *said)
+tap.ok(good, "clients of the pool begin", *said)
 holder = status()["pid"]
 template = template_of(holder)
 wait_full()
@@ -93,7 +93,7 @@ tap.figure(f"holder: memory {before[0][0]} -> {after[0][0]} KB, descriptors {bef
            f"template: memory {before[1][0]} -> {after[1][0]} KB, descriptors {before[1][1]} -> {after[1][1]}; processes {before[2]} -> {after[2]}")
 tap.ok(after[0][0] <= before[0][0] + 512 and after[0][1] <= before[0][1] + 4, "nothing stays in the holder", before, after)
 tap.ok(after[1][0] <= before[1][0] + 1024 and after[1][1] <= before[1][1] + 4, "nothing stays in the template", before, after)
-tap.ok(after[2] <= before[2] + 2, "no process is left", before, after, processes(holder))
+tap.ok(after[2] <= before[2] + 2, "no process of the pool is left", before, after, processes(holder))
 tap.ok(len(times) > 0.9 * N, "every run was timed")
 if times:
     tap.figure(f"{N} runs in {took:.1f} s, {N / took:.0f} a second by two clients; one run through the whole flow, us: "

@@ -176,7 +176,7 @@ WARM = "warm" in sys.argv[2:]  # the same rows with children of a pool
 for who in tapsys.users():
     if WARM:
         r = tapsys.cordon(programs, ["pool", "start", "--profile", "standard", "--profile", "open", "--profile", "strict"], who)
-        tap.eq(r.code, 0, f"{who}: a pool", r.err)
+        tap.eq(r.code, 0, f"{who}: a pool is started", r.err)
         atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)  # also when the test itself breaks
     canaries = tapsys.Canaries(programs, who)
     given = canaries.ro / "input"

@@ -57,7 +57,7 @@ def given(who):
         r = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--env", "COLOUR=red", str(file), "a", "b c"], who)
         tap.eq(r["stdout"], "true\n[\"a\", \"b c\"]\nred\n\n", f"{who}: a file that ends in .rb is Ruby, and has its words and variables", r.story())
         r = tapsys.cordon(programs, ["check", "--json", str(file)], who)
-        tap.ok(r["status"] == "blocked" or r["is_safe"], f"{who}: check judges it", r.story())
+        tap.ok(r["status"] == "blocked" or r["is_safe"], f"{who}: check judges a file that ends in .rb", r.story())
     r = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--intake", "text", "-"], who, text="Here it is:\n```ruby\nputs 6 * 7\n```\n")
     tap.ok(r["stdout"] == "42\n" and (r["intake"] or {}).get("language") == "ruby", f"{who}: a block of Ruby in a model's answer runs as Ruby", r.story())
     for profile in PROFILES:

@@ -186,7 +186,7 @@ def limits():
         tap.ok(r["isError"] and r["structuredContent"]["status"] == "timeout" and r["structuredContent"]["usage"]["wall_ms"] < 700,
                "timeout_ms tightens the time of a run", text(r))
         r = s.tool("execute_code", code="while True: pass", timeout_ms=3600000)
-        tap.ok(r["structuredContent"]["status"] == "timeout" and "700" in text(r), "timeout_ms cannot widen it, and the text says what holds", text(r))
+        tap.ok(r["structuredContent"]["status"] == "timeout" and "700" in text(r), "timeout_ms cannot widen the time of a run, and the text says what holds", text(r))
         r = s.tool("execute_code", code="x = bytearray(400 << 20)", memory_mb=4000)
         tap.ok(r["isError"] and "memory_mb" in text(r) and "MemoryError" in text(r), "memory_mb cannot widen the memory", text(r))
 
@@ -256,7 +256,7 @@ def jobs():
         tap.ok(not r["isError"] and o["status"] == "running" and "begun" in o["stdout"] and o["job_id"] in text(r) and "begun" in text(r),
                "a run that takes long is answered with a job and what it printed so far", r)
         told = [n["params"]["progress"] for n in s.notes if n["params"]["progressToken"] == "p1"]
-        tap.ok(len(told) >= 1 and told == sorted(set(told)), "progress is told meanwhile, and grows", told)
+        tap.ok(len(told) >= 1 and told == sorted(set(told)), "progress of a long run is told, and grows", told)
         r = s.tool("wait_job", job_id=o["job_id"])
         tap.eq(r["structuredContent"]["status"], "running", "wait_job answers in time where the run still goes on")
         r = s.tool("wait_job", job_id=o["job_id"], cancel=True)
@@ -288,7 +288,7 @@ def cancelled():
         tap.ok(worker, "a run is under way")
         s.tell("notifications/cancelled", requestId=number, reason="no longer wanted")
         tap.eq(gone(runs), [], "a cancelled request takes its run with it")
-        tap.eq(s.tool("execute_code", code="2")["structuredContent"]["value"], "2", "the next request is served")
+        tap.eq(s.tool("execute_code", code="2")["structuredContent"]["value"], "2", "a request after a cancelled one is served")
         tap.ok(number not in s.replies, "a cancelled request is not answered", s.replies.get(number))
 
 
@@ -386,7 +386,7 @@ def sockets():
             r = b.tool("execute_code", code="x", session_id=made)
             tap.ok(r["isError"] and "no such session" in text(r), "a session of one connection is not there for another", r)
         again = tapsys.cordon(programs, ["serve", "--socket", str(path)])
-        tap.ok(again.code == 1 and "another cordon serve" in again.err, "a second server at the same path is refused", again.err)
+        tap.ok(again.code == 1 and "another cordon serve" in again.err, "a second server at the same socket path is refused", again.err)
         if os.geteuid() == 0:
             folder.chmod(0o755)
             path.chmod(0o666)
@@ -431,7 +431,7 @@ def snippets():
         tap.eq((list(told), entry["args"], entry["command"]), (names, ["serve", "--stdio", "--profile", "standard", "--answer=30s"], str(programs.cordon)),
                f"--print-config {client} prints what that client reads, with our options")
     p = subprocess.run([entry["command"], *entry["args"]], input=b"", stdout=subprocess.PIPE, env=tapsys.clean_env())
-    tap.eq(p.returncode, 0, "what it prints can be started, and ends with its client")
+    tap.eq(p.returncode, 0, "the server that --print-config names can be started, and ends with its client")
     tap.eq(tapsys.cordon(programs, ["serve", "--print-config", "emacs"]).code, 2, "--print-config for a client that nobody knows is a usage error")
     for words in ([], ["--stdio", "--socket", "/x"], ["--stdio", "more"], ["--stdio", "--output", "2m"], ["--stdio", "--answer", "1ms"]):
         tap.eq(tapsys.cordon(programs, ["serve", *words]).code, 2, f"cordon serve {' '.join(words)} is a usage error")
@@ -439,7 +439,7 @@ def snippets():
 
 def recorded():
     r = tapsys.cordon(programs, ["audit", "verify"], "root" if os.geteuid() == 0 else "user")
-    tap.eq(r.code, 0, "the audit of all of it is whole", r.err)
+    tap.eq(r.code, 0, "the audit of all served runs is whole", r.err)
 
 
 handshakes()

@@ -276,7 +276,7 @@ def resumption(s):
         tap.eq(again.reply().json.get("id"), 1, "the events of a stream can be asked for again after its end")
     with v.listen(last) as again:
         r = again.reply()
-        tap.ok(r.status == 200 and r.seen == [], "after the last event there is nothing", r.seen)
+        tap.ok(r.status == 200 and r.seen == [], "nothing comes after the last event of a stream", r.seen)
     with s.legacy().listen(first[0]) as other:
         tap.eq(other.reply().status, 400, "a stream of another session is not there")
     for bad in ("x", "1-", "-1", "999999-0", first[0] + "9"):
@@ -454,5 +454,5 @@ with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s
     ends()
     drip_end(slow)
     crowd(site)
-tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all of it is whole")
+tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all runs served over HTTP is whole")
 tap.done()

@@ -204,12 +204,12 @@ def server(p):
     p.ok(r["status"] == "ok" and r["stdout"] == "5\n5\n" and found, "a program whose files' process is killed gets an error, and runs on", r)
     if found:
         status = dict(line.split(":\t", 1) for line in found[0][0].splitlines() if ":\t" in line)
-        p.ok(status["Seccomp"] == "2" and status["NoNewPrivs"] == "1" and int(status["CapEff"], 16) == 0 and status["Uid"].split()[1] != "0", "that process has a table of system calls, no capability, and is not root", status)
-        p.ok(found[0][2] <= 7, "that process holds its streams, a socket, the folder and its two parts", found[0][2])
+        p.ok(status["Seccomp"] == "2" and status["NoNewPrivs"] == "1" and int(status["CapEff"], 16) == 0 and status["Uid"].split()[1] != "0", "the process that serves files has a table of system calls, no capability, and is not root", status)
+        p.ok(found[0][2] <= 7, "the process that serves files holds its streams, a socket, the folder and its two parts", found[0][2])
     tool = programs.bin / "cordon-tool"
     hidden = tool.rename(programs.bin / "away")
     try:
-        p.says("print(6 * 7)", "42\n", "a run without files needs no such process")
+        p.says("print(6 * 7)", "42\n", "a run without files needs no process that serves files")
         r = p.run("try:\n    open('x', 'w')\nexcept OSError as e:\n    print(e.errno)")
         p.ok("42" not in r["stdout"] and r.out.count("cordon-tool") >= 1, "where the program is not there, a run with files says so", r)
     finally:
@@ -249,7 +249,7 @@ def workspace(p):
     r = p.run("import os, shutil\nprint(open('odd').read() if os.path.exists('odd') else sorted(os.listdir())[:1])\nopen('l', 'a').write('+')\nos.remove('t')\nopen('/tmp/q', 'w').write('q')\nshutil.move('/tmp/q', 'q')", "--workspace", w)
     p.ok(r["status"] == "ok" and not r["violations"], "a run in a workspace reads and changes its files", r)
     out = p("workspace", "diff", w).out
-    p.ok("deleted file" in out and "+++ b/q" in out and "+++ b/l" in out, "what it changed is committed", out)
+    p.ok("deleted file" in out and "+++ b/q" in out and "+++ b/l" in out, "what a run in a workspace changed through served files is committed", out)
 
 
 first, last = tapsys.users()[0], tapsys.users()[-1]

@@ -305,7 +305,7 @@ def idle_memory(u):
     u.ok(f"close {branch} (" in (r["reason"] or ""), "what a branch holds counts as what a session holds", r)
     u("session", "close", branch)
     r = u.cell(small, "6 * 7\n", *little)
-    u.ok(r["value"] == "42", "the call is done once that one is closed", r)
+    u.ok(r["value"] == "42", "a call is done once the session that held the memory is closed", r)
     large = u.new(*options)
     u.cell(large, shared)
     r = u.cell(small, "6 * 7\n", *little)
@@ -332,7 +332,7 @@ def idle_ends(u):
         s = u.new("--profile", "standard", "--idle", "500ms")
         branch = u("session", "fork", s).out.strip()
         u.ok(until(lambda: alive(u) == 1), "(a session and its branch ended of idleness)", u.status())
-        u.ok(not ends(u, s), "while nobody asks, nobody records that they ended", ends(u, s))
+        u.ok(not ends(u, s), "while nobody asks the holder, the end of idle sessions is not recorded", ends(u, s))
         look()
         for name, what in ((s, "session"), (branch, "branch")):
             got = ends(u, name)

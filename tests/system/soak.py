@@ -77,7 +77,7 @@ for name in ("runtime", "state", "tmp"):
 lent = pathlib.Path(tempfile.mkdtemp(prefix="cordon-canary-lent-", dir="/var/tmp"))
 os.chmod(lent, 0o777)
 before = dict(mounts=traces.mounts(), cgroups=traces.cgroups(), files=traces.files(OURS), ipc=traces.system_v(), processes=descendants_by_mark())
-tap.ok(not before["processes"], "nothing of ours runs before", before["processes"])
+tap.ok(not before["processes"], "no process of Cordon runs before the soak", before["processes"])
 
 killed = dict.fromkeys(("supervisor", "nest", "guest", "group"), 0)
 ended, odd, slow = {}, [], []
@@ -156,13 +156,13 @@ for _ in range(100):
     if not left and traces.cgroups() <= before["cgroups"] and traces.files(OURS) <= before["files"]:
         break
     time.sleep(0.1)
-tap.ok(not odd, "every run ended", *odd)
-tap.ok(not slow, "no run took long", *slow)
-tap.ok(not left, "no process is left", left)
-tap.ok(traces.mounts() == before["mounts"], "no mount is left", set(traces.mounts()) - set(before["mounts"]))
-tap.ok(traces.cgroups() <= before["cgroups"], "no cgroup is left", sorted(traces.cgroups() - before["cgroups"])[:10])
-tap.ok(traces.files(OURS) <= before["files"], "no file is left", sorted(traces.files(OURS) - before["files"])[:10])
-tap.ok(traces.system_v() == before["ipc"], "no System V object is left", traces.system_v())
+tap.ok(not odd, "every run of the soak ended", *odd)
+tap.ok(not slow, "no run of the soak took long", *slow)
+tap.ok(not left, "no process is left after the soak", left)
+tap.ok(traces.mounts() == before["mounts"], "no mount is left after the soak", set(traces.mounts()) - set(before["mounts"]))
+tap.ok(traces.cgroups() <= before["cgroups"], "no cgroup is left after the soak", sorted(traces.cgroups() - before["cgroups"])[:10])
+tap.ok(traces.files(OURS) <= before["files"], "no file is left after the soak", sorted(traces.files(OURS) - before["files"])[:10])
+tap.ok(traces.system_v() == before["ipc"], "no System V object is left after the soak", traces.system_v())
 tap.ok(sum(killed.values()) >= N / 3, "at least a third as many runs as were asked for were killed while they ran", launched, killed)
 tap.ok(min(killed.values()) >= N / 100, "supervisor, cordon-nest, guest and group were each killed in one of 100 runs or more", launched, killed)
 # the machine is as good as before: an honest run still works for both

@@ -153,7 +153,7 @@ def audit_lock(who):
     tap.ok(r["stopped"] is True and "not recorded" in r.err and names(r.err, p),
            f"{who}: stop takes effect and returns while the audit's lock is held, and says what is not recorded", r.story())
     let_go(p)
-    tap.eq(s.run("resume").code, 0, f"{who}: resume")
+    tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     s.whole("the audit's lock was held by a stopped process")
     p = s.holder("seal/head", 1)
     r = s.execute()
@@ -173,7 +173,7 @@ def gate_lock(who):
     r = s.run("stop", "--json")
     tap.ok(r.code == 0 and r["stopped"] is True, f"{who}: stop works and is recorded while the gate's lock is held", r.story())
     let_go(p)
-    tap.eq(s.run("resume").code, 0, f"{who}: resume")
+    tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     s.whole("the gate's lock was held by a stopped process")
     s.close()
 
@@ -187,7 +187,7 @@ def stopped_supervisor(who):
     tap.ok(r.code == 0 and r["count"] == 1 and r["runs"][0]["end"] == "killed",
            f"{who}: stop does not wait for a supervisor that is stopped itself: it is killed", r.story())
     run.communicate()
-    tap.eq(s.run("resume").code, 0, f"{who}: resume")
+    tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     s.whole("a stopped supervisor was killed")
     s.close()
 
@@ -241,7 +241,7 @@ def fill_up(s):
 def full_disk(who):
     s = State(who, "8m")
     s.whole("a new state folder")
-    tap.eq(s.run("approve", "list").code, 0, f"{who}: approve list")
+    tap.eq(s.run("approve", "list").code, 0, f"{who}: approve list shows what waits")
     (s.home / "asks.yaml").write_text("version: 1\napproval: {mode: HITL}\n")
     os.chmod(s.home / "asks.yaml", 0o600)
     os.chown(s.home / "asks.yaml", s.uid, -1)
@@ -265,7 +265,7 @@ def full_disk(who):
     (s.dir / "filler").unlink()
     r = s.execute()
     tap.ok(r["status"] == "denied", f"{who}: a stop on a full disk is kept", r.story())
-    tap.eq(s.run("resume").code, 0, f"{who}: resume")
+    tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     r = s.run("approve", "no", question, "--why", "test")
     tap.ok((r.code == 0) != kept, f"{who}: with room again the answer is taken, once", r.story())
     s.whole("a full disk")
@@ -275,7 +275,7 @@ def full_disk(who):
 def read_only(who):
     s = State(who)
     s.whole("a new state folder")
-    tap.eq(s.run("approve", "list").code, 0, f"{who}: approve list")
+    tap.eq(s.run("approve", "list").code, 0, f"{who}: approve list shows what waits")
     run = s.sleeper()
     mount(s.dir, s.dir, None, MS_BIND)
     mount(None, s.dir, None, MS_REMOUNT | MS_BIND | MS_RDONLY)

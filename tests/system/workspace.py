@@ -388,13 +388,13 @@ def bounds():
     tap.ok(full.code == 1 and "workspaces.store" in full.err and in_store("bound", "rev-parse", "main")[1].strip() == more["id"], "what does not fit into the store is refused by name, and the head stays", full.story())
     (store("bound").parent / "usage").unlink(missing_ok=True)
     again = workspace("import", "bound", TOP / "four", "--json", env=env)
-    tap.ok(again.code == 1 and "workspaces.store" in again.err, "the same where a process that was killed left no count of the store", again.story())
-    tap.ok(workspace("import", "bound", TOP / "four", "--json").code == 0, "a policy with more room lets it in")
+    tap.ok(again.code == 1 and "workspaces.store" in again.err, "what does not fit is refused by name, too, where a killed process left no count of the store", again.story())
+    tap.ok(workspace("import", "bound", TOP / "four", "--json").code == 0, "a policy with more room lets in what did not fit")
     env = {"XDG_CONFIG_HOME": config("workspaces: {free: 1024g}\n")}
     for words in (("create", "no-room"), ("import", "bound", TOP / "one"), ("snapshot", "bound"), ("restore", "bound", "genesis")):
         r = workspace(*words, env=env)
         tap.ok(r.code == 1 and "workspaces.free" in r.err and r.err.count("\n") == 1, f"{words[0]} is refused by name where less than workspaces.free is free on the disk", r.story())
-    tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on such a disk a workspace can be read, and deleted")
+    tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on a disk with too little room a workspace can be read, and deleted")
 
 
 def full_disk():
@@ -524,7 +524,7 @@ def kills_full(count, rng):
     filler.unlink()
     workspace("delete", "full", env=env)
     tap.ok(not bad and workspace("create", "full", env=env).code == 0, f"{count} commits on a nearly full disk, half of them killed: the head is the old state or the new one, nothing acknowledged is lost, git fsck is clean", bad[:2])
-    tap.ok(refused and (killed or count < 100), "some of them found the disk full, and some were killed", (refused, killed))
+    tap.ok(refused and (killed or count < 100), "some commits on a nearly full disk found it full, and some were killed", (refused, killed))
     subprocess.run(["umount", str(home)])
 
 

@@ -70,7 +70,7 @@ def existing(who):
 def missing(who):
     r = check("import json, nothing\nfrom pkg.nosub import a\nimport pkg.other\nimport helper.part\n", who)
     tap.eq(found(r), [(MISSING, "nothing", 1, 14), (MISSING, "pkg.nosub", 2, 1), (MISSING, "pkg.other", 3, 8)], f"{who}: the check names each import that finds nothing, with its place", r.story())
-    tap.ok(r.code == 1 and all("workspace" in v["hint"] for v in r["violations"]), f"{who}: such a finding says what to do instead", r.story())
+    tap.ok(r.code == 1 and all("workspace" in v["hint"] for v in r["violations"]), f"{who}: the finding of a missing module says what to do instead", r.story())
     path = TOP / "program.py"
     path.write_text("print('ran')\nimport nothing\n")
     os.chmod(path, 0o644)

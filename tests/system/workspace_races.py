@@ -157,9 +157,9 @@ def session_race():
     ends, strange, _ = rounds("w", THREAD.format(canary=str(top), folders=FOLDERS), lambda i: workspace("import", "w", (second, first)[i % 2]))
     filled = ends.get("ok", 0)
     tap.ok(not strange, f"{COUNT} heads put into a session whose thread swaps the files: each call ends", strange[:2], ends)
-    tap.ok(filled > COUNT // 3, "most of these heads were put into it", (filled, ends))
+    tap.ok(filled > COUNT // 3, "most of the heads were put into the session", (filled, ends))
     tap.eq(listing(top), before, "what is written into a session never lands where a link of its thread leads")
-    tap.ok(SECRET not in git("w", "log", "-p", "--all"), "what is committed from it is never what a link of its thread leads to")
+    tap.ok(SECRET not in git("w", "log", "-p", "--all"), "what is committed from a session is never what a link of its thread leads to")
     tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress"), "", "git fsck is clean after the race")
     tap.figure(f"session race: {COUNT} rounds, {filled} filled, calls ended {ends}")
 
@@ -226,7 +226,7 @@ def settings_race():
     copy = TOP / "copy"
     said = subprocess.run(["git", "clone", "-q", str(workspacetest.store("settings", WHO)), str(copy)], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    tap.ok(said.returncode == 0 and not any(top.iterdir()), "a clone by git of such a workspace runs nothing that was planted", said.stdout, list(top.iterdir()))
+    tap.ok(said.returncode == 0 and not any(top.iterdir()), "a clone by git of a workspace with planted settings runs nothing of them", said.stdout, list(top.iterdir()))
     tap.figure(f"settings race: {COUNT} rounds, calls ended {ends}")
 
 
@@ -251,7 +251,7 @@ def planted():
     copy = TOP / "planted"
     subprocess.run(["git", "clone", "-q", str(workspacetest.store("plant", WHO)), str(copy)], env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}, check=True)
     shown = [subprocess.run(programs.command(["policy", "show"], WHO), env=tapsys.clean_env(None, WHO), cwd=at, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout for at in ("/", copy)]
-    tap.ok(shown[0] and shown[0] == shown[1], "cordon that is started in a clone of such a workspace has the policy that it has elsewhere", shown)
+    tap.ok(shown[0] and shown[0] == shown[1], "cordon that is started in a clone of a workspace with planted settings has the policy that it has elsewhere", shown)
     blocked = subprocess.run(programs.command(["run", "--json", "-c", "import socket"], WHO), env=tapsys.clean_env(None, WHO), cwd=copy, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     tap.ok(b'"blocked"' in blocked.stdout, "a policy that a run left does not widen the next run", blocked.stdout)
 

@@ -69,8 +69,8 @@ for who in tapsys.users():
     probe = lambda name, *options, **more: tapsys.exec_json(programs, ["--ro", str(canaries.ro), *options], [str(canaries.ro / "probe"), name], who, **more)
     ex = lambda options, *argv, **more: tapsys.exec_json(programs, options, argv, who, **more)
     r = ex([], "/bin/echo", "hello")
-    tap.ok(r.code == 0 and r["stdout"] == "hello\n" and not r["violations"], f"{who}: an honest program", r.story())
-    tap.ok(not tapsys.shape_faults(r.json), f"{who}: the shape of its result", *tapsys.shape_faults(r.json))
+    tap.ok(r.code == 0 and r["stdout"] == "hello\n" and not r["violations"], f"{who}: an honest program runs", r.story())
+    tap.ok(not tapsys.shape_faults(r.json), f"{who}: the result of an honest program has its shape", *tapsys.shape_faults(r.json))
     on = {l: str((r["layers"] or {}).get(l)) for l in ("process", "syscalls", "resources", "network", "filesystem")}
     tap.ok(all(v == "on" for v in on.values()), f"{who}: five layers are on", on)
     r = ex(["--mode", "landlock"], "/bin/echo", "hello")  # it stands on Landlock alone, and this one is too old
@@ -81,7 +81,7 @@ for who in tapsys.users():
     tap.ok(r.code == 0 and r["stdout"] == "42 c3a4\n", f"{who}: a Python program runs in cordon-python", r.story())
     how = "cgroup v2" if who == "root" else "rlimit, per process"
     r = ex(["--processes", "4"], "/bin/sh", "-c", "echo a | cat; id -u")
-    tap.ok(r["status"] == "ok" and (r["stdout"] or "").startswith("a\n") and r["stdout"] != "a\n0\n", f"{who}: several processes", r.story())
+    tap.ok(r["status"] == "ok" and (r["stdout"] or "").startswith("a\n") and r["stdout"] != "a\n0\n", f"{who}: a program of several processes runs", r.story())
     tap.ok((r["usage"] or {}).get("memory_by") == how, f"{who}: memory of several processes by {how}", r["usage"])
     if who == "root":
         for script in ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", "(x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done) & wait"):
@@ -89,25 +89,25 @@ for who in tapsys.users():
             tap.ok(r["status"] == "memory" and r.code == exits.LIMIT, f"{who}: a memory bomb in a cgroup ends as memory", r.story())
             tap.ok(((r["usage"] or {}).get("memory_mb") or 999) <= 66, f"{who}: the peak of a memory bomb in a cgroup is within the limit", r["usage"])
         r = probe("memory-children", "--memory", "64m", "--memory-by", "cgroup", "--processes", "8")
-        tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: memory spread over children", r.story())
+        tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: memory that is spread over children is contained", r.story())
         r = probe("memfd-bomb", "--memory", "64m", "--memory-by", "cgroup")
-        tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: a memfd bomb", r.story())
+        tap.ok(r["status"] == "memory" or r.last_line().startswith("CONTAINED"), f"{who}: a memfd bomb is contained", r.story())
     else:
         r = probe("memory-bomb", "--memory", "64m")
-        tap.ok(r["status"] in ("ok", "memory") and (r["status"] == "memory" or r.last_line().startswith("CONTAINED")), f"{who}: a memory bomb", r.story())
+        tap.ok(r["status"] in ("ok", "memory") and (r["status"] == "memory" or r.last_line().startswith("CONTAINED")), f"{who}: a memory bomb is contained", r.story())
         r = ex(["--memory-by", "cgroup"], "/bin/true")
-        tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and r["layer"] == "resources", f"{who}: no cgroup: refused, by name", r.story())
+        tap.ok(r.code == exits.NEVER_RAN and r["status"] == "refused" and r["layer"] == "resources", f"{who}: --memory-by cgroup without a cgroup is refused by name", r.story())
     r = probe("cpu-spin", "--cpu", "1s", "--timeout", "20s")
-    tap.ok(r["status"] == "timeout" and "cpu" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: CPU time", r.story())
+    tap.ok(r["status"] == "timeout" and "cpu" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: the CPU limit ends a program", r.story())
     tap.ok((r["usage"] or {}).get("cpu_ms", 0) >= 900, f"{who}: CPU time is counted", r["usage"])
     r = ex(["--timeout", "1s"], "/bin/sleep", "100")
-    tap.ok(r["status"] == "timeout" and "wall" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: wall time", r.story())
+    tap.ok(r["status"] == "timeout" and "wall" in (r["reason"] or "").lower() and r.code == exits.LIMIT, f"{who}: the time limit ends a program", r.story())
     r = probe("fork-bomb", "--processes", "8", "--timeout", "20s")
-    tap.ok(r.last_line().startswith("CONTAINED") and any("processes" in x for x in r.rules()), f"{who}: a fork bomb, listed", r.story())
+    tap.ok(r.last_line().startswith("CONTAINED") and any("processes" in x for x in r.rules()), f"{who}: a fork bomb is contained and listed", r.story())
     r = probe("flood", "--output", "64k")
-    tap.ok(r["status"] == "output" and r["truncated"] is True and r.code == exits.LIMIT, f"{who}: a flood of output", r.story())
+    tap.ok(r["status"] == "output" and r["truncated"] is True and r.code == exits.LIMIT, f"{who}: a flood of output ends as output", r.story())
     r = ex(["--output", "64k", "--processes", "4"], "/bin/sh", "-c", "head -c 200000 /dev/zero | tr '\\0' a")
-    tap.ok(r["status"] == "ok" and r["truncated"] is True and r["stdout_bytes"] == 200000, f"{who}: output over the cap", r.story())
+    tap.ok(r["status"] == "ok" and r["truncated"] is True and r["stdout_bytes"] == 200000, f"{who}: output over the cap is cut", r.story())
     r = ex(["--rw", str(canaries.rw) + ":/data"], "/bin/sh", "-c", "echo made > /data/made")
     made = canaries.rw / "made"
     tap.ok(r["status"] == "ok" and made.exists() and made.read_text() == "made\n" and made.stat().st_uid == canaries.rw.stat().st_uid,

@@ -104,14 +104,17 @@ static void events(void)
     PyObject *args = Py_BuildValue("(s(ssi)y)", "a\nb", "x", "y", 3, "bytes");
     char detail[HOOK_DETAIL];
     hook_detail("os.system", args, detail, sizeof detail);
-    tap_eq_str(detail, "os.system a?b, (x, y, 3)", "two arguments, control characters visible");
+    tap_eq_str(detail, "os.system a?b, (x, y, 3)",
+               "a detail of two arguments shows control characters");
     hook_detail("os.system", args, detail, 20);
     tap_ok(strlen(detail) < 20, "a detail keeps to its room: %s", detail);
     Py_DECREF(args);
-    tap_eq_str(hook_layer("socket.connect"), "network", "a socket is network");
-    tap_eq_str(hook_layer("os.system"), "process", "a command is process");
-    tap_eq_str(hook_layer("os.remove"), "filesystem", "a removal is file system");
-    tap_eq_str(hook_layer("gc.get_objects"), "input", "the rest is input");
+    tap_eq_str(hook_layer("socket.connect"), "network",
+               "a socket event belongs to the layer network");
+    tap_eq_str(hook_layer("os.system"), "process", "a command event belongs to the layer process");
+    tap_eq_str(hook_layer("os.remove"), "filesystem",
+               "a removal event belongs to the layer filesystem");
+    tap_eq_str(hook_layer("gc.get_objects"), "input", "any other event belongs to the layer input");
     char out[HOOK_DETAIL];
     args = Py_BuildValue("(sOi)", "/nowhere/../nowhere/./x", Py_None, 0);
     tap_ok(hook_open_is_wrong(args, out, sizeof out),
@@ -119,10 +122,12 @@ static void events(void)
     tap_eq_str(out, "open /nowhere/x", "a file that is opened is reported by its plain path");
     Py_DECREF(args);
     args = Py_BuildValue("(sOi)", "/workspace/../tmp/x", Py_None, 0);
-    tap_ok(!hook_open_is_wrong(args, out, sizeof out), "a file that is the program's own");
+    tap_ok(!hook_open_is_wrong(args, out, sizeof out),
+           "a file of the program's own is not reported");
     Py_DECREF(args);
     args = Py_BuildValue("(iOi)", 5, Py_None, 0);
-    tap_ok(!hook_open_is_wrong(args, out, sizeof out), "a descriptor is open already");
+    tap_ok(!hook_open_is_wrong(args, out, sizeof out),
+           "a file that is named by its descriptor is not reported");
     Py_DECREF(args);
 }
 
@@ -148,21 +153,23 @@ static void reporting(void)
                "all rules together have at most PY_HOOK_REPORTS_MAX reports");
     PyErr_SetString(PyExc_ValueError, "kept");
     py_hook_report("input", "new", "new", "");
-    tap_ok(PyErr_ExceptionMatches(PyExc_ValueError), "an exception that is under way stays");
+    tap_ok(PyErr_ExceptionMatches(PyExc_ValueError),
+           "a report leaves an exception that is under way alone");
     PyErr_Clear();
     py_hook_arm(NULL, NULL, NULL, NULL);
     py_hook_report("input", "r", "asleep", "");
-    tap_eq_int(reports, PY_HOOK_REPORTS_MAX, "asleep it says nothing");
+    tap_eq_int(reports, PY_HOOK_REPORTS_MAX, "a hook that is asleep reports nothing");
 }
 
 static void order_of_calls(void)
 {
     struct err err = ERR_INIT;
     PyObject *tree = PyImport_ImportModule("sys"); /* never looked at */
-    tap_ok(py_guard_rewrite(tree, strict, &err) < 0, "no rewriting before there is a namespace");
+    tap_ok(py_guard_rewrite(tree, strict, &err) < 0,
+           "a program is not rewritten before there is a namespace");
     Py_XDECREF(tree);
     PyObject *globals = py_guard_globals(strict);
-    if (!tap_ok(globals != NULL, "a namespace"))
+    if (!tap_ok(globals != NULL, "a namespace is made"))
         PyErr_Print();
     struct check_ruleset *open = NULL;
     tap_ok(check_ruleset_new(policy_profile_find("open"), &open, &err) == 0 &&

@@ -70,11 +70,11 @@ int main(void)
     py_holes_fill();
     worker_holes_fill();
     size_t after = pages_of(PyObject_Malloc, SIZE), after_long = pages_of(malloc, LONG);
-    tap_ok(after <= 3, "without, small blocks are taken from %zu pages", after);
+    tap_ok(after <= 3, "without holes, small blocks are taken from %zu pages", after);
     tap_ok(!has_heap || after_long <= TAKEN * LONG / PAGE + 3,
-           "without, long blocks are taken from %zu pages", after_long);
+           "without holes, long blocks are taken from %zu pages", after_long);
     py_holes_fill();
     worker_holes_fill(); /* once more: there is nothing to do */
-    tap_ok(pages_of(PyObject_Malloc, SIZE) <= 3, "a second time changes nothing");
+    tap_ok(pages_of(PyObject_Malloc, SIZE) <= 3, "closing the holes a second time changes nothing");
     return tap_done();
 }

@@ -109,7 +109,7 @@ static void hostile(void)
     for (int i = 0; i < 101; i++)
         at += sprintf(at, "%*sif 1:\n", i, "");
     struct verdict v = judge(wide, deep, (size_t)(at - deep));
-    tap_eq_str(first_rule(&v), "syntax", "a hundred and one indents");
+    tap_eq_str(first_rule(&v), "syntax", "a hundred and one indents are a syntax error");
     done(&v);
 }
 
@@ -201,7 +201,8 @@ static void sizes(void)
     done(&v);
     free(s);
     v = judge(strict, NULL, 0);
-    tap_ok(v.status == 0 && check_report_safe(&v.report) && v.tree, "no bytes are a program");
+    tap_ok(v.status == 0 && check_report_safe(&v.report) && v.tree,
+           "a source of no bytes is a program");
     done(&v);
 }
 
@@ -311,14 +312,15 @@ static void tamper(void)
     };
     tap_ok(PyRun_SimpleString("import _ast") == 0, "a session imports _ast");
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        tap_ok(PyRun_SimpleString(t[i].doing) == 0, "%s: done", t[i].what);
+        tap_ok(PyRun_SimpleString(t[i].doing) == 0, "%s: the tampering succeeds", t[i].what);
         struct verdict v = judge(strict, "print(eval('1'))\n", 17);
-        tap_eq_str(first_rule(&v), "tampered", "%s: seen", t[i].what);
-        tap_ok(!v.tree, "%s: nothing to run", t[i].what);
+        tap_eq_str(first_rule(&v), "tampered", "%s: the judge sees the tampering", t[i].what);
+        tap_ok(!v.tree, "%s: the judge hands out nothing to run", t[i].what);
         done(&v);
-        tap_ok(PyRun_SimpleString(t[i].undoing) == 0, "%s: undone", t[i].what);
+        tap_ok(PyRun_SimpleString(t[i].undoing) == 0, "%s: the tampering is undone", t[i].what);
         v = judge(strict, "print(eval('1'))\n", 17);
-        tap_eq_str(first_rule(&v), "py.call.eval", "%s: judged again", t[i].what);
+        tap_eq_str(first_rule(&v), "py.call.eval", "%s: the judge works again afterwards",
+                   t[i].what);
         done(&v);
     }
     tap_ok(PyRun_SimpleString(
@@ -341,7 +343,7 @@ static void modules(void)
     int r = py_judge(strict, source, sizeof source - 1, &report, NULL, &err);
     PyObject *all = py_judge_modules(), *comma = PyUnicode_FromString(" ");
     PyObject *text = all && comma && PyList_Sort(all) == 0 ? PyUnicode_Join(comma, all) : NULL;
-    tap_eq_int(r, 0, "judged");
+    tap_eq_int(r, 0, "a program with imports is judged");
     tap_eq_str(text ? PyUnicode_AsUTF8(text) : "",
                ":x collections collections:abc json math os.path re re:sub",
                "every import is noted, in functions and classes too");
@@ -354,7 +356,7 @@ int main(void)
 {
     struct err err = ERR_INIT;
     base_assert(PySys_AddAuditHook(hook, NULL) == 0);
-    if (!tap_ok(test_start(&err) == 0, "started %s", err.msg))
+    if (!tap_ok(test_start(&err) == 0, "the interpreter starts %s", err.msg))
         return tap_done();
     tap_eq_int(py_judge_init(&err), 0, "a second start of the judge succeeds");
     struct policy_profile p = *policy_profile_find("strict");
@@ -372,6 +374,6 @@ int main(void)
     modules();
     check_ruleset_free(strict);
     check_ruleset_free(wide);
-    tap_eq_int(Py_FinalizeEx(), 0, "ended");
+    tap_eq_int(Py_FinalizeEx(), 0, "the interpreter ends");
     return tap_done();
 }

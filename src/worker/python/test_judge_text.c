@@ -118,7 +118,7 @@ static void words(void)
     char got[64] = "";
     while (py_text_next_word(&rest, &word))
         snprintf(got + strlen(got), sizeof got - strlen(got), "%.*s;", (int)word.len, word.at);
-    tap_eq_str(got, "list;Node;g\xc3\xa9o;x1_;", "words");
+    tap_eq_str(got, "list;Node;g\xc3\xa9o;x1_;", "the words of an operand are found");
 }
 
 int main(void)
