@@ -39,11 +39,21 @@ for a, b in ((321, 280), (101, 117), (425, 425), (246, 104), (298, 241), (323, 2
 print("done")
 """
 MATTER = {"seccomp.bpf", "seccomp.ptrace", "seccomp.io_uring_setup", "seccomp.kexec_load"}
-WAYS = {"cold": ["--ro", "/usr/share/doc:/doc"]}  # what a warm child does not have
+COLD = ["--ro", "/usr/share/doc:/doc"]  # what a warm child does not have
+WAYS = {"cold": ["run", "--profile", "open", *COLD], "warm": ["run", "--profile", "open"], "session": ["session", "run", "crowd"], "branch": ["session", "run", "crowded"]}
+
+
+def crowds(who):
+    tapsys.cordon(programs, ["pool", "start", "--profile", "open"], who)
+    tapsys.cordon(programs, ["session", "new", "crowd", "--profile", "open"], who)
+    tapsys.cordon(programs, ["session", "fork", "crowd", "crowded"], who)
+    for way in WAYS:
+        crowd(who, way)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who)
 
 
 def crowd(who, way):
-    r = tapsys.cordon(programs, ["run", "--json", "--profile", "open", *WAYS[way], "-"], who, text=CROWD)
+    r = tapsys.cordon(programs, [*WAYS[way], "--json", "-"], who, text=CROWD)
     tap.eq(r["status"], "ok", f"{who}, {way}: the program runs to its end", r.story())
     missing = MATTER - set(r.rules())
     tap.ok(not missing, f"{who}, {way}: 1,200 refused mounts hide none of four other refusals in the result", missing)
@@ -162,7 +172,7 @@ def seen(r):
 def same_everywhere(who):
     """A warm child, a session and a branch hide nothing that a cold run shows."""
     run = ["run", "--json", "--profile", "open"]
-    cold = tapsys.cordon(programs, [*run, *WAYS["cold"], "-"], who, text=SILENT)
+    cold = tapsys.cordon(programs, [*run, *COLD, "-"], who, text=SILENT)
     tap.ok(len(seen(cold)) >= 15, f"{who}: a cold run reports each call that was refused", seen(cold), cold.story())
     started = tapsys.cordon(programs, ["pool", "start", "--profile", "open"], who)
     tapsys.cordon(programs, ["session", "new", "evidence", "--profile", "open"], who)
@@ -231,7 +241,6 @@ for who in users():
     empty_packet(who)
     judged_apart(who)
     same_everywhere(who)
-    for way in WAYS:
-        crowd(who, way)
+    crowds(who)
     cleaned(who)
 tap.done()
