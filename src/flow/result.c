@@ -284,6 +284,7 @@ void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
     if (r->reason[0])
         clean_chars(r->reason, sizeof r->reason, rules, escape);
     clean_chars(r->type, sizeof r->type, rules, escape); /* a program may name its exceptions */
+    clean_chars(r->hint, sizeof r->hint, rules, escape); /* and the module that it misses */
     for (size_t i = 0; i < r->violation_count; i++) {
         struct flow_violation *v = &r->violations[i];
         clean_chars(v->detail, sizeof v->detail, rules, escape);

@@ -326,6 +326,8 @@ static void words(void)
         abort();
     snprintf(r.message, sizeof r.message, "%s", text);
     snprintf(r.reason, sizeof r.reason, "%s", text);
+    snprintf(r.type, sizeof r.type, "%s", text);
+    snprintf(r.hint, sizeof r.hint, "%s", text);
     snprintf(r.snapshot.why, sizeof r.snapshot.why, "%s", text);
     buf_init(&r.snapshot.left, 1024);
     if (buf_add(&r.snapshot.left, text, sizeof text) < 0 ||
@@ -333,11 +335,16 @@ static void words(void)
         abort();
     struct flow_violation v = {.layer = "network", .rule = "socket"};
     memset(v.detail, '<', sizeof v.detail - 1);
+    snprintf(v.hint, sizeof v.hint, "%s", text);
     flow_result_violation(&r, &v);
     flow_result_clean(&r, rules, OUTPUT_ESCAPE_HTML, 40);
     tap_eq_str(r.value.data, "&lt;b&gt; /home/USER [REDACTED:environment]", "a value is cleaned");
     tap_eq_str(r.message, r.value.data, "an error's message is cleaned like a value");
     tap_eq_str(r.reason, r.value.data, "a result's reason is cleaned like a value");
+    tap_eq_str(r.type, r.value.data, "the type of an error is cleaned like a value");
+    tap_eq_str(r.hint, r.value.data, "the hint of an error is cleaned like a value");
+    tap_eq_str(r.violations[0].hint, r.value.data,
+               "the hint of a violation is cleaned like a value");
     tap_eq_str(r.snapshot.why, r.value.data, "why nothing was committed is cleaned like a value");
     const char *left = r.snapshot.left.data ? r.snapshot.left.data : "";
     tap_eq_str(left, r.value.data, "the path of what was left out is cleaned like a value");
