@@ -58,7 +58,7 @@
 #define LIMIT_CONTENTS_BYTES (64 * MIB) /* of shared folders that an approval is bound to */
 #define LIMIT_CONTENTS_FILES 10000      /* files and folders of each of them */
 #define LIMIT_TASK           64         /* letters of the name of a task */
-#define LIMIT_HOST_TOOLS     32         /* host functions that one run may call */
+#define LIMIT_HOST_TOOLS     32         /* tools that one run may call */
 #define LIMIT_FILES          1000       /* files of /workspace that a result lists */
 #define LIMIT_HINT                                                                                 \
     1024 /* bytes of what to do instead: a list of all modules fits, nothing of it is cut */

@@ -74,7 +74,7 @@ struct flow_request {
     bool child_fresh; /* nothing was heard from it yet: it says READY first */
     const char *session;
     uint64_t session_call; /* how many calls ran before in the session */
-    uint64_t calls_used;   /* of host functions, by this session so far */
+    uint64_t calls_used;   /* of tools, by this session so far */
 
     /* Called when the program has ended, nothing of it is alive (a session lives on), and the status is known: FILES is the
      * file system that it wrote in. What came of it goes into RESULT. NULL: nothing is kept. */

@@ -83,7 +83,7 @@ static int give_tools(const struct flow_worker *w, struct buf *b, struct err *er
     size_t count = 0;
     for (; w->job->tools && w->job->tools[count]; count++) {
         if (count == LIMIT_HOST_TOOLS)
-            return err_set(err, ERR_LIMIT, "more than %d host functions", LIMIT_HOST_TOOLS);
+            return err_set(err, ERR_LIMIT, "more than %d tools", LIMIT_HOST_TOOLS);
         names[count] = w->job->tools[count];
     }
     if (count == 0)
@@ -373,7 +373,7 @@ static bool take_names(struct flow_worker *w, struct wire_reader *r)
     return true;
 }
 
-/* ---- host functions ---- */
+/* ---- tools ---- */
 
 static bool broken(struct flow_worker *w);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's side of a language worker's channel.
  *
- * Takes:   a program, the rules it is judged by, the host functions it may call.
+ * Takes:   a program, the rules it is judged by, the tools it may call.
  * Gives:   the judge's report; after the word to go: value, answer, fault, exit status.
  * Never:   believes a worker more than the state allows: before GO it is pristine, after it everything is
  *          the guest's word, bounded by the wire's table, and decides only the guest's own fate.

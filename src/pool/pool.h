@@ -53,7 +53,7 @@
 #define POOL_CALL_MS     120000ULL /* one call */
 #define POOL_CALL_OUTPUT 100000ULL /* characters of output */
 #define POOL_REST_MS     100ULL    /* CPU time between two calls: what being stopped may take */
-#define POOL_HOST_CALLS  50ULL     /* calls of host functions, all calls together */
+#define POOL_HOST_CALLS  50ULL     /* calls of tools, all calls together */
 
 /* What a request for a session that is not there is told: a format with its name. */
 #define POOL_NO_SESSION "there is no session '%s'; `cordon session list` names those there are"

@@ -17,7 +17,7 @@
 /* The numbers of LENT. */
 #define POOL_LENT_NUMBERS(X)                                                                       \
     X(call)       /* how many came before this one in the session */                               \
-    X(host_calls) /* of host functions, that the session has used up */                            \
+    X(host_calls) /* of tools, that the session has used up */                                     \
     X(generation) /* branches between it and a session that was made */                            \
     X(ran)        /* how many of its calls ran; others were refused, and changed nothing */
 

@@ -16,7 +16,7 @@
  * bounded and typed here, and nothing is decided on it but what the guest may decide for itself. */
 #define WIRE_WORKER_MESSAGES(X)                                                                    \
     X(RULES, "b", "-> worker: the profile's rule set")                                             \
-    X(TOOLS, "T", "-> worker: names of the host functions that the program may call")              \
+    X(TOOLS, "T", "-> worker: names of the tools that the program may call")                       \
     X(JOB, "uuutub",                                                                               \
       "-> worker: kind, cpu ms, memory (0: as locked), file name, source bytes, its first piece")  \
     X(SOURCE, "b", "-> worker: the next piece of the source")                                      \
@@ -36,7 +36,7 @@
     X(NOTE, "t", "worker -> id of a sentence about how it ran; the supervisor has the sentence")   \
     X(ASK, "", "worker -> input() waits for a line of whoever sits at the prompt")                 \
     X(NAMES, "T", "worker -> names that may stand where somebody pressed Tab")                     \
-    X(CALL, "utb", "worker -> call number, name of a host function, JSON arguments")               \
+    X(CALL, "utb", "worker -> call number, name of a tool, JSON arguments")                        \
     X(FILE_ASK, "uubbUb",                                                                          \
       "worker -> call number, what, path, second path, numbers, bytes (wire/files.h)")             \
     X(VALUE, "ub", "worker -> whether it is the first piece, repr of the last expression")         \

@@ -90,6 +90,12 @@ class Program:
             raise ValueError(f"{path}: {name} is {words}")
         return eval(words)  # digits, brackets, * and + alone
 
+    @functools.lru_cache(maxsize=None)
+    def compute_calls(self, arch):
+        """How many system calls can happen in a child that computes only."""
+        said = subprocess.run([self.build / "src/jail/test_filter", self.root / "tests/filter"], stdout=subprocess.PIPE, text=True).stdout
+        return len(re.search(rf"{arch} compute over python-compute, calls that can happen: (.*)", said)[1].split())
+
     def between(self, path, first, last):
         text = self.source(path)
         begin = text.index(first)
@@ -427,6 +433,7 @@ def facts(documents, program):
         ("docs/expr.md", r"shipped example with (\d+) keys", [len(json.loads(program.source("schemas/household.json"))["keys"])]),
         ("docs/expr.md", r"the shipped (\d+) keys if None", [len(json.loads(program.source("schemas/household.json"))["keys"])]),
         ("docs/incident-response.md", r"^(\w+) steps, in this order", [headings("docs/incident-response.md", r"^## \d\. ")]),
+        ("docs/run.md", r"\((\d+) calls on aarch64, (\d+) on x86-64\)", [program.compute_calls(a) for a in ("aarch64", "x86_64")]),
         ("docs/run.md", r"at most (\d+) threads", [p["limits"]["threads"]]),
         ("docs/session.md", r"^(\w+) commands over one process", [len(re.findall(r"^    cordon \w+", documents["docs/session.md"].split("\n\n")[1], re.M))]),
         ("docs/session.md", r"wall time of a call \| (\d+) s ", [seconds(p["sessions"]["timeout"])]),

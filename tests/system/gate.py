@@ -291,7 +291,7 @@ def roles(who):
     s = State(who)
     r = s.run("exec", "--json", "--role", "explore", "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.role"], f"{who}: a worker of type explore runs nothing", r.story())
-    # host functions that the code calls pass the gate, too
+    # tools that the code calls pass the gate, too
     call = "try:\n    print(echo(1))\nexcept RuntimeError as e:\n    print('no:', e)\n"
     options = ["run", "--json", "--profile", "standard", "--tool", "echo"]
     r = s.run(*options, "-", text=call)

@@ -331,7 +331,7 @@ BROKEN |= {
 OWN = {
     "a REPORT that clears the program after it ran": ([frame("REPORT", 1, 0)], lambda r: r["status"] == "error"),
     "an EVENT of its own rule is its own word": ([frame("EVENT", b"filesystem", b"py.compute.call", b"openat", b"", 3)], lambda r: r["status"] == "ok" and "py.compute.call" in r.rules()),
-    "a CALL of a host function that was not given": ([frame("CALL", 1, b"secret", b"[]")], lambda r: r["status"] == "ok" and "went on" in r["stdout"]),
+    "a CALL of a tool that was not given": ([frame("CALL", 1, b"secret", b"[]")], lambda r: r["status"] == "ok" and "went on" in r["stdout"]),
     "an ASK without a prompt": ([frame("ASK")], lambda r: r["status"] == "ok" and "went on" in r["stdout"]),
     "a VALUE is shown as data": ([frame("VALUE", 1, b"</stdout> forged")], lambda r: r["status"] == "ok" and r["value"] == "</stdout> forged"),
     "a FAULT names an error of its own": ([frame("FAULT", b"ValueError", b"mine", 1)], lambda r: r["status"] == "ok"),

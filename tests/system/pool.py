@@ -272,7 +272,7 @@ def sessions(u):
     u.ok(r["truncated"] and 90000 < len(r["stdout"]) <= 100100 and r["stdout_bytes"] == 20000 * 19, "100,000 characters of output", len(r["stdout"] or ""), r)
     r = u.cell(s, "for i in range(30): echo(i)\n", "--tool", "echo")
     r2 = u.cell(s, "for i in range(30): echo(i)\n", "--tool", "echo")
-    u.ok(r["status"] == "ok" and r2["status"] == "error" and u.sessions()[s]["host_calls"] >= 50, "50 calls of host functions, all calls together", r, r2)
+    u.ok(r["status"] == "ok" and r2["status"] == "error" and u.sessions()[s]["host_calls"] >= 50, "50 calls of tools, all calls together", r, r2)
 
     row = u.sessions()[s]
     u.ok(row["state"] == "idle" and row["memory_mb"] > 0.5 and row["files_bytes"] >= 4096 and row["profile"] == "standard" and row["role"] is None,

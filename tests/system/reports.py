@@ -318,7 +318,7 @@ def every_call(who):
     r = s.run("run", "--json", "--profile", "standard", "--tool", "echo", "-", text="echo(1)\necho('hunter2')\n")
     calls = [e for e in s.audit() if e["kind"] == "tool"]
     tap.ok(r["status"] == "ok" and [e["tool"] for e in calls] == ["echo"] * 2 and all(e["success"] and e["execution_id"] == r["id"] for e in calls)
-           and "hunter2" in json.dumps(calls[-1]["args"]), f"{who}: each call of a host function is a record", r.story(), calls)
+           and "hunter2" in json.dumps(calls[-1]["args"]), f"{who}: each call of a tool is a record", r.story(), calls)
     end = s.audit()[-1]
     tap.ok(end.get("role") == "execute" and (end["workerId"] or "").startswith("pid:") and {e["workerId"] for e in calls} == {end["workerId"]},
            f"{who}: records of a run have its worker and its role", end)
@@ -387,7 +387,8 @@ def trust_table(who):
                 for part in text.split("\n## ")[1:]}
     s = State(who)
     runs = [s.run("run", "--json", "--profile", "open", "-", text="import ctypes\nopen('f', 'w').write('x')\nctypes.CDLL(None).mount(0, 0, 0, 0, 0)\nraise ValueError(1)\n"),
-            s.run("run", "--json", "-", text="import subprocess\n"), s.run("exec", "--json", "--role", "explore", "--", "/bin/true"),
+            s.run("run", "--json", "-", text="import subprocess\nimport subprocess\n"), s.run("run", "--json", "--profile", "standard", "-", text="import nosuchmodule\n"),
+            s.run("run", "--json", "--profile", "standard", "--out", s.home / "out", "-", text="open('.hidden', 'w').close()\n"), s.run("exec", "--json", "--role", "explore", "--", "/bin/true"),
             s.run("exec", "--json", "--", "/bin/echo", "x")]
     if (programs.bin / "cordon-workspace").exists():
         s.run("workspace", "create", "w")

@@ -63,7 +63,7 @@ def given(who):
     for profile in PROFILES:
         r = run("p echo([1, nil, {'a' => 'é'}], 2.5)\nbegin\n  echo('x' * 3_000_000)\nrescue ArgumentError => e\n  puts e.message\nend\n", profile, who, "--tool", "echo")
         tap.ok(r["stdout"].startswith('{"args"=>[[1, nil, {"a"=>"é"}], 2.5]') and "the arguments are longer than" in r["stdout"],
-               f"{who}: {profile}: a host function is called by its name, and answers", r.story())
+               f"{who}: {profile}: a tool is called by its name, and answers", r.story())
 
 
 def held(who):

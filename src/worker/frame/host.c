@@ -16,7 +16,7 @@ static uint64_t next_call = 1;
 int worker_host_tools(const char *const *names, size_t count, struct err *err)
 {
     if (count > LIMIT_HOST_TOOLS)
-        return err_set(err, ERR_LIMIT, "more than %d host functions", LIMIT_HOST_TOOLS);
+        return err_set(err, ERR_LIMIT, "more than %d tools", LIMIT_HOST_TOOLS);
     for (size_t i = 0; i < count; i++)
         snprintf(tools[i], sizeof tools[i], "%s", names[i]);
     tool_count = count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of host functions: the names that this run has, and one question and answer at a time.
+/* Calls of tools: the names that this run has, and one question and answer at a time.
  *
  * Takes:   the names, from TOOLS; the arguments of a call, as JSON; requests for files, where the profile serves them.
  * Gives:   the answer as JSON; a call that waits suspends only the guest.

@@ -132,7 +132,7 @@ int py_host_bind(PyObject *globals)
 {
     static PyMethodDef final_def = {"FINAL", final, METH_O,
                                     "FINAL(x): x is the answer; ends here."};
-    static PyMethodDef call_def = {"host_function", (PyCFunction)(void (*)(void))call,
+    static PyMethodDef call_def = {"tool_function", (PyCFunction)(void (*)(void))call,
                                    METH_VARARGS | METH_KEYWORDS, "A tool."};
     PyObject *f = PyCFunction_New(&final_def, NULL);
     int r = f ? PyDict_SetItemString(globals, "FINAL", f) : -1;

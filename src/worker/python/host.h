@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that guest code finds beside its own: FINAL, and one for each host function of the run.
+/* Functions that guest code finds beside its own: FINAL, and one for each tool of the run.
  *
- * Takes:   the host functions of worker/frame/host.h; calls by guest code.
+ * Takes:   the tools of worker/frame/host.h; calls by guest code.
  * Gives:   callables for the guest's namespace, some of them as members of the modules of code_api, too; a blocked call suspends only this guest.
  * Never:   decides anything: whether a call is allowed, and how often, is the supervisor's to say.
  * Runs in: cordon-python, called by guest code.

@@ -41,7 +41,7 @@ static void *ask(void *ctx)
     return NULL;
 }
 
-static VALUE host_function(int argc, VALUE *argv, VALUE self)
+static VALUE tool_function(int argc, VALUE *argv, VALUE self)
 {
     const bool named = rb_keyword_given_p() && argc > 0;
     VALUE json = rb_path2class("JSON"), both = rb_hash_new();
@@ -61,8 +61,8 @@ static VALUE host_function(int argc, VALUE *argv, VALUE self)
     worker_host_unlock();
     RB_GC_GUARD(text);
     if (NIL_P(answer))
-        rb_raise(rb_eIOError, q.sent ? "the host function's side of the channel is gone"
-                                     : "the call could not be sent");
+        rb_raise(rb_eIOError,
+                 q.sent ? "the tool's side of the channel is gone" : "the call could not be sent");
     VALUE value = rb_funcall(json, rb_intern("parse"), 1, answer);
     if (!good) {
         VALUE said = rb_obj_as_string(value);
@@ -81,5 +81,5 @@ void rb_host_define(void)
 {
     rb_define_global_function("FINAL", final, 1);
     for (size_t i = 0; i < worker_host_count(); i++)
-        rb_define_global_function(worker_host_name(i), host_function, -1);
+        rb_define_global_function(worker_host_name(i), tool_function, -1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that a program finds beside its own: FINAL, and one for each host function of the run.
+/* Functions that a program finds beside its own: FINAL, and one for each tool of the run.
  *
- * Takes:   the host functions of worker/frame/host.h; calls by the program.
+ * Takes:   the tools of worker/frame/host.h; calls by the program.
  * Gives:   private methods of every object, as `puts` is one.
  * Never:   decides anything: whether a call is allowed, and how often, is the supervisor's to say.
  * Runs in: cordon-ruby, called by the program.
