@@ -141,7 +141,7 @@ _cordon()
     resume*) COMPREPLY=($(compgen -W "$resume" -- "$cur")) ;;
     monitor*)
         compopt -o filenames 2>/dev/null
-        COMPREPLY=($(compgen -W "$monitor" -- "$cur") $(compgen -f -- "$cur"))
+        COMPREPLY=($(compgen -W "score $monitor" -- "$cur") $(compgen -f -- "$cur"))
         ;;
     escalate*) COMPREPLY=($(compgen -W "$escalate" -- "$cur")) ;;
     audit*)

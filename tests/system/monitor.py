@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import tapsys
 from tapsys import Tap
@@ -94,7 +95,23 @@ tap.ok(code == 1 and lines[-1]["detector"] == "loop", "one word a line, again an
 code, lines, err = monitor([], "table = (\n" + "    '\\ufffe'\n" * 40 + ")\n")
 tap.ok(code == 0, "forty lines of a table with one word each are none", code, lines)
 
-for args, word in ((["--tier", "boss"], "architect"), (["--task", "art"], "reasoning"), (["--mode", "x"], "literal"), (["--format", "x"], "events"),
+with tempfile.TemporaryDirectory() as folder:
+    good, bad = pathlib.Path(folder, "good.txt"), pathlib.Path(folder, "bad.txt")
+    good.write_text("Once there was a fox that lived beside the river and had seven clever friends.\n")
+    bad.write_text("It begins well. " + "I will look at it again. " * 60)
+    code, lines, err = monitor(["score", str(good), str(bad)], "")
+    tap.eq([(x["file"], x["abort"]) for x in lines], [(str(good), False), (str(bad), True)], "score judges each file, a line each", code, err)
+    peak = lines[1]["peaks"]["repetition"]
+    tap.ok(code == 1 and peak["value"] >= lines[1]["metrics"]["repetition"] > 0.5 and 0 < peak["token"] <= lines[1]["tokens"], "score says how high a signal rose, and where", lines[1])
+    alone = monitor([], bad.read_text())[1][-1]
+    tap.eq({k: lines[1][k] for k in ("reason", "detector", "onset", "onset_byte", "period", "tokens")}, {k: alone[k] for k in ("reason", "detector", "onset", "onset_byte", "period", "tokens")},
+           "a recorded generation has the verdict that it has while it is written")
+    code, lines, err = monitor(["score", str(good)], "")
+    tap.ok(code == 0 and len(lines) == 1, "score ends with 0 where no file is bad", code, err)
+    code, lines, err = monitor(["score", str(good), folder + "/missing"], "")
+    tap.ok(code == 2 and not lines and "missing" in err, "score judges nothing if a file cannot be opened", code, lines, err)
+
+for args, word in ((["score"], "a FILE is missing"), (["--tier", "boss"], "architect"), (["--task", "art"], "reasoning"), (["--mode", "x"], "literal"), (["--format", "x"], "events"),
                    (["--set", "nothing=1"], "nothing=1"), (["--set", "ngram_size=99"], "8"), (["a", "b"], "'b'"), (["/nothing/here"], "/nothing/here")):
     code, lines, err = monitor(args, "")
     tap.ok(code == 2 and word in err and err.count("\n") == 1 and not lines, f"{' '.join(args)}: one line that says what is wrong", code, err)

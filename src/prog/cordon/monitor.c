@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon monitor`: a model's output from standard input or a file, watched while it is written. The verdict is printed as soon as
- * it is reached, and reading ends there: whoever writes sees the pipe close.
+ * it is reached, and reading ends there: whoever writes sees the pipe close. `cordon monitor score` does the same with recorded
+ * ones, a line a file, and says how high each signal rose and where.
  *
  * Waits: read in watch; the generation; none (the writer's own pace); the caller's pipe and nothing else is held */
+#include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/limits.h"
 #include "commands.h"
 #include "exits.h"
 #include "jail/confine.h"
@@ -17,9 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHUNK          65536
+#define TEXT_CHUNK     4096
+#define SCORE_CHUNK    64          /* some ten tokens: as near as a peak is told */
+#define TOLD_EVERY_MS  500         /* how far it has read, on a terminal */
 #define LINE_MAX_BYTES (16U << 20) /* an event with the logits of a large vocabulary */
 
 #define OUTPUT_LOST 1 /* nobody gets the verdict; main says so, as for every command */
@@ -31,24 +38,64 @@ struct monitor_options {
     bool help;
 };
 
+/* The signals of a verdict, by which the peaks of a recorded generation are told. */
+#define SIGNALS(X) X(entropy) X(spike) X(repetition) X(perplexity) X(trend) X(failure_prob)
+
+enum signal {
+#define X(name) SIGNAL_##name,
+    SIGNALS(X)
+#undef X
+        SIGNAL_COUNT
+};
+
 struct watch {
     const struct monitor_options *o;
     const struct monitor_config *config;
+    const char *name; /* of a recorded one, else NULL */
+    struct {
+        double value;
+        uint64_t token;
+    } peaks[SIGNAL_COUNT];        /* of a recorded one */
+    bool terminal;                /* somebody sees how far it has read */
+    uint64_t size, done, told_ns; /* bytes of the file, 0: not known; read so far */
     struct monitor_events events;
     bool lines; /* events, not text */
     struct buf line;
     uint64_t next; /* tokens at which the metrics are printed */
 };
 
+static void values_of(const struct monitor_metrics *m, double out[SIGNAL_COUNT])
+{
+#define X(name) out[SIGNAL_##name] = m->name;
+    SIGNALS(X)
+#undef X
+}
+
+static const char *const signal_names[] = {
+#define X(name) #name,
+    SIGNALS(X)
+#undef X
+};
+
 static void put_metrics(struct jsonw *j, const struct monitor_metrics *m)
 {
+    double values[SIGNAL_COUNT];
+    values_of(m, values);
     jsonw_open(j, "metrics", '{');
-    jsonw_decimal(j, "entropy", m->entropy);
-    jsonw_decimal(j, "spike", m->spike);
-    jsonw_decimal(j, "repetition", m->repetition);
-    jsonw_decimal(j, "perplexity", m->perplexity);
-    jsonw_decimal(j, "trend", m->trend);
-    jsonw_decimal(j, "failure_prob", m->failure_prob);
+    for (int i = 0; i < SIGNAL_COUNT; i++)
+        jsonw_decimal(j, signal_names[i], values[i]);
+    jsonw_close(j, '}');
+}
+
+static void put_peaks(struct jsonw *j, const struct watch *w)
+{
+    jsonw_open(j, "peaks", '{');
+    for (int i = 0; i < SIGNAL_COUNT; i++) {
+        jsonw_open(j, signal_names[i], '{');
+        jsonw_decimal(j, "value", w->peaks[i].value);
+        jsonw_int(j, "token", (int64_t)w->peaks[i].token);
+        jsonw_close(j, '}');
+    }
     jsonw_close(j, '}');
 }
 
@@ -72,6 +119,8 @@ static int print_line(const struct watch *w, bool last)
     buf_init(&out, 16384);
     struct jsonw j = {.out = &out};
     jsonw_open(&j, NULL, '{');
+    if (w->name)
+        jsonw_bytes(&j, "file", w->name, strlen(w->name));
     if (last) {
         jsonw_bool(&j, "abort", v->abort);
         jsonw_string(&j, "reason", monitor_reason_name(v->reason));
@@ -88,6 +137,8 @@ static int print_line(const struct watch *w, bool last)
     }
     jsonw_int(&j, "tokens", (int64_t)v->tokens);
     put_metrics(&j, &v->metrics);
+    if (last && w->name)
+        put_peaks(&j, w);
     if (last) {
         put_settings(&j, w->config);
         jsonw_int(&j, "unknown_lines", (int64_t)w->events.unknown);
@@ -98,9 +149,38 @@ static int print_line(const struct watch *w, bool last)
     return r;
 }
 
+static void raise_peaks(struct watch *w, const struct monitor_verdict *v)
+{
+    double values[SIGNAL_COUNT];
+    values_of(&v->metrics, values);
+    for (int i = 0; i < SIGNAL_COUNT; i++)
+        if (values[i] > w->peaks[i].value) {
+            w->peaks[i].value = values[i];
+            w->peaks[i].token = v->tokens;
+        }
+}
+
+/* How far it has read, where somebody looks on: at most twice a second, on one line that the verdict replaces. */
+static void tell_progress(struct watch *w, bool over)
+{
+    const uint64_t now = clock_now_ns();
+    if (!w->terminal || (!over && now - w->told_ns < TOLD_EVERY_MS * CLOCK_NS_PER_MS))
+        return;
+    w->told_ns = now;
+    if (over)
+        (void)fputs("\r\033[K", stderr);
+    else if (w->size)
+        fprintf(stderr, "\rread %llu of %llu MB", (unsigned long long)(w->done / MIB),
+                (unsigned long long)(w->size / MIB));
+    else
+        fprintf(stderr, "\rread %llu MB", (unsigned long long)(w->done / MIB));
+}
+
 static int progress(struct watch *w)
 {
-    uint64_t tokens = monitor_verdict(w->events.monitor)->tokens;
+    const struct monitor_verdict *v = monitor_verdict(w->events.monitor);
+    uint64_t tokens = v->tokens;
+    raise_peaks(w, v);
     if (!w->o->every || tokens < w->next)
         return 0;
     w->next = tokens - tokens % w->o->every + w->o->every;
@@ -129,28 +209,39 @@ static int take_lines(struct watch *w, const char *p, size_t len, struct err *er
     return 0;
 }
 
+static int take_text(struct watch *w, const char *p, size_t len)
+{
+    const size_t most = w->name ? SCORE_CHUNK : len;
+    for (size_t n; len && !monitor_verdict(w->events.monitor)->abort; p += n, len -= n) {
+        n = len < most ? len : most;
+        monitor_text(w->events.monitor, p, n);
+        if (progress(w) < 0)
+            return OUTPUT_LOST;
+    }
+    return 0;
+}
+
 static int watch(struct watch *w, int fd, struct err *err)
 {
     static char chunk[CHUNK];
     int r = 0;
     while (r == 0 && !monitor_verdict(w->events.monitor)->abort) {
-        ssize_t n = read(fd, chunk, w->lines ? sizeof chunk : 4096);
+        ssize_t n = read(fd, chunk, w->lines ? sizeof chunk : TEXT_CHUNK);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return err_sys(err, "read");
         if (n == 0)
             break;
-        if (w->lines) {
-            r = take_lines(w, chunk, (size_t)n, err);
-        } else {
-            monitor_text(w->events.monitor, chunk, (size_t)n);
-            r = progress(w) < 0 ? OUTPUT_LOST : 0;
-        }
+        w->done += (uint64_t)n;
+        tell_progress(w, false);
+        r = w->lines ? take_lines(w, chunk, (size_t)n, err) : take_text(w, chunk, (size_t)n);
     }
     if (r == 0 && w->lines && w->line.len)
         r = take_lines(w, "\n", 1, err);
     monitor_end(w->events.monitor);
+    raise_peaks(w, monitor_verdict(w->events.monitor));
+    tell_progress(w, true);
     return r;
 }
 
@@ -172,37 +263,59 @@ static int read_options(const struct monitor_options *o, struct monitor_config *
     return r;
 }
 
+static int open_input(const char *path, struct err *err)
+{
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? err_sys(err, "%.200s", path) : fd;
+}
+
+/* One generation, from FD. */
+static int judge(struct watch *w, int fd, uint64_t key, bool *ret_abort, struct err *err)
+{
+    struct stat st;
+    w->size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    w->next = w->o->every;
+    w->events = (struct monitor_events){.monitor = monitor_new(w->config, key),
+                                        .vocabulary = w->o->vocabulary};
+    buf_init(&w->line, LINE_MAX_BYTES);
+    int r = w->events.monitor ? watch(w, fd, err) : err_set(err, ERR_LIMIT, "no memory");
+    if (r == 0 && w->events.unknown)
+        fprintf(stderr,
+                "cordon monitor: %s%s%llu lines are no event, line %llu first; --format text takes "
+                "plain text\n",
+                w->name ? w->name : "", w->name ? ": " : "", (unsigned long long)w->events.unknown,
+                (unsigned long long)w->events.first_unknown);
+    *ret_abort |= r == 0 && monitor_verdict(w->events.monitor)->abort;
+    if (r == 0 && print_line(w, true) < 0)
+        r = OUTPUT_LOST;
+    monitor_free(w->events.monitor);
+    buf_done(&w->line);
+    return r;
+}
+
+/* PATHS are all opened before anything is read: what is read was written by a model, or by whoever spoke to it, and no file can
+ * be opened afterwards. */
 static int run(const struct monitor_options *o, const struct monitor_config *c, bool lines,
-               const char *path, struct err *err)
+               const char *const *paths, size_t count, bool score, struct err *err)
 {
     uint64_t key = 0;
-    bool file = strcmp(path, "-") != 0;
-    int fd = file ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : STDIN_FILENO;
-    if (fd < 0)
-        return err_sys(err, "%.200s", path);
+    bool abort = false, terminal = isatty(STDERR_FILENO);
+    int fds[OPTION_LIST_MAX], r = 0;
+    size_t opened = 0;
     if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
         return err_sys(err, "random bytes");
-    struct watch w = {.o = o, .config = c, .lines = lines, .next = o->every};
-    w.events = (struct monitor_events){.monitor = monitor_new(c, key), .vocabulary = o->vocabulary};
-    buf_init(&w.line, LINE_MAX_BYTES);
-    int r = w.events.monitor ? 0 : err_set(err, ERR_LIMIT, "no memory");
-    /* what is read now was written by a model, or by whoever spoke to it */
-    if (r == 0)
+    for (; opened < count && r >= 0; opened += r >= 0)
+        r = fds[opened] = open_input(paths[opened], err);
+    if (r >= 0)
         r = jail_confine(-1, -1, "reader", err);
-    if (r == 0)
-        r = watch(&w, fd, err);
-    if (r == 0 && w.events.unknown)
-        fprintf(stderr,
-                "cordon monitor: %llu lines are no event, line %llu first; --format text takes "
-                "plain text\n",
-                (unsigned long long)w.events.unknown, (unsigned long long)w.events.first_unknown);
-    bool abort = r == 0 && monitor_verdict(w.events.monitor)->abort;
-    if (r == 0 && print_line(&w, true) < 0)
-        r = OUTPUT_LOST;
-    monitor_free(w.events.monitor);
-    buf_done(&w.line);
-    if (file)
-        close(fd);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        struct watch w = {.o = o, .config = c, .lines = lines, .terminal = terminal};
+        w.name = score ? paths[i] : NULL;
+        r = judge(&w, fds[i], key, &abort, err);
+    }
+    while (opened)
+        if (fds[--opened] != STDIN_FILENO)
+            close(fds[opened]);
     return r < 0 ? r : r || abort ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -234,21 +347,30 @@ int cmd_monitor(int argc, char **argv)
     int r = options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &err);
     if (r == 0 && o.help) {
         puts(
-            "usage: cordon monitor [OPTIONS] [FILE|-]\n\n"
+            "usage: cordon monitor [OPTIONS] [FILE|-]\n"
+            "       cordon monitor score [OPTIONS] FILE...\n\n"
             "Watches a model's output while it is written and says when it has gone bad. The last\n"
             "line is the verdict, printed as soon as it is reached. In the default mode a loop\n"
             "aborts, exact, with a number that counts, or drifting; in the literal mode the\n"
-            "thresholds of entropy, repetition and perplexity do.\n");
+            "thresholds of entropy, repetition and perplexity do. score judges recorded ones, a "
+            "line\n"
+            "of JSON each, and says how high each signal rose and at which token.\n");
         options_print(rows, sizeof rows / sizeof *rows);
         exits_print(EXITS_MONITOR);
         return EXIT_DONE;
     }
-    if (r == 0 && words.count > 1)
+    const bool score = words.count && strcmp(words.items[0], "score") == 0;
+    static const char *const standard_input[] = {"-"};
+    const char *const *paths = words.count ? words.items + score : standard_input;
+    const size_t count = words.count ? words.count - score : 1;
+    if (r == 0 && !count)
+        r = err_set(&err, ERR_USAGE, "score: a FILE is missing; - is standard input");
+    else if (r == 0 && !score && count > 1)
         r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", words.items[1]);
     if (r == 0)
         r = read_options(&o, &c, &lines, &err);
     if (r == 0)
-        r = run(&o, &c, lines, words.count ? words.items[0] : "-", &err);
+        r = run(&o, &c, lines, paths, count, score, &err);
     if (r < 0) {
         result_complain("cordon monitor", err.msg);
         return EXIT_USAGE;
