@@ -74,7 +74,7 @@ try:
         tap.eq(inside("cordon exec -- /bin/echo hello", user), (0, "hello\n"), f"{who}: cordon exec runs a program")
         code, text = inside("cordon exec -- /usr/bin/python3 -c 'import socket; socket.socket()'", user)
         tap.ok(code != 0 and "denied (network)" in text, f"{who}: what the jail denies is denied and named", code, text)
-    tap.eq(inside("python3 -c 'import cordon; print(cordon.__name__)'"), (0, "cordon\n"), "Python finds the module")
+    tap.eq(inside("python3 -c 'import cordon; print(cordon.run(\"6 * 7\").value, cordon.validate_condition(\"1 < 2\")[0])'"), (0, "42 True\n"), "Python finds the package")
     code, text = inside("ls /usr/lib/*/libcordon.so.0 /usr/lib/*/libcordon.so /usr/lib/*/pkgconfig/cordon.pc /usr/include/cordon.h")
     tap.eq(code, 0, "a program finds library, link, header and pkg-config's file", text)
     code, text = inside("cat /usr/share/cordon/apparmor")

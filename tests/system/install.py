@@ -48,6 +48,12 @@ try:
         tap.eq(run.returncode, 0, "a program is compiled and linked with what pkg-config says", run.stdout.decode(errors="replace"))
         project = next(l for l in (source / "meson.build").read_text().splitlines() if "version: '" in l).split("'")[1]
         tap.eq(ask("--modversion"), [project], "pkg-config says the version of the project")
+    package = next(prefix.rglob("cordon/py.typed"), None)
+    if tap.ok(package is not None, "the Python package is there"):
+        env = {**tapsys.clean_env({"PATH": f"{prefix}/bin:/usr/bin:/bin"}), "PYTHONPATH": str(package.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+        words = "import cordon, cordon.aio; print(cordon.run('6 * 7').value, cordon.validate_condition('1 < 2'))"
+        run = subprocess.run(["/usr/bin/python3", "-c", words], env=env, cwd="/", timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        tap.eq(run.stdout, "42 (True, None)\n", "the installed Python package runs a program by the installed server, and has the conditions")
     for who in tapsys.users():
         cmd = [str(prefix / "bin/cordon"), "exec", "--", "/bin/true"]
         if who == "user" and os.geteuid() == 0:

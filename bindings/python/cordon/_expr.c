@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Python module `cordon`: compile_condition and validate_condition over libcordon.
+/* The C half of the Python package `cordon`: compile_condition and validate_condition over libcordon.
  *
  * The objects hold the caller's memory that the library asks for; a condition keeps its schema
  * alive by a reference. A context is read as the condition reaches its keys, each once, so what is
@@ -587,11 +587,11 @@ static PyMethodDef functions[] = {
      "validate_condition(expression, schema=None) -> (is_valid, error or None)"},
     {0}};
 static struct PyModuleDef module_def = {
-    PyModuleDef_HEAD_INIT, .m_name = "cordon", .m_size = -1, .m_methods = functions,
+    PyModuleDef_HEAD_INIT, .m_name = "cordon._expr", .m_size = -1, .m_methods = functions,
     .m_doc = "Conditions that a model wrote, evaluated safely and exactly."};
 
-PyMODINIT_FUNC PyInit_cordon(void);
-PyMODINIT_FUNC PyInit_cordon(void)
+PyMODINIT_FUNC PyInit__expr(void);
+PyMODINIT_FUNC PyInit__expr(void)
 {
     PyObject *m = PyModule_Create(&module_def);
     if (!m || PyType_Ready(&SchemaType) || PyType_Ready(&ConditionType))

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client that blocks. Any number of threads may call it: whoever waits for an answer reads, for the others too; the
+callbacks of a call run in the thread that made it. No thread is started here.
+
+Waits: for an answer and for room to write PATIENCE seconds at most, for the end of a server that we started END seconds."""
+import json
+import os
+import select
+import socket as sockets
+import subprocess
+import tempfile
+import threading
+import time
+from typing import Any, Dict, IO, List, Optional, Sequence, Type
+from types import TracebackType
+
+from . import _protocol as protocol
+from ._protocol import Ask, OnOutput, OnProgress, Steps
+from ._results import Evaluation, ProtocolError, Report, Result, ServerGone, SessionInfo
+
+END = 15.0  # cordond takes at most 10 s to leave
+
+
+class _Call:
+    def __init__(self) -> None:
+        self.notes: List[Dict[str, Any]] = []
+        self.reply: Optional[Dict[str, Any]] = None
+
+
+def command(program: str, options: Sequence[str]) -> List[str]:
+    own = [] if "--answer" in options else ["--answer", protocol.ANSWER]
+    return [program, "serve", "--stdio", *own, *options]
+
+
+class Client:
+    """A connection to `cordon serve`: to the socket of one that runs, or to one that is started for it.
+
+    OPTIONS are those of `cordon serve`, such as ["--profile", "standard"]; a server at a socket has its own."""
+
+    def __init__(self, socket: Optional[str] = None, *, program: str = "cordon", options: Sequence[str] = (), patience: float = protocol.PATIENCE):
+        self._patience, self._number, self._rest = patience, 0, b""
+        self._calls: Dict[int, _Call] = {}
+        self._state = threading.Condition()
+        self._reading, self._gone = False, ""
+        self._writing = threading.Lock()
+        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._socket: Optional[sockets.socket] = None
+        self._errors: Optional[IO[bytes]] = None
+        self._pid = os.getpid()
+        if socket is not None:
+            self._connect(socket)
+        else:
+            self._start(command(program, options))
+
+    # --- the connection ---
+
+    def _connect(self, path: str) -> None:
+        self._socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            self._socket.settimeout(self._patience)
+            self._socket.connect(path)
+        except OSError as e:
+            self._socket.close()
+            raise ServerGone(f"{path}: {e.strerror or e}; start it: cordon serve --socket {path}") from None
+        self._socket.setblocking(False)
+        self._in = self._out = self._socket.fileno()
+
+    def _start(self, words: List[str]) -> None:
+        self._errors = tempfile.TemporaryFile()
+        try:  # a session of its own: Control-C is for our program, which then cancels
+            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
+        except OSError as e:
+            self._errors.close()
+            raise ServerGone(f"{words[0]}: {e.strerror or e}; is Cordon installed?") from None
+        assert self._process.stdin and self._process.stdout
+        self._in, self._out = self._process.stdout.fileno(), self._process.stdin.fileno()
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+
+    def close(self) -> None:
+        """Ends the connection, and with it this client's runs and sessions."""
+        with self._state:
+            self._gone = self._gone or "the client is closed"
+            self._state.notify_all()
+        if self._socket:
+            self._socket.close()
+        elif self._process and self._process.stdin and self._process.stdout:
+            self._process.stdin.close()
+            self._process.stdout.close()
+            if os.getpid() != self._pid:  # a forked copy: the server is our parent's
+                return
+            try:
+                self._process.wait(END)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._errors:
+                self._errors.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def _lost(self, why: str) -> ServerGone:
+        if self._errors and not self._errors.closed and self._process:
+            try:  # its exit status and last words come with its end
+                self._process.wait(1)
+            except subprocess.TimeoutExpired:
+                pass
+            self._errors.seek(0)
+            why += ": " + self._errors.read().decode(errors="replace").strip()[-1000:]
+        return ServerGone(why)
+
+    def _write(self, data: bytes) -> None:
+        end = time.monotonic() + self._patience
+        with self._writing:
+            while data:
+                try:
+                    data = data[os.write(self._out, data):]
+                except BlockingIOError:
+                    if not _ready(self._out, select.POLLOUT, end):
+                        raise self._lost("the server does not read") from None
+                except OSError as e:
+                    raise self._lost(f"the server is gone ({e.strerror})") from None
+
+    # --- calls ---
+
+    def _read(self, end: float) -> None:
+        """One look at what the server wrote; who waits is told. Only one thread is here at a time."""
+        why = ""
+        try:
+            data = os.read(self._in, 1 << 16) if _ready(self._in, select.POLLIN, end) else None
+            why = "the server ended" if data == b"" else ""
+        except BlockingIOError:
+            data = None
+        except OSError as e:
+            data, why = b"", f"the server is gone ({e.strerror})"
+        *lines, self._rest = (self._rest + (data or b"")).split(b"\n")
+        with self._state:
+            self._gone = self._gone or why
+            for line in lines:
+                self._dispatch(json.loads(line))
+
+    def _dispatch(self, message: Dict[str, Any]) -> None:
+        told = protocol.progress_of(message)
+        call = self._calls.get(told[0] if told else message.get("id", 0))
+        if call and told:
+            call.notes.append(message)
+        elif call:
+            call.reply = message
+        elif message.get("id", 0) is None:  # it could not read what we wrote
+            self._gone = "the server: " + str((message.get("error") or {}).get("message"))
+
+    def _wait(self, call: _Call, end: float) -> bool:
+        """Until something came for this call: True. False: nothing did until END."""
+        while True:
+            with self._state:
+                while self._reading and not call.notes and not call.reply and not self._gone and time.monotonic() < end:
+                    self._state.wait(max(0.0, end - time.monotonic()))
+                if call.notes or call.reply or self._gone:
+                    return True
+                if time.monotonic() >= end:
+                    return False
+                self._reading = True
+            try:
+                self._read(end)
+            finally:
+                with self._state:
+                    self._reading = False
+                    self._state.notify_all()
+
+    def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
+        call = _Call()
+        with self._state:
+            if self._gone:
+                raise self._lost(self._gone)
+            self._number += 1
+            number = self._number
+            data = protocol.request(number, ask, on_progress is not None)
+            self._calls[number] = call
+        try:
+            self._write(data)
+            while True:
+                if not self._wait(call, time.monotonic() + self._patience):
+                    raise self._lost(f"no answer for {self._patience:g} s")
+                with self._state:
+                    notes, call.notes = call.notes, []
+                for note in notes:
+                    told = protocol.progress_of(note)
+                    if on_progress and told:
+                        on_progress(told[1], told[2])
+                if call.reply:
+                    return call.reply
+                if self._gone and not notes:
+                    raise self._lost(self._gone)
+        except ServerGone:
+            raise
+        except BaseException:  # Control-C, or a callback that raised: nobody wants the answer any more
+            self._write(protocol.cancel(number))
+            raise
+        finally:
+            with self._state:
+                del self._calls[number]
+
+    def _do(self, steps: Steps) -> Any:
+        ask: Optional[Ask] = steps.first
+        try:
+            while ask:
+                ask = steps.take(self._ask(ask, steps.on_progress))
+        except (ServerGone, ProtocolError):
+            raise
+        except BaseException:
+            left = steps.abandoned()
+            if left:
+                with self._state:
+                    self._number += 1
+                    number = self._number
+                self._write(protocol.request(number, left, False))
+            raise
+        return steps.result
+
+    # --- methods ---
+
+    def run(self, code: str, *, language: Optional[str] = None, session_id: Optional[str] = None, timeout_ms: Optional[int] = None,
+            memory_mb: Optional[int] = None, max_output_chars: Optional[int] = None, wait: bool = True, check: bool = False,
+            on_output: Optional[OnOutput] = None, on_progress: Optional[OnProgress] = None) -> Result:
+        """Runs a program. A refusal is a result, too; with CHECK what is not ok raises Failed. Without WAIT a run that takes
+        long gives a result whose status is running, and a job_id for wait()."""
+        result: Result = self._do(protocol.run(code, language, session_id, timeout_ms, memory_mb, max_output_chars, wait, check, on_output, on_progress))
+        return result
+
+    def wait(self, job_id: str, *, cancel: bool = False, check: bool = False, on_output: Optional[OnOutput] = None,
+             on_progress: Optional[OnProgress] = None) -> Result:
+        """The result of a run that was answered with a job; with CANCEL it is ended."""
+        result: Result = self._do(protocol.wait(job_id, cancel, check, on_output, on_progress))
+        return result
+
+    def check(self, code: str, *, language: Optional[str] = None) -> Report:
+        """Judges a program without running it."""
+        report: Report = self._do(protocol.check(code, language))
+        return report
+
+    def eval(self, expression: str, context: Any = None) -> Evaluation:
+        """Evaluates a condition over a context: a dict, or JSON as a text."""
+        evaluation: Evaluation = self._do(protocol.evaluate(expression, context))
+        return evaluation
+
+    def session(self) -> "Session":
+        """A new interpreter that stays between calls."""
+        return Session(self)
+
+    def sessions(self) -> List[Dict[str, Any]]:
+        """The sessions of this client."""
+        info: SessionInfo = self._do(protocol.session("list"))
+        return info.sessions
+
+
+class Session:
+    """An interpreter whose variables and files live on between calls, until close(), 30 minutes without a call, or the end of
+    its client."""
+
+    def __init__(self, client: Optional[Client] = None, *, _info: Optional[SessionInfo] = None):
+        if client is None:
+            from . import default
+            client = default()
+        info: SessionInfo = _info or client._do(protocol.session("new"))
+        assert info.session_id
+        self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s
+
+    def run(self, code: str, *, language: Optional[str] = None, timeout_ms: Optional[int] = None, max_output_chars: Optional[int] = None,
+            wait: bool = True, check: bool = False, on_output: Optional[OnOutput] = None, on_progress: Optional[OnProgress] = None) -> Result:
+        """As Client.run, with this session's variables and files."""
+        return self.client.run(code, language=language, session_id=self.id, timeout_ms=timeout_ms, max_output_chars=max_output_chars, wait=wait,
+                               check=check, on_output=on_output, on_progress=on_progress)
+
+    def fork(self) -> "Session":
+        """A second session with the same variables and files."""
+        return Session(self.client, _info=self.client._do(protocol.session("fork", self.id)))
+
+    def interrupt(self) -> None:
+        """Raises KeyboardInterrupt in the call that runs: from another thread, or from a callback of it."""
+        self.client._do(protocol.session("interrupt", self.id))
+
+    def close(self) -> None:
+        self.client._do(protocol.session("close", self.id))
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+def _ready(fd: int, event: int, end: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(max(0, int((end - time.monotonic()) * 1000))))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said to `cordon serve`, without the saying: messages, and the steps of a method. Both clients drive these."""
+import json
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from ._results import Evaluation, Failed, ProtocolError, Report, Result, Results, SessionInfo
+
+META = "io.modelcontextprotocol/"
+REVISION = "2026-07-28"
+MESSAGE_MAX = 4 << 20  # bytes of one message; the server reads no longer one
+ANSWER = "1s"  # a server that we start answers so often how a run stands
+PATIENCE = 120.0  # seconds without an answer, after which the server counts as gone
+
+OnOutput = Callable[[str, str], Any]
+OnProgress = Callable[[int, str], Any]
+Ask = Tuple[str, Dict[str, Any]]  # a tool and its arguments
+
+
+def _line(message: Dict[str, Any]) -> bytes:
+    data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"  # a lone surrogate: UnicodeEncodeError
+    if len(data) > MESSAGE_MAX:
+        raise ValueError(f"a message has at most 4 MiB, and this one has {len(data)} bytes")
+    return data
+
+
+def request(number: int, ask: Ask, progress: bool) -> bytes:
+    meta: Dict[str, Any] = {META + "protocolVersion": REVISION, META + "clientCapabilities": {}}
+    if progress:
+        meta["progressToken"] = number
+    tool, arguments = ask
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return _line({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": given, "_meta": meta}})
+
+
+def cancel(number: int) -> bytes:
+    return _line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+
+
+def progress_of(message: Dict[str, Any]) -> Optional[Tuple[int, int, str]]:
+    """The number of the request, the milliseconds and the words of a progress notification."""
+    if message.get("method") != "notifications/progress":
+        return None
+    params = message.get("params") or {}
+    return params.get("progressToken"), params.get("progress", 0), params.get("message", "")
+
+
+def result_of(reply: Dict[str, Any]) -> Dict[str, Any]:
+    error = reply.get("error")
+    if error:
+        raise ProtocolError(error.get("message", ""), error.get("code", 0))
+    result: Dict[str, Any] = reply["result"]
+    return result
+
+
+class Steps:
+    """One method: what to ask first, what after each answer, and what comes of it. What takes long is answered with a job,
+    which is waited for."""
+
+    def __init__(self, ask: Ask, kind: Results, check: bool = False, *, wait: bool = True, on_progress: Optional[OnProgress] = None):
+        self.first, self.kind, self.check, self.wait, self.on_progress = ask, kind, check, wait, on_progress
+        self.job: Optional[str] = None
+        self.result: Any = None
+
+    def take(self, reply: Dict[str, Any]) -> Optional[Ask]:
+        """The next thing to ask; None: RESULT is there."""
+        result = result_of(reply)
+        content = result.get("structuredContent") or {}
+        self.job = content.get("job_id") if content.get("status") == "running" else None
+        self.look(content)
+        if self.job and self.wait:
+            return "wait_job", {"job_id": self.job}
+        self.result = self.kind.of(result)
+        if self.check and self.result.is_error:
+            raise Failed(self.result)
+        return None
+
+    def look(self, content: Dict[str, Any]) -> None:
+        """At each answer, the last one too."""
+
+    def abandoned(self) -> Optional[Ask]:
+        """What to ask, without waiting for the answer, where nobody wants the result any more."""
+        return ("wait_job", {"job_id": self.job, "cancel": True}) if self.job else None
+
+
+class Running(Steps):
+    """A run, whose output is told as it grows."""
+
+    def __init__(self, ask: Ask, wait: bool, check: bool, on_output: Optional[OnOutput], on_progress: Optional[OnProgress]):
+        super().__init__(ask, Result, check, wait=wait, on_progress=on_progress)
+        self.on_output = on_output
+        self.told = {"stdout": "", "stderr": ""}
+
+    def look(self, content: Dict[str, Any]) -> None:
+        for stream, told in self.told.items() if self.on_output else ():
+            text = content.get(stream, "")
+            if self.on_output and len(text) > len(told) and text.startswith(told):  # else it was cut or redacted since: the result has it
+                self.told[stream] = text
+                self.on_output(stream, text[len(told):])
+
+
+def run(code: str, language: Optional[str], session_id: Optional[str], timeout_ms: Optional[int], memory_mb: Optional[int],
+        max_output_chars: Optional[int], wait: bool, check: bool, on_output: Optional[OnOutput], on_progress: Optional[OnProgress]) -> Running:
+    arguments = {"code": code, "language": language, "session_id": session_id, "timeout_ms": timeout_ms, "memory_mb": memory_mb,
+                 "max_output_chars": max_output_chars}
+    return Running(("execute_code", arguments), wait, check, on_output, on_progress)
+
+
+def wait(job_id: str, cancel: bool, check: bool, on_output: Optional[OnOutput], on_progress: Optional[OnProgress]) -> Running:
+    return Running(("wait_job", {"job_id": job_id, "cancel": True if cancel else None}), True, check, on_output, on_progress)
+
+
+def check(code: str, language: Optional[str]) -> Steps:
+    return Steps(("check_code", {"code": code, "language": language}), Report)
+
+
+def evaluate(expression: str, context: Any) -> Steps:
+    # as a text: integers of any size are exact
+    text = context if context is None or isinstance(context, str) else json.dumps(context, ensure_ascii=False)
+    return Steps(("eval_expression", {"expression": expression, "context": text}), Evaluation)
+
+
+def session(action: str, session_id: Optional[str] = None) -> Steps:
+    """What cannot be done has no result that could be given, so it raises."""
+    return Steps(("session", {"action": action, "session_id": session_id}), SessionInfo, check=True)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same client for asyncio: `async with cordon.aio.Client() as c: await c.run(...)`. A task that is cancelled cancels its
+run. Callbacks run in the event loop and are not awaited.
+
+Waits: for an answer PATIENCE seconds at most, for the end of a server that we started END seconds."""
+import asyncio
+import contextlib
+import json
+import tempfile
+from typing import Any, Dict, IO, List, Optional, Sequence, Tuple, Type
+from types import TracebackType
+
+from . import _protocol as protocol
+from ._client import END, command
+from ._protocol import Ask, OnOutput, OnProgress, Steps
+from ._results import Evaluation, ProtocolError, Report, Result, ServerGone, SessionInfo
+
+__all__ = ["Client", "Session"]
+
+
+class Client:
+    """A connection to `cordon serve`: to the socket of one that runs, or to one that is started for it."""
+
+    def __init__(self, socket: Optional[str] = None, *, program: str = "cordon", options: Sequence[str] = (), patience: float = protocol.PATIENCE):
+        self._path, self._words, self._patience = socket, command(program, options), patience
+        self._number, self._gone = 0, ""
+        self._calls: Dict[int, Tuple["asyncio.Future[Dict[str, Any]]", Optional[OnProgress]]] = {}
+        self._process: Optional[asyncio.subprocess.Process] = None
+        self._reader: Optional["asyncio.Task[None]"] = None
+        self._errors: Optional[IO[bytes]] = None
+
+    async def __aenter__(self) -> "Client":
+        limit = protocol.MESSAGE_MAX * 8  # an answer: three times a megabyte of output, as JSON
+        try:
+            if self._path is not None:
+                source, self._out = await asyncio.wait_for(asyncio.open_unix_connection(self._path, limit=limit), self._patience)
+            else:
+                self._errors = tempfile.TemporaryFile()
+                self._process = await asyncio.create_subprocess_exec(*self._words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                                                                     stderr=self._errors, start_new_session=True, limit=limit)
+                assert self._process.stdin and self._process.stdout
+                source, self._out = self._process.stdout, self._process.stdin
+        except (OSError, asyncio.TimeoutError) as e:
+            if self._errors:
+                self._errors.close()
+            raise ServerGone(f"{self._path or self._words[0]}: {getattr(e, 'strerror', None) or 'no answer'}") from None
+        self._reader = asyncio.get_running_loop().create_task(self._read(source))
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connection, and with it this client's runs and sessions."""
+        self._end("the client is closed")
+        if self._reader:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+            self._out.close()
+        if self._process:
+            try:
+                await asyncio.wait_for(self._process.wait(), END)
+            except asyncio.TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+        if self._errors:
+            self._errors.close()
+
+    # --- calls ---
+
+    def _end(self, why: str) -> None:
+        self._gone = self._gone or why
+        for future, _ in self._calls.values():
+            if not future.done():
+                future.set_exception(ServerGone(self._gone))
+
+    async def _read(self, source: asyncio.StreamReader) -> None:
+        try:
+            while True:
+                line = await source.readline()
+                if not line:
+                    break
+                self._dispatch(json.loads(line))
+            why = "the server ended"
+        except (OSError, ValueError) as e:
+            why = f"the server is gone ({e})"
+        if self._errors:
+            if self._process:  # its last words come with its end
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._process.wait(), 1)
+            self._errors.seek(0)
+            why += ": " + self._errors.read().decode(errors="replace").strip()[-1000:]
+        self._end(why)
+
+    def _dispatch(self, message: Dict[str, Any]) -> None:
+        told = protocol.progress_of(message)
+        number = told[0] if told else message.get("id", 0)
+        future, on_progress = self._calls.get(number, (None, None))
+        if told and future and on_progress and not future.done():
+            try:
+                on_progress(told[1], told[2])
+            except BaseException as e:  # the caller's own: it ends the call, not the connection
+                future.set_exception(e)
+        elif future and not told and not future.done():
+            future.set_result(message)
+        elif number is None:  # it could not read what we wrote
+            self._end("the server: " + str((message.get("error") or {}).get("message")))
+
+    async def _within(self, what: "asyncio.Future[Any]", why: str) -> Any:
+        """asyncio.wait_for of Python 3.11 and older can lose a cancellation; wait() cannot."""
+        await asyncio.wait([what], timeout=self._patience)
+        if not what.done():
+            raise ServerGone(why)
+        return what.result()
+
+    async def _write(self, data: bytes) -> None:
+        try:
+            self._out.write(data)
+            await self._within(asyncio.ensure_future(self._out.drain()), "the server does not read")
+        except OSError:
+            if self._reader:  # it knows why, a moment later
+                await asyncio.wait([self._reader], timeout=2)
+            raise ServerGone(self._gone or "the server is gone") from None
+
+    async def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
+        if self._gone or not self._reader:
+            raise ServerGone(self._gone or "async with is missing: the client is not open")
+        self._number += 1
+        number = self._number
+        future: "asyncio.Future[Dict[str, Any]]" = asyncio.get_running_loop().create_future()
+        data = protocol.request(number, ask, on_progress is not None)
+        self._calls[number] = future, on_progress
+        try:
+            await self._write(data)
+            reply: Dict[str, Any] = await self._within(future, f"no answer for {self._patience:g} s")
+            return reply
+        except ServerGone:
+            raise
+        except BaseException:  # the task was cancelled, or a callback raised: nobody wants the answer any more
+            self._out.write(protocol.cancel(number))
+            raise
+        finally:
+            del self._calls[number]
+            if not future.cancel() and not future.cancelled():
+                future.exception()  # it was told by another way: nobody else asks for it
+
+    async def _do(self, steps: Steps) -> Any:
+        ask: Optional[Ask] = steps.first
+        try:
+            while ask:
+                ask = steps.take(await self._ask(ask, steps.on_progress))
+        except (ServerGone, ProtocolError):
+            raise
+        except BaseException:
+            left = steps.abandoned()
+            if left:
+                self._number += 1
+                self._out.write(protocol.request(self._number, left, False))
+            raise
+        return steps.result
+
+    # --- methods ---
+
+    async def run(self, code: str, *, language: Optional[str] = None, session_id: Optional[str] = None, timeout_ms: Optional[int] = None,
+                  memory_mb: Optional[int] = None, max_output_chars: Optional[int] = None, wait: bool = True, check: bool = False,
+                  on_output: Optional[OnOutput] = None, on_progress: Optional[OnProgress] = None) -> Result:
+        """Runs a program. A refusal is a result, too; with CHECK what is not ok raises Failed."""
+        result: Result = await self._do(protocol.run(code, language, session_id, timeout_ms, memory_mb, max_output_chars, wait, check,
+                                                     on_output, on_progress))
+        return result
+
+    async def wait(self, job_id: str, *, cancel: bool = False, check: bool = False, on_output: Optional[OnOutput] = None,
+                   on_progress: Optional[OnProgress] = None) -> Result:
+        """The result of a run that was answered with a job; with CANCEL it is ended."""
+        result: Result = await self._do(protocol.wait(job_id, cancel, check, on_output, on_progress))
+        return result
+
+    async def check(self, code: str, *, language: Optional[str] = None) -> Report:
+        """Judges a program without running it."""
+        report: Report = await self._do(protocol.check(code, language))
+        return report
+
+    async def eval(self, expression: str, context: Any = None) -> Evaluation:
+        """Evaluates a condition over a context: a dict, or JSON as a text."""
+        evaluation: Evaluation = await self._do(protocol.evaluate(expression, context))
+        return evaluation
+
+    async def session(self) -> "Session":
+        """A new interpreter that stays between calls."""
+        return Session(self, await self._do(protocol.session("new")))
+
+    async def sessions(self) -> List[Dict[str, Any]]:
+        """The sessions of this client."""
+        info: SessionInfo = await self._do(protocol.session("list"))
+        return info.sessions
+
+
+class Session:
+    """Made by `await client.session()`; an interpreter whose variables and files live on between calls."""
+
+    def __init__(self, client: Client, info: SessionInfo):
+        assert info.session_id
+        self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s
+
+    async def run(self, code: str, *, language: Optional[str] = None, timeout_ms: Optional[int] = None, max_output_chars: Optional[int] = None,
+                  wait: bool = True, check: bool = False, on_output: Optional[OnOutput] = None, on_progress: Optional[OnProgress] = None) -> Result:
+        """As Client.run, with this session's variables and files."""
+        return await self.client.run(code, language=language, session_id=self.id, timeout_ms=timeout_ms, max_output_chars=max_output_chars,
+                                     wait=wait, check=check, on_output=on_output, on_progress=on_progress)
+
+    async def fork(self) -> "Session":
+        """A second session with the same variables and files."""
+        return Session(self.client, await self.client._do(protocol.session("fork", self.id)))
+
+    async def interrupt(self) -> None:
+        """Raises KeyboardInterrupt in the call that runs."""
+        await self.client._do(protocol.session("interrupt", self.id))
+
+    async def close(self) -> None:
+        await self.client._do(protocol.session("close", self.id))
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()

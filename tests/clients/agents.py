@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every program of docs/agents.md, run as it stands there, against the real daemon and a scripted model on loopback.
+
+Usage: agents.py BUILD SOURCE. A block of `text` behind a program is what it prints."""
+import http.server
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+BUILD, SOURCE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "tests/system"))
+import mcptest  # noqa: E402
+import tapsys  # noqa: E402
+
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+CODE = ["total = sum(n * n for n in range(1, 101))", "import ctypes", "print(total)"]  # what the model wants to run, one a turn
+asked = []  # what the model was told about each
+
+
+def openai(body):
+    """A turn: the next program, or the answer."""
+    told = [m["content"] for m in body["messages"] if m["role"] == "tool"]
+    if len(told) < len(CODE):
+        call = {"id": f"call-{len(told)}", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"code": CODE[len(told)]})}}
+        return {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    asked.append(told)
+    return {"choices": [{"message": {"role": "assistant", "content": answer(told)}, "finish_reason": "stop"}]}
+
+
+def anthropic(body):
+    told = [b["content"] for m in body["messages"] if m["role"] == "user" and isinstance(m["content"], list) for b in m["content"]]
+    if len(told) < len(CODE):
+        block = {"type": "tool_use", "id": f"use-{len(told)}", "name": "execute_code", "input": {"code": CODE[len(told)]}}
+        return {"content": [{"type": "text", "text": "I compute it."}, block], "stop_reason": "tool_use"}
+    asked.append(told)
+    return {"content": [{"type": "text", "text": answer(told)}], "stop_reason": "end_turn"}
+
+
+def answer(told):
+    """From what the last program printed, as a model would read it."""
+    number = re.search(r"stdout:\n(\d+)", told[-1])
+    return f"The sum is {number.group(1) if number else 'unknown'}."
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        known = self.headers.get("Authorization") == "Bearer key" or self.headers.get("x-api-key") == "key"
+        shape = {"/chat/completions": openai, "/v1/messages": anthropic}.get(self.path) if known else None
+        data = json.dumps(shape(body) if shape else {}).encode()
+        self.send_response(200 if shape else 404)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def blocks():
+    """(language, heading, program, what it prints) of every fence of the page."""
+    found, heading = [], ""
+    page = (SOURCE / "docs/agents.md").read_text()
+    for part in re.finditer(r"^## ([^\n]+)$|^```(\w*)\n(.*?)^```$", page, re.M | re.S):
+        if part.group(1):
+            heading = part.group(1)
+        elif part.group(2) == "text" and found and found[-1][3] is None:
+            found[-1][3] = part.group(3)
+        else:
+            found.append([part.group(2), heading, part.group(3), None])
+    return found, len(re.findall(r"^```", page, re.M)) // 2
+
+
+def run(language, text, folder, url):
+    env = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1",
+                            "OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "key", "ANTHROPIC_API_KEY": "key"})
+    words = {"python": ["/usr/bin/python3", "-"]}.get(language)
+    if not words:
+        return f"nobody knows how to run {language!r}", ""
+    r = subprocess.run(words, input=text, env=env, cwd=folder, capture_output=True, text=True, timeout=mcptest.PATIENCE)
+    return r.stdout, r.stderr
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+found, fences = blocks()
+texts = sum(1 for b in found if b[3] is not None)
+tap.eq(len(found) + texts, fences, "every block of the page is a program or what it prints")
+tap.ok(texts == len(found) and len(found) > 5, "every program of the page is followed by what it prints", [b[1] for b in found if b[3] is None])
+for language, heading, program, prints in found:
+    with tempfile.TemporaryDirectory(prefix="cordon-agents-", dir="/tmp") as folder:
+        out, err = run(language, program, folder, f"http://127.0.0.1:{server.server_port}")
+        tap.ok(out == prints, f"{language}, {heading or 'the first program'}: {program.strip().splitlines()[-1].strip()[:60]} prints what the page says", out, err[-2000:])
+tap.ok(len(asked) == 2 and all("ctypes" in told[1] and "status: blocked" in told[1] for told in asked),
+       "both models were told what was refused, and went on", asked)
+server.shutdown()
+tap.done()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client libraries against the real daemon: the same cases for each, from tests/clients/cases.json.
+
+Usage: clients.py BUILD SOURCE LIBRARY. A driver in the library's own language does what it is told, a JSON object a line."""
+import json
+import pathlib
+import subprocess
+import sys
+
+BUILD, SOURCE, LIBRARY = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "tests/system"))
+import mcptest  # noqa: E402
+import tapsys  # noqa: E402
+
+tap = tapsys.Tap()
+programs = tapsys.Programs(BUILD)
+DRIVERS = SOURCE / "tests/clients/drivers"
+LIBRARIES = {
+    "python": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], [], {"PYTHONPATH": str(BUILD / "bindings/python")}),
+    "aio": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], ["aio"], {"PYTHONPATH": str(BUILD / "bindings/python")}),
+}
+HEAD, TAIL, MORE = LIBRARIES[LIBRARY]
+ENV = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **MORE})
+
+
+class Driver:
+    def __init__(self, path):
+        self.process = subprocess.Popen([*HEAD, path, *TAIL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV, text=True, encoding="utf-8")
+
+    def tell(self, ask):
+        try:
+            self.process.stdin.write(json.dumps(ask) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline() or '{"raised": "the driver ended"}')
+        except (OSError, ValueError) as e:
+            return {"raised": f"the driver: {e}"}
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(mcptest.PATIENCE)
+
+
+def fits(got, want):
+    """*: something; ~text: contains it; a list of words for a word: one of them."""
+    if want == "*":
+        return got is not None
+    if want == ["*"]:
+        return isinstance(got, list) and len(got) > 0
+    if isinstance(want, str) and want.startswith("~"):
+        return isinstance(got, str) and want[1:] in got
+    if isinstance(want, list) and want and isinstance(got, str):
+        return got in want
+    return got == want
+
+
+def fill(args, results):
+    filled = {}
+    for key, value in args.items():
+        if isinstance(value, str) and value.startswith("$"):
+            name, field = value[1:].split(".")
+            value = results[name][field]
+        elif isinstance(value, str) and value.startswith("%"):
+            value = "#" * int(value[1:])
+        filled[key] = value
+    return filled
+
+
+def wrong(step, answer):
+    """What is not as STEP wants it."""
+    if "raises" in step:
+        bad = [] if fits(answer.get("raised"), step["raises"]) and "the driver" not in answer["raised"] else ["it raised " + str(answer.get("raised"))]
+    else:
+        bad = ["it raised " + answer["raised"]] if answer.get("raised") else []
+    result = answer.get("result") or {}
+    bad += [f"{k}: {result.get(k)!r}, not {v!r}" for k, v in step.get("want", {}).items() if k not in result or not fits(result[k], v)]
+    if "count" in step and len(answer.get("result") or ()) != step["count"]:
+        bad.append(f"there are {answer.get('result')}")
+    if "first" in step and (answer.get("output") or [None])[0] != step["first"]:
+        bad.append(f"output came as {answer.get('output')}")
+    return bad
+
+
+def carry_out(driver, case, server):
+    results, story = {}, []
+    for step in case["steps"]:
+        if step["do"] == "idle":  # nothing runs any more: what was given up has ended
+            left = mcptest.gone(runners(server()))
+            if left:
+                return [f"runs go on: {left}"]
+            continue
+        answer = driver.tell({**step, "args": fill(step.get("args", {}), results)})
+        results[step.get("as")] = answer.get("result") or {}
+        bad = wrong(step, answer)
+        if bad:
+            return [f"{step['do']}:", *bad, str(answer)[:1500]]
+    return story
+
+
+def runners(pid):
+    """The runs of a server: its processes but for itself, its fronts and those that hold sessions."""
+    return [p for p in mcptest.family(pid) if p != pid and (mcptest.stat(p) or ("",))[0] == "cordon"]
+
+
+def all_cases(how, driver, server):
+    for case in json.loads((SOURCE / "tests/clients/cases.json").read_text()):
+        story = carry_out(driver, case, server)
+        tap.ok(not story, f"{LIBRARY}, {how}: {case['name']}", *story)
+
+
+def over_stdio():
+    driver = Driver("-")
+    all_cases("a server of its own", driver, lambda: driver.process.pid)
+    family = mcptest.family(driver.process.pid)
+    tap.eq(driver.end(), 0, f"{LIBRARY}: the program ends with its client")
+    tap.eq(mcptest.gone(family), [], f"{LIBRARY}: the server that it started ends with it")
+    driver = Driver("-")
+    driver.tell({"do": "run", "args": {"code": "1"}})
+    family = mcptest.family(driver.process.pid)
+    driver.process.kill()
+    driver.process.wait()
+    tap.eq(mcptest.gone(family), [], f"{LIBRARY}: a program that is killed leaves no server behind")
+
+
+def over_socket():
+    folder = pathlib.Path(tapsys.House.of("root")["CORDON_STATE"]) / f"socket-{LIBRARY}"
+    folder.mkdir(mode=0o700)
+    path = folder / "s"
+    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms"])
+    mcptest.appears(path.exists)
+    driver = Driver(str(path))
+    all_cases("a socket", driver, lambda: server.pid)
+    server.terminate()
+    server.wait(mcptest.PATIENCE)
+    answer = driver.tell({"do": "run", "args": {"code": "1"}})
+    tap.ok("ServerGone" in str(answer.get("raised")), f"{LIBRARY}: a server that ended is an error that says so", answer)
+    driver.end()
+    driver = Driver(str(path))  # nobody is there
+    status = driver.end()
+    tap.ok(status != 0, f"{LIBRARY}: a socket where nobody listens is an error", status)
+
+
+over_stdio()
+over_socket()
+tap.done()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does what tests/clients/clients.py says, a JSON object a line, with the Python library. python_driver.py SOCKET|- [aio]"""
+import asyncio
+import dataclasses
+import inspect
+import json
+import sys
+
+import cordon
+import cordon.aio
+
+
+class GivenUp(Exception):
+    pass
+
+
+def plain(value):
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name != "raw"}
+    return value if isinstance(value, list) else None
+
+
+async def step(client, held, ask, serve):
+    """SERVE: how an answer that may have to be awaited is awaited."""
+    place = held[ask["on"]] if "on" in ask else client
+    seen, args, heard = {"output": [], "interrupted": None}, dict(ask.get("args", {})), args_of(ask)
+
+    def on_output(stream, text):
+        seen["output"].append(text)
+        if heard == "cancel":
+            raise GivenUp("given up")
+
+    def on_progress(ms, message):
+        if seen["output"] and not seen["interrupted"]:
+            seen["interrupted"] = place.interrupt() or True
+            if inspect.isawaitable(seen["interrupted"]):
+                seen["interrupted"] = asyncio.ensure_future(seen["interrupted"])
+    if heard:
+        args["on_output"] = on_output
+    if "on_progress" in args:
+        args["on_progress"] = on_progress
+    try:
+        value = await serve(getattr(place, ask["do"])(**args))
+    except Exception as e:
+        return {"raised": type(e).__name__, "message": str(e), "result": plain(getattr(e, "result", None))}
+    if isinstance(value, (cordon.Session, cordon.aio.Session)):
+        held[ask["as"]] = value
+        value = {"id": value.id, "expires_in_s": value.expires_in_s}
+    else:
+        value = plain(value)
+    return {"result": value, "output": seen["output"]}
+
+
+def args_of(ask):
+    return ask.get("args", {}).get("on_output")
+
+
+async def as_is(value):
+    return value
+
+
+async def awaited(value):
+    return await value
+
+
+async def main(client, serve):
+    held = {}
+    for line in sys.stdin:
+        print(json.dumps(await step(client, held, json.loads(line), serve)), flush=True)
+
+
+async def main_aio(path):
+    async with cordon.aio.Client(path, options=["--answer", "100ms"]) as client:
+        await main(client, awaited)
+
+
+path = None if sys.argv[1] == "-" else sys.argv[1]
+if sys.argv[2:] == ["aio"]:
+    asyncio.run(main_aio(path))
+else:
+    with cordon.Client(path, options=["--answer", "100ms"]) as c:
+        coroutine = main(c, as_is)
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            pass

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bindings/methods.json against the server's own tools/list and schemas, and each client library against the table: none lags.
+
+Usage: table.py BUILD SOURCE. What the libraries have is read from the libraries: signatures and fields, header and types."""
+import dataclasses
+import inspect
+import json
+import pathlib
+import sys
+import typing
+
+BUILD, SOURCE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(SOURCE / "tests/system"), str(BUILD / "bindings/python")]
+import mcptest  # noqa: E402
+import tapsys  # noqa: E402
+
+import cordon  # noqa: E402
+import cordon.aio  # noqa: E402
+
+tap = tapsys.Tap()
+table = json.loads((SOURCE / "bindings/methods.json").read_text())
+ALWAYS = {"text", "is_error", "raw"}  # of every result, besides the fields
+TYPES = {**vars(cordon._results), **vars(cordon._protocol)}  # a module names them without importing them
+JSON_OF = {"str": "string", "int": "integer", "bool": "boolean", "Any": "any", "dict": "object", "list": "array"}
+
+
+def differ(got, want):
+    """What a library has and the table has not, and the other way round; empty: nothing."""
+    extra, missing = sorted(set(got) - set(want)), sorted(set(want) - set(got))
+    return [f"only in the library: {x}" for x in extra] + [f"missing: {x}" for x in missing]
+
+
+def parameters(of):
+    return [*of["arguments"], *of["own"]]
+
+
+# --- the table and the server ---------------------------------------------------------------------
+
+def server():
+    with mcptest.Server(tapsys.Programs(BUILD), legacy=None) as s:
+        return {t["name"]: t for t in s.ask("tools/list")["result"]["tools"]}
+
+
+def is_of(schema, kind):
+    types = schema.get("type")
+    types = set(types if isinstance(types, list) else [types]) - {"null"} if types else set()
+    for part in schema.get("anyOf", ()):
+        types |= {"object"} if "$ref" in part else {part["type"]} - {"null"}
+    return not types or types == {kind} or "enum" in schema or kind == "any"
+
+
+def against_server():
+    listed = server()
+    tap.eq(differ(listed, table["tools"]), [], "the table has the tools of tools/list, and no other")
+    for name, tool in listed.items():
+        want = table["tools"].get(name, {"arguments": {}, "result": None})
+        schema = tool["inputSchema"]
+        got = {k: {"type": v["type"], **({"required": True} if k in schema["required"] else {}), **({"enum": v["enum"]} if "enum" in v else {})}
+               for k, v in schema["properties"].items()}
+        tap.eq(got, want["arguments"], f"{name}: arguments, types and words are those of the table")
+        fields = table["results"].get(want["result"], {})
+        wrong = [k for k, v in tool["outputSchema"]["properties"].items() if k not in fields or not is_of(v, fields[k])]
+        tap.eq(wrong, [], f"{name}: every field of its output schema is in the table, with its type")
+    for file, result, more in (("result", "Result", {"job_id", "elapsed_ms"}), ("check", "Report", set())):
+        schema = json.loads((SOURCE / f"schemas/{file}.schema.json").read_text())
+        properties = (schema if "properties" in schema else schema["oneOf"][0])["properties"]
+        fields = {k: v for k, v in table["results"][result].items() if k not in more}
+        tap.eq(differ(properties, fields) + [k for k in fields if k in properties and not is_of(properties[k], fields[k])], [],
+               f"{result} has the fields of schemas/{file}.schema.json")
+    used = {}
+    for method in [*table["client"].values(), *table["session"].values()]:
+        of = used.setdefault(method["tool"], {"arguments": set(), "actions": set()})
+        of["arguments"] |= set(method["arguments"])
+        of["actions"].add(method.get("action"))
+    for name, tool in table["tools"].items():
+        if tool.get("model_only"):
+            continue
+        left = set(tool["arguments"]) - used.get(name, {"arguments": set()})["arguments"] - ({"action", "session_id"} if name == "session" else set())
+        tap.eq(left, set(), f"{name}: every argument belongs to a method")
+        words = set(tool["arguments"].get("action", {}).get("enum", ())) - used.get(name, {"actions": set()})["actions"]
+        tap.eq(words, set(), f"{name}: every action belongs to a method")
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+def json_kind(hint):
+    args = [a for a in typing.get_args(hint) if a is not type(None)]
+    if typing.get_origin(hint) is typing.Union:
+        return json_kind(args[0])
+    origin = typing.get_origin(hint) or hint
+    return JSON_OF.get(getattr(origin, "__name__", str(origin).rsplit(".", 1)[-1]), str(hint))
+
+
+def python():
+    places = {"cordon.Client": ("client", cordon.Client, table["client"]), "cordon.Session": ("session", cordon.Session, table["session"]),
+              "cordon.aio.Client": ("client", cordon.aio.Client, table["client"]), "cordon.aio.Session": ("session", cordon.aio.Session, table["session"]),
+              "cordon": ("client", cordon, {k: v for k, v in table["client"].items() if k in ("run", "wait", "check", "eval")})}
+    for name, (_, place, methods) in places.items():
+        for method, of in methods.items():
+            f = getattr(place, method, None)
+            got = [p for p in inspect.signature(f).parameters if p != "self"] if f else []
+            tap.eq(differ(got, parameters(of)) if f else ["missing"], [], f"Python: {name}.{method} has the arguments of the table")
+            hints = typing.get_type_hints(f, localns=TYPES) if f else {}
+            arguments = table["tools"][of["tool"]]["arguments"]
+            wrong = [a for a in of["arguments"] if json_kind(hints.get(a)) not in (arguments[a]["type"], "any")]
+            tap.eq(wrong + ([] if "return" in hints else ["return"]), [], f"Python: {name}.{method} has the types of the table")
+            if "aio" in name:
+                tap.ok(inspect.iscoroutinefunction(f), f"Python: {name}.{method} is awaited")
+    for result, fields in table["results"].items():
+        kind = getattr(cordon, result, None)
+        hints = typing.get_type_hints(kind) if kind else {}
+        got = {f.name: json_kind(hints[f.name]) for f in dataclasses.fields(kind) if f.name not in ALWAYS} if kind else {}
+        tap.eq(differ(got, fields) + [k for k in got if k in fields and got[k] != fields[k]], [], f"Python: {result} has the fields and types of the table")
+
+
+against_server()
+python()
+tap.done()
