@@ -105,7 +105,7 @@ uninstall:		## what `make install` put in place, folders that it made included
 	@scripts/install --remove build
 
 abi: programs		## write down what the interface of libcordon gained; refused where its soname must move
-	@/usr/bin/python3 tests/abi/abi.py build/src/expr/libcordon.so.0 include --write
+	@/usr/bin/python3 tests/abi/abi.py build/src/client/libcordon.so.0 include --write
 
 deb:			## the Debian packages, into build-deb/; lintian must find no error
 	@scripts/deb

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else.
+/* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else; and a client of `cordon serve`, which
+ * runs and judges programs that a model wrote. The client is the last part, and has other rules than the rest.
  *
  * Takes:   a schema of keys, the text of a condition, contexts (values by key, JSON, or columns).
  * Gives:   values, errors with CPython's class and wording, certificates, explanations.
  * Never:   allocates, locks, reads files, calls back or keeps global state: all memory is the
- *          caller's, and every function may run in any thread on its own objects.
+ *          caller's, and every function may run in any thread on its own objects. The client alone
+ *          allocates, has descriptors and a process, and calls the callbacks that it is given; it starts no
+ *          thread, installs no signal handler and keeps no global state.
  * Runs in: any process that links libcordon.
  */
 #ifndef CORDON_H
@@ -261,6 +264,136 @@ CORDON_API size_t cordon_analyse_size(const struct cordon_program *p);
 /* Returns how many findings there are; at most MAX are written, the most telling first. */
 CORDON_API size_t cordon_analyse(const struct cordon_program *p, void *mem, size_t mem_len,
                                  struct cordon_finding *findings, size_t max);
+
+/* ---- client: programs run and judged by `cordon serve`; docs/agents.md ----
+ * One thread at a time uses a client, its sessions and its results; only cordon_client_cancel may come from another thread or
+ * from a signal handler. Arguments that are NULL or 0 are not sent. Texts end with NUL and are UTF-8; where a length is asked
+ * for, NULs may be in them. */
+struct cordon_client;
+struct cordon_session;
+struct cordon_answer; /* a result, a report or an evaluation: fields by their names below */
+
+/* What came of a call. A refusal is an answer: CORDON_CLIENT_OK, and its status says refused. */
+enum cordon_client_status {
+    CORDON_CLIENT_OK = 0,
+    CORDON_CLIENT_FAILED,    /* asked for by `check`: there is an answer, and it is not ok */
+    CORDON_CLIENT_CANCELLED, /* by cordon_client_cancel or by a callback */
+    CORDON_CLIENT_GONE,      /* the server cannot be reached, has ended, or does not answer */
+    CORDON_CLIENT_PROTOCOL,  /* the server does not know what it was asked */
+    CORDON_CLIENT_ARGUMENT,  /* an argument that cannot be sent: not UTF-8, or too long */
+    CORDON_CLIENT_MEMORY,
+};
+#define CORDON_WHY_MAX 1200
+
+struct cordon_run_options {
+    const char *language;
+    const char *session_id; /* of cordon_client_run alone */
+    uint64_t timeout_ms, memory_mb, max_output_chars;
+    bool no_wait; /* a run that takes long gives an answer with a job_id instead */
+    bool check;   /* what is not ok is CORDON_CLIENT_FAILED */
+    /* What was printed since the last call, and for how long it has been running. Other than 0 cancels. A callback may
+     * call the client again, as cordon_session_interrupt does. */
+    int (*on_output)(void *data, const char *stream, const char *text, size_t len);
+    int (*on_progress)(void *data, uint64_t ms, const char *message);
+    void *data;
+    void *reserved[6]; /* NULL */
+};
+
+/* To the socket of a server that runs; or to a `PROGRAM serve --stdio OPTIONS...` that is started, and ends with the client.
+ * PROGRAM: NULL is `cordon` of PATH; OPTIONS end with NULL. WHY has CORDON_WHY_MAX bytes, or is NULL. */
+CORDON_API int cordon_client_connect(const char *path, struct cordon_client **ret_client,
+                                     char *why);
+CORDON_API int cordon_client_start(const char *program, const char *const *options,
+                                   struct cordon_client **ret_client, char *why);
+CORDON_API void cordon_client_close(struct cordon_client *c); /* its runs and sessions end */
+CORDON_API void cordon_client_patience(struct cordon_client *c, unsigned ms); /* 120000 */
+/* The call that runs gives up, and its run ends; without one, the next does. Safe in a signal handler. */
+CORDON_API void cordon_client_cancel(struct cordon_client *c);
+CORDON_API const char *cordon_client_why(const struct cordon_client *c); /* of the last status */
+
+/* Each sets *ret_answer where there is one, else NULL. O may be NULL. */
+CORDON_API int cordon_client_run(struct cordon_client *c, const char *code,
+                                 const struct cordon_run_options *o,
+                                 struct cordon_answer **ret_answer);
+CORDON_API int cordon_client_wait(struct cordon_client *c, const char *job_id, bool cancel,
+                                  const struct cordon_run_options *o,
+                                  struct cordon_answer **ret_answer);
+CORDON_API int cordon_client_check(struct cordon_client *c, const char *code, const char *language,
+                                   struct cordon_answer **ret_answer);
+/* CONTEXT: JSON of an object, or NULL. */
+CORDON_API int cordon_client_eval(struct cordon_client *c, const char *expression,
+                                  const char *context, struct cordon_answer **ret_answer);
+CORDON_API int cordon_client_sessions(struct cordon_client *c, struct cordon_answer **ret_answer);
+
+/* A session that could not be made is CORDON_CLIENT_FAILED, and cordon_client_why says why. */
+CORDON_API int cordon_client_session(struct cordon_client *c, struct cordon_session **ret_session);
+CORDON_API const char *cordon_session_id(const struct cordon_session *s);
+CORDON_API int cordon_session_run(struct cordon_session *s, const char *code,
+                                  const struct cordon_run_options *o,
+                                  struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret_session);
+CORDON_API int cordon_session_interrupt(struct cordon_session *s);
+CORDON_API int cordon_session_close(struct cordon_session *s);
+CORDON_API void cordon_session_free(struct cordon_session *s); /* the handle; the session stays */
+
+/* Borrowed from the answer. What is null, absent or of another type is NULL or false. */
+CORDON_API const char *cordon_answer_text(const struct cordon_answer *a); /* for a model to read */
+CORDON_API bool cordon_answer_is_error(const struct cordon_answer *a);
+CORDON_API const char *cordon_answer_raw(const struct cordon_answer *a, size_t *ret_len); /* JSON */
+CORDON_API const char *cordon_answer_string(struct cordon_answer *a, const char *field,
+                                            size_t *ret_len);
+CORDON_API bool cordon_answer_integer(const struct cordon_answer *a, const char *field,
+                                      int64_t *ret_number);
+CORDON_API bool cordon_answer_boolean(const struct cordon_answer *a, const char *field);
+CORDON_API const char *cordon_answer_json(const struct cordon_answer *a, const char *field,
+                                          size_t *ret_len);
+CORDON_API void cordon_answer_free(struct cordon_answer *a);
+
+/* The fields: of a run, of a judgement, of a condition, of sessions. */
+#define CORDON_RESULT_ID               "id"
+#define CORDON_RESULT_STATUS           "status"
+#define CORDON_RESULT_LAYER            "layer"
+#define CORDON_RESULT_REASON           "reason"
+#define CORDON_RESULT_INTAKE           "intake"
+#define CORDON_RESULT_NOTES            "notes"
+#define CORDON_RESULT_VIOLATIONS       "violations"
+#define CORDON_RESULT_VIOLATIONS_TOTAL "violations_total"
+#define CORDON_RESULT_STDOUT           "stdout"
+#define CORDON_RESULT_STDERR           "stderr"
+#define CORDON_RESULT_STDOUT_BYTES     "stdout_bytes"
+#define CORDON_RESULT_STDERR_BYTES     "stderr_bytes"
+#define CORDON_RESULT_TRUNCATED        "truncated"
+#define CORDON_RESULT_VALUE            "value"
+#define CORDON_RESULT_IS_FINAL         "is_final"
+#define CORDON_RESULT_FINAL            "final"
+#define CORDON_RESULT_ERROR            "error"
+#define CORDON_RESULT_EXIT_CODE        "exit_code"
+#define CORDON_RESULT_SIGNAL           "signal"
+#define CORDON_RESULT_USAGE            "usage"
+#define CORDON_RESULT_LAYERS           "layers"
+#define CORDON_RESULT_FILES            "files"
+#define CORDON_RESULT_FILES_TRUNCATED  "files_truncated"
+#define CORDON_RESULT_SNAPSHOT         "snapshot"
+#define CORDON_RESULT_SESSION          "session"
+#define CORDON_RESULT_JOB_ID           "job_id"
+#define CORDON_RESULT_ELAPSED_MS       "elapsed_ms"
+
+#define CORDON_REPORT_STATUS             "status"
+#define CORDON_REPORT_LAYER              "layer"
+#define CORDON_REPORT_IS_SAFE            "is_safe"
+#define CORDON_REPORT_RISK_LEVEL         "risk_level"
+#define CORDON_REPORT_BLOCKED_OPERATIONS "blocked_operations"
+#define CORDON_REPORT_MESSAGE            "message"
+#define CORDON_REPORT_VIOLATIONS         "violations"
+
+#define CORDON_EVALUATION_VALUE "value"
+#define CORDON_EVALUATION_TYPE  "type"
+#define CORDON_EVALUATION_ERROR "error"
+
+#define CORDON_SESSION_INFO_ACTION       "action"
+#define CORDON_SESSION_INFO_SESSION_ID   "session_id"
+#define CORDON_SESSION_INFO_EXPIRES_IN_S "expires_in_s"
+#define CORDON_SESSION_INFO_SESSIONS     "sessions"
 
 #ifdef __cplusplus
 }

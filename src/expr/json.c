@@ -296,6 +296,25 @@ static size_t unescape(const char *s, const char *end, char *out, size_t *ret_le
     return n > 0 ? used : 0;
 }
 
+size_t json_decode(const char *s, size_t n, char *out, size_t *ret_len)
+{
+    const char *at = s, *end = s + n;
+    size_t len = 0;
+    while (at < end) {
+        if (*at != '\\') {
+            out[len++] = *at++;
+            continue;
+        }
+        size_t put = 0, used = at + 1 < end ? unescape(at + 1, end, out + len, &put) : 0;
+        if (used == 0)
+            break;
+        at += used + 1;
+        len += put;
+    }
+    *ret_len = len;
+    return (size_t)(at - s);
+}
+
 int json_unescape(struct json *j, const struct json_token *t, struct expr_area *area,
                   const char **ret, uint32_t *ret_len)
 {
@@ -310,20 +329,11 @@ int json_unescape(struct json *j, const struct json_token *t, struct expr_area *
     char *out = expr_area_take(area, n ? n : 1);
     if (!out)
         return expr_fail(j->err, CORDON_MEMORY, "no room for a decoded string");
-    size_t len = 0;
-    const char *s = j->text + t->start, *end = j->text + t->end;
-    while (s < end) {
-        if (*s != '\\') {
-            out[len++] = *s++;
-            continue;
-        }
-        size_t put = 0, used = s + 1 < end ? unescape(s + 1, end, out + len, &put) : 0;
-        if (used == 0) {
-            j->at = (size_t)(s - j->text);
-            return json_fail(j, NULL, "an escape that is wrong or a lone surrogate");
-        }
-        s += used + 1;
-        len += put;
+    size_t len;
+    const size_t bad = json_decode(j->text + t->start, n, out, &len);
+    if (bad < n) {
+        j->at = t->start + bad;
+        return json_fail(j, NULL, "an escape that is wrong or a lone surrogate");
     }
     *ret = out;
     *ret_len = (uint32_t)len;

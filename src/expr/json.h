@@ -49,6 +49,9 @@ void json_init(struct json *j, const char *text, size_t len, enum cordon_status 
 int json_next(struct json *j, struct json_token *ret);
 /* Steps over the value whose first token is T. */
 int json_skip(struct json *j, const struct json_token *t);
+/* What stands between the quotes of a string, decoded into OUT, which has N bytes. Returns N, or the place of an escape that is
+ * wrong. */
+size_t json_decode(const char *s, size_t n, char *out, size_t *ret_len);
 /* A string or key; borrowed from the text where it has no escapes. */
 int json_unescape(struct json *j, const struct json_token *t, struct expr_area *area,
                   const char **ret, uint32_t *ret_len);

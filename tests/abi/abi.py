@@ -5,7 +5,7 @@ Usage: abi.py LIBRARY HEADERS        TAP: the library against its file, and the 
        abi.py LIBRARY HEADERS --write    what was added is written down; what a linked program would notice is refused
 
 A program that was linked with a library of the same soname must go on working. So a function or type that is gone or
-different needs another soname (soversion in src/expr/meson.build), and with it a file of its own. The layout of what
+different needs another soname (soversion in src/client/meson.build), and with it a file of its own. The layout of what
 include/cordon.h shows is the same on both architectures, hence one file."""
 import pathlib
 import re
@@ -85,11 +85,11 @@ library, headers = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 what, why = verdict(library, headers, HERE)
 if "--write" in sys.argv:
     if what == "soname":
-        sys.exit(f"{why}\nabi: a program that was linked before would break: move soversion in src/expr/meson.build, and try again")
+        sys.exit(f"{why}\nabi: a program that was linked before would break: move soversion in src/client/meson.build, and try again")
     write(library, headers, HERE / f"{soname(library)}.abi")
     sys.exit(print(f"abi: {soname(library)}.abi is written"))
 case(what == "same", f"{soname(library)} has the interface that is written down for it", why,
-     "move soversion in src/expr/meson.build, then: make abi" if what == "soname" else "it only grew: make abi")
+     "move soversion in src/client/meson.build, then: make abi" if what == "soname" else "it only grew: make abi")
 with tempfile.TemporaryDirectory(prefix="cordon-abi-") as name:
     folder = pathlib.Path(name)
     write(build(folder, PLANTS["nothing changed"][0]), folder, folder / "libthing.so.0.abi")

@@ -80,9 +80,14 @@ def blocks():
 def run(language, text, folder, url):
     env = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1",
                             "OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "key", "ANTHROPIC_API_KEY": "key"})
-    words = {"python": ["/usr/bin/python3", "-"]}.get(language)
+    words = {"python": ["/usr/bin/python3", "-"], "c": [f"{folder}/program"]}.get(language)
     if not words:
         return f"nobody knows how to run {language!r}", ""
+    if language == "c":
+        r = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include", "-xc", "-", "-o", words[0], f"-L{BUILD}/src/client", "-lcordon",
+                            f"-Wl,-rpath,{BUILD}/src/client"], input=text, cwd=folder, capture_output=True, text=True, timeout=mcptest.PATIENCE)
+        if r.returncode:
+            return "it does not compile", r.stderr
     r = subprocess.run(words, input=text, env=env, cwd=folder, capture_output=True, text=True, timeout=mcptest.PATIENCE)
     return r.stdout, r.stderr
 

@@ -19,6 +19,7 @@ DRIVERS = SOURCE / "tests/clients/drivers"
 LIBRARIES = {
     "python": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], [], {"PYTHONPATH": str(BUILD / "bindings/python")}),
     "aio": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], ["aio"], {"PYTHONPATH": str(BUILD / "bindings/python")}),
+    "c": ([str(BUILD / "tests/clients/c_driver")], [], {}),
 }
 HEAD, TAIL, MORE = LIBRARIES[LIBRARY]
 ENV = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **MORE})
@@ -104,6 +105,8 @@ def runners(pid):
 
 def all_cases(how, driver, server):
     for case in json.loads((SOURCE / "tests/clients/cases.json").read_text()):
+        if case.get("only", LIBRARY) != LIBRARY:
+            continue
         story = carry_out(driver, case, server)
         tap.ok(not story, f"{LIBRARY}, {how}: {case['name']}", *story)
 

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 import pathlib
+import re
 import sys
 import typing
 
@@ -114,6 +115,34 @@ def python():
         tap.eq(differ(got, fields) + [k for k in got if k in fields and got[k] != fields[k]], [], f"Python: {result} has the fields and types of the table")
 
 
+# --- C --------------------------------------------------------------------------------------------
+
+def c():
+    """By the header: macros are the fields, parameters and members of the options are the arguments."""
+    text = re.sub(r"/\*.*?\*/", " ", (SOURCE / "include/cordon.h").read_text(), flags=re.S)
+    members = re.search(r"struct cordon_run_options \{(.*?)^\};", text, re.M | re.S).group(1)
+    members = re.findall(r"(\w+)(?=\s*[,;]|\)\(|\[)", re.sub(r"\)\([^)]*\)", ")()", members))
+    kinds = {"string": r"const char \*", "integer": r"uint64_t ", "boolean": "bool ", "object": r"const char \*"}  # a context is JSON
+    for place in ("client", "session"):
+        for method, of in table[place].items():
+            m = re.search(rf"int cordon_{place}_{method}\(([^)]*)\);", text)
+            given = m.group(1) if m else ""
+            have = {"check": "check", "wait": "no_wait"}
+            options = [have.get(x, x) for x in of["own"]]
+            arguments = table["tools"][of["tool"]]["arguments"]
+            missing = [a for a in of["arguments"] if not re.search(kinds[arguments[a]["type"]] + a + r"\b", given) and not
+                       ("cordon_run_options" in given and a in members)]
+            missing += [o for o in options if "cordon_run_options" not in given or o not in members]
+            tap.eq(missing if m else ["missing"], [], f"C: cordon_{place}_{method} has the arguments and types of the table")
+    known = {a for place in ("client", "session") for of in table[place].values() for a in [*of["arguments"], *of["own"]]}
+    tap.eq(sorted(set(members) - known - {"no_wait", "data", "reserved", "void", "int"}), [], "C: cordon_run_options has no member that the table has not")
+    for result, fields in table["results"].items():
+        word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", result).upper()
+        got = dict(re.findall(rf'^#define CORDON_{word}_(\w+) +"(\w+)"', text, re.M))
+        tap.eq(differ(got.values(), fields) + [k for k, v in got.items() if k != v.upper()], [], f"C: CORDON_{word}_ has the fields of the table")
+
+
 against_server()
 python()
+c()
 tap.done()

@@ -1,22 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libcordon exports and what it can reach, read from its symbol table. symbols.py LIBRARY. TAP on stdout."""
+"""What libcordon exports and what it can reach, read from symbol tables. symbols.py LIBRARY EXPR BASE: the archives of the rooms. TAP.
+
+Conditions and the client are in one library, so each is looked at by itself: what a condition can reach is what the objects
+of its room refer to."""
 import re
 import subprocess
 import sys
 
 
-def names(*args):
-    out = subprocess.run(["nm", "-D", *args, sys.argv[1]], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1].split("@")[0] for line in out.splitlines()}
+def nm(*args):
+    return subprocess.run(["nm", *args], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-# all it may call: copying, comparing, formatting into a buffer, two functions that take a double apart
-ALLOWED = r"(mem(cpy|move|set|cmp|chr)|str(len|chr|cmp|ncmp)|v?snprintf|frexp|ldexp|floor|ceil|log2|__.*|_ITM_.*)$"
-exported, wanted = names("--defined-only"), names("--undefined-only")
-bad = sorted(n for n in wanted if not re.match(ALLOWED, n))
-sanitized = any(n.startswith(("__asan", "__ubsan")) for n in wanted)
+def names(library, *args):
+    return {line.split()[-1].split("@")[0] for line in nm("-D", *args, library)}
+
+
+def objects(archive, only=""):
+    """What the members of an archive refer to and do not define themselves."""
+    wanted, defined = set(), set()
+    for line in nm("-A", archive):
+        member, _, rest = line.rpartition(": ") if ": " in line else line.rpartition(":")
+        if only in member:
+            kind, name = rest.split()[-2:]
+            (wanted if kind in "Uw" else defined).add(name)
+    return wanted, defined
+
+
+# all that conditions may call: copying, comparing, formatting into a buffer, two functions that take a double apart
+ALLOWED = r"(mem(cpy|move|set|cmp|chr)|str(len|chr|cmp|ncmp)|v?snprintf|frexp|ldexp|floor|ceil|log2|__.*|_ITM_.*|_GLOBAL_OFFSET_TABLE_)$"
+# and what the client may: memory, one socket, one process that it starts, and to wait for these
+CLIENT = (r"(malloc|calloc|realloc|free|abort|strtoll|strcspn|strerror|environ|stderr|v?f?printf|fputs?|fwrite|clock_gettime|syscall|socket|setsockopt|socketpair|connect|send|recv"
+          r"|poll|read|write|pread\d*|close|eventfd|memfd_create|posix_spawn\w*|sig(empty|add)set|kill|waitpid)$")
+library, expr, base = sys.argv[1:4]
+exported, reached = names(library, "--defined-only"), names(library, "--undefined-only")
+wanted, defined = objects(expr)
+more, own = objects(base, "utf8.c")
+conditions = sorted(n for n in (wanted | more) - defined - own if not re.match(ALLOWED, n))
+client = sorted(n for n in reached if not re.match(ALLOWED, n) and not re.match(CLIENT, n))
+sanitized = any(n.startswith(("__asan", "__ubsan")) for n in reached)
 cases = [(len(exported) > 30 and all(n.startswith("cordon_") for n in exported), "every exported symbol is cordon_*", exported),
-         (sanitized or not bad, "no allocator, file, locale or process is reachable", bad)]
+         (sanitized or (len(defined) > 50 and not conditions), "conditions reach no allocator, file, locale or process", conditions),
+         (sanitized or not client, "the client reaches memory, one socket and one process, and no thread, file or signal handler", client)]
 for n, (good, name, detail) in enumerate(cases, 1):
     print(f"{'ok' if good else 'not ok'} {n} - {name}")
     if not good:

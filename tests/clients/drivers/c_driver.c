@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does what tests/clients/clients.py says, a JSON object a line, with the C library. c_driver SOCKET|- */
+#include <cordon.h>
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELD 8
+
+struct step {
+    struct cordon_client *client;
+    struct cordon_session *session; /* NULL: the client's own method */
+    json_t *args, *output;
+    const char *hears;
+    bool interrupted;
+};
+
+static struct {
+    char name[16];
+    struct cordon_session *session;
+} held[HELD];
+
+static struct cordon_client *of_handler;
+
+static void on_signal(int number)
+{
+    (void)number;
+    cordon_client_cancel(of_handler);
+}
+
+static const char *text(const struct step *s, const char *name)
+{
+    return json_string_value(json_object_get(s->args, name));
+}
+
+static int on_output(void *data, const char *stream, const char *more, size_t len)
+{
+    struct step *s = data;
+    (void)stream;
+    json_array_append_new(s->output, json_stringn(more, len));
+    if (s->hears && strcmp(s->hears, "signal") == 0)
+        raise(SIGUSR1);
+    return s->hears && strcmp(s->hears, "cancel") == 0;
+}
+
+static int on_progress(void *data, uint64_t ms, const char *message)
+{
+    struct step *s = data;
+    (void)ms;
+    (void)message;
+    if (json_array_size(s->output) && !s->interrupted) {
+        s->interrupted = true;
+        return cordon_session_interrupt(s->session);
+    }
+    return 0;
+}
+
+static struct cordon_run_options options(struct step *s)
+{
+    const json_t *wait = json_object_get(s->args, "wait"),
+                 *output = json_object_get(s->args, "on_output");
+    s->hears = json_string_value(output);
+    return (struct cordon_run_options){
+        .language = text(s, "language"),
+        .session_id = text(s, "session_id"),
+        .timeout_ms = (uint64_t)json_integer_value(json_object_get(s->args, "timeout_ms")),
+        .memory_mb = (uint64_t)json_integer_value(json_object_get(s->args, "memory_mb")),
+        .max_output_chars =
+            (uint64_t)json_integer_value(json_object_get(s->args, "max_output_chars")),
+        .no_wait = json_is_false(wait),
+        .check = json_is_true(json_object_get(s->args, "check")),
+        .on_output = output ? on_output : NULL,
+        .on_progress = json_object_get(s->args, "on_progress") ? on_progress : NULL,
+        .data = s};
+}
+
+static struct cordon_session **slot(const char *name)
+{
+    for (int i = 0; name && i < HELD; i++)
+        if (!held[i].session || strcmp(held[i].name, name) == 0) {
+            snprintf(held[i].name, sizeof held[i].name, "%s", name);
+            return &held[i].session;
+        }
+    return NULL;
+}
+
+/* The method, by its name; an answer where it gives one. */
+static int carry_out(struct step *s, const char *method, struct cordon_session **made,
+                     struct cordon_answer **ret)
+{
+    struct cordon_run_options o = options(s);
+    json_t *context = json_object_get(s->args, "context");
+    char *dumped = json_is_object(context) ? json_dumps(context, 0) : NULL;
+    int r = -1;
+    if (s->session) {
+        r = strcmp(method, "run") == 0    ? cordon_session_run(s->session, text(s, "code"), &o, ret)
+            : strcmp(method, "fork") == 0 ? cordon_session_fork(s->session, made)
+            : strcmp(method, "close") == 0 ? cordon_session_close(s->session)
+                                           : cordon_session_interrupt(s->session);
+    } else if (strcmp(method, "run") == 0) {
+        r = cordon_client_run(s->client, text(s, "code"), &o, ret);
+    } else if (strcmp(method, "wait") == 0) {
+        r = cordon_client_wait(s->client, text(s, "job_id"),
+                               json_is_true(json_object_get(s->args, "cancel")), &o, ret);
+    } else if (strcmp(method, "check") == 0) {
+        r = cordon_client_check(s->client, text(s, "code"), text(s, "language"), ret);
+    } else if (strcmp(method, "eval") == 0) {
+        r = cordon_client_eval(s->client, text(s, "expression"),
+                               dumped ? dumped : json_string_value(context), ret);
+    } else if (strcmp(method, "sessions") == 0) {
+        r = cordon_client_sessions(s->client, ret);
+    } else if (strcmp(method, "session") == 0) {
+        r = cordon_client_session(s->client, made);
+    }
+    free(dumped);
+    return r;
+}
+
+/* All that an answer has: its fields, read by the functions for their types. */
+static json_t *plain(struct cordon_answer *a, bool list)
+{
+    size_t len;
+    const char *raw = list ? cordon_answer_json(a, CORDON_SESSION_INFO_SESSIONS, &len)
+                           : cordon_answer_raw(a, &len);
+    json_t *o = json_loadb(raw, len, JSON_DECODE_ANY, NULL), *v;
+    const char *key;
+    if (list)
+        return o;
+    json_object_foreach(o, key, v)
+    {
+        int64_t n = 0;
+        const char *s = cordon_answer_string(a, key, &len);
+        const bool same =
+            json_is_string(v)    ? s && strcmp(s, json_string_value(v)) == 0 && len == strlen(s)
+            : json_is_integer(v) ? cordon_answer_integer(a, key, &n) && n == json_integer_value(v)
+                                 : !s && cordon_answer_boolean(a, key) == json_is_true(v);
+        if (!same)
+            fprintf(stderr, "%s is not what its function gives\n", key);
+        if (!same)
+            exit(3);
+    }
+    json_object_set_new(o, "text", json_string(cordon_answer_text(a)));
+    json_object_set_new(o, "is_error", json_boolean(cordon_answer_is_error(a)));
+    return o;
+}
+
+static void one(struct cordon_client *c, json_t *ask)
+{
+    static const char *const names[] = {"",         "Failed",   "Cancelled", "ServerGone",
+                                        "Protocol", "Argument", "Memory"};
+    const char *on = json_string_value(json_object_get(ask, "on")),
+               *as = json_string_value(json_object_get(ask, "as")),
+               *method = json_string_value(json_object_get(ask, "do"));
+    struct step s = {.client = c, .args = json_object_get(ask, "args"), .output = json_array()};
+    struct cordon_answer *a = NULL;
+    struct cordon_session *made = NULL;
+    if (on)
+        s.session = *slot(on);
+    const int r = carry_out(&s, method, &made, &a);
+    json_t *told = json_object();
+    if (made) {
+        cordon_session_free(*slot(as));
+        *slot(as) = made;
+        json_object_set_new(told, "result", json_pack("{s:s}", "id", cordon_session_id(made)));
+    }
+    if (r)
+        json_object_set_new(told, "raised", json_string(r > 0 && r < 7 ? names[r] : "?"));
+    if (r)
+        json_object_set_new(told, "message", json_string(cordon_client_why(c)));
+    if (a)
+        json_object_set_new(told, "result", plain(a, strcmp(method, "sessions") == 0));
+    json_object_set_new(told, "output", s.output);
+    json_dumpf(told, stdout, 0);
+    puts("");
+    fflush(stdout);
+    json_decref(told);
+    cordon_answer_free(a);
+}
+
+int main(int argc, char **argv)
+{
+    const char *const quick[] = {"--answer", "100ms", NULL};
+    struct cordon_client *c;
+    char why[CORDON_WHY_MAX], *line = NULL;
+    size_t cap = 0;
+    if (argc < 2)
+        return 2;
+    const int r = strcmp(argv[1], "-") == 0 ? cordon_client_start(NULL, quick, &c, why)
+                                            : cordon_client_connect(argv[1], &c, why);
+    if (r) {
+        fprintf(stderr, "c_driver: %s\n", why);
+        return 1;
+    }
+    of_handler = c;
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = on_signal}, NULL);
+    while (getline(&line, &cap, stdin) > 0) {
+        json_t *ask = json_loads(line, 0, NULL);
+        one(c, ask);
+        json_decref(ask);
+    }
+    free(line);
+    for (int i = 0; i < HELD; i++)
+        cordon_session_free(held[i].session);
+    cordon_client_close(c);
+    return 0;
+}
