@@ -80,9 +80,13 @@ def blocks():
 def run(language, text, folder, url):
     env = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1",
                             "OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "key", "ANTHROPIC_API_KEY": "key"})
-    words = {"python": ["/usr/bin/python3", "-"], "c": [f"{folder}/program"]}.get(language)
+    words = {"python": ["/usr/bin/python3", "-"], "c": [f"{folder}/program"], "js": ["/usr/bin/node", "--input-type=module", "-"],
+             "ruby": ["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", "-"]}.get(language)
     if not words:
         return f"nobody knows how to run {language!r}", ""
+    if language == "js":  # as npm installs it
+        pathlib.Path(folder, "node_modules").mkdir()
+        pathlib.Path(folder, "node_modules/cordon").symlink_to(BUILD / "bindings/node")
     if language == "c":
         r = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include", "-xc", "-", "-o", words[0], f"-L{BUILD}/src/client", "-lcordon",
                             f"-Wl,-rpath,{BUILD}/src/client"], input=text, cwd=folder, capture_output=True, text=True, timeout=mcptest.PATIENCE)

@@ -7,6 +7,7 @@ import inspect
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import typing
 
@@ -142,7 +143,81 @@ def c():
         tap.eq(differ(got.values(), fields) + [k for k, v in got.items() if k != v.upper()], [], f"C: CORDON_{word}_ has the fields of the table")
 
 
+# --- Node -----------------------------------------------------------------------------------------
+
+def interface(text, name):
+    """The members of an interface and of those that it extends: their types by name."""
+    m = re.search(rf"^export interface {name}(?: extends (\w+))? \{{(.*?)^\}}", text, re.M | re.S)
+    if not m:
+        return {}
+    own = dict(re.findall(r"^  (\w+)\??: (.+);$", m.group(2), re.M))
+    return {**(interface(text, m.group(1)) if m.group(1) else {}), **own}
+
+
+def node_kind(words):
+    words = words.split(" | ")[0]
+    return {"string": "string", "number": "integer", "boolean": "boolean", "unknown": "any"}.get(words, "array" if words.endswith("[]") else "object")
+
+
+NODE = """const m = await import(process.argv[1]);
+const own = Object.getOwnPropertyNames;
+const text = (f) => Function.prototype.toString.call(f);
+const of = (c) => Object.fromEntries(own(c.prototype).map((n) => [n, text(c.prototype[n])]));
+console.log(JSON.stringify({Client: of(m.Client), Session: of(m.Session), module: Object.keys(m)}));"""
+
+
+def node():
+    """The types by their file, the methods by the library itself."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", (SOURCE / "bindings/node/index.d.ts").read_text(), flags=re.S)
+    script = subprocess.run(["/usr/bin/node", "--input-type=module", "-e", NODE, str(BUILD / "bindings/node/index.js")], capture_output=True, text=True, timeout=60)
+    real = json.loads(script.stdout or "{}")
+    tap.ok(real, "Node: the library is imported", script.stderr)
+    kinds = {"string": "string", "integer": "number", "boolean": "boolean", "object": "object | string | null"}
+    for place, name in (("client", "Client"), ("session", "Session")):
+        declared = re.search(rf"^export declare class {name} \{{(.*?)^\}}", text, re.M | re.S).group(1)
+        for method, of in table[place].items():
+            m = re.search(rf"^  {method}\((.*?)\): Promise<", declared, re.M)
+            given = dict(p.split(": ", 1) for p in m.group(1).replace("?", "").split(", ") if p) if m else {}
+            options = interface(text, given.pop("options")) if "options" in given else {}
+            got, arguments = {**given, **options}, table["tools"][of["tool"]]["arguments"]
+            tap.eq(differ(set(got) - {"signal"}, parameters(of)) if m else ["missing"], [], f"Node: {name}.{method} has the arguments of the table")
+            tap.eq([a for a in of["arguments"] if got.get(a) != kinds[arguments[a]["type"]]], [], f"Node: {name}.{method} has the types of the table")
+            code = real.get(name, {}).get(method, "").split("{", 1)[-1] + real.get(name, {}).get(method, "")
+            tap.eq([a for a in parameters(of) if not re.search(rf"\b{a}\b", code)], [], f"Node: {name}.{method} is there and takes them")
+    tap.eq({"run", "wait", "check", "eval", "Client", "Session", "Failed", "ServerGone"} - set(real.get("module", ())), set(), "Node: the module has its functions")
+    source = (SOURCE / "bindings/node/index.js").read_text()
+    for result, fields in table["results"].items():
+        got = {k: node_kind(v) for k, v in interface(text, result).items() if k not in ALWAYS}
+        tap.eq(differ(got, fields) + [k for k in got if k in fields and got[k] != fields[k]], [], f"Node: {result} has the fields and types of the table")
+        have = re.search(rf"^  {result}: \{{(.*?)\}},$", source, re.M | re.S)
+        tap.eq(differ(re.findall(r"(\w+): ", have.group(1)) if have else [], fields), [], f"Node: {result} is filled with the fields of the table")
+
+
+# --- Ruby -----------------------------------------------------------------------------------------
+
+RUBY = """require "cordon"
+named = ->(c) { c.public_instance_methods(false).to_h { |m| [m, c.instance_method(m).parameters.map(&:last)] } }
+results = Cordon.constants.map { |n| [n, Cordon.const_get(n)] }.select { |_, c| c.is_a?(Class) && c < Struct }
+puts JSON.generate({client: named.(Cordon::Client), session: named.(Cordon::Session), module: Cordon.singleton_methods,
+                    results: results.to_h { |n, c| [n, c.members] }})"""
+
+
+def ruby():
+    script = subprocess.run(["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", "-e", RUBY], capture_output=True, text=True, timeout=60)
+    real = json.loads(script.stdout or "{}")
+    tap.ok(real, "Ruby: the library is required", script.stderr)
+    for place in ("client", "session"):
+        for method, of in table[place].items():
+            got = real.get(place, {}).get(method)
+            tap.eq(differ(set(got) - {"block"}, parameters(of)) if got is not None else ["missing"], [], f"Ruby: {place}.{method} has the arguments of the table")
+    tap.eq({"run", "wait", "check", "eval", "session"} - set(real.get("module", ())), set(), "Ruby: the module has its functions")
+    for result, fields in table["results"].items():
+        tap.eq(differ(set(real.get("results", {}).get(result, ())) - ALWAYS, fields), [], f"Ruby: {result} has the fields of the table")
+
+
 against_server()
 python()
 c()
+node()
+ruby()
 tap.done()

@@ -17,7 +17,7 @@ import tapsys  # noqa: E402
 debs = sorted(p for p in pathlib.Path(sys.argv[1]).resolve().glob("*.deb") if "-dbgsym_" not in p.name)
 suite = sys.argv[2] if len(sys.argv) > 2 else "bookworm"
 tap = tapsys.Tap()
-NAMES = ["cordon", "libcordon-dev", "libcordon0", "python3-cordon"]
+NAMES = ["cordon", "libcordon-dev", "libcordon0", "node-cordon", "python3-cordon", "ruby-cordon"]
 # What the package manager itself writes: its database, caches, logs, and what a program compiled of Python leaves beside it
 NOISE = ("var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "etc/ld.so.cache", "debs", "proc", "sys", "dev", "tmp", "run", "root")
 
@@ -43,7 +43,7 @@ def inside(script, user=False, timeout=300):
     return done.returncode, done.stdout
 
 
-if not tap.eq([p.name.split("_")[0] for p in debs], NAMES, "there are four packages", sys.argv[1]):
+if not tap.eq([p.name.split("_")[0] for p in debs], NAMES, "there are six packages", sys.argv[1]):
     tap.done()
 if os.geteuid() != 0:
     sys.exit("deb-test: a clean Debian root is made by root only; try: sudo make deb-test")
@@ -65,7 +65,7 @@ try:
     code, text = inside("apt-get install -y --no-install-recommends /debs/*.deb")
     tap.eq(code, 0, "the packages are installed with what they depend on", text)
     tap.ok(tree(root) > before, "the packages put files in place")
-    code, text = inside("dpkg --audit; dpkg --verify cordon libcordon0 libcordon-dev python3-cordon")
+    code, text = inside("dpkg --audit; dpkg --verify cordon libcordon0 libcordon-dev node-cordon python3-cordon ruby-cordon")
     tap.eq((code, text), (0, ""), "dpkg finds nothing half installed and no file changed")
     for user in (False, True):
         who = "an ordinary user" if user else "root"
@@ -75,6 +75,9 @@ try:
         code, text = inside("cordon exec -- /usr/bin/python3 -c 'import socket; socket.socket()'", user)
         tap.ok(code != 0 and "denied (network)" in text, f"{who}: what the jail denies is denied and named", code, text)
     tap.eq(inside("python3 -c 'import cordon; print(cordon.run(\"6 * 7\").value, cordon.validate_condition(\"1 < 2\")[0])'"), (0, "42 True\n"), "Python finds the package")
+    tap.eq(inside("ruby -r cordon -e 'puts Cordon.run(\"6 * 7\").value'"), (0, "42\n"), "Ruby finds the library")
+    words = "import { run } from \"/usr/share/nodejs/cordon/index.js\"; console.log((await run(\"6 * 7\")).value)"
+    tap.eq(inside(f"node --input-type=module -e '{words}'"), (0, "42\n"), "Node finds the module")
     code, text = inside("ls /usr/lib/*/libcordon.so.0 /usr/lib/*/libcordon.so /usr/lib/*/pkgconfig/cordon.pc /usr/include/cordon.h")
     tap.eq(code, 0, "a program finds library, link, header and pkg-config's file", text)
     code, text = inside("cat /usr/share/cordon/apparmor")

@@ -77,7 +77,7 @@ tap.ok(re.match(rf"cordon \({re.escape(version)}-\d+\) ", (debian / "changelog")
 control = (debian / "control").read_text()
 packages = re.findall(r"^Package: (\S+)$", control, re.M)
 major = re.search(r"SONAME +libcordon\.so\.(\d+)", run("objdump", "-p", library[0])[1]).group(1)
-tap.eq(sorted(packages), ["cordon", "libcordon-dev", f"libcordon{major}", "python3-cordon"], "the package of the library is named by its soname")
+tap.eq(sorted(packages), ["cordon", "libcordon-dev", f"libcordon{major}", "node-cordon", "python3-cordon", "ruby-cordon"], "the package of the library is named by its soname")
 needs = set(re.findall(r"[a-z][a-z0-9.+-]+", re.search(r"^Build-Depends:(.*?)^\S", control, re.M | re.S).group(1)))
 programs = re.sub(r"#.*", "", re.split(r"^# ---- beyond.*", (source / "scripts/packages").read_text(), flags=re.M)[0]).split()
 unnamed = set(programs) - needs - {"build-essential", "ninja-build"}  # every builder has the one, meson brings the other
@@ -89,7 +89,8 @@ prefix = next(o["value"] for o in introspect("--buildoptions") if o["name"] == "
 below = {os.path.relpath(p, prefix) for p in installed.values()}
 taken = [line.split()[0].removeprefix("debian/tmp/").removeprefix("usr/") for p in packages for kind in ("install", "manpages")
          if (debian / f"{p}.{kind}").exists() for line in (debian / f"{p}.{kind}").read_text().splitlines() if line.strip()]
-taken = [t.replace("lib/python3/", "lib/python3*/") for t in taken]  # Debian's own packages are for one Python, what is below /usr/local for several
+# Debian's own packages are for one Python, what is below /usr/local for several; Ruby looks elsewhere there
+taken = [t.replace("lib/python3/", "lib/python3*/").replace("lib/ruby/vendor_ruby", "lib/site_ruby") for t in taken]
 fits = lambda path, pattern: any(pathlib.PurePath(part).match(pattern) for part in [path, *map(str, pathlib.PurePath(path).parents)] if part != ".")
 nowhere = sorted(b for b in below if not any(fits(b, t) for t in taken))
 tap.ok(len(below) > 30 and not nowhere, "every file that is installed is in a package", *nowhere)

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of `cordon serve`: docs/agents.md. An idle client does not keep the process alive; a server that was started ends with it.
+import { spawn } from "node:child_process";
+import { createConnection } from "node:net";
+
+const META = "io.modelcontextprotocol/";
+const REVISION = "2026-07-28";
+const MESSAGE_MAX = 4 << 20; // bytes of one message; the server reads no longer one
+const PATIENCE = 120_000; // milliseconds without an answer, after which the server counts as gone
+
+/** Every field of a result, and what it is where the server did not send it. */
+const FIELDS = {
+  Result: {
+    id: null, status: "refused", layer: null, reason: null, intake: null, notes: [], violations: [], violations_total: 0, stdout: "",
+    stderr: "", stdout_bytes: 0, stderr_bytes: 0, truncated: false, value: null, is_final: false, final: null, error: null, exit_code: null,
+    signal: null, usage: {}, layers: {}, files: [], files_truncated: false, snapshot: null, session: null, job_id: null, elapsed_ms: null,
+  },
+  Report: { status: "refused", layer: null, is_safe: false, risk_level: null, blocked_operations: [], message: "", violations: [] },
+  Evaluation: { value: null, type: null, error: null },
+  SessionInfo: { action: "", session_id: null, expires_in_s: null, sessions: [] },
+};
+
+/** Whatever this library throws, but for wrong arguments and what a callback throws. */
+export class CordonError extends Error {
+  constructor(message) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+
+/** The server cannot be started or reached, has ended, or does not answer. */
+export class ServerGone extends CordonError {}
+
+/** The server does not know what it was asked, as JSON-RPC tells it. */
+export class ProtocolError extends CordonError {
+  constructor(message, code) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** With `check`: the result, which is not ok. */
+export class Failed extends CordonError {
+  constructor(result) {
+    super(`${result.status ?? "refused"}: ${result.reason ?? result.text.trim()}`);
+    this.result = result;
+  }
+}
+
+/** What was refused before there was a result has only words. */
+function wordsAlone(kind, text) {
+  const words = text.trim();
+  if (kind === "Report") return { message: words };
+  if (kind === "Evaluation") return { error: { type: "refused", message: words } };
+  const status = /^status: (.*)\n([^]*)$/.exec(text);
+  return kind === "Result" ? (status ? { status: status[1], reason: status[2].trim() } : { reason: words }) : {};
+}
+
+function answer(kind, result) {
+  const text = (result.content ?? []).map((block) => block.text ?? "").join("");
+  const content = result.structuredContent ?? wordsAlone(kind, text);
+  return { ...structuredClone(FIELDS[kind]), ...content, text, is_error: Boolean(result.isError) };
+}
+
+export class Client {
+  #options;
+  #stream = null; // { in, out, child }
+  #rest = [];
+  #number = 0;
+  #calls = new Map();
+  #gone = null;
+  #words = "";
+  #ended;
+
+  /** To the socket of a server that runs, or to one that is started, with options of `cordon serve`. */
+  constructor({ socket = null, program = "cordon", options = [], patience = PATIENCE } = {}) {
+    this.#options = { socket, program, options, patience };
+  }
+
+  // --- the connection ---
+
+  #open() {
+    if (this.#stream || this.#gone) return;
+    const { socket, program, options } = this.#options;
+    if (socket !== null) {
+      const s = createConnection(socket);
+      this.#stream = { in: s, out: s, child: null };
+      this.#ended = new Promise((done) => s.once("close", done));
+      s.on("error", (e) => this.#end(`${socket}: ${e.message}; start it: cordon serve --socket ${socket}`));
+      s.on("close", () => this.#end("the server ended"));
+    } else {
+      const own = options.some((o) => o.startsWith("--answer")) ? [] : ["--answer", "1s"];
+      // a session of its own: Control-C is for our program
+      const child = spawn(program, ["serve", "--stdio", ...own, ...options], { stdio: "pipe", detached: true });
+      this.#stream = { in: child.stdout, out: child.stdin, child };
+      this.#ended = new Promise((done) => child.once("close", done).once("error", done));
+      child.stderr.on("data", (data) => (this.#words = (this.#words + data).slice(-1000)));
+      child.on("error", (e) => this.#end(`${program}: ${e.message}; is Cordon installed?`));
+      child.on("close", () => this.#end("the server ended"));
+      child.stdin.on("error", () => {}); // its end tells why
+    }
+    this.#stream.in.on("data", (data) => this.#take(data));
+    this.#hold(false);
+  }
+
+  /** Whether the connection keeps the process alive: only while something is waited for. */
+  #hold(yes) {
+    const { in: source, out, child } = this.#stream;
+    for (const part of [source, out, child, child?.stderr]) part?.[yes ? "ref" : "unref"]?.();
+  }
+
+  #end(why) {
+    this.#gone ??= this.#words.trim() ? `${why}: ${this.#words.trim()}` : why;
+    for (const call of this.#calls.values()) call.fail(new ServerGone(this.#gone));
+  }
+
+  /** Ends the connection, and with it this client's runs and sessions. */
+  async close() {
+    this.#gone ??= "the client is closed";
+    if (!this.#stream) return;
+    this.#hold(true);
+    this.#stream.out.end();
+    if (!this.#stream.child) this.#stream.in.destroy();
+    const late = setTimeout(() => this.#stream.child?.kill("SIGKILL"), 15_000); // cordond takes at most 10 s to leave
+    await this.#ended;
+    clearTimeout(late);
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.close();
+  }
+
+  // --- messages ---
+
+  #take(data) {
+    let at;
+    while ((at = data.indexOf(10)) >= 0) {
+      const line = Buffer.concat([...this.#rest, data.subarray(0, at)]);
+      this.#rest = [];
+      data = data.subarray(at + 1);
+      this.#dispatch(JSON.parse(line.toString()));
+    }
+    if (data.length) this.#rest.push(data);
+  }
+
+  #dispatch(message) {
+    if (message.method === "notifications/progress") {
+      this.#calls.get(message.params.progressToken)?.progress(message.params);
+    } else if (message.id === null) {
+      this.#end(`the server: ${message.error?.message}`); // it could not read what we wrote
+    } else {
+      this.#calls.get(message.id)?.reply(message);
+    }
+  }
+
+  #line(message) {
+    const data = Buffer.from(JSON.stringify(message) + "\n");
+    if (data.length > MESSAGE_MAX) throw new RangeError(`a message has at most 4 MiB, and this one has ${data.length} bytes`);
+    return data;
+  }
+
+  #request(number, tool, args, progress) {
+    const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined && value !== null));
+    for (const [name, value] of Object.entries(given))
+      if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError(`${name} has a lone surrogate`);
+    const _meta = { [META + "protocolVersion"]: REVISION, [META + "clientCapabilities"]: {} };
+    if (progress) _meta.progressToken = number;
+    return this.#line({ jsonrpc: "2.0", id: number, method: "tools/call", params: { name: tool, arguments: given, _meta } });
+  }
+
+  /** One request and its reply; one that is given up is cancelled. */
+  async #ask(tool, args, { on_progress, signal }) {
+    this.#open();
+    if (this.#gone) throw new ServerGone(this.#gone);
+    signal?.throwIfAborted();
+    const number = ++this.#number;
+    const data = this.#request(number, tool, args, Boolean(on_progress));
+    let late, abort;
+    this.#hold(true);
+    try {
+      return await new Promise((reply, fail) => {
+        const wait = () => {
+          clearTimeout(late);
+          late = setTimeout(() => fail(new ServerGone(`no answer for ${this.#options.patience} ms`)), this.#options.patience);
+        };
+        const stop = (error) => {
+          this.#stream.out.write(this.#line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }));
+          fail(error);
+        };
+        const progress = ({ progress, message }) => {
+          wait();
+          try {
+            on_progress(progress, message ?? "");
+          } catch (error) {
+            stop(error);
+          }
+        };
+        abort = () => stop(signal.reason);
+        signal?.addEventListener("abort", abort);
+        this.#calls.set(number, { reply, fail, progress });
+        wait();
+        this.#stream.out.write(data);
+      });
+    } finally {
+      clearTimeout(late);
+      signal?.removeEventListener("abort", abort);
+      this.#calls.delete(number);
+      if (this.#calls.size === 0) this.#hold(false);
+    }
+  }
+
+  /** One method: what takes long is answered with a job, which is waited for, and its output is told as it grows. */
+  async #do(kind, tool, args, own = {}) {
+    const { wait = true, check = false, on_output, on_progress, signal } = own;
+    const told = { stdout: "", stderr: "" };
+    let job = null;
+    try {
+      for (;;) {
+        const { result, error } = await this.#ask(tool, args, { on_progress, signal });
+        if (error) throw new ProtocolError(error.message, error.code);
+        const content = result.structuredContent ?? {};
+        job = content.status === "running" ? content.job_id : null;
+        for (const stream of on_output ? ["stdout", "stderr"] : []) {
+          const text = content[stream] ?? "";
+          if (text.length <= told[stream].length || !text.startsWith(told[stream])) continue; // cut or redacted since: the result has it
+          const more = text.slice(told[stream].length);
+          told[stream] = text;
+          on_output(stream, more);
+        }
+        if (job && wait) {
+          [tool, args] = ["wait_job", { job_id: job }];
+          continue;
+        }
+        const value = answer(kind, result);
+        if (check && value.is_error) throw new Failed(value);
+        return value;
+      }
+    } catch (error) {
+      if (job && !(error instanceof ServerGone) && !(error instanceof ProtocolError)) this.#stream.out.write(this.#request(++this.#number, "wait_job", { job_id: job, cancel: true }));
+      throw error;
+    }
+  }
+
+  // --- methods ---
+
+  async run(code, { language, session_id, timeout_ms, memory_mb, max_output_chars, wait, check, on_output, on_progress, signal } = {}) {
+    const args = { code, language, session_id, timeout_ms, memory_mb, max_output_chars };
+    return this.#do("Result", "execute_code", args, { wait, check, on_output, on_progress, signal });
+  }
+
+  async wait(job_id, { cancel, check, on_output, on_progress, signal } = {}) {
+    return this.#do("Result", "wait_job", { job_id, cancel: cancel || undefined }, { check, on_output, on_progress, signal });
+  }
+
+  async check(code, { language } = {}) {
+    return this.#do("Report", "check_code", { code, language });
+  }
+
+  async eval(expression, context) {
+    const text = context === undefined || context === null || typeof context === "string" ? context : JSON.stringify(context);
+    return this.#do("Evaluation", "eval_expression", { expression, context: text });
+  }
+
+  async session() {
+    return new Session(this, await this._session("new"));
+  }
+
+  async sessions() {
+    return (await this._session("list")).sessions;
+  }
+
+  /** What cannot be done has no result that could be given, so it throws. For Session. */
+  async _session(action, session_id) {
+    return this.#do("SessionInfo", "session", { action, session_id }, { check: true });
+  }
+}
+
+/** Made by `await client.session()`: an interpreter whose variables and files live on between calls. */
+export class Session {
+  constructor(client, info) {
+    this.client = client;
+    this.id = info.session_id;
+    this.expires_in_s = info.expires_in_s;
+  }
+
+  async run(code, { language, timeout_ms, max_output_chars, wait, check, on_output, on_progress, signal } = {}) {
+    return this.client.run(code, { language, session_id: this.id, timeout_ms, max_output_chars, wait, check, on_output, on_progress, signal });
+  }
+
+  async fork() {
+    return new Session(this.client, await this.client._session("fork", this.id));
+  }
+
+  async interrupt() {
+    await this.client._session("interrupt", this.id);
+  }
+
+  async close() {
+    await this.client._session("close", this.id);
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.close();
+  }
+}
+
+let shared = null;
+
+/** The connection of this process: to the socket that CORDON_SOCKET names, else to a server that is started. */
+export function defaultClient() {
+  return (shared ??= new Client({ socket: process.env.CORDON_SOCKET ?? null }));
+}
+
+export const run = (code, options) => defaultClient().run(code, options);
+export const wait = (job_id, options) => defaultClient().wait(job_id, options);
+export const check = (code, options) => defaultClient().check(code, options);
+const evaluate = (expression, context) => defaultClient().eval(expression, context);
+export { evaluate as eval };

@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+# frozen_string_literal: true
+
+require "json"
+require "socket"
+require "tempfile"
+
+# Code that a model wrote, run and judged by Cordon: docs/agents.md.
+#
+# Cordon.run, .check, .eval and .session use one connection of this process: to the socket that CORDON_SOCKET names, else to a
+# `cordon serve --stdio` that is started at the first call. Threads may share a client: whoever waits for an answer reads, for
+# the others too; the callbacks of a call run in the thread that made it. No thread is started here.
+module Cordon
+  META = "io.modelcontextprotocol/"
+  REVISION = "2026-07-28"
+  MESSAGE_MAX = 4 << 20 # bytes of one message; the server reads no longer one
+  PATIENCE = 120 # seconds without an answer, after which the server counts as gone
+  END_SECONDS = 15 # cordond takes at most 10 s to leave
+  private_constant :META, :REVISION, :MESSAGE_MAX, :PATIENCE, :END_SECONDS
+
+  # Whatever this library raises, but for wrong arguments and what a callback raises.
+  class Error < StandardError; end
+
+  # The server cannot be started or reached, has ended, or does not answer.
+  class ServerGone < Error; end
+
+  # The server does not know what it was asked, as JSON-RPC tells it.
+  class ProtocolError < Error
+    attr_reader :code
+
+    def initialize(message, code)
+      super(message)
+      @code = code
+    end
+  end
+
+  # With `check: true`: the result, which is not ok.
+  class Failed < Error
+    attr_reader :result
+
+    def initialize(result)
+      status = result.respond_to?(:status) ? result.status : "refused"
+      reason = result.reason if result.respond_to?(:reason)
+      super("#{status}: #{reason || result.text.strip}")
+      @result = result
+    end
+  end
+
+  # text: the whole result for a model to read; raw: the server's own object, with fields that this library does not know.
+  ALWAYS = %i[text is_error raw].freeze
+  DEFAULTS = {
+    notes: [], violations: [], violations_total: 0, stdout: "", stderr: "", stdout_bytes: 0, stderr_bytes: 0, truncated: false,
+    is_final: false, usage: {}, layers: {}, files: [], files_truncated: false, is_safe: false, blocked_operations: [], message: "",
+    sessions: [], status: "refused"
+  }.freeze
+  private_constant :DEFAULTS
+
+  # What came of a run: docs/run.md.
+  Result = Struct.new(:id, :status, :layer, :reason, :intake, :notes, :violations, :violations_total, :stdout, :stderr, :stdout_bytes,
+                      :stderr_bytes, :truncated, :value, :is_final, :final, :error, :exit_code, :signal, :usage, :layers, :files,
+                      :files_truncated, :snapshot, :session, :job_id, :elapsed_ms, *ALWAYS, keyword_init: true) do
+    def ok?
+      status == "ok"
+    end
+
+    # What was refused before there was a result has only words.
+    def self.words(text)
+      head, rest = text.split("\n", 2)
+      return { "status" => head[8..], "reason" => rest.to_s.strip } if head.to_s.start_with?("status: ")
+
+      { "reason" => text.strip }
+    end
+  end
+
+  # What a judge found: docs/run.md.
+  Report = Struct.new(:status, :layer, :is_safe, :risk_level, :blocked_operations, :message, :violations, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "message" => text.strip }
+    end
+  end
+
+  # The value of a condition: docs/expr.md.
+  Evaluation = Struct.new(:value, :type, :error, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "error" => { "type" => "refused", "message" => text.strip } }
+    end
+  end
+
+  SessionInfo = Struct.new(:action, :session_id, :expires_in_s, :sessions, *ALWAYS, keyword_init: true) do
+    def self.words(_text)
+      {}
+    end
+  end
+
+  # A connection to `cordon serve`: to the socket of one that runs, or to one that is started for it, with options of
+  # `cordon serve` such as ["--profile", "standard"].
+  class Client
+    Call = Struct.new(:notes, :reply)
+    private_constant :Call
+
+    def initialize(socket: nil, program: "cordon", options: [], patience: PATIENCE)
+      @patience = patience
+      @number = 0
+      @rest = +"".b
+      @calls = {}
+      @state = Mutex.new
+      @told = ConditionVariable.new
+      @writing = Mutex.new
+      @pid = nil
+      @owner = Process.pid
+      socket ? connect(socket) : start(program, options)
+    end
+
+    # Gives the client to the block and closes it afterwards.
+    def self.open(**options)
+      client = new(**options)
+      return client unless block_given?
+
+      begin
+        yield client
+      ensure
+        client.close
+      end
+    end
+
+    # Whether calls can be made: not closed, not lost, and of this process.
+    def usable?
+      @gone.nil? && @owner == Process.pid
+    end
+
+    # Ends the connection, and with it this client's runs and sessions.
+    def close
+      @state.synchronize do
+        @gone ||= "the client is closed"
+        @told.broadcast
+      end
+      @out.close unless @out.closed?
+      @in.close unless @in.closed?
+      return unless @pid && @owner == Process.pid
+
+      reap
+      @pid = nil
+      @words.close!
+    end
+
+    # Runs a program. A refusal is a result, too; with check what is not ok raises Failed. Without wait a run that takes long
+    # gives a result whose status is running, and a job_id for wait.
+    def run(code, language: nil, session_id: nil, timeout_ms: nil, memory_mb: nil, max_output_chars: nil, wait: true, check: false,
+            on_output: nil, on_progress: nil)
+      arguments = { code: code, language: language, session_id: session_id, timeout_ms: timeout_ms, memory_mb: memory_mb,
+                    max_output_chars: max_output_chars }
+      perform(Result, "execute_code", arguments, wait: wait, check: check, on_output: on_output, on_progress: on_progress)
+    end
+
+    # The result of a run that was answered with a job; with cancel it is ended.
+    def wait(job_id, cancel: false, check: false, on_output: nil, on_progress: nil)
+      perform(Result, "wait_job", { job_id: job_id, cancel: cancel || nil }, check: check, on_output: on_output, on_progress: on_progress)
+    end
+
+    # Judges a program without running it.
+    def check(code, language: nil)
+      perform(Report, "check_code", { code: code, language: language })
+    end
+
+    # Evaluates a condition over a context: a hash, or JSON as a text.
+    def eval(expression, context = nil)
+      text = context.nil? || context.is_a?(String) ? context : JSON.generate(context)
+      perform(Evaluation, "eval_expression", { expression: expression, context: text })
+    end
+
+    # A new interpreter that stays between calls; with a block it is closed afterwards.
+    def session(&block)
+      Session.new(self, about_session("new")).within(&block)
+    end
+
+    # The sessions of this client.
+    def sessions
+      about_session("list").sessions
+    end
+
+    # What cannot be done has no result that could be given, so it raises. For Session.
+    def about_session(action, session_id = nil)
+      perform(SessionInfo, "session", { action: action, session_id: session_id }, check: true)
+    end
+
+    private
+
+    # --- the connection ---
+
+    def connect(path)
+      @in = @out = UNIXSocket.new(path)
+    rescue SystemCallError => e
+      raise ServerGone, "#{path}: #{e.message}; start it: cordon serve --socket #{path}"
+    end
+
+    def start(program, options)
+      own = options.any? { |o| o.start_with?("--answer") } ? [] : ["--answer", "1s"]
+      @words = Tempfile.new("cordon-client")
+      theirs, @out = IO.pipe
+      @in, ours = IO.pipe
+      # a session of its own: Control-C is for our program, which then cancels
+      @pid = Process.spawn(program, "serve", "--stdio", *own, *options, in: theirs, out: ours, err: @words.fileno, pgroup: true)
+    rescue SystemCallError => e
+      @words&.close!
+      raise ServerGone, "#{program}: #{e.message}; is Cordon installed?"
+    ensure
+      theirs&.close
+      ours&.close
+    end
+
+    def reap
+      return if ended_within(END_SECONDS)
+
+      Process.kill(:KILL, @pid)
+      Process.wait(@pid)
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+
+    def lost(why)
+      if @pid # its last words come with its end
+        ended_within(1)
+        said = File.read(@words.path).strip
+        why = "#{why}: #{said[-1000..] || said}" unless said.empty?
+      end
+      ServerGone.new(why)
+    end
+
+    # Whether the server that we started has ended, and was reaped.
+    def ended_within(seconds)
+      limit = now + seconds
+      until @ended || now > limit
+        @ended = !Process.wait(@pid, Process::WNOHANG).nil?
+        sleep 0.01 unless @ended
+      end
+      @ended
+    end
+
+    def write(data)
+      limit = now + @patience
+      @writing.synchronize do
+        until data.empty?
+          done = @out.write_nonblock(data, exception: false)
+          if done != :wait_writable
+            data = data.byteslice(done..)
+          elsif !IO.select(nil, [@out], nil, [limit - now, 0].max)
+            raise lost("the server does not read")
+          end
+        end
+      end
+    rescue SystemCallError, IOError => e
+      raise lost("the server is gone (#{e.message})")
+    end
+
+    # --- messages ---
+
+    def line(message)
+      data = "#{JSON.generate(message)}\n".b
+      return data if data.bytesize <= MESSAGE_MAX
+
+      raise ArgumentError, "a message has at most 4 MiB, and this one has #{data.bytesize} bytes"
+    end
+
+    def request(number, tool, arguments, progress)
+      meta = { "#{META}protocolVersion" => REVISION, "#{META}clientCapabilities" => {} }
+      meta["progressToken"] = number if progress
+      line({ jsonrpc: "2.0", id: number, method: "tools/call", params: { name: tool, arguments: arguments.compact, _meta: meta } })
+    end
+
+    def cancel(number)
+      write(line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }))
+    end
+
+    # One look at what the server wrote; who waits is told. Only one thread is here at a time.
+    def read(limit)
+      why = nil
+      data = IO.select([@in], nil, nil, [limit - now, 0].max) && @in.read_nonblock(1 << 16, exception: false)
+      data = "" if data == :wait_readable
+      why = "the server ended" if data.nil? && now < limit
+      take((data || "").b, why)
+    rescue SystemCallError, IOError => e
+      take("".b, "the server is gone (#{e.message})")
+    end
+
+    def take(data, why)
+      @state.synchronize do
+        @gone ||= why
+        @rest << data
+        while (at = @rest.index("\n"))
+          dispatch(JSON.parse(@rest.slice!(0..at).force_encoding(Encoding::UTF_8)))
+        end
+      end
+    end
+
+    def dispatch(message)
+      if message["method"] == "notifications/progress"
+        @calls[message["params"]["progressToken"]]&.notes&.push(message["params"])
+      elsif message.key?("id") && message["id"].nil? # it could not read what we wrote
+        @gone ||= "the server: #{message.dig('error', 'message')}"
+      elsif (call = @calls[message["id"]])
+        call.reply = message
+      end
+    end
+
+    # Until something came for this call: true. false: nothing did.
+    def await(call, limit)
+      loop do
+        @state.synchronize do
+          @told.wait(@state, [limit - now, 0].max) while @reading && call.notes.empty? && !call.reply && !@gone && now < limit
+          return true if call.notes.any? || call.reply || @gone
+          return false if now >= limit
+
+          @reading = true
+        end
+        begin
+          read(limit)
+        ensure
+          @state.synchronize do
+            @reading = false
+            @told.broadcast
+          end
+        end
+      end
+    end
+
+    def ask(tool, arguments, on_progress)
+      number, data, call = begin_call(tool, arguments, on_progress)
+      answered = false
+      write(data)
+      until call.reply
+        raise(lost("no answer for #{@patience} s")) unless await(call, now + @patience)
+
+        notes = @state.synchronize { call.notes.shift(call.notes.size) }
+        notes.each { |note| on_progress&.call(note["progress"], note["message"].to_s) }
+        raise lost(@gone) if @gone && !call.reply && notes.empty?
+      end
+      answered = true
+      call.reply
+    rescue ServerGone
+      answered = true
+      raise
+    ensure # Control-C, or a callback that raised: nobody wants the answer any more
+      cancel(number) if number && !answered
+      @state.synchronize { @calls.delete(number) }
+    end
+
+    def begin_call(tool, arguments, on_progress)
+      @state.synchronize do
+        raise lost(@gone) if @gone
+
+        @number += 1
+        call = Call.new([], nil)
+        data = request(@number, tool, arguments, on_progress)
+        @calls[@number] = call
+        return @number, data, call
+      end
+    end
+
+    # One method: what takes long is answered with a job, which is waited for, and its output is told as it grows.
+    def perform(kind, tool, arguments, wait: true, check: false, on_output: nil, on_progress: nil)
+      told = { "stdout" => "", "stderr" => "" }
+      job = nil
+      finished = false
+      loop do
+        result = result_of(ask(tool, arguments, on_progress))
+        content = result["structuredContent"] || {}
+        job = content["status"] == "running" ? content["job_id"] : nil
+        tell(told, content, on_output) if on_output
+        if job && wait
+          tool = "wait_job"
+          arguments = { job_id: job }
+          next
+        end
+        finished = true
+        return answer(kind, result, check)
+      end
+    rescue ServerGone, ProtocolError
+      finished = true
+      raise
+    ensure
+      abandon(job) if job && !finished
+    end
+
+    def result_of(reply)
+      error = reply["error"]
+      raise ProtocolError.new(error["message"].to_s, error["code"]) if error
+
+      reply["result"]
+    end
+
+    # What was cut or redacted since is in the result alone.
+    def tell(told, content, on_output)
+      told.each_key do |stream|
+        text = content[stream].to_s
+        had = told[stream]
+        next if text.length <= had.length || !text.start_with?(had)
+
+        told[stream] = text
+        on_output.call(stream, text[had.length..])
+      end
+    end
+
+    def abandon(job)
+      number = @state.synchronize { @number += 1 }
+      write(request(number, "wait_job", { job_id: job, cancel: true }, false))
+    end
+
+    def answer(kind, result, check)
+      text = (result["content"] || []).map { |block| block["text"].to_s }.join
+      raw = result["structuredContent"] || kind.words(text)
+      fields = (kind.members - ALWAYS).to_h { |name| [name, raw.fetch(name.to_s) { DEFAULTS[name].dup }] }
+      value = kind.new(**fields, text: text, is_error: result["isError"] == true, raw: raw)
+      raise Failed, value if check && value.is_error
+
+      value
+    end
+  end
+
+  # An interpreter whose variables and files live on between calls, until close, 30 minutes without a call, or the end of its
+  # client. Made by client.session.
+  class Session
+    attr_reader :client, :id, :expires_in_s
+
+    def initialize(client, info)
+      @client = client
+      @id = info.session_id
+      @expires_in_s = info.expires_in_s
+    end
+
+    def run(code, language: nil, timeout_ms: nil, max_output_chars: nil, wait: true, check: false, on_output: nil, on_progress: nil)
+      @client.run(code, language: language, session_id: @id, timeout_ms: timeout_ms, max_output_chars: max_output_chars, wait: wait,
+                        check: check, on_output: on_output, on_progress: on_progress)
+    end
+
+    # A second session with the same variables and files; with a block it is closed afterwards.
+    def fork(&block)
+      Session.new(@client, @client.about_session("fork", @id)).within(&block)
+    end
+
+    # Raises KeyboardInterrupt in the call that runs: from another thread, or from a callback of it.
+    def interrupt
+      @client.about_session("interrupt", @id)
+      nil
+    end
+
+    def close
+      @client.about_session("close", @id)
+      nil
+    end
+
+    # Itself; or what the block gives, and it is closed.
+    def within
+      return self unless block_given?
+
+      begin
+        yield self
+      ensure
+        close
+      end
+    end
+  end
+
+  @lock = Mutex.new
+
+  class << self
+    # The connection of this process. A process that was forked makes its own.
+    def default
+      @lock.synchronize do
+        @default = Client.new(socket: ENV["CORDON_SOCKET"]) unless @default&.usable?
+        @default
+      end
+    end
+
+    def run(...)
+      default.run(...)
+    end
+
+    def wait(...)
+      default.wait(...)
+    end
+
+    def check(...)
+      default.check(...)
+    end
+
+    def eval(...)
+      default.eval(...)
+    end
+
+    def session(&block)
+      default.session(&block)
+    end
+  end
+end

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does what tests/clients/clients.py says, a JSON object a line, with the Node library. node_driver.mjs SOCKET|- LIBRARY
+import { createInterface } from "node:readline";
+
+const { Client, Session } = await import(process.argv[3]);
+const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms"] } : { socket: process.argv[2] });
+const held = {};
+
+async function step(ask) {
+  const place = ask.on ? held[ask.on] : client;
+  const { code, job_id, expression, context, on_output, on_progress, ...options } = ask.args ?? {};
+  const output = [];
+  const giveUp = new AbortController();
+  let interrupted;
+  if (on_output)
+    options.on_output = (stream, text) => {
+      output.push(text);
+      if (on_output === "cancel") giveUp.abort();
+    };
+  if (on_progress)
+    options.on_progress = () => {
+      if (output.length) interrupted ??= place.interrupt();
+    };
+  if (on_output === "cancel") options.signal = giveUp.signal;
+  try {
+    let result = await (ask.do === "eval" ? place.eval(expression, context) : code === undefined && job_id === undefined ? place[ask.do]() : place[ask.do](code ?? job_id, options));
+    await interrupted;
+    if (result instanceof Session) {
+      held[ask.as] = result;
+      result = { id: result.id, expires_in_s: result.expires_in_s };
+    }
+    return { result: result ?? null, output };
+  } catch (error) {
+    return { raised: error.name, message: error.message, result: error.result ?? null, output };
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) console.log(JSON.stringify(await step(JSON.parse(line))));
+await client.close();

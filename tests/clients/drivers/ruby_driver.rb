@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# frozen_string_literal: true
+
+# Does what tests/clients/clients.py says, a JSON object a line, with the Ruby library. ruby_driver.rb SOCKET|-
+require "cordon"
+
+class GivenUp < StandardError; end
+
+def plain(value)
+  value.is_a?(Struct) ? value.to_h.reject { |k, _| k == :raw } : value
+end
+
+def step(client, held, ask)
+  place = ask["on"] ? held[ask["on"]] : client
+  args = (ask["args"] || {}).transform_keys(&:to_sym)
+  heard = args[:on_output]
+  output = []
+  interrupted = false
+  args[:on_output] = lambda do |_stream, text|
+    output << text
+    raise GivenUp if heard == "cancel"
+  end if heard
+  args[:on_progress] = lambda do |_ms, _message|
+    if output.any? && !interrupted
+      interrupted = true
+      place.interrupt
+    end
+  end if args[:on_progress]
+  first = %i[code job_id expression].map { |k| args.delete(k) }.compact
+  first << args.delete(:context) if ask["do"] == "eval"
+  value = place.public_send(ask["do"], *first, **args)
+  if value.is_a?(Cordon::Session)
+    held[ask["as"]] = value
+    value = { id: value.id, expires_in_s: value.expires_in_s }
+  end
+  { result: plain(value), output: output }
+rescue StandardError => e
+  { raised: e.class.name.split("::").last, message: e.message, result: e.respond_to?(:result) ? plain(e.result) : nil }
+end
+
+socket = ARGV[0] == "-" ? {} : { socket: ARGV[0] }
+Cordon::Client.open(options: ["--answer", "100ms"], **socket) do |client|
+  held = {}
+  while (line = $stdin.gets)
+    puts JSON.generate(step(client, held, JSON.parse(line)))
+    $stdout.flush
+  end
+end
