@@ -268,12 +268,9 @@ static bool on_broker(void *ctx)
     static char storage[LIMIT_FRAME]; /* one supervisor handles one packet at a time */
     struct flow *f = ctx;
     struct wire_reader r;
-    const ssize_t n = recv(f->broker_sock, storage, sizeof storage, MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return true;
-    if (n <= 0 || wire_open(&r, storage, (size_t)n, NULL) < 0 || !take_word(f, &r))
-        return lost(f);
-    return true;
+    size_t len;
+    const int got = wire_take(f->broker_sock, storage, &r, &len);
+    return got == 0 || (got > 0 && take_word(f, &r)) ? true : lost(f);
 }
 
 int flow_calls_watch(struct flow *f, struct err *err)

@@ -90,20 +90,20 @@ static bool on_answer(void *ctx)
     static char storage[LIMIT_FRAME]; /* one supervisor handles one packet at a time */
     struct flow *f = ctx;
     struct wire_reader r;
-    const ssize_t n = recv(f->files_process.sock, storage, sizeof storage, MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+    size_t n;
+    const int got = wire_take(f->files_process.sock, storage, &r, &n);
+    if (got == 0)
         return true;
-    if (n <= 0 || wire_open(&r, storage, (size_t)n, NULL) < 0 || r.type != WIRE_FILE_DONE ||
-        !f->files_asked || wire_get_uint(&r) != f->files_id)
+    if (got < 0 || r.type != WIRE_FILE_DONE || !f->files_asked || wire_get_uint(&r) != f->files_id)
         return lost(f);
     const uint64_t why = wire_get_uint(&r);
     f->files_asked = false;
-    f->files_bytes += (uint64_t)n;
+    f->files_bytes += n;
     if (why == WIRE_FILES_OUTSIDE) {
         tell_outside(f);
         (void)!say_failed(f, f->files_id, EACCES);
     } else {
-        (void)!flow_worker_file_done(&f->worker, f->files_id, storage, (size_t)n);
+        (void)!flow_worker_file_done(&f->worker, f->files_id, storage, n);
     }
     return true;
 }

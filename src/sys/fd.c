@@ -6,6 +6,7 @@
  *          EAGAIN
  *        sendmsg in fd_send; the peer to read; the caller's: SO_SNDTIMEO, or the packet fits; EAGAIN
  *        read in fd_read_file; /proc, a cgroup, a small file; none (the kernel's own); an error
+ *        read in fd_read_back; memory; at once; an error
  *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error
  *        write in fd_write_all; the reader, or the disk; the caller's; its error
  *        write in fd_sealed; memory; at once; an error */
@@ -32,6 +33,21 @@ void fd_close(int fd)
 void fd_cleanup(int *fd)
 {
     fd_close(*fd);
+}
+
+int fd_read_back(int fd, struct buf *out)
+{
+    char chunk[16384];
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return ERR_SYS;
+    for (;;) {
+        const ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n <= 0)
+            return n < 0 ? ERR_SYS : 0;
+        const int r = buf_add(out, chunk, (size_t)n);
+        if (r < 0)
+            return r;
+    }
 }
 
 ssize_t fd_read_file(int dir, const char *path, char *out, size_t size)

@@ -9,6 +9,7 @@
 #ifndef SYS_FD_H
 #define SYS_FD_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -29,6 +30,9 @@ static inline int fd_take(int *fd) /* moves it out of the scope that would close
 /* Reads a small text file (of /proc, of a cgroup) whole, NUL-terminated. Returns its length, or -1
  * with errno; EFBIG when it does not fit. */
 ssize_t fd_read_file(int dir, const char *path, char *out, size_t size);
+
+/* Adds what a process of ours wrote to FD, a file in memory, to OUT. 0, ERR_SYS with errno, or the error of a full buffer. */
+int fd_read_back(int fd, struct buf *out);
 
 /* Writes TEXT in one call to an existing file. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);

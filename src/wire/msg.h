@@ -173,6 +173,9 @@ struct wire_reader {
     enum wire_type type;
 };
 ERR_MUST_USE int wire_open(struct wire_reader *r, const void *frame, size_t len, struct err *err);
+/* take.c: the next packet of SOCK into STORAGE, of LIMIT_FRAME bytes, without waiting. 1: R has it, *ret_len bytes. 0: there is none
+ * now. ERR_FORMAT: it is no message of the table, or the other side is gone. */
+ERR_MUST_USE int wire_take(int sock, char *storage, struct wire_reader *r, size_t *ret_len);
 uint64_t wire_get_uint(struct wire_reader *r);
 int64_t wire_get_int(struct wire_reader *r);
 void wire_get_text(struct wire_reader *r, char *out,

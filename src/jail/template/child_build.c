@@ -35,8 +35,9 @@
 
 /* ---- the launcher ---- */
 
-static int lock(struct jail_stage *st)
+int jail_child_lock(struct jail_stage *st, bool has_listener)
 {
+    const int last = has_listener ? JAIL_BUILD_LISTENER : JAIL_FD_CHANNEL;
     struct jail_proof proof;
     int status;
     if (jail_apply_identity(st, &proof, &status) || jail_apply_locks(st, &proof))
@@ -44,8 +45,8 @@ static int lock(struct jail_stage *st)
     jail_attest_after(&proof, st->spec, status);
     /* The listener onto its place; left then are the streams, the channel and what the template waits at. */
     int leftover = dup(0);
-    if (dup2(st->listener, JAIL_BUILD_LISTENER) < 0 ||
-        close_range(JAIL_BUILD_LISTENER + 1, ~0U, 0) < 0) {
+    if ((has_listener && dup2(st->listener, last) < 0) ||
+        close_range((unsigned)last + 1, ~0U, 0) < 0) {
         err_sys(&st->err, "close_range");
         err_layer(&st->err, "process");
         return 1;
@@ -76,7 +77,7 @@ static int launch(void *p)
                             .ruleset = JAIL_BUILD_RULESET,
                             .user_limits = JAIL_BUILD_LIMITS,
                             .listener = -1};
-    int r = lock(&st);
+    int r = jail_child_lock(&st, true);
     if (r && st.err.code == 0)
         err_set(&st.err, ERR_MISSING, "the child died while it was locked");
     /* The template takes the listener before it answers. */

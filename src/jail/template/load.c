@@ -42,23 +42,6 @@
 
 /* ---- the importer ---- */
 
-static int lock(struct jail_stage *st)
-{
-    struct jail_proof proof;
-    int status;
-    if (jail_apply_identity(st, &proof, &status) || jail_apply_locks(st, &proof))
-        return 1;
-    jail_attest_after(&proof, st->spec, status);
-    int leftover = dup(0);
-    if (close_range(JAIL_FD_CHANNEL + 1, ~0U, 0) < 0) {
-        err_sys(&st->err, "close_range");
-        err_layer(&st->err, "process");
-        return 1;
-    }
-    proof.acts[JAIL_ACT_leftover] = fcntl(leftover, F_GETFD) < 0;
-    return jail_apply_last(st, &proof);
-}
-
 int jail_load_launch(void *p)
 {
     static const char word = LOADED;
@@ -71,7 +54,7 @@ int jail_load_launch(void *p)
                             .listener = -1};
     ssize_t n = readlinkat(JAIL_BUILD_PROC, "self", b->number, sizeof b->number - 1);
     b->number[n < 0 ? 0 : n] = 0;
-    if (lock(&st)) {
+    if (jail_child_lock(&st, false)) {
         b->err = st.err;
         if (b->err.code == 0)
             err_set(&b->err, ERR_MISSING, "what imports was not locked");

@@ -23,6 +23,8 @@
  * read before the launcher speaks; what it fails with is in ERR. */
 struct jail_fork;
 #define JAIL_BUILD_OPTIONS 96
+struct jail_stage;
+
 struct jail_building {
     const struct jail_fork *fork;
     int fds[9];                       /* onto JAIL_BUILD_* */
@@ -98,6 +100,9 @@ enum { /* descriptors of a builder, and of a launcher until it is locked: 0, 1, 
 #define JAIL_BUILD_MADE   'M' /* its namespaces */
 #define JAIL_BUILD_ORDER  'O' /* the template's: go on */
 int jail_child_build(void *building); /* a struct jail_building */
+/* Closes every lock of a launcher, and all descriptors but streams, channel and, where it has one, its listener; proves each.
+ * Not 0: ST says which one failed. */
+int jail_child_lock(struct jail_stage *st, bool has_listener);
 
 /* load.c: the launcher's body where `load` is set. */
 int jail_load_launch(void *building);

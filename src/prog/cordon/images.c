@@ -3,8 +3,7 @@
  * characters. What cordon-image made is checked here all the same: it has read a guest's file, and a sequence of its own
  * would be the terminal's to obey.
  *
- * Waits: sys_child_wait in make_picture; cordon-image; LIMIT_IMAGE_MS; it is killed, and the picture is only named
- *        read in *; a file in memory; at once; what is there */
+ * Waits: sys_child_wait in make_picture; cordon-image; LIMIT_IMAGE_MS; it is killed, and the picture is only named */
 #include "images.h"
 
 #include "base/limits.h"
@@ -88,7 +87,7 @@ _Noreturn static void become_image(const char *program, int file, int made, enum
 /* OUT: what cordon-image makes of FILE. -1: nothing. */
 static int make_picture(int file, enum images how, struct buf *out)
 {
-    char program[4096], chunk[16384];
+    char program[4096];
     struct err err = ERR_INIT;
     int status = 0;
     FD_AUTO made = memfd_create("image", MFD_CLOEXEC);
@@ -97,13 +96,9 @@ static int make_picture(int file, enum images how, struct buf *out)
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         become_image(program, file, made, how, parent);
-    if (pid < 0 || sys_child_wait(pid, LIMIT_IMAGE_MS, &status) < 0 || status != 0 ||
-        lseek(made, 0, SEEK_SET) < 0)
+    if (pid < 0 || sys_child_wait(pid, LIMIT_IMAGE_MS, &status) < 0 || status != 0)
         return -1;
-    for (ssize_t n; (n = read(made, chunk, sizeof chunk)) != 0;)
-        if (n < 0 || buf_add(out, chunk, (size_t)n) < 0)
-            return -1;
-    return 0;
+    return fd_read_back(made, out) < 0 ? -1 : 0;
 }
 
 /* ---- sequences ---- */

@@ -6,7 +6,6 @@
  * Waits: lock_within in take; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
  *        poll in take; the same, for a run; LIMIT_WORKSPACE_LOCK_MS, or until somebody stops it; the same refusal
  *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_RUN_MS; it is killed, and nothing was committed
- *        read in *; a file in memory; at once; what is there
  *        write in workspace_order_run; a file in memory; at once; the line is lost */
 #include "workspace_order.h"
 
@@ -169,17 +168,10 @@ int workspace_order_become(const struct workspace_order *o, struct err *err)
 /* All of a file in memory, from its beginning. */
 static int read_back(int fd, struct buf *out, struct err *err)
 {
-    char chunk[16384];
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return err_sys(err, "read what cordon-workspace wrote");
-    for (;;) {
-        const ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n <= 0)
-            return n < 0 ? err_sys(err, "read what cordon-workspace wrote") : 0;
-        const int r = buf_add(out, chunk, (size_t)n);
-        if (r < 0)
-            return err_set(err, r, "cordon-workspace wrote too much");
-    }
+    const int r = fd_read_back(fd, out);
+    return r == ERR_SYS ? err_sys(err, "read what cordon-workspace wrote")
+           : r < 0      ? err_set(err, r, "cordon-workspace wrote too much")
+                        : 0;
 }
 
 static int failed(int status, int said, struct err *err)
