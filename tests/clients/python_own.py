@@ -49,6 +49,7 @@ def threads():
 
 
 def control_c():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
     with cordon.Client(options=QUICK) as c:
         try:
             c.run(FOREVER, on_output=lambda *_: os.kill(os.getpid(), signal.SIGINT))
