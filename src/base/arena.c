@@ -13,7 +13,7 @@
 #if SANITIZED
 #define BLOCK 0
 #else
-#define BLOCK 1024 /* the first; each further one twice the last: short programs touch few pages */
+#define BLOCK 1024 /* the first; each further one twice as much: short programs touch few pages */
 #endif
 #define BLOCK_MAX 65536
 
@@ -45,8 +45,9 @@ void *arena_alloc(struct arena *a, size_t size)
     size_t want = (size + align - 1) / align * align;
     struct arena_block *b = a->last;
     if (!b || b->cap - b->used < want) {
-        size_t cap = !b || BLOCK == 0 ? BLOCK : b->cap >= BLOCK_MAX / 2 ? BLOCK_MAX : b->cap * 2;
-        cap = want > cap ? want : cap;
+        a->block = a->block == 0 ? BLOCK : a->block >= BLOCK_MAX / 2 ? BLOCK_MAX : a->block * 2;
+        size_t cap =
+            want > a->block ? want : a->block; /* one large object makes no later one large */
         b = calloc(1, sizeof *b + cap);
         if (!b)
             return NULL;

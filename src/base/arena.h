@@ -16,6 +16,7 @@ struct arena_block;
 struct arena {
     struct arena_block *last;
     size_t used, max;
+    size_t block; /* what the last block was meant to hold */
 };
 
 void arena_init(struct arena *a, size_t max);

@@ -64,6 +64,7 @@ static void arenas(void)
     tap_ok(arena_alloc(&a, 30000) == NULL, "the ceiling of an arena holds");
     tap_ok(arena_alloc(&a, SIZE_MAX) == NULL, "an absurd size is refused by an arena");
     tap_eq_str(arena_strdup(&a, "abc"), "abc", "a string is copied into an arena");
+    tap_ok(a.block <= 4096, "one large object of an arena makes no later block large");
     arena_done(&a);
 }
 
