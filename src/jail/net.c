@@ -65,7 +65,7 @@ int jail_net_start(struct jail_stage *st, struct err *err)
         return err_sys(err, "a process that makes the network");
     }
     st->net_maker = pid;
-    sys_cpu_spread_child(pid);
+    sys_cpu_spread_child(st->proc, pid);
     return 0;
 }
 

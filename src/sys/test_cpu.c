@@ -6,7 +6,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,10 +21,16 @@ static pid_t child_that_sleeps(void)
 int main(void)
 {
     cpu_set_t before, after, one;
-    const unsigned long whole = 1UL << SI_LOAD_SHIFT;
-    tap_ok(sys_cpu_crowded(2 * whole, 2) && sys_cpu_crowded(9 * whole, 2) &&
-               !sys_cpu_crowded(2 * whole - 1, 2) && !sys_cpu_crowded(0, 1),
-           "a machine is crowded when as many want to run as there are CPUs");
+    tap_ok(!sys_cpu_crowded("9.00 8.00 7.00 2/80 11206\n", 2) &&
+               !sys_cpu_crowded("0.00 0.00 0.00 1/80 11206\n", 1),
+           "a machine with a CPU for each process that wants to run is not crowded, whatever was "
+           "before");
+    tap_ok(sys_cpu_crowded("0.00 0.00 0.00 3/80 11206\n", 2) &&
+               sys_cpu_crowded("0.00 0.00 0.00 99999999999999999999/80 1\n", 1024),
+           "a machine is crowded when more processes want to run than there are CPUs");
+    tap_ok(sys_cpu_crowded("", 2) && sys_cpu_crowded("0.00", 2) &&
+               sys_cpu_crowded("0.00 0.00 0.00 x/80 1\n", 2) && sys_cpu_crowded("   0/0 1\n", 2),
+           "where the kernel does not say how many want to run, nothing is moved");
     sched_getaffinity(0, sizeof before, &before);
     pid_t pid = child_that_sleeps();
     sys_cpu_move_child(pid);

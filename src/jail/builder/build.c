@@ -229,7 +229,7 @@ static int start_program(struct jail_stage *st, pid_t *ret_pid)
         return r;
     }
     *ret_pid = pid;
-    sys_cpu_spread_child(pid); /* we have work of our own meanwhile */
+    sys_cpu_spread_child(st->proc, pid); /* we have work of our own meanwhile */
     if (waits)
         left = close_doors(st); /* with the launcher at work in our memory */
     jail_net_done(st);

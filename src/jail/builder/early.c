@@ -111,7 +111,7 @@ int jail_early_start(struct jail_stage *st)
         err_sys(err, "the worker");
         return err_layer(err, "process");
     }
-    sys_cpu_spread_child(st->early); /* we have work of our own meanwhile */
+    sys_cpu_spread_child(st->proc, st->early); /* we have work of our own meanwhile */
     fd_close(st->orders
                  [1]); /* its copy is what the socket lives by; the number it may still read here */
     return 0;
