@@ -123,6 +123,7 @@ GUARDED = [  # of the profiles with guards alone
 IN_ORDER = "threads and executors ran in order, in one thread: start() and submit() return when the work is done"
 CAUSES = "e = None\nfor i in range(100000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e\n"
 STRICT = [  # of strict alone
+    ("recursion in C without an end is named where the program only computes, too", ENDLESS, [], STACK, "before\n"),
     ("a chain of 100,000 causes is an error like another", CAUSES, [], {"status": "error", "error.type": "ValueError", "signal": None}, ""),
     ("threads and executors run in order, which is said once and is no violation",
      "import threading\nfrom concurrent.futures import ThreadPoolExecutor\nfor i in range(2):\n    threading.Thread(target=print, args=(i,)).start()\n"

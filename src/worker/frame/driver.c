@@ -333,7 +333,6 @@ int worker_driver_serve(void)
 {
     struct wire_reader r;
     int status = 0, go_on = 1;
-    worker_stack_watch();
     /* the supervisor is only waking up: time for what the first program will need */
     if (serving.rules && worker_language->expect(serving.rules) < 0)
         return 70;

@@ -79,6 +79,7 @@ static int entry(void *ctx)
     worker_language->after_fork();
     if (!fetched && !worker_channel_waits() && worker_driver_warm() < 0)
         return 70;
+    worker_stack_watch(); /* a table that is closed below refuses it */
     return !worker_channel_waits() && worker_driver_close() < 0 ? 70 : worker_driver_serve();
 }
 
@@ -133,5 +134,6 @@ int worker_main(const struct worker_language *language, int argc, char **argv)
     if (start(&w, &err) < 0 || jail_entered(&err) < 0)
         return complain(err.msg);
     worker_driver_ready();
+    worker_stack_watch();
     _exit(worker_driver_serve());
 }

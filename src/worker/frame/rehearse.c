@@ -9,6 +9,7 @@
 #include "worker/frame/compute.h"
 #include "worker/frame/driver.h"
 #include "worker/frame/language.h"
+#include "worker/frame/stack.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,5 +62,6 @@ int worker_rehearse(const char *imports, bool only_print)
     worker_compute_rehearse();
     worker_driver_ready();
     worker_language->after_fork();
+    worker_stack_watch();
     return worker_driver_serve() == 0 ? 0 : -1;
 }
