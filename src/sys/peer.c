@@ -22,11 +22,17 @@ bool sys_peer_is_us(int sock, pid_t *ret_pid)
     return true;
 }
 
-/* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. */
+/* By its map of ids, which anybody may read: the link in /proc/PID/ns is not shown of a process that is not dumpable. Our
+ * own is read once: a map is written once, and those who ask never enter another namespace. */
 bool sys_peer_is_outside(pid_t peer)
 {
-    char path[40], ours[12288], theirs[12288]; /* 340 lines at the most */
+    static char ours[12288]; /* 340 lines at the most */
+    char path[40], theirs[sizeof ours];
     snprintf(path, sizeof path, "/proc/%d/uid_map", (int)peer);
-    return peer > 0 && fd_read_file(AT_FDCWD, "/proc/self/uid_map", ours, sizeof ours) > 0 &&
-           fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 && strcmp(ours, theirs) == 0;
+    if (!ours[0] && fd_read_file(AT_FDCWD, "/proc/self/uid_map", ours, sizeof ours) <= 0) {
+        ours[0] = 0;
+        return false;
+    }
+    return peer > 0 && fd_read_file(AT_FDCWD, path, theirs, sizeof theirs) > 0 &&
+           strcmp(ours, theirs) == 0;
 }
