@@ -59,6 +59,11 @@
 #define LIMIT_CONTENTS_FILES 10000      /* files and folders of each of them */
 #define LIMIT_TASK           64         /* letters of the name of a task */
 #define LIMIT_HOST_TOOLS     32         /* tools that one run may call */
+#define LIMIT_NESTED         2          /* runs that calls of tools started, one within the other */
+#define LIMIT_NESTED_MEMORY  (64 * MIB) /* that such a run needs at least */
+#define LIMIT_WORKERS        10         /* completed workers of a run whose results are kept */
+#define LIMIT_RAN_TEXT       (64 * KIB) /* bytes of a text that such a run gave: the answer FINAL */
+#define LIMIT_RAN_OUTPUT     (32 * KIB) /* and of each of its streams and its value */
 #define LIMIT_FILES          1000       /* files of /workspace that a result lists */
 #define LIMIT_HINT                                                                                 \
     1024 /* bytes of what to do instead: a list of all modules fits, nothing of it is cut */

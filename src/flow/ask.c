@@ -12,6 +12,8 @@
 
 const char *flow_tool_name(const struct flow *f)
 {
+    if (f->req->outer)
+        return f->req->outer->tool;
     return f->req->kind == FLOW_EXEC ? "exec" : f->req->kind == FLOW_CALL ? "session" : "run";
 }
 
@@ -68,6 +70,11 @@ int flow_prepare(struct flow *f, struct err *err)
     if (req->nargs)
         f->args[f->nargs++] = (struct audit_arg){
             .name = "args", .kind = AUDIT_ARG_LIST, .list = req->args, .count = req->nargs};
+    if (req->outer)
+        f->args[f->nargs++] =
+            (struct audit_arg){.name = "parent", .kind = AUDIT_ARG_TEXT, .text = req->outer->id};
+    if (req->outer && req->outer->worker_id)
+        snprintf(f->worker_id, sizeof f->worker_id, "%s", req->outer->worker_id);
     if (req->task)
         f->args[f->nargs++] =
             (struct audit_arg){.name = "task", .kind = AUDIT_ARG_TEXT, .text = req->task};
@@ -94,7 +101,8 @@ int flow_admit(struct flow *f, struct err *err)
                                    .nwrites = f->nwrites,
                                    .wait_ms = req->wait_ms,
                                    .stop = &req->stop,
-                                   .approval_wait_ms = req->approval_wait_ms};
+                                   .approval_wait_ms = req->approval_wait_ms,
+                                   .part_of = req->outer ? req->outer->plan : NULL};
     if (req->kind == FLOW_EXEC) { /* the command line is the code */
         f->ask.code = f->arguments.data;
         f->ask.code_len = f->arguments.len;

@@ -23,12 +23,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* One a process, made by flow_broker: a nested run's broker is forked from one, and has nothing of it. */
 static struct broker {
     struct flow *f;
     int sock;
     struct flow_context context; /* its own gate and audit */
     bool recorded;               /* the call that it is at */
-} broker;
+    int index;                   /* of Search; -1: none yet */
+    struct flow_workers workers;
+} * broker;
 
 /* One call on its way. */
 struct calling {
@@ -37,7 +40,7 @@ struct calling {
     const char *args;
     size_t len;
     int files; /* -1: none */
-    uint64_t began;
+    uint64_t guest, began;
     struct tools_process process;
     const struct tools_row *row;    /* NULL: it is not built in */
     const struct policy_tool *host; /* NULL: it is no command */
@@ -53,11 +56,11 @@ static void say(struct wire_writer *m)
     ssize_t n = -1;
     if (wire_end(m) == 0)
         do
-            n = send(broker.sock, m->out->data, m->out->len, MSG_NOSIGNAL);
+            n = send(broker->sock, m->out->data, m->out->len, MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
     if (n <
         0) /* nobody is there to carry anything out for; what is not on record is left to the supervisor */
-        _exit(broker.recorded ? 0 : 1);
+        _exit(broker->recorded ? 0 : 1);
 }
 
 static void say_waits(bool waits)
@@ -131,8 +134,8 @@ static bool record(struct calling *c, const char *status, const char *reason)
                                      .reason = reason,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
     char text[300];
-    broker.recorded = flow_record_call(broker.f, broker.context.audit, &call, &err) == 0;
-    if (broker.recorded)
+    broker->recorded = flow_record_call(broker->f, broker->context.audit, &call, &err) == 0;
+    if (broker->recorded)
         return true;
     snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
     set_text(&c->answer, text);
@@ -168,33 +171,41 @@ static void finish_unmade(struct calling *c, enum tools_end end, const struct er
 
 static int open_context(struct err *err)
 {
-    const struct flow_context *from = broker.f->req->context;
-    if (broker.context.gate)
+    const struct flow_context *from = broker->f->req->context;
+    if (broker->context.gate)
         return 0;
-    broker.context = *from; /* the policy is shared; gate and audit belong to a process */
-    broker.context.gate = NULL;
-    broker.context.audit = NULL;
-    broker.context.notice = from->notice ? say_notice : NULL;
-    broker.context.announce = NULL;
-    broker.context.changed = false;
-    return flow_context_open_gate(&broker.context, from->approvals[0] ? from->approvals : NULL,
+    broker->context = *from; /* the policy is shared; gate and audit belong to a process */
+    broker->context.gate = NULL;
+    broker->context.audit = NULL;
+    broker->context.notice = from->notice ? say_notice : NULL;
+    broker->context.announce = NULL;
+    broker->context.changed = false;
+    return flow_context_open_gate(&broker->context, from->approvals[0] ? from->approvals : NULL,
                                   err);
 }
 
-/* A worker's type bounds its calls, and the role of whoever started it does, too. */
+/* A worker's type bounds its calls, and the role of whoever started it does, too, and the types of workers around it: the
+ * first that does not have the tool is the one that is asked about. */
 static const char *role_for(const char *tool)
 {
-    const struct flow_request *req = broker.f->req;
-    const struct gate_config *config = &broker.context.gate_config;
-    const char *own = req->role ? req->role : config->role;
-    const struct gate_role *role = gate_role_find(config, own);
-    return req->worker && role && gate_role_may(role, tool) ? req->worker : own;
+    const struct flow_request *req = broker->f->req;
+    const struct gate_config *config = &broker->context.gate_config;
+    const struct flow_outer *outer = req->outer;
+    const size_t around = outer ? outer->nbounds : 0;
+    const char *bound = req->role ? req->role : config->role;
+    for (size_t i = 0; i < around + (req->worker != NULL); i++) {
+        const struct gate_role *role = gate_role_find(config, bound);
+        if (!role || !gate_role_may(role, tool))
+            break;
+        bound = i < around ? outer->bounds[i] : req->worker;
+    }
+    return bound;
 }
 
 /* Whether the gate may take long: then the guest stands still, and its clocks with it. */
 static bool may_ask(const struct calling *c)
 {
-    const struct gate_config *config = &broker.context.gate_config;
+    const struct gate_config *config = &broker->context.gate_config;
     return config->approval.mode != GATE_AUTONOMOUS || config->arena.on ||
            gate_tool_asks(config, c->tool);
 }
@@ -215,31 +226,45 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
 /* The index of Search, empty at first. It lives in memory for as long as the run: only cordon-tool writes and reads it, and nobody else's run sees it. */
 static int index_of_run(void)
 {
-    static int fd = -1;
-    if (fd < 0)
-        fd = memfd_create("cordon-index", MFD_CLOEXEC);
-    return fd;
+    if (broker->index < 0)
+        broker->index = memfd_create("cordon-index", MFD_CLOEXEC);
+    return broker->index;
 }
 
 static enum tools_end check(struct calling *c, struct err *err)
 {
-    const struct policy *p = broker.f->req->context->policy;
+    const struct policy *p = broker->f->req->context->policy;
+    const struct flow_outer *outer = broker->f->req->outer;
+    const bool layered = outer ? outer->layered : jail_spec_layered(&broker->f->spec);
     const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
                                            [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
-                                           [TOOLS_LAYERED] = jail_spec_layered(&broker.f->spec)};
-    const struct gate_tool *of = gate_tool_find(&broker.context.gate_config, c->tool);
+                                           [TOOLS_LAYERED] = layered};
+    const struct gate_tool *of = gate_tool_find(&broker->context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     tools_process_give_index(strcmp(c->tool, "Search") == 0 ? index_of_run() : -1);
-    FD_AUTO program = open(broker.f->req->tool_program, O_PATH | O_CLOEXEC);
+    FD_AUTO program = open(broker->f->req->tool_program, O_PATH | O_CLOEXEC);
     if (program < 0) {
         err_sys(err, "cordon-tool");
         return TOOLS_FAILED;
     }
-    if (tools_process_start(&c->process, program, c->files, broker.sock,
+    if (tools_process_start(&c->process, program, c->files, broker->sock,
                             writes ? TOOLS_WRITES : TOOLS_READS, err) < 0)
         return TOOLS_FAILED;
     return tools_process_check(&c->process, c->tool, c->host ? c->host->schema : c->row->schema,
                                c->args, c->len, limits, &c->answer, err);
+}
+
+static enum tools_end start_nested(struct calling *c, const struct gate_plan *plan, struct err *err)
+{
+    const struct flow_caller caller = {.f = broker->f,
+                                       .context = &broker->context,
+                                       .plan = plan,
+                                       .files = c->files,
+                                       .stop = broker->sock,
+                                       .guest = c->guest,
+                                       .waits = say_waits,
+                                       .workers = &broker->workers};
+    return flow_nested(&caller, c->tool, &c->process, &c->answer, err);
 }
 
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
@@ -248,9 +273,10 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
     struct err err = ERR_INIT;
     gate_plan_start(plan, c->tool);
     const enum tools_end end =
-        c->host ? flow_host_tool(c->host, &c->process, broker.sock, &c->answer, &err)
-        : flow_goal_is(c->tool) ? flow_goal(broker.f, &c->process, &c->answer, &err)
-                                : tools_process_go(&c->process, &c->answer, &err);
+        c->host ? flow_host_tool(c->host, &c->process, broker->sock, &c->answer, &err)
+        : flow_goal_is(c->tool)   ? flow_goal(broker->f, &c->process, &c->answer, &err)
+        : flow_nested_is(c->tool) ? start_nested(c, plan, &err)
+                                  : tools_process_go(&c->process, &c->answer, &err);
     const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
@@ -265,19 +291,19 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
 
 static void admit(struct calling *c)
 {
-    const struct flow *f = broker.f;
+    const struct flow *f = broker->f;
     struct gate_request ask = {.client = f->ask.client,
                                .run = f->result->id,
                                .role = role_for(c->tool),
                                .tool = c->tool,
                                .code = c->args,
                                .code_len = c->len,
-                               .stop = &broker.sock, /* nothing comes by it now but its end */
+                               .stop = &broker->sock, /* nothing comes by it now but its end */
                                .approval_wait_ms = f->req->approval_wait_ms};
     struct gate_ticket *ticket = NULL;
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
-    int r = gate_admit(broker.context.gate, &ask, &ticket, &c->no, &err);
+    int r = gate_admit(broker->context.gate, &ask, &ticket, &c->no, &err);
     if (r == 1 && (c->row || c->host)) {
         enum tools_end end = check(c, &err);
         if (end == TOOLS_OK && flow_goal_is(c->tool))
@@ -303,7 +329,7 @@ static void admit(struct calling *c)
 /* What the run was not given is not there, whatever the role may do. */
 static bool was_given(const char *tool)
 {
-    const char *const *names = broker.f->req->tools;
+    const char *const *names = broker->f->req->tools;
     while (*names && strcmp(*names, tool) != 0)
         names++;
     return *names;
@@ -312,7 +338,7 @@ static bool was_given(const char *tool)
 static void serve(struct calling *c)
 {
     struct err err = ERR_INIT;
-    const struct policy_tool *of = policy_find_tool(broker.f->req->context->policy, c->tool);
+    const struct policy_tool *of = policy_find_tool(broker->f->req->context->policy, c->tool);
     c->row = tools_find(c->tool);
     c->host = !c->row && of && of->command.count ? of : NULL;
     c->no = (struct gate_refusal){.word = "gate.state"};
@@ -324,10 +350,19 @@ static void serve(struct calling *c)
                                       .hint = "call the functions that the program was given"};
         snprintf(c->no.reason, sizeof c->no.reason, "this run has no tool '%.40s'", c->tool);
         deny(c);
+    } else if (flow_nested_is(c->tool) && !flow_nested_fits(broker->f, c->tool)) {
+        c->no = (struct gate_refusal){.word = "gate.tool",
+                                      .hint = "do it in this program, or in the one that called"};
+        snprintf(c->no.reason, sizeof c->no.reason,
+                 "%.40s: at most %d programs stand within one that calls them", c->tool,
+                 LIMIT_NESTED);
+        deny(c);
     } else if (strcmp(c->tool, "llm") == 0) {
         c->no = (struct gate_refusal){
             .word = "gate.tool",
-            .reason = "llm(): there is no gateway to a model in this version",
+            .reason =
+                "llm(): there is no gateway to a model in this version; ask the model outside, "
+                "and give its answer to the program as data",
             .hint = "ask the model outside, and give its answer to the program as data"};
         deny(c);
     } else {
@@ -339,9 +374,11 @@ static void serve(struct calling *c)
 _Noreturn void flow_broker(struct flow *f, int sock)
 {
     char *storage = malloc(LIMIT_FRAME);
-    broker.f = f;
-    broker.sock = sock;
-    while (storage) {
+    broker = calloc(1, sizeof *broker);
+    if (!storage || !broker)
+        _exit(1);
+    *broker = (struct broker){.f = f, .sock = sock, .index = -1};
+    for (;;) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
         struct fd_packet p = {.data = storage, .len = LIMIT_FRAME, .fds = &c.files, .nfds = 1};
@@ -349,8 +386,9 @@ _Noreturn void flow_broker(struct flow *f, int sock)
             r.type != WIRE_TOOL_CALL)
             break;
         c.began = clock_now_ns();
-        broker.recorded = false;
+        broker->recorded = false;
         c.id = wire_get_uint(&r);
+        c.guest = wire_get_uint(&r);
         wire_get_text(&r, f->worker_id, sizeof f->worker_id);
         wire_get_text(&r, c.tool, sizeof c.tool);
         c.args = wire_get_bytes(&r, &c.len);

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -50,6 +51,33 @@ _Noreturn static void become_broker(struct flow *f, int sock, pid_t parent)
     flow_broker(f, 3);
 }
 
+/* One for a run and all that its calls start: who is deep within counts as well, at once, and whatever ends it. */
+static int share_budget(struct flow *f)
+{
+    if (f->req->outer) {
+        f->budget = f->req->outer->budget;
+        return 0;
+    }
+    void *at =
+        mmap(NULL, sizeof *f->budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return -1;
+    f->budget = at;
+    return 0;
+}
+
+static void leave_budget(struct flow *f)
+{
+    if (!f->budget) {
+        f->calls_made = f->calls_made ? f->calls_made : f->worker.calls;
+        return;
+    }
+    f->calls_made = __atomic_load_n(&f->budget->calls, __ATOMIC_RELAXED);
+    if (!f->req->outer)
+        munmap(f->budget, sizeof *f->budget);
+    f->budget = NULL;
+}
+
 int flow_calls_start(struct flow *f, struct err *err)
 {
     const pid_t self = getpid();
@@ -57,6 +85,8 @@ int flow_calls_start(struct flow *f, struct err *err)
     flow_files_expect(f);
     if (!f->req->tools || !f->req->tools[0])
         return 0;
+    if (share_budget(f) < 0)
+        return err_sys(err, "mmap");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "socketpair");
     buf_init(&f->calling_args, LIMIT_CALL + 1);
@@ -94,14 +124,17 @@ void flow_calls_stop(struct flow *f)
 {
     int status = 0;
     fd_close(fd_take(&f->broker_sock));
-    if (f->broker <= 0)
+    if (f->broker <= 0) {
+        leave_budget(f);
         return;
+    }
     const int ended = sys_child_wait(f->broker, LIMIT_BROKER_MS, &status);
     if (f->is_calling && (ended == 0 ? status != 0 : errno == ETIMEDOUT))
         record_unended(f);
     f->is_calling = false;
     buf_done(&f->calling_args);
     f->broker = 0;
+    leave_budget(f);
 }
 
 /* ---- calls ---- */
@@ -149,12 +182,13 @@ static void refuse_budget(struct flow *f, uint64_t id, const struct flow_called 
 /* The guest's files ride along: the broker was there before they were. */
 static int hand_over(struct flow *f, uint64_t id, const struct flow_called *call)
 {
-    int files = jail_run_files(f->run);
+    int files = f->req->outer ? f->req->outer->files : jail_run_files(f->run);
     struct wire_writer m;
     struct buf b;
     buf_init(&b, LIMIT_CALL + 256);
     wire_begin(&m, &b, WIRE_TOOL_CALL);
     wire_put_uint(&m, id);
+    wire_put_uint(&m, (uint64_t)jail_run_guest(f->run));
     wire_put_text(&m, f->worker_id);
     wire_put_text(&m, call->tool);
     wire_put_bytes(&m, call->args, call->len);
@@ -169,7 +203,9 @@ void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_
 {
     struct flow *f = ctx;
     struct flow_called call = {.tool = tool, .args = args, .len = len, .status = "error"};
-    if (f->req->calls_used + f->worker.calls > f->req->context->policy->sessions.tool_calls) {
+    const uint64_t made =
+        f->budget ? __atomic_add_fetch(&f->budget->calls, 1, __ATOMIC_RELAXED) : f->worker.calls;
+    if (f->req->calls_used + made > f->req->context->policy->sessions.tool_calls) {
         refuse_budget(f, id, &call);
         return;
     }
@@ -224,6 +260,16 @@ static void take_answer(struct flow *f, struct wire_reader *r)
     (void)flow_worker_answer(&f->worker, id, ok == 1, json, len);
 }
 
+static void wait_for_people(struct flow *f, bool waits)
+{
+    if (waits)
+        jail_run_pause(f->run, flow_pause_ms(f));
+    else
+        jail_run_resume(f->run);
+    if (f->req->outer)
+        f->req->outer->waits(waits);
+}
+
 static bool take_word(struct flow *f, struct wire_reader *r)
 {
     switch (r->type) {
@@ -234,10 +280,7 @@ static bool take_word(struct flow *f, struct wire_reader *r)
         take_notice(f, r);
         return true;
     case WIRE_TOOL_WAITS:
-        if (wire_get_uint(r))
-            jail_run_pause(f->run, flow_pause_ms(f));
-        else
-            jail_run_resume(f->run);
+        wait_for_people(f, wire_get_uint(r) != 0);
         return true;
     case WIRE_TOOL_ANSWER:
         take_answer(f, r);

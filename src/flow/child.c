@@ -567,10 +567,12 @@ int flow_check(struct flow *f, struct err *err)
     return flow_child_judge(f, err);
 }
 
-/* For the records: of a program that was just executed its number comes a little later. */
+/* For the records: a worker has a name; of a program that was just executed its number comes a little later. */
 static void name_worker(struct flow *f)
 {
-    if (jail_run_guest(f->run))
+    if (f->req->outer && f->req->outer->worker_id)
+        snprintf(f->worker_id, sizeof f->worker_id, "%s", f->req->outer->worker_id);
+    else if (jail_run_guest(f->run))
         snprintf(f->worker_id, sizeof f->worker_id, "pid:%d", (int)jail_run_guest(f->run));
 }
 
@@ -610,7 +612,7 @@ int flow_execute(struct flow *f, struct err *err)
     flow_calls_stop(f);
     flow_files_stop(f);
     name_worker(f);
-    f->result->host_calls = f->worker.calls;
+    f->result->host_calls = f->calls_made;
     f->result->left_itself = f->worker.left;
     f->result->alive = f->req->kind == FLOW_CALL && f->worker.state == FLOW_WORKER_DONE;
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);

@@ -30,11 +30,34 @@ struct flow_watch {
     void (*violation)(void *ctx, const struct flow_violation *v);
 };
 
+/* What a run uses up together with the runs that its calls start; in memory that their processes share. */
+struct flow_budget {
+    uint64_t calls;   /* of tools */
+    uint64_t cpu_us;  /* of the runs that were started, those that are over */
+    uint64_t workers; /* started */
+};
+
+/* What a nested run, which a call of a tool started, has of the run that called: never more than that had. */
+struct flow_outer {
+    unsigned depth;        /* how many runs stand around it: 1 at least */
+    const char *tool;      /* run or session: what the outermost one is to the gate */
+    const char *id;        /* of the run that called, for the records */
+    const char *worker_id; /* for the records; NULL: its process */
+    const char *bounds[LIMIT_NESTED + 1]; /* types of workers around it; each bounds its calls */
+    size_t nbounds;
+    int files;                    /* what its tools work on: the caller's; -1: none */
+    bool layered;                 /* of those files: TOOLS_LAYERED */
+    struct flow_budget *budget;   /* of the outermost run */
+    const struct gate_plan *plan; /* of the call */
+    void (*waits)(bool waits);    /* somebody is asked: the clocks around it stand still, too */
+};
+
 struct flow_request {
     enum flow_kind kind;
     bool raw;             /* the source is text of a model: the program in it is looked for */
     bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
     struct flow_context *context;
+    const struct flow_outer *outer;       /* NULL: no run stands around it */
     const struct policy_profile *profile; /* not for FLOW_EXEC */
     const char *name;                     /* of the source: a file's name, or <stdin> */
     const char *language; /* of the program in a raw source; NULL: whatever the text says */

@@ -52,6 +52,8 @@ struct flow {
     char calling[64]; /* the tool that is waited for */
     struct buf calling_args;
     uint64_t calling_id;
+    struct flow_budget *budget;         /* shared; NULL: it has no tools */
+    uint64_t calls_made;                /* of tools, by it and what it started, once it is over */
     struct tools_process files_process; /* serves the guest's files; pid 0: none */
     int files_program;                  /* cordon-tool, open; -1: not yet */
     bool files_asked, files_lost;       /* a request is under way; the process died */
@@ -122,6 +124,32 @@ void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_
 
 /* broker.c: the process that carries calls out, one after the other, until its end of the socket is closed. */
 _Noreturn void flow_broker(struct flow *f, int sock);
+
+/* nested.c: programs that a call starts, each a run of its own. */
+struct flow_caller {
+    const struct flow *f;         /* the run that calls */
+    struct flow_context *context; /* the broker's */
+    const struct gate_plan *plan; /* of the call */
+    int files, stop;
+    uint64_t guest; /* the process that calls, 0: not known */
+    void (*waits)(bool waits);
+    struct flow_workers *workers;
+};
+/* What a nested run gave, cut to what an answer takes. */
+struct flow_ran {
+    char which[24], status[16], why[420];
+    uint64_t flags; /* enum tools_ran */
+    struct buf final, value, streams[2];
+};
+struct flow_workers {
+    struct flow_ran kept[LIMIT_WORKERS]; /* a ring: the last ones that completed */
+    uint64_t completed;
+};
+bool flow_nested_is(const char *tool);
+bool flow_nested_fits(const struct flow *f,
+                      const char *tool); /* starts none, or one more may stand within the others */
+enum tools_end flow_nested(const struct flow_caller *c, const char *tool,
+                           struct tools_process *process, struct buf *text, struct err *err);
 
 /* host.c: the call of a host tool, once it is checked and allowed. */
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,

@@ -74,8 +74,8 @@ static int commit(struct gate_ticket *t, bool approved, bool *ret_checkpoint,
 static int locked_commit(struct gate_ticket *t, bool approved, bool *ret_checkpoint,
                          struct gate_refusal *r, struct err *err)
 {
-    bool steps =
-        t->g->config->approval.mode == GATE_EVERY_N && t->tool->kind == GATE_TOOL_EXECUTION;
+    bool steps = t->g->config->approval.mode == GATE_EVERY_N &&
+                 t->tool->kind == GATE_TOOL_EXECUTION && !t->request.part_of;
     if (!t->request.task && !steps) {
         /* the usual case keeps no count that needs the lock */
         if (gate_load(&t->g->map.at->stopped))
@@ -144,9 +144,11 @@ static int decide(struct gate_ticket *t, const struct check_report *report, char
     const struct gate_config *c = t->g->config;
     /* a person who has read the code has read what harmless calls it makes */
     bool small = t->tool->kind == GATE_TOOL_CALL && gate_tool_risk(c, t->tool) == GATE_RISK_LOW;
-    bool checkpoint = false, arena = gate_arena_covers(t->g, t),
-         own = gate_tool_asks(c, t->tool->name),
-         hitl = own || (c->approval.mode == GATE_HITL && !small);
+    const struct gate_plan *part_of = t->request.part_of;
+    base_assert(!part_of || (part_of->magic == PLAN_MAGIC && part_of->started));
+    bool checkpoint = false, arena = !part_of && gate_arena_covers(t->g, t),
+         own = !part_of && gate_tool_asks(c, t->tool->name),
+         hitl = own || (!part_of && c->approval.mode == GATE_HITL && !small);
     int e = report_clean(t, report, r);
     if (e == 1 && (arena || hitl))
         e = ask_all(t, arena,

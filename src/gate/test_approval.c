@@ -530,6 +530,33 @@ static void test_self(void)
     close(state);
 }
 
+/* What a call starts was decided with the call. */
+static void test_part_of(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(false);
+    c.approvals_program = program;
+    c.approval.mode = GATE_HITL;
+    struct gate *g = testing_open(&c, state);
+    struct gate_request call = testing_request("uid:1", "{}"),
+                        q = testing_request("uid:1", "print(1)\n");
+    struct gate_plan *outer = NULL, *plan = NULL;
+    call.tool = "echo"; /* harmless: nobody is asked about it */
+    tap_ok(testing_pass(g, &call, &outer, &r) == 1, "a harmless call is planned");
+    gate_plan_start(outer, "echo");
+    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
+           "a run by itself is asked about");
+    q.part_of = outer;
+    tap_ok(testing_pass(g, &q, &plan, &r) == 1, "a run that a decided call starts is not");
+    gate_release(plan, &(struct gate_outcome){"ok", NULL, NULL});
+    q.role = "explore";
+    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_ROLE,
+           "the role of a run that a decided call starts is looked at all the same");
+    gate_release(outer, &(struct gate_outcome){"ok", NULL, NULL});
+    gate_close(g);
+    close(state);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -542,6 +569,7 @@ int main(int argc, char **argv)
     test_every_n();
     test_who();
     test_self();
+    test_part_of();
     testing_end();
     return tap_done();
 }

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "tools/process.h"
 #include "tools/tools.h"
 
 #include <jansson.h>
@@ -60,6 +61,18 @@ enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, co
 
 /* LINES: TOOLS_WROTE_GOALS. Goal and ModifyGoal answer by them. */
 enum tools_end tools_goal_answer(struct tools_call *c, const char *lines, size_t len);
+
+/* ---- program.c ---- */
+
+/* Of a tool that starts a program: a word about it and its source, as the arguments have them; both empty where it
+ * starts none. */
+struct tools_program {
+    const char *word, *source;
+    size_t len;
+};
+enum tools_end tools_program(struct tools_call *c, struct tools_program *ret);
+/* What that program gave becomes the answer, as data. */
+enum tools_end tools_program_answer(struct tools_call *c, const struct tools_run *run);
 
 /* ---- mark.c ---- */
 

@@ -119,6 +119,7 @@ void tools_process_end(struct tools_process *p)
     fd_close(p->sock);
     for (size_t i = 0; i < p->nfiles; i++)
         fd_close(p->files[i]);
+    buf_done(&p->source);
     *p = (struct tools_process){.sock = -1};
 }
 
@@ -157,6 +158,15 @@ static int receive(struct tools_process *p, char *storage, struct wire_reader *r
                    LIMIT_TOOL_MS / 1000);
 }
 
+static int take_source(struct tools_process *p, struct wire_reader *r)
+{
+    size_t len;
+    wire_get_text(r, p->word, sizeof p->word);
+    const void *source = wire_get_bytes(r, &len);
+    buf_init(&p->source, LIMIT_FRAME);
+    return len ? buf_add(&p->source, source, len) : 0;
+}
+
 /* Its word: WANTED is what it says where all is well, TOOL_SAID how it ended. */
 static enum tools_end next(struct tools_process *p, enum wire_type wanted, struct buf *text,
                            struct err *err)
@@ -171,7 +181,11 @@ static enum tools_end next(struct tools_process *p, enum wire_type wanted, struc
     if (e == 0) {
         const uint64_t said = r.type == WIRE_TOOL_SAID ? wire_get_uint(&r) : TOOLS_OK;
         const void *bytes = wire_get_bytes(&r, &len);
-        end = said == TOOLS_OK || said == TOOLS_REFUSED ? (enum tools_end)said : TOOLS_FAILED;
+        if (r.type == WIRE_TOOL_CHECKED && take_source(p, &r) < 0)
+            e = err_set(err, ERR_MEMORY, "no memory");
+        end = e < 0                                       ? TOOLS_FAILED
+              : said == TOOLS_OK || said == TOOLS_REFUSED ? (enum tools_end)said
+                                                          : TOOLS_FAILED;
         buf_reset(text);
         if (buf_add(text, bytes, len) < 0) {
             end = TOOLS_FAILED;
@@ -209,6 +223,26 @@ enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kin
     wire_begin(&m, &b, WIRE_TOOL_OUTPUT);
     wire_put_uint(&m, kind);
     wire_put_bytes(&m, bytes ? bytes : "", len);
+    const int r = send_frame(p, &m, err);
+    buf_done(&b);
+    return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);
+}
+
+enum tools_end tools_process_ran(struct tools_process *p, const struct tools_run *run,
+                                 struct buf *text, struct err *err)
+{
+    struct wire_writer m;
+    struct buf b;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_RAN);
+    wire_put_text(&m, run->which);
+    wire_put_text(&m, run->status);
+    wire_put_text(&m, run->why);
+    wire_put_uint(&m, run->flags);
+    wire_put_bytes(&m, run->final.data, run->final.len);
+    wire_put_bytes(&m, run->value.data, run->value.len);
+    for (int i = 0; i < 2; i++)
+        wire_put_bytes(&m, run->streams[i].data, run->streams[i].len);
     const int r = send_frame(p, &m, err);
     buf_done(&b);
     return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);

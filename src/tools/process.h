@@ -24,6 +24,19 @@ struct tools_process {
     int stop;                    /* readable: nobody waits any more; the caller's, -1: none */
     int files[LIMIT_TOOL_FILES]; /* of the guest's, for a host tool; ours until the end */
     size_t nfiles;
+    char word[64];     /* of a tool that starts a program: the word about it .. */
+    struct buf source; /* .. and its source, as the guest wrote it */
+};
+
+/* What a program gave that a call started: texts of a guest's, cut to what fits. */
+struct tools_text {
+    const char *data;
+    size_t len;
+};
+struct tools_run {
+    const char *which, *status, *why; /* why: empty where there is nothing to say */
+    uint64_t flags;                   /* enum tools_ran */
+    struct tools_text final, value, streams[2];
 };
 
 enum tools_right {
@@ -47,6 +60,10 @@ enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struc
 enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kind,
                                    const void *bytes, size_t len, struct buf *text,
                                    struct err *err);
+
+/* The same of a tool that started a program, which gave RUN. */
+enum tools_end tools_process_ran(struct tools_process *p, const struct tools_run *run,
+                                 struct buf *text, struct err *err);
 
 /* A descriptor that the next process has as TOOLS_INDEX; it stays the caller's. -1, as at first: none. */
 void tools_process_give_index(int fd);

@@ -33,6 +33,12 @@ const struct tools_row tools_table[] = {
      OBJECT("\"goal\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":900},"
             "\"why\":{\"type\":\"string\",\"maxLength\":200}",
             "\"goal\"")},
+    {"SpawnWorker", "runs a program as a worker of a type, in a jail of its own",
+     OBJECT("\"type\":{\"type\":\"string\",\"enum\":[\"explore\",\"analyze\",\"execute\"]}," TEXT(
+                "code"),
+            "\"type\",\"code\"")},
+    {"WorkerResult", "what a completed worker gave",
+     OBJECT("\"worker\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":24}", "\"worker\"")},
     {"Edit", "replaces a text that occurs in a file exactly once",
      OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
     {"Search", "files of the run that have words of a query, the best first (BM25)",

@@ -47,6 +47,13 @@ enum tools_wrote {
     TOOLS_WROTE_COUNT
 };
 
+/* Flags of what a program gave that a call started. */
+enum tools_ran {
+    TOOLS_RAN_FINAL = 1, /* it called FINAL */
+    TOOLS_RAN_VALUE = 2, /* its last line has a value */
+    TOOLS_RAN_CUT = 4,   /* some of it was too long */
+};
+
 /* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, and the index of Search. */
 enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4, TOOLS_INDEX = 5 };
 

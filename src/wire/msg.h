@@ -77,9 +77,9 @@
 /* Around a call of a tool: the supervisor's loop hands it to the broker, which asks the gate, and has it checked and carried
  * out by cordon-tool. */
 #define WIRE_TOOL_MESSAGES(X)                                                                      \
-    X(TOOL_CALL, "uttb",                                                                           \
-      "supervisor -> broker: call number, worker, tool, JSON arguments; the guest's files ride "   \
-      "along")                                                                                     \
+    X(TOOL_CALL, "uuttb",                                                                          \
+      "supervisor -> broker: call number, the guest's process, worker, tool, JSON arguments; the " \
+      "guest's files ride along")                                                                  \
     X(TOOL_REFUSED, "ttt", "broker -> supervisor: rule, reason, hint of a call that was refused")  \
     X(TOOL_NOTICE, "utttu",                                                                        \
       "broker -> supervisor: kind, tool, subject, detail, seconds of an event of the gate")        \
@@ -87,12 +87,16 @@
       "broker -> supervisor: 1: somebody is asked, so the guest stands still; 0: it goes on")      \
     X(TOOL_ANSWER, "uub", "broker -> supervisor: call number, 1 ok or 0 failed, JSON")             \
     X(TOOL_CHECK, "ttbU", "broker -> cordon-tool: tool, its schema or nothing, arguments, limits") \
-    X(TOOL_CHECKED, "b",                                                                           \
-      "cordon-tool -> broker: the arguments by their names, as JSON; files of the guest's that a " \
-      "host tool is given ride along")                                                             \
+    X(TOOL_CHECKED, "btb",                                                                         \
+      "cordon-tool -> broker: the arguments by their names, as JSON; of a tool that starts a "     \
+      "program, a word about it and its source; files of the guest's that a host tool is given "   \
+      "ride along")                                                                                \
     X(TOOL_GO, "", "broker -> cordon-tool: carry it out")                                          \
     X(TOOL_OUTPUT, "ub",                                                                           \
       "broker -> cordon-tool: what the command of a host tool gave (enum tools_wrote), its bytes") \
+    X(TOOL_RAN, "tttubbbb",                                                                        \
+      "broker -> cordon-tool: what a program gave that the call started (enum tools_ran): which, " \
+      "its status, why, flags, the answer FINAL, its value, stdout, stderr")                       \
     X(TOOL_SAID, "ub", "cordon-tool -> broker: how it ended, JSON")
 
 /* Between cordon-front, which reads what clients wrote, and cordond. Each is one row of what may be asked

@@ -47,14 +47,17 @@ static int say_with(struct wire_writer *m, int *fds, size_t count)
     return r;
 }
 
-static int say_checked(const json_t *args, int *fds, size_t count)
+static int say_checked(const struct tools_call *c, const struct tools_program *start, int *fds,
+                       size_t count)
 {
     struct wire_writer m;
     struct buf b;
-    char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = json_dumps(c->args, JSON_COMPACT | JSON_SORT_KEYS);
     buf_init(&b, LIMIT_FRAME);
     wire_begin(&m, &b, WIRE_TOOL_CHECKED);
     wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
+    wire_put_text(&m, start->word);
+    wire_put_bytes(&m, start->source, start->len);
     const int r = !text || (count && wire_end(&m) < 0) ? -1
                   : count                              ? say_with(&m, fds, count)
                                                        : say(&m);
@@ -110,21 +113,41 @@ static int say_end(struct tools_call *c, enum tools_end end)
     return r;
 }
 
-/* Told to go, it carries the call out; told what the command of a host tool wrote, it makes that the answer. */
+static enum tools_end take_run(struct tools_call *c, struct wire_reader *r)
+{
+    char which[64], status[32], why[512];
+    struct tools_run run = {.which = which, .status = status, .why = why};
+    wire_get_text(r, which, sizeof which);
+    wire_get_text(r, status, sizeof status);
+    wire_get_text(r, why, sizeof why);
+    run.flags = wire_get_uint(r);
+    run.final.data = wire_get_bytes(r, &run.final.len);
+    run.value.data = wire_get_bytes(r, &run.value.len);
+    for (int i = 0; i < 2; i++)
+        run.streams[i].data = wire_get_bytes(r, &run.streams[i].len);
+    return tools_program_answer(c, &run);
+}
+
+/* Told to go, it carries the call out; told what the command of a host tool wrote, or
+ * what a program gave, it makes that the answer. */
 static int carry_out(struct tools_call *c)
 {
     struct wire_reader r;
     enum tools_end end;
     size_t len;
-    if (receive(&r) < 0 || (r.type != WIRE_TOOL_GO && r.type != WIRE_TOOL_OUTPUT))
+    if (receive(&r) < 0)
         return -1;
-    if (r.type == WIRE_TOOL_OUTPUT) {
+    if (r.type == WIRE_TOOL_RAN) {
+        end = take_run(c, &r);
+    } else if (r.type == WIRE_TOOL_OUTPUT) {
         const uint64_t kind = wire_get_uint(&r);
         const void *bytes = wire_get_bytes(&r, &len);
         end = tools_host_answer(
             c, kind < TOOLS_WROTE_COUNT ? (enum tools_wrote)kind : TOOLS_WROTE_WHY, bytes, len);
-    } else {
+    } else if (r.type == WIRE_TOOL_GO) {
         end = tools_do(c);
+    } else {
+        return -1;
     }
     return say_end(c, end);
 }
@@ -138,6 +161,7 @@ static int serve(int files)
     size_t len, count = 0;
     int fds[LIMIT_TOOL_FILES];
     enum tools_end end = TOOLS_OK;
+    struct tools_program start;
     if (receive(&r) < 0 || r.type != WIRE_TOOL_CHECK)
         return -1;
     wire_get_text(&r, name, sizeof name);
@@ -149,7 +173,9 @@ static int serve(int files)
         return -1;
     if (*schema && (end = tools_host_files(&c, schema, fds, &count)) != TOOLS_OK)
         return say_end(&c, end);
-    const int said = say_checked(c.args, fds, count) < 0 ? -1 : carry_out(&c);
+    if ((end = tools_program(&c, &start)) != TOOLS_OK)
+        return say_end(&c, end);
+    const int said = say_checked(&c, &start, fds, count) < 0 ? -1 : carry_out(&c);
     json_decref(c.args);
     json_decref(c.answer);
     return said;
