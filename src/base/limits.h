@@ -62,6 +62,7 @@
 #define LIMIT_NESTED         2          /* runs that calls of tools started, one within the other */
 #define LIMIT_NESTED_MEMORY  (64 * MIB) /* that such a run needs at least */
 #define LIMIT_WORKERS        10         /* completed workers of a run whose results are kept */
+#define LIMIT_MADE           50         /* tools that a run may make */
 #define LIMIT_RAN_TEXT       (64 * KIB) /* bytes of a text that such a run gave: the answer FINAL */
 #define LIMIT_RAN_OUTPUT     (32 * KIB) /* and of each of its streams and its value */
 #define LIMIT_FILES          1000       /* files of /workspace that a result lists */

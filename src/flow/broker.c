@@ -23,6 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CREATE "CreateTool"
+
 /* One a process, made by flow_broker: a nested run's broker is forked from one, and has nothing of it. */
 static struct broker {
     struct flow *f;
@@ -31,6 +33,7 @@ static struct broker {
     bool recorded;               /* the call that it is at */
     int index;                   /* of Search; -1: none yet */
     struct flow_workers workers;
+    struct flow_mades mades;
 } * broker;
 
 /* One call on its way. */
@@ -45,7 +48,11 @@ struct calling {
     const struct tools_row *row;    /* NULL: it is not built in */
     const struct policy_tool *host; /* NULL: it is no command */
     struct buf answer;
-    struct buf goal; /* what is recorded of ModifyGoal: whole, since it is read again */
+    struct buf shown;             /* to whoever is asked, instead of the arguments */
+    const struct flow_made *made; /* NULL: guest code did not make it */
+    struct flow_made makes;       /* what CreateTool will have made */
+    struct buf
+        known; /* what is recorded instead of the arguments, since it is read again: of ModifyGoal, CreateTool */
     struct gate_refusal no;
 };
 
@@ -128,8 +135,8 @@ static bool record(struct calling *c, const char *status, const char *reason)
 {
     struct err err = ERR_INIT;
     const struct flow_called call = {.tool = c->tool,
-                                     .args = c->goal.len ? c->goal.data : c->args,
-                                     .len = c->goal.len ? c->goal.len : c->len,
+                                     .args = c->known.len ? c->known.data : c->args,
+                                     .len = c->known.len ? c->known.len : c->len,
                                      .status = status,
                                      .reason = reason,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
@@ -202,12 +209,18 @@ static const char *role_for(const char *tool)
     return bound;
 }
 
+/* To the gate a tool that guest code made is CreateTool: who may not make one may call none. */
+static const char *gated_as(const struct calling *c)
+{
+    return c->made ? CREATE : c->tool;
+}
+
 /* Whether the gate may take long: then the guest stands still, and its clocks with it. */
 static bool may_ask(const struct calling *c)
 {
     const struct gate_config *config = &broker->context.gate_config;
     return config->approval.mode != GATE_AUTONOMOUS || config->arena.on ||
-           gate_tool_asks(config, c->tool);
+           gate_tool_asks(config, gated_as(c));
 }
 
 /* 1: PLAN is one. 0: refused. Takes the ticket. */
@@ -238,7 +251,8 @@ static enum tools_end check(struct calling *c, struct err *err)
     const bool layered = outer ? outer->layered : jail_spec_layered(&broker->f->spec);
     const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
                                            [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
-                                           [TOOLS_LAYERED] = layered};
+                                           [TOOLS_LAYERED] = layered,
+                                           [TOOLS_MADE] = c->made != NULL};
     const struct gate_tool *of = gate_tool_find(&broker->context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     tools_process_give_index(strcmp(c->tool, "Search") == 0 ? index_of_run() : -1);
@@ -250,33 +264,67 @@ static enum tools_end check(struct calling *c, struct err *err)
     if (tools_process_start(&c->process, program, c->files, broker->sock,
                             writes ? TOOLS_WRITES : TOOLS_READS, err) < 0)
         return TOOLS_FAILED;
-    return tools_process_check(&c->process, c->tool, c->host ? c->host->schema : c->row->schema,
-                               c->args, c->len, limits, &c->answer, err);
+    const char *schema = c->host ? c->host->schema : c->row ? c->row->schema : NULL;
+    return tools_process_check(&c->process, c->tool, schema, c->args, c->len, limits, &c->answer,
+                               err);
 }
 
-static enum tools_end start_nested(struct calling *c, const struct gate_plan *plan, struct err *err)
+static struct flow_caller caller_of(const struct calling *c, const struct gate_plan *plan)
 {
-    const struct flow_caller caller = {.f = broker->f,
-                                       .context = &broker->context,
-                                       .plan = plan,
-                                       .files = c->files,
-                                       .stop = broker->sock,
-                                       .guest = c->guest,
-                                       .waits = say_waits,
-                                       .workers = &broker->workers};
-    return flow_nested(&caller, c->tool, &c->process, &c->answer, err);
+    return (struct flow_caller){.f = broker->f,
+                                .context = &broker->context,
+                                .plan = plan,
+                                .files = c->files,
+                                .stop = broker->sock,
+                                .guest = c->guest,
+                                .waits = say_waits,
+                                .workers = &broker->workers,
+                                .mades = &broker->mades};
+}
+
+/* What the tool itself has to be asked before people are. */
+static enum tools_end look_closer(struct calling *c, struct err *err)
+{
+    const struct flow_caller caller = caller_of(c, NULL);
+    char why[320];
+    enum tools_end end = TOOLS_OK;
+    if (flow_goal_is(c->tool))
+        end = !flow_goal_fits(&c->answer)                             ? TOOLS_REFUSED
+              : buf_add(&c->known, c->answer.data, c->answer.len) < 0 ? TOOLS_FAILED
+                                                                      : TOOLS_OK;
+    if (strcmp(c->tool, CREATE) != 0)
+        return end;
+    end = flow_made_check(&caller, &c->process, &c->makes, why, err);
+    if (end == TOOLS_REFUSED)
+        set_text(&c->answer, why);
+    else if (end == TOOLS_OK && flow_made_record(&c->makes, c->args, c->len, &c->known) < 0)
+        end = TOOLS_FAILED;
+    return end;
+}
+
+static enum tools_end make_call(struct calling *c, const struct gate_plan *plan, struct err *err)
+{
+    const struct flow_caller caller = caller_of(c, plan);
+    if (c->host)
+        return flow_host_tool(c->host, &c->process, broker->sock, &c->answer, err);
+    if (c->made)
+        return flow_made_call(&caller, c->made, &c->process, &c->answer, err);
+    if (flow_goal_is(c->tool))
+        return flow_goal(broker->f, &c->process, &c->answer, err);
+    if (flow_nested_is(c->tool))
+        return flow_nested(&caller, c->tool, &c->process, &c->answer, err);
+    const enum tools_end end = tools_process_go(&c->process, &c->answer, err);
+    if (end == TOOLS_OK && c->makes.name[0])
+        flow_made_add(&broker->mades, &c->makes);
+    return end;
 }
 
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
 static void carry_out(struct calling *c, struct gate_plan *plan)
 {
     struct err err = ERR_INIT;
-    gate_plan_start(plan, c->tool);
-    const enum tools_end end =
-        c->host ? flow_host_tool(c->host, &c->process, broker->sock, &c->answer, &err)
-        : flow_goal_is(c->tool)   ? flow_goal(broker->f, &c->process, &c->answer, &err)
-        : flow_nested_is(c->tool) ? start_nested(c, plan, &err)
-                                  : tools_process_go(&c->process, &c->answer, &err);
+    gate_plan_start(plan, gated_as(c));
+    const enum tools_end end = make_call(c, plan, &err);
     const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
@@ -291,25 +339,28 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
 
 static void admit(struct calling *c)
 {
+    static const char *const made_path[] = {"/tools/"};
     const struct flow *f = broker->f;
+    if (c->made) /* who is asked sees which tool it is */
+        (void)!buf_printf(&c->shown, "%s %.*s", c->tool, (int)c->len, c->args);
     struct gate_request ask = {.client = f->ask.client,
                                .run = f->result->id,
-                               .role = role_for(c->tool),
-                               .tool = c->tool,
-                               .code = c->args,
-                               .code_len = c->len,
+                               .role = role_for(gated_as(c)),
+                               .tool = gated_as(c),
+                               .code = c->shown.len ? c->shown.data : c->args,
+                               .code_len = c->shown.len ? c->shown.len : c->len,
+                               .writes = made_path,
+                               .nwrites = strcmp(c->tool, CREATE) == 0,
                                .stop = &broker->sock, /* nothing comes by it now but its end */
                                .approval_wait_ms = f->req->approval_wait_ms};
     struct gate_ticket *ticket = NULL;
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
     int r = gate_admit(broker->context.gate, &ask, &ticket, &c->no, &err);
-    if (r == 1 && (c->row || c->host)) {
+    if (r == 1 && (c->row || c->host || c->made)) {
         enum tools_end end = check(c, &err);
-        if (end == TOOLS_OK && flow_goal_is(c->tool))
-            end = !flow_goal_fits(&c->answer)                            ? TOOLS_REFUSED
-                  : buf_add(&c->goal, c->answer.data, c->answer.len) < 0 ? TOOLS_FAILED
-                                                                         : TOOLS_OK;
+        if (end == TOOLS_OK)
+            end = look_closer(c, &err);
         if (end != TOOLS_OK) {
             gate_abandon(ticket);
             finish_unmade(c, end, &err);
@@ -342,15 +393,18 @@ static void serve(struct calling *c)
     c->row = tools_find(c->tool);
     c->host = !c->row && of && of->command.count ? of : NULL;
     c->no = (struct gate_refusal){.word = "gate.state"};
+    c->made = !c->row && !c->host && was_given(CREATE)
+                  ? flow_made_find(broker->f, &broker->mades, c->tool)
+                  : NULL;
     if (open_context(&err) < 0) {
         snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
         deny(c);
-    } else if (!was_given(c->tool)) {
+    } else if (!was_given(c->tool) && !c->made) {
         c->no = (struct gate_refusal){.word = "gate.tool",
                                       .hint = "call the functions that the program was given"};
         snprintf(c->no.reason, sizeof c->no.reason, "this run has no tool '%.40s'", c->tool);
         deny(c);
-    } else if (flow_nested_is(c->tool) && !flow_nested_fits(broker->f, c->tool)) {
+    } else if ((c->made || flow_nested_is(c->tool)) && !flow_nested_fits(broker->f, c->tool)) {
         c->no = (struct gate_refusal){.word = "gate.tool",
                                       .hint = "do it in this program, or in the one that called"};
         snprintf(c->no.reason, sizeof c->no.reason,
@@ -378,6 +432,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     if (!storage || !broker)
         _exit(1);
     *broker = (struct broker){.f = f, .sock = sock, .index = -1};
+    broker->mades.outer = f->req->outer ? f->req->outer->made : NULL;
     for (;;) {
         struct wire_reader r;
         struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
@@ -393,10 +448,12 @@ _Noreturn void flow_broker(struct flow *f, int sock)
         wire_get_text(&r, c.tool, sizeof c.tool);
         c.args = wire_get_bytes(&r, &c.len);
         buf_init(&c.answer, LIMIT_FRAME);
-        buf_init(&c.goal, 4096);
+        buf_init(&c.shown, LIMIT_CALL + 4096);
+        buf_init(&c.known, LIMIT_CALL + 4096);
         serve(&c);
         buf_done(&c.answer);
-        buf_done(&c.goal);
+        buf_done(&c.shown);
+        buf_done(&c.known);
         fd_close(c.files);
     }
     _exit(0);

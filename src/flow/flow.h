@@ -37,19 +37,24 @@ struct flow_budget {
     uint64_t workers; /* started */
 };
 
+struct flow_mades;
+
 /* What a nested run, which a call of a tool started, has of the run that called: never more than that had. */
 struct flow_outer {
     unsigned depth;        /* how many runs stand around it: 1 at least */
     const char *tool;      /* run or session: what the outermost one is to the gate */
     const char *id;        /* of the run that called, for the records */
     const char *worker_id; /* for the records; NULL: its process */
-    const char *bounds[LIMIT_NESTED + 1]; /* types of workers around it; each bounds its calls */
+    /* roles and types of workers around it, and of who made it: each bounds its calls */
+    const char *bounds[3 * (LIMIT_NESTED + 1)];
     size_t nbounds;
-    int files;                    /* what its tools work on: the caller's; -1: none */
-    bool layered;                 /* of those files: TOOLS_LAYERED */
-    struct flow_budget *budget;   /* of the outermost run */
-    const struct gate_plan *plan; /* of the call */
-    void (*waits)(bool waits);    /* somebody is asked: the clocks around it stand still, too */
+    int files;                               /* what its tools work on: the caller's; -1: none */
+    bool layered;                            /* of those files: TOOLS_LAYERED */
+    const char *tools[LIMIT_HOST_TOOLS + 1]; /* that it may call, ended by NULL */
+    struct flow_mades *made;                 /* tools that the caller made, and may call */
+    struct flow_budget *budget;              /* of the outermost run */
+    const struct gate_plan *plan;            /* of the call */
+    void (*waits)(bool waits); /* somebody is asked: the clocks around it stand still, too */
 };
 
 struct flow_request {

@@ -36,12 +36,13 @@ bool flow_goal_fits(struct buf *text)
 }
 
 struct history {
+    const char *tool;
     const char *key, *value; /* which records: session or execution_id */
     uint64_t before;         /* only those with smaller numbers */
     uint64_t count;
-    struct buf lines[TOLD]; /* a ring: of version V in V % TOLD */
-    char from[80];          /* the session that it was forked of; empty: of none */
-    uint64_t forked;        /* the number of that record */
+    struct buf lines[LIMIT_MADE]; /* a ring: of version V in V % LIMIT_MADE */
+    char from[80];                /* the session that it was forked of; empty: of none */
+    uint64_t forked;              /* the number of that record */
 };
 
 static bool has(const struct audit_step *s, const char *key, const char *value)
@@ -79,9 +80,9 @@ static int take(struct history *h, const struct audit_step *s)
         return 0;
     if (has(s, "kind", "session"))
         take_event(h, s);
-    if (!has(s, "kind", "tool") || !has(s, "tool", "ModifyGoal") || !has(s, "status", "ok"))
+    if (!has(s, "kind", "tool") || !has(s, "tool", h->tool) || !has(s, "status", "ok"))
         return 0;
-    struct buf *line = &h->lines[h->count++ % TOLD];
+    struct buf *line = &h->lines[h->count++ % LIMIT_MADE];
     buf_reset(line);
     return buf_add(line, s->text, s->len);
 }
@@ -106,7 +107,7 @@ static int collect(struct history *h, struct err *err)
         audit_walk_find(walk, h->value);
     while ((r = audit_walk_next(walk, &step, err)) == 1)
         if (take(h, &step) < 0) {
-            r = err_set(err, ERR_LIMIT, "a record of the goal is too long");
+            r = err_set(err, ERR_LIMIT, "a record of %s is too long", h->tool);
             break;
         }
     audit_walk_free(walk);
@@ -115,7 +116,7 @@ static int collect(struct history *h, struct err *err)
 
 static void done(struct history *h)
 {
-    for (size_t i = 0; i < TOLD; i++)
+    for (size_t i = 0; i < LIMIT_MADE; i++)
         buf_done(&h->lines[i]);
 }
 
@@ -124,39 +125,48 @@ static void done(struct history *h)
 static int tell(struct history *h, uint64_t most, int forks, uint64_t *count, struct buf *out,
                 struct err *err)
 {
-    for (size_t i = 0; i < TOLD; i++)
+    for (size_t i = 0; i < LIMIT_MADE; i++)
         buf_init(&h->lines[i], LIMIT_CALL);
     int r = collect(h, err);
     const uint64_t told = h->count < most ? h->count : most;
-    struct history parent = {.key = "session", .value = h->from, .before = h->forked};
+    struct history parent = {
+        .tool = h->tool, .key = "session", .value = h->from, .before = h->forked};
     if (r == 0 && h->forked && forks < FORKS)
         r = tell(&parent, most - told, forks + 1, count, out, err);
     for (uint64_t v = h->count - told; v < h->count && r == 0; v++) {
-        const struct buf *line = &h->lines[v % TOLD];
+        const struct buf *line = &h->lines[v % LIMIT_MADE];
         if (buf_add(out, "\n", 1) < 0 || buf_add(out, line->data, line->len) < 0)
-            r = err_set(err, ERR_LIMIT, "the goals of the session are too long to be told");
+            r = err_set(err, ERR_LIMIT, "the records of %s are too long to be told", h->tool);
     }
     *count += h->count;
     done(h);
     return r;
 }
 
+int flow_history(const struct flow *f, const char *tool, uint64_t most, uint64_t *ret_count,
+                 struct buf *out, struct err *err)
+{
+    const bool session = f->result->session[0];
+    struct err why = ERR_INIT; /* a log that was read may have left something here */
+    struct history h = {.tool = tool,
+                        .key = session ? "session" : "execution_id",
+                        .value = session ? f->result->session : f->result->id,
+                        .before = UINT64_MAX};
+    const int r = tell(&h, most < LIMIT_MADE ? most : LIMIT_MADE, 0, ret_count, out, &why);
+    if (r < 0)
+        *err = why;
+    return r;
+}
+
 enum tools_end flow_goal(const struct flow *f, struct tools_process *process, struct buf *text,
                          struct err *err)
 {
-    const bool session = f->result->session[0];
     enum tools_end end = TOOLS_FAILED;
     struct buf lines, all;
     uint64_t count = 0;
-    struct history h = {.key = session ? "session" : "execution_id",
-                        .value = session ? f->result->session : f->result->id,
-                        .before = UINT64_MAX};
     buf_init(&lines, LIMIT_ANSWER);
     buf_init(&all, LIMIT_ANSWER);
-    struct err why = ERR_INIT; /* a log that was read may have left something here */
-    if (tell(&h, TOLD, 0, &count, &lines, &why) < 0) {
-        *err = why;
-    } else {
+    if (flow_history(f, "ModifyGoal", TOLD, &count, &lines, err) == 0) {
         if (buf_printf(&all, "%llu", (unsigned long long)count) < 0 ||
             (lines.len && buf_add(&all, lines.data, lines.len) < 0))
             err_set(err, ERR_LIMIT, "the goals of the session are too long to be told");

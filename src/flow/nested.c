@@ -120,6 +120,23 @@ static enum tools_end tell(const struct flow_ran *r, struct tools_process *proce
 
 /* ---- the run ---- */
 
+static void add_bound(struct flow_outer *o, const char *bound)
+{
+    if (bound && *bound && o->nbounds < sizeof o->bounds / sizeof *o->bounds)
+        o->bounds[o->nbounds++] = bound;
+}
+
+/* What the caller was given, and what it made, as many as one program may have. */
+static void add_tools(struct flow_outer *o, const struct flow_caller *c)
+{
+    size_t n = 0;
+    for (const char *const *name = c->f->req->tools; *name && n < LIMIT_HOST_TOOLS; name++)
+        o->tools[n++] = *name;
+    for (size_t i = 0; i < c->mades->count && n < LIMIT_HOST_TOOLS; i++)
+        o->tools[n++] = c->mades->items[i].name;
+    o->tools[n] = NULL;
+}
+
 static void stand_around(const struct flow_caller *c, const char *worker_id, struct flow_outer *ret)
 {
     const struct flow_request *req = c->f->req;
@@ -130,54 +147,79 @@ static void stand_around(const struct flow_caller *c, const char *worker_id, str
                                .worker_id = worker_id,
                                .files = c->files,
                                .layered = outer ? outer->layered : jail_spec_layered(&c->f->spec),
+                               .made = c->mades,
                                .budget = c->f->budget,
                                .plan = c->plan,
                                .waits = c->waits};
     for (size_t i = 0; outer && i < outer->nbounds; i++)
-        ret->bounds[ret->nbounds++] = outer->bounds[i];
-    if (req->worker)
-        ret->bounds[ret->nbounds++] = req->worker;
+        add_bound(ret, outer->bounds[i]);
+    add_bound(ret, req->worker);
+    add_tools(ret, c);
 }
 
-/* TYPE: of the worker; NULL: it is bounded as its caller is. */
+/* What the request of a nested run is, before its limits. TYPE: of the worker; NULL: it is bounded as its caller is. */
+static void ask_for(const struct flow_caller *c, const char *type, const char *name,
+                    const struct flow_outer *outer, const struct buf *source,
+                    struct flow_request *ret)
+{
+    const struct flow_request *above = c->f->req;
+    *ret = (struct flow_request){.kind = FLOW_RUN,
+                                 .outer = outer,
+                                 .context = c->context,
+                                 .profile = above->profile,
+                                 .name = name,
+                                 .language = c->f->language->name,
+                                 .source = source->data ? source->data : "",
+                                 .source_len = source->len,
+                                 .tools = outer ? (const char *const *)outer->tools : above->tools,
+                                 .find_program = above->find_program,
+                                 .tool_program = above->tool_program,
+                                 .role = above->role,
+                                 .worker = type ? type : above->worker,
+                                 .session = c->f->result->session[0] ? c->f->result->session : NULL,
+                                 .session_call = above->session_call,
+                                 .calls_used = above->calls_used,
+                                 .approval_wait_ms = above->approval_wait_ms,
+                                 .memory_by = above->memory_by,
+                                 .input = -1,
+                                 .nest = above->nest,
+                                 .python = above->python,
+                                 .find = above->find,
+                                 .stop = c->stop,
+                                 .out = -1,
+                                 .pool = c->context->policy->pool.enabled,
+                                 .rules = above->rules,
+                                 .escape = OUTPUT_ESCAPE_NONE};
+    jail_spec_init(&ret->spec);
+    ret->spec.mode = above->spec.mode;
+    ret->spec.switches = above->spec.switches;
+    ret->spec.env = (const char **)pool_env;
+    ret->spec.envc = POOL_ENV;
+    ret->spec.keep_files = true;
+}
+
+enum tools_end flow_nested_judge(const struct flow_caller *c, const char *name,
+                                 const struct buf *source, char why[320], struct err *err)
+{
+    struct flow_request req;
+    struct flow_result verdict;
+    ask_for(c, NULL, name, NULL, source, &req);
+    req.kind = FLOW_CHECK;
+    if (flow_run(&req, &verdict, err) < 0)
+        return TOOLS_FAILED;
+    const bool good = verdict.status == FLOW_OK;
+    if (!good)
+        snprintf(why, 320, "%.280s", verdict.message[0] ? verdict.message : verdict.reason);
+    flow_result_done(&verdict);
+    return good ? TOOLS_OK : TOOLS_REFUSED;
+}
+
 static int run_nested(const struct flow_caller *c, const char *type, const char *name,
                       const struct flow_outer *outer, const struct buf *source,
                       struct flow_result *result, struct err *err)
 {
-    const struct flow_request *above = c->f->req;
-    struct flow_request req = {.kind = FLOW_RUN,
-                               .outer = outer,
-                               .context = c->context,
-                               .profile = above->profile,
-                               .name = name,
-                               .language = c->f->language->name,
-                               .source = source->data ? source->data : "",
-                               .source_len = source->len,
-                               .tools = above->tools,
-                               .find_program = above->find_program,
-                               .tool_program = above->tool_program,
-                               .role = above->role,
-                               .worker = type ? type : above->worker,
-                               .session = c->f->result->session[0] ? c->f->result->session : NULL,
-                               .session_call = above->session_call,
-                               .calls_used = above->calls_used,
-                               .approval_wait_ms = above->approval_wait_ms,
-                               .memory_by = above->memory_by,
-                               .input = -1,
-                               .nest = above->nest,
-                               .python = above->python,
-                               .find = above->find,
-                               .stop = c->stop,
-                               .out = -1,
-                               .pool = c->context->policy->pool.enabled,
-                               .rules = above->rules,
-                               .escape = OUTPUT_ESCAPE_NONE};
-    jail_spec_init(&req.spec);
-    req.spec.mode = above->spec.mode;
-    req.spec.switches = above->spec.switches;
-    req.spec.env = (const char **)pool_env;
-    req.spec.envc = POOL_ENV;
-    req.spec.keep_files = true;
+    struct flow_request req;
+    ask_for(c, type, name, outer, source, &req);
     int r = share_limits(c, &req.spec.limits, err);
     if (r < 0)
         return r;
@@ -186,6 +228,14 @@ static int run_nested(const struct flow_caller *c, const char *type, const char 
     if (r < 0)
         flow_result_done(result);
     return r;
+}
+
+/* What the caller used up is no fault of the tool. */
+static enum tools_end tell_used_up(struct tools_process *process, struct buf *text, struct err *err)
+{
+    const struct err why = *err;
+    *err = (struct err)ERR_INIT;
+    return tools_process_wrote(process, TOOLS_WROTE_WRONG, why.msg, strlen(why.msg), text, err);
 }
 
 static enum tools_end spawn(const struct flow_caller *c, struct tools_process *process,
@@ -203,15 +253,38 @@ static enum tools_end spawn(const struct flow_caller *c, struct tools_process *p
         snprintf(id, sizeof id, "worker:%llu", (unsigned long long)number);
     stand_around(c, id, &outer);
     const int r = run_nested(c, process->word, "<worker>", &outer, &process->source, &result, err);
-    if (r == ERR_LIMIT) /* what the caller used up, not a fault of the tool */
-        return tools_process_wrote(process, TOOLS_WROTE_WRONG, err->msg, strlen(err->msg), text,
-                                   &(struct err)ERR_INIT);
+    if (r == ERR_LIMIT)
+        return tell_used_up(process, text, err);
     if (r < 0)
         return TOOLS_FAILED;
     struct flow_ran *ran = &c->workers->kept[c->workers->completed++ % LIMIT_WORKERS];
     take_result(ran, id, &result);
     flow_result_done(&result);
     return tell(ran, process, text, err);
+}
+
+enum tools_end flow_nested_tool(const struct flow_caller *c, const char *name,
+                                const char *const *bounds, size_t nbounds,
+                                const struct buf *program, struct tools_process *process,
+                                struct buf *text, struct err *err)
+{
+    const struct flow_outer *around = c->f->req->outer;
+    struct flow_outer outer;
+    struct flow_result result;
+    struct flow_ran ran = {.flags = 0};
+    stand_around(c, around ? around->worker_id : NULL, &outer);
+    for (size_t i = 0; i < nbounds; i++)
+        add_bound(&outer, bounds[i]);
+    const int r = run_nested(c, NULL, name, &outer, program, &result, err);
+    if (r == ERR_LIMIT)
+        return tell_used_up(process, text, err);
+    if (r < 0)
+        return TOOLS_FAILED;
+    take_result(&ran, name, &result);
+    flow_result_done(&result);
+    const enum tools_end end = tell(&ran, process, text, err);
+    ran_done(&ran);
+    return end;
 }
 
 static enum tools_end look_up(const struct flow_caller *c, struct tools_process *process,

@@ -134,6 +134,7 @@ struct flow_caller {
     uint64_t guest; /* the process that calls, 0: not known */
     void (*waits)(bool waits);
     struct flow_workers *workers;
+    struct flow_mades *mades;
 };
 /* What a nested run gave, cut to what an answer takes. */
 struct flow_ran {
@@ -151,6 +152,39 @@ bool flow_nested_fits(const struct flow *f,
 enum tools_end flow_nested(const struct flow_caller *c, const char *tool,
                            struct tools_process *process, struct buf *text, struct err *err);
 
+/* Judges a program that a call would start, in a process that has run none of it. TOOLS_REFUSED: WHY has a sentence. */
+enum tools_end flow_nested_judge(const struct flow_caller *c, const char *name,
+                                 const struct buf *source, char why[320], struct err *err);
+/* Runs PROGRAM as the call of a tool that was made; BOUNDS, as those of flow_outer, on top of the caller's. */
+enum tools_end flow_nested_tool(const struct flow_caller *c, const char *name,
+                                const char *const *bounds, size_t nbounds,
+                                const struct buf *program, struct tools_process *process,
+                                struct buf *text, struct err *err);
+
+/* made.c: tools that guest code made. */
+struct flow_made {
+    char name[TOOLS_MADE_NAME + 1], sum[65];
+    char role[64], worker[64]; /* of who made it; worker empty: of no type */
+};
+struct flow_mades {
+    struct flow_made items[LIMIT_MADE];
+    size_t count;
+    struct flow_mades *outer; /* those of the run that called; NULL: none did */
+};
+/* NULL: the caller may call none of that name. */
+const struct flow_made *flow_made_find(const struct flow *f, struct flow_mades *list,
+                                       const char *name);
+/* CreateTool, once its arguments are checked: TOOLS_OK: RET is what it will be. TOOLS_REFUSED: WHY has a sentence. */
+enum tools_end flow_made_check(const struct flow_caller *c, const struct tools_process *process,
+                               struct flow_made *ret, char why[320], struct err *err);
+/* What the record of the call has as its arguments. */
+ERR_MUST_USE int flow_made_record(const struct flow_made *made, const void *args, size_t len,
+                                  struct buf *out);
+void flow_made_add(struct flow_mades *list, const struct flow_made *made);
+/* TEXT: the checked arguments, then the answer. */
+enum tools_end flow_made_call(const struct flow_caller *c, const struct flow_made *made,
+                              struct tools_process *process, struct buf *text, struct err *err);
+
 /* host.c: the call of a host tool, once it is checked and allowed. */
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
                               int stop, struct buf *text, struct err *err);
@@ -162,6 +196,10 @@ void flow_files_stop(struct flow *f);
 
 /* goal.c: the goal of a session is what the audit says: the calls of ModifyGoal that were made in it. */
 bool flow_goal_is(const char *tool);
+/* Of the calls of TOOL that were made in the session, or the run, and went well: how many, and the records of the last
+ * MOST of them (at most LIMIT_MADE), a line each with a line end before it. */
+ERR_MUST_USE int flow_history(const struct flow *f, const char *tool, uint64_t most,
+                              uint64_t *ret_count, struct buf *out, struct err *err);
 /* TEXT: the checked arguments. Whether the audit takes them whole; else TEXT says why not, as JSON. */
 bool flow_goal_fits(struct buf *text);
 enum tools_end flow_goal(const struct flow *f, struct tools_process *process, struct buf *text,

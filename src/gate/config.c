@@ -22,6 +22,7 @@ const struct gate_tool gate_tools[] = {
     {"Jq", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"Goal", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"ModifyGoal", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
+    {"CreateTool", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
     {"SpawnWorker", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"WorkerResult", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},

@@ -62,6 +62,7 @@ static const struct {
     {"Jq", tools_do_jq},
     {"WriteFile", tools_do_write},
     {"Edit", tools_do_edit},
+    {"CreateTool", tools_do_create},
     {"Search", tools_do_search},
     {"Filter", tools_do_filter},
     {"Fuse", tools_do_fuse},

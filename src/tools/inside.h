@@ -24,6 +24,7 @@ struct tools_call {
     json_t *args; /* an object that the schema has passed */
     int files;    /* the root of the guest's file system; -1: the run has none */
     uint64_t limits[TOOLS_LIMITS];
+    struct buf text;      /* of a tool that guest code made: its file */
     json_t *answer;       /* what the tool gives; NULL: nothing yet */
     char refusal[400];    /* or why it does not */
     uint64_t neutralised; /* characters and markers in the answer that were replaced */
@@ -74,6 +75,15 @@ enum tools_end tools_program(struct tools_call *c, struct tools_program *ret);
 /* What that program gave becomes the answer, as data. */
 enum tools_end tools_program_answer(struct tools_call *c, const struct tools_run *run);
 
+/* ---- made.c ---- */
+
+/* CreateTool: the arguments become the file of the tool, in `text`; then it is written. */
+enum tools_end tools_made_new(struct tools_call *c);
+enum tools_end tools_do_create(struct tools_call *c);
+/* A call of such a tool: its file is read into `text`, and GIVEN checked by the schema in it, as tools_check. */
+enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t len);
+enum tools_end tools_made_answer(struct tools_call *c, const struct tools_run *run);
+
 /* ---- mark.c ---- */
 
 /* Bytes as a text that is data: control and bidi characters shown, markers of a speaker's turn broken. */
@@ -110,6 +120,11 @@ struct tools_walk {
     bool cut;      /* some were not */
 };
 void tools_walk(struct tools_walk *w, int folder, const char *shown);
+
+/* ---- write.c ---- */
+
+/* A file as WriteFile writes it; folders on the way are made. The answer says where it is. */
+enum tools_end tools_write(struct tools_call *c, const char *path, const char *text, size_t len);
 
 /* ---- one file a group of tools ---- */
 

@@ -15,7 +15,13 @@ enum tools_end tools_program(struct tools_call *c, struct tools_program *ret)
         *ret = (struct tools_program){.word = tools_text(c, "type", ""),
                                       .source = json_string_value(code),
                                       .len = json_string_length(code)};
-    return TOOLS_OK;
+    const bool creates = strcmp(c->name, "CreateTool") == 0;
+    const enum tools_end end = creates ? tools_made_new(c) : TOOLS_OK;
+    if (end == TOOLS_OK && (creates || c->limits[TOOLS_MADE]))
+        *ret = (struct tools_program){.word = creates ? tools_text(c, "name", "") : c->name,
+                                      .source = c->text.data,
+                                      .len = c->text.len};
+    return end;
 }
 
 static json_t *text_or_null(struct tools_call *c, bool there, const struct tools_text *t)
@@ -25,6 +31,8 @@ static json_t *text_or_null(struct tools_call *c, bool there, const struct tools
 
 enum tools_end tools_program_answer(struct tools_call *c, const struct tools_run *run)
 {
+    if (c->limits[TOOLS_MADE])
+        return tools_made_answer(c, run);
     c->answer = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "source", run->which,
                           "worker", run->which, "status", run->status, "reason",
                           tools_mark(c, run->why, strlen(run->why)), "final",

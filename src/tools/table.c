@@ -33,6 +33,11 @@ const struct tools_row tools_table[] = {
      OBJECT("\"goal\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":900},"
             "\"why\":{\"type\":\"string\",\"maxLength\":200}",
             "\"goal\"")},
+    {"CreateTool", "makes a tool: a function that can be called from then on",
+     OBJECT("\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":64},"
+            "\"description\":{\"type\":\"string\",\"maxLength\":1000},"
+            "\"schema\":{\"type\":\"object\"}," TEXT("source"),
+            "\"name\",\"description\",\"schema\",\"source\"")},
     {"SpawnWorker", "runs a program as a worker of a type, in a jail of its own",
      OBJECT("\"type\":{\"type\":\"string\",\"enum\":[\"explore\",\"analyze\",\"execute\"]}," TEXT(
                 "code"),

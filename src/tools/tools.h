@@ -33,8 +33,13 @@ enum tools_limit {
     TOOLS_FILE_READ,    /* characters of one file read */
     TOOLS_GREP_MATCHES, /* matches of one search */
     TOOLS_LAYERED,      /* 1: /workspace is a mount of the jail's own, upon layers */
+    TOOLS_MADE, /* 1: it is a tool that guest code made, and is found in the guest's files */
     TOOLS_LIMITS
 };
+
+/* Where tools that guest code made are, and how long their names may be. */
+#define TOOLS_MADE_FOLDER "/workspace/tools"
+#define TOOLS_MADE_NAME   40
 
 /* What the bytes are that the command of a host tool wrote. */
 enum tools_wrote {

@@ -62,20 +62,26 @@ static json_t *written(const struct tools_place *p, size_t bytes)
     return json_pack("{s:s, s:I}", "source", p->shown, "bytes", (json_int_t)bytes);
 }
 
-enum tools_end tools_do_write(struct tools_call *c)
+enum tools_end tools_write(struct tools_call *c, const char *path, const char *text, size_t len)
 {
     struct tools_place p;
     mode_t mode = 0;
-    const json_t *text = json_object_get(c->args, "text");
-    enum tools_end end = tools_place_open(c, tools_text(c, "path", ""), true, &p);
+    enum tools_end end = tools_place_open(c, path, true, &p);
     if (end == TOOLS_OK)
         end = look(c, &p, &mode);
     if (end == TOOLS_OK)
-        end = replace(c, &p, json_string_value(text), json_string_length(text), mode);
+        end = replace(c, &p, text, len, mode);
     if (end == TOOLS_OK)
-        c->answer = written(&p, json_string_length(text));
+        c->answer = written(&p, len);
     tools_place_close(&p);
     return end;
+}
+
+enum tools_end tools_do_write(struct tools_call *c)
+{
+    const json_t *text = json_object_get(c->args, "text");
+    return tools_write(c, tools_text(c, "path", ""), json_string_value(text),
+                       json_string_length(text));
 }
 
 static enum tools_end edited(struct tools_call *c, const struct tools_place *p,

@@ -52,7 +52,9 @@ static int say_checked(const struct tools_call *c, const struct tools_program *s
 {
     struct wire_writer m;
     struct buf b;
-    char *text = json_dumps(c->args, JSON_COMPACT | JSON_SORT_KEYS);
+    /* of a tool that was made they become a literal of its program */
+    const size_t ascii = c->limits[TOOLS_MADE] ? JSON_ENSURE_ASCII : 0;
+    char *text = json_dumps(c->args, JSON_COMPACT | JSON_SORT_KEYS | ascii);
     buf_init(&b, LIMIT_FRAME);
     wire_begin(&m, &b, WIRE_TOOL_CHECKED);
     wire_put_bytes(&m, text ? text : "", text ? strlen(text) : 0);
@@ -167,10 +169,15 @@ static int serve(int files)
     wire_get_text(&r, name, sizeof name);
     wire_get_text(&r, schema, sizeof schema);
     const void *given = wire_get_bytes(&r, &len);
-    if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal, sizeof c.refusal) < 0)
-        return say_end(&c, TOOLS_REFUSED);
     if (wire_get_uints(&r, c.limits, TOOLS_LIMITS) != TOOLS_LIMITS)
         return -1;
+    if (c.limits[TOOLS_MADE])
+        end = tools_made_check(&c, given, len);
+    else if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal,
+                         sizeof c.refusal) < 0)
+        end = TOOLS_REFUSED;
+    if (end != TOOLS_OK)
+        return say_end(&c, end);
     if (*schema && (end = tools_host_files(&c, schema, fds, &count)) != TOOLS_OK)
         return say_end(&c, end);
     if ((end = tools_program(&c, &start)) != TOOLS_OK)
@@ -178,6 +185,7 @@ static int serve(int files)
     const int said = say_checked(&c, &start, fds, count) < 0 ? -1 : carry_out(&c);
     json_decref(c.args);
     json_decref(c.answer);
+    buf_done(&c.text);
     return said;
 }
 

@@ -57,6 +57,24 @@ static PyObject *ask(const char *name, const char *json, size_t len)
     return read_answer(id);
 }
 
+static PyObject *names; /* where the functions of tools are: the program's globals; borrowed */
+
+static int bind(const char *name);
+
+/* A tool that the program made is one that it may call, from now on. */
+static PyObject *bind_made(PyObject *answer)
+{
+    PyObject *name =
+        PyDict_Check(answer) ? PyDict_GetItemString(answer, "name") : NULL; /* borrowed */
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (text && bind(text) == 0)
+        return answer;
+    Py_DECREF(answer);
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "the tool has no name");
+    return NULL;
+}
+
 static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("json");
@@ -75,6 +93,8 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_BEGIN_ALLOW_THREADS worker_host_lock();
         Py_END_ALLOW_THREADS value = ask(name, text, (size_t)len);
         worker_host_unlock();
+        if (value && strcmp(name, "CreateTool") == 0)
+            value = bind_made(value);
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "the arguments cannot be written as JSON");
     }
@@ -128,23 +148,29 @@ static int bind_api(const char *tool, PyObject *function)
     return 0;
 }
 
+static int bind(const char *tool)
+{
+    static PyMethodDef call_def = {"tool_function", (PyCFunction)(void (*)(void))call,
+                                   METH_VARARGS | METH_KEYWORDS, "A tool."};
+    PyObject *name = PyUnicode_FromString(tool);
+    PyObject *f = name ? PyCFunction_New(&call_def, name) : NULL;
+    int r = f ? PyDict_SetItemString(names, tool, f) : -1;
+    if (r == 0)
+        r = bind_api(tool, f);
+    Py_XDECREF(f);
+    Py_XDECREF(name);
+    return r;
+}
+
 int py_host_bind(PyObject *globals)
 {
     static PyMethodDef final_def = {"FINAL", final, METH_O,
                                     "FINAL(x): x is the answer; ends here."};
-    static PyMethodDef call_def = {"tool_function", (PyCFunction)(void (*)(void))call,
-                                   METH_VARARGS | METH_KEYWORDS, "A tool."};
     PyObject *f = PyCFunction_New(&final_def, NULL);
+    names = globals;
     int r = f ? PyDict_SetItemString(globals, "FINAL", f) : -1;
     Py_XDECREF(f);
-    for (size_t i = 0; i < worker_host_count() && r == 0; i++) {
-        PyObject *name = PyUnicode_FromString(worker_host_name(i));
-        f = name ? PyCFunction_New(&call_def, name) : NULL;
-        r = f ? PyDict_SetItemString(globals, worker_host_name(i), f) : -1;
-        if (r == 0)
-            r = bind_api(worker_host_name(i), f);
-        Py_XDECREF(f);
-        Py_XDECREF(name);
-    }
+    for (size_t i = 0; i < worker_host_count() && r == 0; i++)
+        r = bind(worker_host_name(i));
     return r;
 }
