@@ -152,6 +152,10 @@
 #define LIMIT_SERVE_STOP_MS 5000ULL /* a runner after SIGTERM; then it is killed */
 #define LIMIT_SERVE_END_MS                                                                         \
     10000ULL /* the end of cordond: runs ended, sessions closed; then it leaves */
+#define LIMIT_SERVE_DRAIN_MS 10000ULL /* what runs, after SIGTERM, unless --drain says otherwise */
+#define LIMIT_SERVE_FLUSH_MS                                                                       \
+    2000ULL /* a front without cordond, for what its clients have not read */
+#define LIMIT_SERVE_RELOAD_MS 10000ULL /* whoever reads the policy again; then it stays as it was */
 
 /* cordon serve --http: what strangers may have of the front, and those who have the token. */
 #define LIMIT_HTTP_CONNECTIONS 256

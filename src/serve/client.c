@@ -40,6 +40,7 @@ static int start_front(struct serve_client *c, int in, int out, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, "a socket for the front");
     c->sock = pair[0];
+    c->told = true; /* by its words */
     const pid_t self = getpid();
     c->front = fork();
     if (c->front == 0)
@@ -52,17 +53,19 @@ static int start_front(struct serve_client *c, int in, int out, struct err *err)
     return 0;
 }
 
-int serve_client_start(struct serve_client *c, const struct serve_config *config, int in, int out,
+int serve_client_start(struct serve_client *c, const struct serve_shared *all, int in, int out,
                        struct err *err)
 {
-    *c = (struct serve_client){.config = config, .sock = -1, .listener = -1, .token = -1};
+    *c = (struct serve_client){
+        .all = all, .config = &all->config, .sock = -1, .listener = -1, .token = -1};
     return start_front(c, in, out, err);
 }
 
-int serve_client_start_http(struct serve_client *c, const struct serve_config *config, int listener,
+int serve_client_start_http(struct serve_client *c, const struct serve_shared *all, int listener,
                             int token, struct err *err)
 {
-    *c = (struct serve_client){.config = config,
+    *c = (struct serve_client){.all = all,
+                               .config = &all->config,
                                .sock = -1,
                                .listener = listener,
                                .token = token,
@@ -139,8 +142,19 @@ static bool send_some(struct serve_client *c, struct serve_ask *a)
     return true;
 }
 
+static void send_limits(struct serve_client *c)
+{
+    struct buf frame;
+    struct err err = ERR_INIT;
+    buf_init(&frame, 4096);
+    c->told = serve_limits_write(&c->config->limits, &frame, &err) == 0 && put(c, &frame);
+    buf_done(&frame);
+}
+
 void serve_client_write(struct serve_client *c)
 {
+    if (!c->told && !c->gone)
+        send_limits(c);
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         if (c->asks[i].state == SERVE_WAITING && c->asks[i].due_ms)
             send_note(c, &c->asks[i]);
@@ -155,33 +169,37 @@ bool serve_client_wants_write(const struct serve_client *c)
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         if (c->asks[i].state == SERVE_ANSWERING)
             return !c->gone;
-    return false;
+    return !c->told && !c->gone;
 }
 
 void serve_client_read(struct serve_client *c, uint64_t now_ns)
 {
     static char frame[LIMIT_FRAME];
     struct err err = ERR_INIT;
-    while (!c->gone) {
+    while (c->sock >= 0) {
         ssize_t n = recv(c->sock, frame, sizeof frame, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n > 0 && serve_asks_take(c, frame, (size_t)n, now_ns, &err) == 0)
+        if (n > 0 && (c->gone || serve_asks_take(c, frame, (size_t)n, now_ns, &err) == 0))
             continue;
-        if (!renew(c, now_ns))
-            serve_client_leave(c, now_ns);
+        if (c->gone) /* it has written what there was */
+            fd_close(fd_take(&c->sock));
+        else if (!renew(c, now_ns))
+            serve_client_leave(c, false, now_ns);
     }
 }
 
-void serve_client_leave(struct serve_client *c, uint64_t now_ns)
+void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
     if (c->gone)
         return;
     c->gone = true;
-    fd_close(fd_take(&c->sock)); /* the front ends with it */
+    /* the front ends with it */
+    if (!waits || shutdown(c->sock, SHUT_WR) < 0)
+        fd_close(fd_take(&c->sock));
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         serve_asks_free(&c->asks[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
@@ -203,7 +221,28 @@ bool serve_client_idle(const struct serve_client *c)
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used && !c->jobs[i].ended_ns)
             return false;
+    return !c->gone || c->sock < 0;
+}
+
+bool serve_client_drained(const struct serve_client *c)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+        if (c->asks[i].state != SERVE_FREE && c->asks[i].state != SERVE_BODY)
+            return false;
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        if (c->jobs[i].used && !c->jobs[i].ended_ns)
+            return false;
     return true;
+}
+
+void serve_client_cancel(struct serve_client *c, uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
+        if (!c->jobs[i].used || c->jobs[i].ended_ns)
+            continue;
+        c->jobs[i].cancelled = true;
+        serve_runner_stop(&c->jobs[i].runner, now_ns);
+    }
 }
 
 void serve_client_done(struct serve_client *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop, no thread: signals, fronts and runners are descriptors. A client that leaves, however it does, takes its runs
+/* One loop, no thread: signals, fronts and runners are descriptors; life.c says how it ends. A client that leaves, however it does, takes its runs
  * and sessions with it. Each client has a front of its own, so that none reaches another through it.
  *
  * Waits: accept4 in accept_client; nobody: the socket is non-blocking; at once; comes again after poll
@@ -7,31 +7,22 @@
 #include "serve/daemon.h"
 
 #include "base/clock.h"
-#include "serve/holding.h"
+#include "serve/serving.h"
 #include "sys/fd.h"
 #include "sys/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SIGNALS, LISTENER, OTHERS };
-#define WATCHED (OTHERS + LIMIT_SERVE_CLIENTS * (1 + 3 * LIMIT_SERVE_JOBS))
-
-struct daemon {
-    const struct serve_config *config;
-    int signals, listener; /* listener -1: the one client was there from the start */
-    struct serve_client *clients[LIMIT_SERVE_CLIENTS];
-    uint64_t end_ns; /* when it leaves, whatever is left; 0: it is not to end */
-    bool signalled;
-};
+enum { SIGNALS, LISTENER, READER, OTHERS };
+#define CLIENTS (LIMIT_SERVE_CLIENTS + SERVE_FRONTS)
+#define WATCHED (OTHERS + CLIENTS * (1 + 3 * LIMIT_SERVE_JOBS))
 
 /* What it starts builds jails, so it keeps what that needs; gone are the gain of rights by a program, being looked into,
  * and core files. */
@@ -44,35 +35,17 @@ static int narrow(struct err *err)
     return 0;
 }
 
-static int open_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* ---- clients ---- */
 
-static int add(struct daemon *d, int in, int out, struct err *err)
+/* One that is not started yet, in a place of its own: those of the socket leave room for the fronts of HTTP. */
+static int place(struct serve_server *s, size_t most, struct serve_client ***ret, struct err *err)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++) {
-        if (d->clients[i])
+    for (size_t i = 0; i < most; i++) {
+        if (s->clients[i])
             continue;
-        struct serve_client *c = calloc(1, sizeof *c);
-        if (!c)
-            return err_set(err, ERR_MEMORY, "no memory");
-        const int k = serve_client_start(c, d->config, in, out, err);
-        if (k < 0) {
-            serve_client_done(c);
-            free(c);
-            return k;
-        }
-        d->clients[i] = c;
-        return 0;
+        s->clients[i] = calloc(1, sizeof **s->clients);
+        *ret = &s->clients[i];
+        return s->clients[i] ? 0 : err_set(err, ERR_MEMORY, "no memory");
     }
     return err_set(err, ERR_LIMIT, "as many clients as one socket serves");
 }
@@ -84,24 +57,39 @@ static void drop(struct serve_client **c)
     *c = NULL;
 }
 
+static int add(struct serve_server *s, int in, int out, struct err *err)
+{
+    struct serve_client **c = NULL;
+    int k = place(s, LIMIT_SERVE_CLIENTS, &c, err);
+    if (k < 0)
+        return k;
+    k = serve_client_start(*c, &s->all, in, out, err);
+    if (k < 0)
+        drop(c);
+    return k;
+}
+
+static int add_http(struct serve_server *s, int listener, int token, struct err *err)
+{
+    struct serve_client **c = NULL;
+    int k = place(s, CLIENTS, &c, err);
+    if (k < 0)
+        return k;
+    s->http = *c;
+    k = serve_client_start_http(*c, &s->all, listener, token, err);
+    if (k < 0)
+        drop(c);
+    return k;
+}
+
 /* Whoever is not served is told by the end of the socket. */
-static void accept_client(struct daemon *d)
+static void accept_client(struct serve_server *s)
 {
     struct err err = ERR_INIT;
     pid_t peer = 0;
-    FD_AUTO sock = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+    FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (sock >= 0 && sys_peer_is_us(sock, &peer) && sys_peer_is_outside(peer))
-        (void)!add(d, sock, sock, &err);
-}
-
-static void leave_all(struct daemon *d, uint64_t now_ns)
-{
-    if (d->end_ns)
-        return;
-    d->end_ns = now_ns + LIMIT_SERVE_END_MS * CLOCK_NS_PER_MS;
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
-        if (d->clients[i])
-            serve_client_leave(d->clients[i], now_ns);
+        (void)!add(s, sock, sock, &err);
 }
 
 /* Everything that is due for a client. False: it is gone, and nothing of it runs. */
@@ -119,7 +107,7 @@ static bool look(struct serve_client *c, uint64_t now_ns)
 static size_t watch_client(const struct serve_client *c, struct pollfd *p)
 {
     size_t n = 0;
-    if (!c->gone)
+    if (c->sock >= 0)
         p[n++] = (struct pollfd){
             .fd = c->sock, .events = (short)(POLLIN | (serve_client_wants_write(c) ? POLLOUT : 0))};
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
@@ -135,13 +123,13 @@ static size_t watch_client(const struct serve_client *c, struct pollfd *p)
     return n;
 }
 
-static int wait_ms(const struct daemon *d, uint64_t now_ns)
+static int wait_ms(const struct serve_server *s, uint64_t now_ns)
 {
-    uint64_t next = d->end_ns ? d->end_ns : UINT64_MAX;
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++) {
-        if (!d->clients[i])
+    uint64_t next = serve_life_next(s);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (!s->clients[i])
             continue;
-        const uint64_t asks = serve_asks_next(d->clients[i]), jobs = serve_jobs_next(d->clients[i]),
+        const uint64_t asks = serve_asks_next(s->clients[i]), jobs = serve_jobs_next(s->clients[i]),
                        first = asks < jobs ? asks : jobs;
         next = first < next ? first : next;
     }
@@ -152,93 +140,86 @@ static int wait_ms(const struct daemon *d, uint64_t now_ns)
 }
 
 /* One look at everything. */
-static int turn(struct daemon *d, struct err *err)
+static int turn(struct serve_server *s, struct err *err)
 {
     static struct pollfd p[WATCHED];
     size_t n = OTHERS;
-    p[SIGNALS] = (struct pollfd){.fd = d->end_ns ? -1 : d->signals, .events = POLLIN};
-    p[LISTENER] = (struct pollfd){.fd = d->end_ns ? -1 : d->listener, .events = POLLIN};
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
-        if (d->clients[i])
-            n += watch_client(d->clients[i], p + n);
-    if (poll(p, n, wait_ms(d, clock_now_ns())) < 0 && errno != EINTR)
+    p[SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+    p[LISTENER] = (struct pollfd){.fd = s->listener, .events = POLLIN};
+    p[READER] = (struct pollfd){.fd = s->reloading ? s->reader.pidfd : -1, .events = POLLIN};
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s->clients[i])
+            n += watch_client(s->clients[i], p + n);
+    if (poll(p, n, wait_ms(s, clock_now_ns())) < 0 && errno != EINTR)
         return err_sys(err, "poll");
     const uint64_t now = clock_now_ns();
     if (p[LISTENER].revents)
-        accept_client(d);
-    if (p[SIGNALS].revents) {
-        d->signalled = true;
-        leave_all(d, now);
-    }
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
-        if (d->clients[i] && !look(d->clients[i], now))
-            drop(&d->clients[i]);
+        accept_client(s);
+    serve_life_look(s, now);
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s->clients[i] && !look(s->clients[i], now)) {
+            s->http = s->http == s->clients[i] ? NULL : s->http;
+            drop(&s->clients[i]);
+        }
     return 0;
 }
 
-static bool has_clients(const struct daemon *d)
+static bool has_clients(const struct serve_server *s)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
-        if (d->clients[i])
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s->clients[i])
             return true;
     return false;
 }
 
-/* Until there is nobody left to serve, and nobody to come; a client that was there from the start takes us with it. */
-static int serve(struct daemon *d, struct err *err)
+/* Until there is nobody left to serve, and nobody to come. A client that was there from the start takes us with it, and so
+ * does a front of HTTP that cannot live. */
+static int serve(struct serve_server *s, struct err *err)
 {
+    const bool web = s->http != NULL;
+    bool failed = false;
     int k = 0;
-    while (k == 0 && (has_clients(d) || (d->listener >= 0 && !d->end_ns))) {
-        k = turn(d, err);
-        if (d->listener < 0 && d->clients[0] && d->clients[0]->gone)
-            leave_all(d, clock_now_ns());
-        if (d->end_ns && clock_now_ns() > d->end_ns)
+    sys_notify_send(&s->manager, "READY=1");
+    while (k == 0 && (has_clients(s) || s->listener >= 0)) {
+        k = turn(s, err);
+        const uint64_t now = clock_now_ns();
+        failed = failed || (web && s->phase == SERVE_SERVING && (!s->http || s->http->gone));
+        if (failed || (s->one && s->clients[0] && s->clients[0]->gone))
+            serve_life_leave(s, now);
+        if (serve_life_over(s, now))
             break;
     }
-    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
-        if (d->clients[i])
-            drop(&d->clients[i]);
+    return k == 0 && failed ? err_set(err, ERR_STATE, "the front ends again and again") : k;
+}
+
+/* The client's descriptors are the front's alone from here on. */
+static int add_stdio(struct serve_server *s, struct err *err)
+{
+    FD_AUTO null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int k = null < 0 ? err_sys(err, "/dev/null") : add(s, STDIN_FILENO, STDOUT_FILENO, err);
+    if (k == 0 && (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0))
+        k = err_sys(err, "give the client's descriptors away");
     return k;
 }
 
-int serve_daemon_stdio(const struct serve_config *config, struct err *err)
+int serve_daemon(const struct serve_config *config, const struct serve_ways *ways, struct err *err)
 {
-    FD_AUTO signals = open_signals();
-    FD_AUTO null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct daemon d = {.config = config, .signals = signals, .listener = -1};
-    int k = signals < 0 || null < 0 ? err_sys(err, "signals, /dev/null") : narrow(err);
+    struct serve_server s = {
+        .all = {.config = *config}, .listener = ways->sock, .one = ways->stdio, .signals = -1};
+    int k = serve_life_begin(&s, err);
     if (k == 0)
-        k = add(&d, STDIN_FILENO, STDOUT_FILENO, err);
-    /* the client's descriptors are the front's alone from here on */
-    if (k == 0 && (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0))
-        k = err_sys(err, "give the client's descriptors away");
-    return k < 0 ? k : serve(&d, err);
-}
-
-int serve_daemon_http(const struct serve_config *config, int listener, int token, struct err *err)
-{
-    FD_AUTO signals = open_signals();
-    struct daemon d = {.config = config, .signals = signals, .listener = -1};
-    int k = signals < 0 ? err_sys(err, "signals") : narrow(err);
-    struct serve_client *c = k < 0 ? NULL : calloc(1, sizeof *c);
-    if (k == 0 && !c)
-        k = err_set(err, ERR_MEMORY, "no memory");
-    if (k == 0)
-        k = serve_client_start_http(c, config, listener, token, err);
-    d.clients[0] = c;
-    if (k == 0)
-        k = serve(&d, err);
-    else if (c)
-        drop(&d.clients[0]);
-    return k < 0 || d.signalled ? k : err_set(err, ERR_STATE, "the front ends again and again");
-}
-
-int serve_daemon_socket(const struct serve_config *config, int sock, struct err *err)
-{
-    FD_AUTO signals = open_signals();
-    struct daemon d = {.config = config, .signals = signals, .listener = sock};
-    int k = signals < 0 ? err_sys(err, "signals") : narrow(err);
-    if (k == 0 && fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
+        k = narrow(err);
+    if (k == 0 && s.listener >= 0 && fcntl(s.listener, F_SETFL, O_NONBLOCK) < 0)
         k = err_sys(err, "the listening socket");
-    return k < 0 ? k : serve(&d, err);
+    if (k == 0 && ways->stdio)
+        k = add_stdio(&s, err);
+    if (k == 0 && ways->http >= 0)
+        k = add_http(&s, ways->http, ways->token, err);
+    if (k == 0)
+        k = serve(&s, err);
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s.clients[i])
+            drop(&s.clients[i]);
+    serve_life_end(&s);
+    return k;
 }

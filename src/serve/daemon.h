@@ -16,18 +16,26 @@
 struct serve_config {
     const char *cordon, *front; /* paths of the two programs */
     const char *profile, *role, *policy;
+    const char *timeout, *memory,
+        *output;                /* as they were given, for when the policy is read again */
     const char *names;          /* hosts that clients of HTTP may call us by, beside loopback's */
     struct serve_limits limits; /* what clients can tighten and never widen */
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */
+    uint64_t drain_ms;          /* after SIGTERM: how long what runs may go on */
 };
 
-/* Serves the client at our standard input and output until it leaves or a signal ends us. */
-ERR_MUST_USE int serve_daemon_stdio(const struct serve_config *config, struct err *err);
-/* Serves whoever connects to SOCK and is our own user outside of any jail, until a signal ends us. */
-ERR_MUST_USE int serve_daemon_socket(const struct serve_config *config, int sock, struct err *err);
-/* Serves whoever connects to LISTENER with the token that the file TOKEN has, until a signal ends us. All of them are one
- * client; its front is started anew where it ends. */
-ERR_MUST_USE int serve_daemon_http(const struct serve_config *config, int listener, int token,
-                                   struct err *err);
+/* Where clients come from. */
+struct serve_ways {
+    bool
+        stdio; /* the one client at our standard input and output, until it leaves; then nothing else */
+    int sock; /* a listening unix socket, for our own user outside of any jail; -1: none */
+    int http,
+        token; /* a listening socket, and the file of the token: all who have it are one client; -1: none */
+};
+
+/* Serves all of them until a signal ends us: SIGTERM after what runs has ended, or was cancelled by `drain_ms`; SIGINT,
+ * and a second SIGTERM, at once. SIGHUP reads the policy again. A front of HTTP is started anew where it ends. */
+ERR_MUST_USE int serve_daemon(const struct serve_config *config, const struct serve_ways *ways,
+                              struct err *err);
 
 #endif

@@ -48,31 +48,43 @@ struct serve_ask {
     bool opened; /* the head of the answer was sent */
 };
 
+/* What all clients of a server share. */
+struct serve_shared {
+    struct serve_config config; /* its limits change where the policy is read again */
+    bool draining;              /* nothing new is begun */
+};
+
 struct serve_client {
-    const struct serve_config *config;
+    const struct serve_shared *all;
+    const struct serve_config *config; /* of all */
     int sock; /* packets to and from the front; it ends with the front, which cannot pass it on */
     pid_t front;
     int listener, token; /* of HTTP: what a front is started with, again and again; else -1 */
     uint64_t renewed_ns;
     unsigned quick; /* fronts that ended soon after their start, one after the other */
     bool gone;      /* nothing more is read or sent; what it had is being ended */
+    bool told;      /* the front knows the limits that are in force */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
     struct serve_session sessions[LIMIT_SERVE_SESSIONS];
 };
 
 /* client.c */
-ERR_MUST_USE int serve_client_start(struct serve_client *c, const struct serve_config *config,
-                                    int in, int out, struct err *err);
+ERR_MUST_USE int serve_client_start(struct serve_client *c, const struct serve_shared *all, int in,
+                                    int out, struct err *err);
 /* For the clients of HTTP, all of them: its front can end, and what cordond has for it stays. */
-ERR_MUST_USE int serve_client_start_http(struct serve_client *c, const struct serve_config *config,
+ERR_MUST_USE int serve_client_start_http(struct serve_client *c, const struct serve_shared *all,
                                          int listener, int token, struct err *err);
 void serve_client_read(struct serve_client *c, uint64_t now_ns);
 void serve_client_write(struct serve_client *c);
 bool serve_client_wants_write(const struct serve_client *c);
-/* Ends what it has; serve_client_idle says when nothing of it runs any more. */
-void serve_client_leave(struct serve_client *c, uint64_t now_ns);
+/* Ends what it has; serve_client_idle says when nothing of it runs any more. WAITS: its front may still write to the client
+ * what was answered, and counts until it has. */
+void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns);
 bool serve_client_idle(const struct serve_client *c);
+/* Whether everything that it asked for is answered and has ended; and what brings that about. */
+bool serve_client_drained(const struct serve_client *c);
+void serve_client_cancel(struct serve_client *c, uint64_t now_ns);
 void serve_client_done(struct serve_client *c);
 
 /* asks.c: the table */

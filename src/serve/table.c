@@ -120,6 +120,24 @@ int serve_answer_read(struct wire_reader *r, struct serve_answer *ret, struct er
     return 0;
 }
 
+int serve_limits_write(const struct serve_limits *l, struct buf *out, struct err *err)
+{
+    const uint64_t limits[LIMITS] = {l->timeout_ms, l->memory, l->output};
+    struct wire_writer w;
+    wire_begin(&w, out, WIRE_SERVE_LIMITS);
+    wire_put_uints(&w, limits, LIMITS);
+    return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
+}
+
+int serve_limits_read(struct wire_reader *r, struct serve_limits *ret, struct err *err)
+{
+    uint64_t limits[LIMITS] = {0};
+    if (wire_get_uints(r, limits, LIMITS) != LIMITS)
+        return malformed(err, "limits");
+    *ret = (struct serve_limits){limits[0], limits[1], limits[2]};
+    return 0;
+}
+
 int serve_piece_write(uint64_t request, const void *data, size_t len, struct buf *out,
                       struct err *err)
 {

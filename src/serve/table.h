@@ -83,6 +83,11 @@ ERR_MUST_USE int serve_answer_write(const struct serve_answer *a, struct buf *ou
 ERR_MUST_USE int serve_answer_read(struct wire_reader *r, struct serve_answer *ret,
                                    struct err *err);
 
+/* What clients can tighten from now on. */
+ERR_MUST_USE int serve_limits_write(const struct serve_limits *l, struct buf *out, struct err *err);
+ERR_MUST_USE int serve_limits_read(struct wire_reader *r, struct serve_limits *ret,
+                                   struct err *err);
+
 /* The piece of a body, of at most LIMIT_SERVE_PIECE bytes, as a frame. */
 ERR_MUST_USE int serve_piece_write(uint64_t request, const void *data, size_t len, struct buf *out,
                                    struct err *err);

@@ -4,7 +4,7 @@
  * Takes:   a descriptor of the caller's: a pipe, a terminal, a socket, a file.
  * Gives:   how many bytes it took, or had, now.
  * Never:   changes the open file description; sleeps longer than SYS_NOWAIT_MS.
- * Runs in: `cordon`.
+ * Runs in: `cordon`, cordond.
  */
 #ifndef SYS_NOWAIT_H
 #define SYS_NOWAIT_H

@@ -107,7 +107,8 @@
     X(SERVE_PIECE, "ub", "both ways: request, the next piece of its body")                         \
     X(SERVE_CANCEL, "u", "-> cordond: request: nobody waits for it any more")                      \
     X(SERVE_SAYS, "uutuu",                                                                         \
-      "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")
+      "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")  \
+    X(SERVE_LIMITS, "U", "cordond -> what a client can tighten, from now on")
 
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */

@@ -169,6 +169,15 @@ def stat(pid):
         return None
 
 
+def bytes_of(pid, name):
+    """A file of /proc; nothing of a process that has just ended."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as f:
+            return f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def family(root):
     found, grew = {root}, True
     while grew:

@@ -307,7 +307,7 @@ def ends():
                       ("SIGTERM", lambda s: s.process.terminate()),
                       ("SIGKILL of cordond", lambda s: s.process.kill()),
                       ("SIGKILL of the front", lambda s: os.kill(named(s.process.pid, "cordon-front")[0], signal.SIGKILL))):
-        s = Server(programs, "--profile", "standard", "--timeout", "10m")
+        s = Server(programs, "--profile", "standard", "--timeout", "10m", "--drain", "0s")
         all_of_it = under_way(s)
         tap.ok(len(all_of_it) >= 6, f"{what}: two runs are under way before it", all_of_it)
         act(s)
@@ -368,7 +368,7 @@ def sockets():
     folder = programs.dir / "socket"
     folder.mkdir(mode=0o700)
     path = folder / "mcp"
-    server = start(programs, ["--socket", str(path), "--profile", "standard", "--timeout", "10m"])
+    server = start(programs, ["--socket", str(path), "--profile", "standard", "--timeout", "10m", "--drain", "0s"])
     tap.ok(appears(path.exists), "cordon serve --socket listens at its path")
     with Connection(path) as a, Connection(path, legacy=None) as b:
         tap.eq([c.tool("execute_code", code="6 * 7")["structuredContent"]["value"] for c in (a, b)], ["42", "42"],

@@ -10,7 +10,7 @@ import threading
 
 import tapsys
 from httptest import Site
-from mcptest import LEGACY, META, MODERN, appears, family, gone, named, text
+from mcptest import LEGACY, META, MODERN, appears, bytes_of, family, gone, named, text
 from tapsys import Tap
 
 tap = Tap()
@@ -356,7 +356,7 @@ def runners(s):
 
 
 def ends():
-    with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "1s") as s:
+    with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "1s", "--drain", "0s") as s:
         made = s.tool("session", action="new")["structuredContent"]["session_id"]
         s.tool("execute_code", code="x = 41", session_id=made)
         job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
@@ -382,15 +382,6 @@ def ends():
         tap.eq(gone(tree - {s.process.pid}), [], "SIGKILL of cordond leaves nothing running")
         waiting.close()
     tapsys.cordon(programs, ["pool", "stop", "--force"])
-
-
-def bytes_of(pid, name):
-    """A file of /proc; nothing of a process that has just ended."""
-    try:
-        with open(f"/proc/{pid}/{name}", "rb") as f:
-            return f.read()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
 
 
 def contained(s):
@@ -437,7 +428,7 @@ def files(s):
     tap.ok(r.code == 2 and "--http" in r.err, "--allow-host without --http is a usage error", r.err)
 
 
-with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s") as site:
+with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s", "--drain", "0s") as site:
     slow = drip_begin(site)
     files(site)
     malformed(site)

@@ -9,6 +9,7 @@
 #include "options.h"
 #include "programs.h"
 #include "result.h"
+#include "serve_activated.h"
 #include "serve_config.h"
 #include "serve_http.h"
 #include "serve_socket.h"
@@ -18,15 +19,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WHO "cordon serve"
+#define WHO          "cordon serve"
+#define FROM_CORDOND "--from-cordond" /* the policy was to be read again: src/serve/life.c */
 
 struct serve_options {
     struct jail_options jail;
     const char *profile, *socket, *print;
     struct serve_http_options http;
-    uint64_t answer_ms;
-    bool stdio, conformance, help;
+    uint64_t answer_ms, drain_ms;
+    bool stdio, activated, conformance, help;
 };
+
+/* A socket and HTTP go together; all else stands alone. */
+static int check_ways(const struct serve_options *o, struct err *err)
+{
+    const bool listens = o->socket || o->http.where, web = o->http.where != NULL || o->activated;
+    if (listens + o->stdio + o->activated + (o->print != NULL) != 1)
+        return err_set(err, ERR_USAGE,
+                       "say where clients come from: --stdio, --socket, --http or --activated; or "
+                       "--print-config");
+    if (!web && (o->http.token || o->http.names))
+        return err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
+    return 0;
+}
 
 static int parse(int argc, char **argv, struct serve_options *o, struct err *err)
 {
@@ -37,6 +52,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
          "clients of this user, at a unix socket in a folder of its own"},
         {"http", OPTION_STRING, &o->http.where, "ADDRESS",
          "clients of HTTP with the token, at PORT of loopback, or at ADDRESS:PORT"},
+        {"activated", OPTION_FLAG, &o->activated, NULL,
+         "at the sockets that systemd gives: unix as --socket, TCP as --http"},
         {"token-file", OPTION_STRING, &o->http.token, "FILE",
          "the token of --http (made in the state folder)"},
         {"allow-host", OPTION_STRING, &o->http.names, "NAMES",
@@ -51,6 +68,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
         {"answer", OPTION_MILLIS, &o->answer_ms, "TIME",
          "a run that takes longer is answered with a job (45s)"},
+        {"drain", OPTION_MILLIS, &o->drain_ms, "TIME",
+         "after SIGTERM, what runs may go on for so long; then it is cancelled (10s)"},
         {"", OPTION_GROUP, NULL, NULL, "Limits, which a client can tighten and never widen:"},
         {"timeout", OPTION_MILLIS, &p->limits.wall_ms, "TIME", "wall clock of a run (30s)"},
         {"memory", OPTION_BYTES, &p->limits.memory, "SIZE", "memory of a run (512m)"},
@@ -62,21 +81,16 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
     int next = 0, r = options_parse(argc, argv, rows, count, &next, err);
     if (r == 0 && !o->help && next < argc)
         r = err_set(err, ERR_USAGE, "'%.60s': it takes options only; see --help", argv[next]);
-    const int ways =
-        (o->stdio != 0) + (o->socket != NULL) + (o->http.where != NULL) + (o->print != NULL);
-    if (r == 0 && !o->help && ways != 1)
-        r = err_set(err, ERR_USAGE,
-                    "say where clients come from: --stdio, --socket or --http; or --print-config");
-    if (r == 0 && !o->help && !o->http.where && (o->http.token || o->http.names))
-        r = err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
+    if (r == 0 && !o->help)
+        r = check_ways(o, err);
     if (r == 0 && o->conformance && (!o->http.where || o->http.token || o->http.names))
         r = err_set(err, ERR_USAGE,
                     "--conformance is for --http at loopback, without token and other names");
     o->http.no_token = o->conformance;
     if (r < 0 || !o->help)
         return r;
-    puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --print-config CLIENT "
-         "[OPTIONS]\n\n"
+    puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --activated |\n"
+         "                    --print-config CLIENT  [OPTIONS]\n\n"
          "Serves the tools execute_code, check_code, eval_expression, session and wait_job by the\n"
          "Model Context Protocol, revisions 2024-11-05 to 2026-07-28: to the one client that\n"
          "started it, or to those that connect. Every run passes policy, gate and audit as\n"
@@ -93,38 +107,78 @@ static const char *or_empty(const char *s)
     return s ? s : "";
 }
 
+/* The sockets, where cordond looks for them. WAYS gets a letter for each; *RET_NAME is the unix socket's, where it is ours
+ * to remove. */
+static int listen_all(const struct serve_options *o, char *ways, const char **ret_name,
+                      struct err *err)
+{
+    struct serve_activated given = {.sock = -1, .http = -1};
+    int r = o->activated ? serve_activated_take(&given, err) : 0;
+    if (r == 0 && o->socket)
+        r = serve_socket_listen(o->socket, ret_name, err);
+    else if (r == 0 && given.sock >= 0)
+        r = serve_socket_adopt(given.sock, err);
+    if (r == 0 && (o->http.where || given.http >= 0))
+        r = serve_http_listen(&o->http, given.http, err);
+    snprintf(ways, 8, "%s%s%s", o->stdio ? "i" : "", o->socket || given.sock >= 0 ? "u" : "",
+             o->http.where || given.http >= 0 ? "h" : "");
+    return r;
+}
+
+/* What the operator said, to be said again when the policy is read again; empty where it was the policy's. */
+static void said(uint64_t value, const char *unit, char out[32])
+{
+    out[0] = 0;
+    if (value != UINT64_MAX)
+        snprintf(out, 32, "%llu%s", (unsigned long long)value, unit);
+}
+
 /* Does not return where it succeeds. */
 static int become_cordond(const struct serve_options *o, const struct jail_limits *l,
                           const char *self, struct err *err)
 {
-    char daemon[4096], numbers[4][24];
+    char daemon[4096], ways[8], numbers[5][24], given[3][32];
     const char *name = "";
-    const uint64_t limits[4] = {l->wall_ms, l->memory, l->output, o->answer_ms};
+    const uint64_t limits[5] = {l->wall_ms, l->memory, l->output, o->answer_ms, o->drain_ms};
     int r = programs_find("cordond", daemon, sizeof daemon, err);
-    if (r == 0 && o->socket)
-        r = serve_socket_listen(o->socket, &name, err);
-    if (r == 0 && o->http.where)
-        r = serve_http_listen(&o->http, err);
+    if (r == 0)
+        r = listen_all(o, ways, &name, err);
     if (r < 0)
         return r;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
+    said(o->jail.limits.wall_ms, "ms", given[0]);
+    said(o->jail.limits.memory, "", given[1]);
+    said(o->jail.limits.output, "", given[2]);
     const char *const words[] = {daemon,
                                  "--from-cordon",
                                  self,
                                  or_empty(o->profile),
                                  or_empty(o->jail.role),
                                  or_empty(o->jail.policy),
+                                 given[0],
+                                 given[1],
+                                 given[2],
                                  numbers[0],
                                  numbers[1],
                                  numbers[2],
                                  numbers[3],
+                                 numbers[4],
+                                 ways,
                                  name,
-                                 o->http.where ? "http" : "",
                                  or_empty(o->http.names),
                                  NULL};
     execv(daemon, (char *const *)words);
     return err_sys(err, "start %s", daemon);
+}
+
+/* For cordond, when it reads the policy again: what of it clients can tighten. */
+static int print_limits(const struct jail_limits *l)
+{
+    return printf("%llu %llu %llu\n", (unsigned long long)l->wall_ms, (unsigned long long)l->memory,
+                  (unsigned long long)l->output) < 0
+               ? ERR_SYS
+               : 0;
 }
 
 static int own_path(char *self, size_t size, struct err *err)
@@ -142,6 +196,8 @@ static int check_values(const struct serve_options *o, struct err *err)
                        "--output: at most 1m: a client has to read it in one answer");
     if (o->answer_ms < LIMIT_SERVE_ANSWER_MIN_MS || o->answer_ms > LIMIT_WALL_MS_MAX)
         return err_set(err, ERR_USAGE, "--answer: 100ms to 7d");
+    if (o->drain_ms > LIMIT_WALL_MS_MAX)
+        return err_set(err, ERR_USAGE, "--drain: at most 7d");
     if (o->print && policy && policy[0] != '/' && access(policy, F_OK) == 0)
         return err_set(err, ERR_USAGE,
                        "--policy: a client starts it elsewhere: give the whole path");
@@ -150,7 +206,7 @@ static int check_values(const struct serve_options *o, struct err *err)
 
 int cmd_serve(int argc, char **argv)
 {
-    struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS};
+    struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS, .drain_ms = LIMIT_SERVE_DRAIN_MS};
     struct flow_context context = {0};
     const struct policy_profile *profile = NULL;
     enum jail_memory_by by;
@@ -162,7 +218,9 @@ int cmd_serve(int argc, char **argv)
     jail_options_init(&o.jail);
     arena_init(&mem, 4 * MIB);
     o.jail.limits.output = LIMIT_SERVE_OUTPUT;
-    int r = parse(argc, argv, &o, &err);
+    const bool again = argc > 1 && strcmp(argv[1], FROM_CORDOND) == 0;
+    o.stdio = again; /* it serves nobody; the rest is judged as it was */
+    int r = again ? parse(argc - 1, argv + 1, &o, &err) : parse(argc, argv, &o, &err);
     if (r == 0 && o.help) {
         arena_done(&mem);
         return EXIT_DONE;
@@ -180,6 +238,8 @@ int cmd_serve(int argc, char **argv)
         r = own_path(self, sizeof self, &err);
     if (r == 0 && o.print)
         r = serve_config_print(o.print, self, argv + 1, &err);
+    else if (r == 0 && again)
+        r = print_limits(&spec.limits);
     else if (r == 0)
         r = become_cordond(&o, &spec.limits, self, &err);
     arena_done(&mem);

@@ -76,20 +76,37 @@ static bool is_loopback(const union address *a)
                                        : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
-static int listen_at(union address *a, int *ret_fd, struct err *err)
+/* Connections inherit these. */
+static int set_options(int fd, struct err *err)
 {
     const int yes = 1, idle = KEPT_ALIVE_S;
-    socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
-    FD_AUTO fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes) < 0 ||
+    if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes) < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle) < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0 ||
+        fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, "--http: options of the socket");
+    return 0;
+}
+
+static int listen_at(union address *a, int *ret_fd, struct err *err)
+{
+    const int yes = 1;
+    socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
+    FD_AUTO fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(fd, &a->any, size) < 0 || listen(fd, BACKLOG) < 0 ||
         getsockname(fd, &a->any, &size) < 0)
         return err_sys(err, "--http: listen");
     *ret_fd = fd_take(&fd);
     return 0;
+}
+
+/* One that the service manager listens at. */
+static int address_of(int fd, union address *a, struct err *err)
+{
+    socklen_t size = sizeof *a;
+    memset(a, 0, sizeof *a);
+    return getsockname(fd, &a->any, &size) < 0 ? err_sys(err, "--activated: a socket of TCP") : 0;
 }
 
 /* ---- the token ---- */
@@ -212,23 +229,26 @@ static int hand_over(int sock, int token, struct err *err)
     return 0;
 }
 
-int serve_http_listen(const struct serve_http_options *o, struct err *err)
+int serve_http_listen(const struct serve_http_options *o, int given, struct err *err)
 {
     char file[STATE_PATH_MAX], token[LIMIT_HTTP_TOKEN + 3] = "";
     union address a = {.any = {0}};
     bool made = false;
-    int sock = -1, sealed = -1; /* closed by exec */
-    int r = parse(o->where, &a, err);
+    int sock = given, sealed = -1; /* closed by exec */
+    int r = given < 0 ? parse(o->where, &a, err) : address_of(given, &a, err);
     if (r == 0)
         r = check_names(o->names, err);
     if (r == 0 && !is_loopback(&a) && !o->names)
         r = err_set(err, ERR_USAGE,
-                    "--http: an address that others reach needs --allow-host: the names that "
-                    "clients call it by; put a proxy that speaks TLS before it");
+                    "%s: an address that others reach needs --allow-host: the names that "
+                    "clients call it by; put a proxy that speaks TLS before it",
+                    given < 0 ? "--http" : "--activated");
     if (r == 0 && !o->no_token)
         r = find_token(o, file, token, &made, err);
-    if (r == 0)
+    if (r == 0 && given < 0)
         r = listen_at(&a, &sock, err);
+    if (r == 0)
+        r = set_options(sock, err);
     if (r == 0)
         r = fd_sealed(token, strlen(token), &sealed, err);
     explicit_bzero(token, sizeof token);

@@ -21,9 +21,9 @@ struct serve_http_options {
     const char *names; /* hosts with commas between them; NULL: those of loopback alone */
 };
 
-/* On success descriptors SERVE_HTTP_FD, the socket, and SERVE_TOKEN_FD are open and stay so over exec, and standard error
+/* GIVEN: a socket that listens already, instead of `where`; -1: none. On success descriptors SERVE_HTTP_FD, the socket, and SERVE_TOKEN_FD are open and stay so over exec, and standard error
  * has told where. */
-enum { SERVE_HTTP_FD = 3, SERVE_TOKEN_FD = 4 };
-ERR_MUST_USE int serve_http_listen(const struct serve_http_options *o, struct err *err);
+enum { SERVE_HTTP_FD = 6, SERVE_TOKEN_FD = 7 };
+ERR_MUST_USE int serve_http_listen(const struct serve_http_options *o, int given, struct err *err);
 
 #endif

@@ -78,6 +78,11 @@ static int hand_over(const int fds[3], struct err *err)
     return 0;
 }
 
+int serve_socket_adopt(int given, struct err *err)
+{
+    return dup2(given, SERVE_SOCKET_FD) < 0 ? err_sys(err, "--activated") : 0;
+}
+
 int serve_socket_listen(const char *path, const char **ret_name, struct err *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

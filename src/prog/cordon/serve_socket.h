@@ -15,5 +15,7 @@
  * *RET_NAME lies in PATH: the socket's name in its folder. */
 enum { SERVE_SOCKET_FD = 3, SERVE_FOLDER_FD = 4, SERVE_LOCK_FD = 5 };
 ERR_MUST_USE int serve_socket_listen(const char *path, const char **ret_name, struct err *err);
+/* One that the service manager listens at, in its own folder and by its own rights. */
+ERR_MUST_USE int serve_socket_adopt(int given, struct err *err);
 
 #endif

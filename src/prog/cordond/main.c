@@ -14,19 +14,23 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SOCKET = 3, FOLDER = 4 };  /* where --socket was given: src/prog/cordon/serve_socket.h */
-enum { LISTENER = 3, TOKEN = 4 }; /* where --http was given: src/prog/cordon/serve_http.h */
+/* Where `cordon serve` puts what each way needs: src/prog/cordon/serve_socket.h and serve_http.h. */
+enum { SOCKET = 3, FOLDER = 4, LISTENER = 6, TOKEN = 7 };
 enum {
     CORDON = 2,
     PROFILE,
     ROLE,
     POLICY,
+    GIVEN_TIMEOUT, /* as they were given, for when the policy is read again */
+    GIVEN_MEMORY,
+    GIVEN_OUTPUT,
     TIMEOUT,
     MEMORY,
     OUTPUT,
     ANSWER,
-    NAME,
-    HTTP,
+    DRAIN,
+    WAYS, /* letters: i stdio, u a unix socket, h HTTP */
+    NAME, /* of the unix socket in its folder; empty: it is not ours to remove */
     NAMES,
     COUNT
 };
@@ -38,30 +42,47 @@ static int complain(const char *what, int status)
     return n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0 ? 3 : status;
 }
 
+static int take_words(int argc, char **argv, struct serve_config *c)
+{
+    if (argc != COUNT || strcmp(argv[1], "--from-cordon") != 0 ||
+        units_count(argv[TIMEOUT], &c->limits.timeout_ms) < 0 ||
+        units_count(argv[MEMORY], &c->limits.memory) < 0 ||
+        units_count(argv[OUTPUT], &c->limits.output) < 0 ||
+        units_count(argv[ANSWER], &c->answer_ms) < 0 || units_count(argv[DRAIN], &c->drain_ms) < 0)
+        return -1;
+    c->cordon = argv[CORDON];
+    c->profile = argv[PROFILE];
+    c->role = argv[ROLE];
+    c->policy = argv[POLICY];
+    c->timeout = argv[GIVEN_TIMEOUT];
+    c->memory = argv[GIVEN_MEMORY];
+    c->output = argv[GIVEN_OUTPUT];
+    c->names = argv[NAMES];
+    return 0;
+}
+
+static bool has(const char *ways, char way)
+{
+    return strchr(ways, way) != NULL;
+}
+
 int main(int argc, char **argv)
 {
     char front[4096];
     struct err err = ERR_INIT;
     struct serve_config config = {.front = front};
-    if (argc != COUNT || strcmp(argv[1], "--from-cordon") != 0 ||
-        units_count(argv[TIMEOUT], &config.limits.timeout_ms) < 0 ||
-        units_count(argv[MEMORY], &config.limits.memory) < 0 ||
-        units_count(argv[OUTPUT], &config.limits.output) < 0 ||
-        units_count(argv[ANSWER], &config.answer_ms) < 0)
+    if (take_words(argc, argv, &config) < 0)
         return complain("started by cordon serve only; see cordon-serve(1)", 2);
-    config.cordon = argv[CORDON];
-    config.profile = argv[PROFILE];
-    config.role = argv[ROLE];
-    config.policy = argv[POLICY];
-    config.names = argv[NAMES];
+    const char *w = argv[WAYS];
+    const struct serve_ways ways = {.stdio = has(w, 'i'),
+                                    .sock = has(w, 'u') ? SOCKET : -1,
+                                    .http = has(w, 'h') ? LISTENER : -1,
+                                    .token = has(w, 'h') ? TOKEN : -1};
     signal(SIGPIPE, SIG_IGN);
-    if (argv[NAME][0] || argv[HTTP][0]) /* for us alone: not for what we start */
-        close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC);
+    close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC); /* for us alone: not for what we start */
     int r = programs_find("cordon-front", front, sizeof front, &err);
     if (r == 0)
-        r = argv[NAME][0]   ? serve_daemon_socket(&config, SOCKET, &err)
-            : argv[HTTP][0] ? serve_daemon_http(&config, LISTENER, TOKEN, &err)
-                            : serve_daemon_stdio(&config, &err);
+        r = serve_daemon(&config, &ways, &err);
     if (argv[NAME][0]) /* the lock is still ours: it can be nobody else's socket */
         (void)unlinkat(FOLDER, argv[NAME], 0);
     return r < 0 ? complain(err.msg, 1) : 0;

@@ -197,9 +197,10 @@ int serve_front_frame(struct serve_front *f, const void *frame, size_t len, stru
     struct wire_reader r;
     int k = wire_open(&r, frame, len, err);
     if (k == 0)
-        k = r.type == WIRE_SERVE_SAYS    ? take_answer(f, &r, err)
-            : r.type == WIRE_SERVE_PIECE ? take_piece(f, &r, err)
-                                         : err_set(err, ERR_FORMAT, "no message for the front");
+        k = r.type == WIRE_SERVE_SAYS     ? take_answer(f, &r, err)
+            : r.type == WIRE_SERVE_PIECE  ? take_piece(f, &r, err)
+            : r.type == WIRE_SERVE_LIMITS ? serve_limits_read(&r, &f->config.limits, err)
+                                          : err_set(err, ERR_FORMAT, "no message for the front");
     if (k == 0 && f->bad)
         k = err_set(err, f->bad, "the client does not read its answers");
     return k;

@@ -3,6 +3,7 @@
  * once, also while it waits for its answer: in the newest revision that cancels what it asked for.
  *
  * Waits: poll in serve_front_http; clients and cordond; the next moment at which something is due; looks again
+ *        poll in flush; clients, once cordond is gone; LIMIT_SERVE_FLUSH_MS; the rest is dropped
  *        accept4 in accept_some; nobody: the socket is non-blocking; at once; comes again after poll
  *        read in read_conn; nobody: the socket is non-blocking; at once; comes again after poll */
 #include "serve/front/http_server.h"
@@ -137,6 +138,32 @@ static int wait_ms(uint64_t now, uint64_t next)
     return next <= now ? 0 : next - now < 3600000 ? (int)(next - now) : 3600000;
 }
 
+static bool owes(const struct loop *l)
+{
+    for (size_t i = 0; i < LIMIT_HTTP_CONNECTIONS; i++) {
+        const struct serve_http_conn *c = &l->http->conns[i];
+        if (c->state != SERVE_HTTP_UNUSED && c->written < c->out.len)
+            return true;
+    }
+    return false;
+}
+
+/* cordond ended: what it had answered still goes to the clients, for a moment. */
+static void flush(struct loop *l)
+{
+    const uint64_t until = l->http->now_ms + LIMIT_SERVE_FLUSH_MS;
+    while (owes(l) && l->http->now_ms < until) {
+        const size_t n = watch(l);
+        for (size_t i = CONNS; i < n; i++)
+            l->p[i].events &= POLLOUT;
+        if (poll(l->p + CONNS, (nfds_t)(n - CONNS), (int)(until - l->http->now_ms)) < 0 &&
+            errno != EINTR)
+            return;
+        write_all(l);
+        l->http->now_ms = clock_now_ns() / CLOCK_NS_PER_MS;
+    }
+}
+
 int serve_front_http(const struct serve_front_config *config, const struct serve_http_config *http,
                      struct err *err)
 {
@@ -169,6 +196,8 @@ int serve_front_http(const struct serve_front_config *config, const struct serve
         if (r == 0 && f->bad)
             r = err_set(err, f->bad, "no memory");
     }
+    if (r == 0)
+        flush(&l);
     serve_http_free(l.http);
     serve_front_free(f);
     return r;

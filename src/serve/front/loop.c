@@ -3,9 +3,12 @@
  * what it asked for is not read either, so that nothing grows; one that ends its side is gone, and so are we.
  *
  * Waits: poll in serve_front_run; the client and cordond; none (both may be silent for as long as they like); the end of either wakes us
+ *        poll in flush; the client, once cordond is gone; LIMIT_SERVE_FLUSH_MS; the rest is dropped
  *        read in read_client; nobody: poll said that there is something; at once; comes again after poll
  *        write in write_client; nobody: poll said that a piece of a page fits; at once; comes again after poll */
 #include "serve/front/link.h"
+
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -88,6 +91,22 @@ static void watch(const struct loop *l, struct pollfd p[WATCHED])
         (struct pollfd){.fd = SERVE_LINK_FD, .events = (short)(waits ? events & ~POLLIN : events)};
 }
 
+/* cordond ended: what it had answered still goes to the client, for a moment. */
+static void flush(struct loop *l)
+{
+    const uint64_t until = clock_now_ns() + LIMIT_SERVE_FLUSH_MS * CLOCK_NS_PER_MS;
+    const struct buf *out = serve_front_out(l->front);
+    while (l->link.over && out->len && clock_now_ns() < until) {
+        struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        const uint64_t left = (until - clock_now_ns()) / CLOCK_NS_PER_MS + 1;
+        if (poll(&p, 1, (int)(left < LIMIT_SERVE_FLUSH_MS ? left : LIMIT_SERVE_FLUSH_MS)) > 0 &&
+            !(p.revents & POLLOUT))
+            return; /* its reader is gone */
+        if (p.revents & POLLOUT)
+            write_client(l);
+    }
+}
+
 int serve_front_run(const struct serve_front_config *config, struct err *err)
 {
     struct loop l = {.front = serve_front_new(config)};
@@ -110,6 +129,8 @@ int serve_front_run(const struct serve_front_config *config, struct err *err)
         else if (p[CLIENT_OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
             l.over = true; /* its reader is gone */
     }
+    if (r == 0)
+        flush(&l);
     serve_front_free(l.front);
     buf_done(&l.line);
     return r;

@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The life of `cordon serve`: started by a service manager, drained, told to read its policy again, ended."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import tapsys
+from httptest import Site
+from mcptest import PATIENCE, Connection, Server, appears, bytes_of, family, gone, named, start, stop, text
+from tapsys import Tap
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
+HELD = "try:\n    while True:\n        pass\nexcept KeyboardInterrupt:\n    print('let go')\n"  # until somebody interrupts the session
+
+
+class Manager:
+    """What systemd is to a service: it hears what is said to NOTIFY_SOCKET."""
+
+    def __init__(self, name):
+        self.path = programs.dir / name
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(self.path))
+        self.socket.settimeout(PATIENCE)
+        self.heard = []
+
+    def env(self, **more):
+        return {"NOTIFY_SOCKET": str(self.path), **more}
+
+    def hears(self, word, times=1):
+        """Waits until WORD was said so often."""
+        while sum(word in h.split("\n") for h in self.heard) < times:
+            try:
+                self.heard.append(self.socket.recv(4096).decode())
+            except TimeoutError:
+                return False
+        return True
+
+
+def drained():
+    """In both, the client has a run that ends when it says so."""
+    folder = programs.dir / "drain"
+    folder.mkdir(mode=0o700)
+    path = folder / "mcp"
+    server = start(programs, ["--socket", str(path), "--profile", "standard", "--drain", "10m"])
+    appears(path.exists)
+    with Connection(path) as c:
+        made = c.tool("session", action="new")["structuredContent"]["session_id"]
+        held = c.send("tools/call", name="execute_code", arguments={"code": HELD, "session_id": made})
+        appears(lambda: named(server.pid, "cordon"))
+        server.terminate()
+        refused = c.tool("execute_code", code="1")
+        while not refused["isError"]:  # it has not seen the signal yet
+            refused = c.tool("execute_code", code="1")
+        tap.ok("is ending" in text(refused) and held not in c.replies, "SIGTERM: a new run is refused in words, and the old one goes on", refused)
+        tap.ok("is ending" in text(c.tool("session", action="new")), "SIGTERM: no new session is made")
+        tap.ok(not connects(path), "SIGTERM: nobody new is let in")
+        while "result" not in (c.replies.get(held) or {}) and server.poll() is None:  # its program may not have begun yet
+            c.tool("session", action="interrupt", session_id=made)
+            c.take(0.1)
+        r = (c.reply(held).get("result") or {}).get("structuredContent") or {}
+        tap.ok(r.get("stdout") == "let go\n", "SIGTERM: a run that was under way ends by itself and is answered", r)
+    tap.ok(stop(server) == 0 and not path.exists(), "SIGTERM: when everything is answered the server ends with 0 and takes its socket away")
+    with Site(programs, "--profile", "standard", "--drain", "300ms", "--timeout", "10m") as s:
+        with s.connect() as c:
+            c.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
+            appears(lambda: named(s.process.pid, "cordon"))
+            tree = family(s.process.pid)
+            s.process.terminate()
+            r = (c.reply().json.get("result") or {}).get("structuredContent") or {}
+            tap.ok(r.get("status") == "error" and "SIGTERM" in str(r.get("reason")), "--drain: a run that is there after it is cancelled, and answered as that", r)
+        tap.eq((s.end(), gone(tree - {s.process.pid})), (0, []), "--drain: the server ends with 0 after it, and nothing is left")
+    for what, signals in (("SIGINT", [signal.SIGINT]), ("a second SIGTERM", [signal.SIGTERM, signal.SIGTERM])):
+        manager = Manager("end-" + str(len(signals)))
+        with Server(programs, "--profile", "standard", "--timeout", "10m", "--drain", "10m", env=manager.env()) as s:
+            s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+            appears(lambda: named(s.process.pid, "cordon"))
+            tree = family(s.process.pid)
+            for number in signals:
+                s.process.send_signal(number)
+                manager.hears("STOPPING=1")
+            tap.eq((s.process.wait(PATIENCE), gone(tree - {s.process.pid})), (0, []), f"{what} ends the server at once, whatever --drain says")
+
+
+def connects(path):
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(path))
+        return True
+    except OSError:
+        return False
+
+
+def managed():
+    manager = Manager("notify")
+    with Site(programs, "--profile", "standard", env=manager.env(WATCHDOG_USEC="200000")) as s:
+        tap.ok(manager.hears("READY=1"), "the service manager hears READY=1")
+        tap.ok(manager.hears("WATCHDOG=1", 3), "the service manager hears again and again that the server lives")
+        with s.connect() as c:
+            c.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
+            runner = appears(lambda: named(s.process.pid, "cordon"))
+            if os.geteuid() == 0:
+                words = b"".join(bytes_of(p, "environ") for p in [s.process.pid, *runner])
+                tap.ok(b"NOTIFY" not in bytes_of(runner[0], "environ") and b"WATCHDOG" not in bytes_of(runner[0], "environ") and words,
+                       "a runner has no word of the service manager's in its environment")
+        s.process.send_signal(signal.SIGHUP)
+        tap.ok(manager.hears("RELOADING=1") and manager.hears("READY=1", 2), "SIGHUP: the service manager hears RELOADING=1, and READY=1 after it")
+        s.process.terminate()
+        tap.ok(manager.hears("STOPPING=1"), "SIGTERM: the service manager hears STOPPING=1")
+        tap.eq(s.process.wait(PATIENCE), 0, "SIGTERM: a service ends with 0")
+
+
+def reloaded():
+    policy = programs.dir / "policy.yaml"
+    limit = "limits:\n  timeout: {}\n"
+    policy.write_text(limit.format("10m"))
+    manager = Manager("reload")
+    with Site(programs, "--profile", "standard", "--policy", str(policy), "--answer", "1s", env=manager.env()) as s:
+        job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
+        cut = text(s.tool("execute_code", code="1", timeout_ms=3600000))
+        tap.ok("600000" in cut, "what a client asks for is cut to the policy's limit", cut)
+        policy.write_text(limit.format("700ms"))
+        s.process.send_signal(signal.SIGHUP)
+        manager.hears("READY=1", 2)
+        cut = text(s.tool("execute_code", code="1", timeout_ms=3600000))
+        tap.ok("700" in cut and "600000" not in cut, "SIGHUP: what a client asks for is cut to the new policy's limit", cut)
+        r = s.tool("execute_code", code=FOREVER)
+        while r["structuredContent"]["status"] == "running":
+            r = s.tool("wait_job", job_id=r["structuredContent"]["job_id"])
+        tap.eq(r["structuredContent"]["status"], "timeout", "SIGHUP: a new run has the new policy's limit")
+        tap.eq(s.tool("wait_job", job_id=job)["structuredContent"]["status"], "running", "SIGHUP: a run that was under way keeps its own")
+        policy.write_text("limits: 7\n")
+        s.process.send_signal(signal.SIGHUP)
+        manager.hears("READY=1", 3)
+        said = s.process.stderr.readline().decode()
+        tap.ok("not read again" in said and str(policy) in said, "SIGHUP: a broken policy is told on standard error, with the place", said)
+        tap.eq(s.tool("wait_job", job_id=job)["structuredContent"]["status"], "running", "SIGHUP: the server lives on with a broken policy")
+        r = s.tool("execute_code", code="1")
+        tap.ok(r["isError"] and "policy" in text(r), "SIGHUP: no run begins under a broken policy", r)
+        s.tool("wait_job", job_id=job, cancel=True)
+
+
+GIVEN = """import os, sys
+for i, fd in enumerate(map(int, sys.argv[1].split(","))):
+    os.dup2(fd, 40 + i)
+count = len(sys.argv[1].split(","))
+for i in range(count):
+    os.dup2(40 + i, 3 + i, inheritable=True)
+os.environ.update(LISTEN_FDS=str(count), LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def activate(sockets, *options):
+    fds = [s.fileno() for s in sockets]
+    return subprocess.Popen(["/usr/bin/python3", "-I", "-c", GIVEN, ",".join(map(str, fds)), *programs.command(["serve", "--activated", *options])],
+                            pass_fds=fds, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=tapsys.clean_env())
+
+
+class Given(Site):
+    """The HTTP side of a server that was started with its sockets."""
+
+    def __init__(self, process, port):
+        self.process, self.port = process, port
+        self.said = process.stderr.readline().decode()
+        self.file = self.said.split()[-1]
+        self.token = open(self.file).read().strip()
+
+
+def activated():
+    path = programs.dir / "given"
+    unix, tcp = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_INET)
+    unix.bind(str(path))
+    tcp.bind(("127.0.0.1", 0))
+    unix.listen(8)
+    tcp.listen(8)
+    with Given(activate([unix, tcp], "--profile", "standard"), tcp.getsockname()[1]) as s:
+        with Connection(path) as c:
+            tap.eq(c.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "--activated: the unix socket that was given is served")
+        tap.eq(s.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "--activated: the socket of TCP that was given is served by the same server")
+        tree = family(s.process.pid)
+        s.process.kill()
+        tap.eq(gone(tree - {s.process.pid}), [], "--activated: SIGKILL of cordond leaves nothing running")
+    early = Connection(path, opens=False)  # nobody serves: it waits in the socket
+    early.write({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+    with Given(activate([tcp, unix]), tcp.getsockname()[1]) as s:
+        tap.ok("result" in early.reply(1), "--activated: who came while there was no server is served by the next one")
+        early.end()
+        tap.ok(s.end() == 0 and path.exists(), "--activated: a socket that was given is not taken away")
+    wide, other, datagrams = socket.socket(socket.AF_INET), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    wide.bind(("0.0.0.0", 0))
+    wide.listen(8)
+    other.bind(str(path) + "-2")
+    other.listen(8)
+    for sockets, word, what in (([unix, other], "more than one", "two unix sockets"), ([wide], "--allow-host", "a socket that others reach"),
+                                ([datagrams], "no stream socket", "a socket of datagrams")):
+        p = activate(sockets)
+        said = p.stderr.read().decode()
+        tap.ok(p.wait() == 2 and word in said, f"--activated: {what} is refused as a mistake", said)
+    r = tapsys.cordon(programs, ["serve", "--activated"])
+    tap.ok(r.code == 2 and "LISTEN_FDS" in r.err, "--activated without sockets is a usage error", r.err)
+    r = tapsys.cordon(programs, ["serve", "--activated"], env={"LISTEN_FDS": "1", "LISTEN_PID": "1"})
+    tap.eq(r.code, 2, "--activated: sockets that were given to another process do not count")
+
+
+def together():
+    folder = programs.dir / "both"
+    folder.mkdir(mode=0o700)
+    path = folder / "mcp"
+    with Site(programs, "--socket", str(path), "--profile", "standard") as s, Connection(path) as c:
+        tap.eq((s.tool("execute_code", code="5")["structuredContent"]["value"], c.tool("execute_code", code="6")["structuredContent"]["value"]), ("5", "6"),
+               "--socket and --http are served by one server")
+
+
+drained()
+managed()
+reloaded()
+activated()
+together()
+tapsys.cordon(programs, ["pool", "stop", "--force"])
+tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all of it is whole")
+tap.done()
