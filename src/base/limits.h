@@ -155,6 +155,7 @@
 #define LIMIT_SERVE_DRAIN_MS 10000ULL /* what runs, after SIGTERM, unless --drain says otherwise */
 #define LIMIT_SERVE_FLUSH_MS                                                                       \
     2000ULL /* a front without cordond, for what its clients have not read */
+#define LIMIT_SERVE_FIGURES   (256 * KIB) /* what --metrics prints */
 #define LIMIT_SERVE_RELOAD_MS 10000ULL /* whoever reads the policy again; then it stays as it was */
 
 /* cordon serve --http: what strangers may have of the front, and those who have the token. */

@@ -215,8 +215,8 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
 
 #define GATE_COUNTERS(X)                                                                           \
     X(admitted, "executions that were given a slot")                                               \
-    X(planned, "and a plan")                                                                       \
-    X(released, "and came to their end")                                                           \
+    X(planned, "executions that were given a plan")                                                \
+    X(released, "executions that came to their end")                                               \
     X(refused, "requests that were refused, by any rule")                                          \
     X(waited, "requests that queued")                                                              \
     X(lost, "slots whose owner was killed")                                                        \
@@ -227,15 +227,22 @@ ERR_MUST_USE int gate_bucket_take(struct gate *g, const char *name, uint64_t cos
     X(approved, "answers that were yes, and used")                                                 \
     X(denied, "answers that were no, or never came")                                               \
     X(arena_passed, "decisions of the arena for it")                                               \
-    X(arena_blocked, "and against it")                                                             \
+    X(arena_blocked, "decisions of the arena against it")                                          \
     X(stops, "calls of cordon stop")                                                               \
-    X(stopped_runs, "executions that they ended")
+    X(stopped_runs, "executions that cordon stop ended")
 struct gate_counters {
 #define X(name, text) uint64_t name;
     GATE_COUNTERS(X)
 #undef X
 };
 void gate_counters_read(const struct gate *g, struct gate_counters *ret);
+
+/* What is so at this moment: executions by where they are, breakers that refuse. */
+struct gate_standing {
+    uint64_t running, waiting, parked, breakers_open, breakers_half_open;
+    bool stopped;
+};
+void gate_standing(const struct gate *g, struct gate_standing *ret);
 
 /* The sum by which approvals name what they are bound to, in hexadecimal. */
 void gate_sha256_hex(const void *data, size_t len, char out[65]);

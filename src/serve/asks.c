@@ -72,8 +72,26 @@ static void refuse_by_runner(struct serve_ask *a, const struct serve_job *job)
                                              : "the runner ended and gave no result; try again");
 }
 
-static void settle(struct serve_ask *a, const struct serve_job *job)
+/* Without the part of gate and pool where it could not be read. */
+static void tell_figures(const struct serve_client *c, struct serve_ask *a,
+                         const struct serve_job *job)
 {
+    struct buf out;
+    buf_init(&out, LIMIT_SERVE_FIGURES);
+    const struct buf none = {0};
+    if (serve_measure_write(c->all, job->runner.status == 0 ? &job->runner.text : &none, &out) < 0)
+        serve_asks_refuse(a, "no memory");
+    else
+        answer(a, SERVE_DONE, "", 0, out.data, out.len);
+    buf_done(&out);
+}
+
+static void settle(const struct serve_client *c, struct serve_ask *a, const struct serve_job *job)
+{
+    if (job->verb == SERVE_METRICS) {
+        tell_figures(c, a, job);
+        return;
+    }
     const struct serve_runner *r = &job->runner;
     const bool makes = job->verb == SERVE_SESSION_NEW || job->verb == SERVE_SESSION_FORK;
     if (r->flooded || (!r->text.len && r->status != 0))
@@ -98,7 +116,7 @@ static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t no
 static void start(struct serve_client *c, struct serve_ask *a, const char *session, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
-    if (c->all->draining && a->q.verb != SERVE_SESSION_CLOSE &&
+    if (c->all->draining && a->q.verb != SERVE_METRICS && a->q.verb != SERVE_SESSION_CLOSE &&
         a->q.verb != SERVE_SESSION_INTERRUPT) {
         serve_asks_refuse(a, "the server is ending and begins nothing new; try again in a moment");
         return;
@@ -149,7 +167,7 @@ static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_n
     a->job = job;
     a->state = SERVE_WAITING;
     if (job->ended_ns)
-        settle(a, job);
+        settle(c, a, job);
     else if (a->q.verb == SERVE_JOB_LOOK)
         tell_running(a, job, now_ns);
 }
@@ -193,9 +211,23 @@ static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
     case SERVE_JOB_CANCEL:
         wait_job(c, a, now_ns);
         break;
+    case SERVE_METRICS:
+        start(c, a, NULL, now_ns);
+        break;
+    case SERVE_HEALTH:
+        answer(a, SERVE_DONE, "", c->all->draining, c->all->draining ? "ending\n" : "ok\n",
+               c->all->draining ? 7 : 3);
+        break;
     case SERVE_VERB_COUNT:
         base_assert(false); /* the reader lets none through */
     }
+}
+
+static void begin_counted(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    begin(c, a, now_ns);
+    if (a->state == SERVE_ANSWERING && a->answer.stand == SERVE_REFUSED)
+        c->all->figures.refused++;
 }
 
 /* ---- frames ---- */
@@ -206,13 +238,16 @@ static int take_ask(struct serve_client *c, struct wire_reader *r, uint64_t now_
     int k = serve_request_read(r, &q, err);
     if (k < 0)
         return k;
+    if (c->metrics != (q.verb == SERVE_METRICS || q.verb == SERVE_HEALTH))
+        return err_set(err, ERR_STATE, "a verb that this front has not");
     struct serve_ask *a = unused(c);
     if (!a || find(c, q.number))
         return err_set(err, ERR_STATE, "more requests at once than the table allows");
     *a = (struct serve_ask){.state = SERVE_BODY, .q = q, .asked_ns = now_ns, .told_ns = now_ns};
     buf_init(&a->body, q.body);
+    c->all->figures.asked[q.verb]++;
     if (q.body == 0)
-        begin(c, a, now_ns);
+        begin_counted(c, a, now_ns);
     return 0;
 }
 
@@ -230,7 +265,7 @@ static int take_piece(struct serve_client *c, struct wire_reader *r, uint64_t no
     if (k < 0)
         return err_set(err, k, "no memory for a body");
     if (a->body.len == a->q.body)
-        begin(c, a, now_ns);
+        begin_counted(c, a, now_ns);
     return 0;
 }
 
@@ -297,7 +332,7 @@ void serve_asks_tick(struct serve_client *c, uint64_t now_ns)
         if (a->state != SERVE_WAITING)
             continue;
         if (a->job->ended_ns) {
-            settle(a, a->job);
+            settle(c, a, a->job);
         } else if (now_ns >= answer_at(c, a)) {
             tell_running(a, a->job, now_ns);
         } else if (now_ns >= note_at(c, a)) {

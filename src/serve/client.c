@@ -18,16 +18,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-_Noreturn static void exec_front(const struct serve_config *f, bool http, int in, int out, int sock,
-                                 pid_t parent)
+_Noreturn static void exec_front(const struct serve_config *f, bool http, bool metrics, int in,
+                                 int out, int sock, pid_t parent)
 {
     char numbers[4][24];
     const uint64_t limits[4] = {f->limits.timeout_ms, f->limits.memory, f->limits.output,
                                 f->answer_ms};
     for (int i = 0; i < 4; i++)
         snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
-    const char *const argv[] = {f->front,   "--from-cordond", numbers[0], numbers[1],
-                                numbers[2], numbers[3],       f->profile, http ? f->names : NULL,
+    const char *const argv[] = {f->front,
+                                "--from-cordond",
+                                numbers[0],
+                                numbers[1],
+                                numbers[2],
+                                numbers[3],
+                                f->profile,
+                                http ? f->names : NULL,
+                                metrics ? "metrics" : NULL,
                                 NULL};
     const char *const env[] = {NULL};
     const int fds[] = {in, out, -1, sock};
@@ -44,7 +51,7 @@ static int start_front(struct serve_client *c, int in, int out, struct err *err)
     const pid_t self = getpid();
     c->front = fork();
     if (c->front == 0)
-        exec_front(c->config, c->listener >= 0, in, out, pair[1], self);
+        exec_front(c->config, c->listener >= 0, c->metrics, in, out, pair[1], self);
     fd_close(pair[1]);
     if (c->front < 0) {
         c->front = 0;
@@ -53,7 +60,7 @@ static int start_front(struct serve_client *c, int in, int out, struct err *err)
     return 0;
 }
 
-int serve_client_start(struct serve_client *c, const struct serve_shared *all, int in, int out,
+int serve_client_start(struct serve_client *c, struct serve_shared *all, int in, int out,
                        struct err *err)
 {
     *c = (struct serve_client){
@@ -61,12 +68,13 @@ int serve_client_start(struct serve_client *c, const struct serve_shared *all, i
     return start_front(c, in, out, err);
 }
 
-int serve_client_start_http(struct serve_client *c, const struct serve_shared *all, int listener,
-                            int token, struct err *err)
+int serve_client_start_http(struct serve_client *c, struct serve_shared *all, int listener,
+                            int token, bool metrics, struct err *err)
 {
     *c = (struct serve_client){.all = all,
                                .config = &all->config,
                                .sock = -1,
+                               .metrics = metrics,
                                .listener = listener,
                                .token = token,
                                .renewed_ns = clock_now_ns()};
@@ -94,6 +102,7 @@ static bool renew(struct serve_client *c, uint64_t now_ns)
     end_front(c);
     c->quick = now_ns - c->renewed_ns < CLOCK_NS_PER_S ? c->quick + 1 : 0;
     c->renewed_ns = now_ns;
+    c->all->figures.fronts++;
     serve_asks_cancel_all(c, now_ns);
     return c->quick < 8 && start_front(c, c->listener, c->token, &err) == 0;
 }

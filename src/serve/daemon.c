@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SIGNALS, LISTENER, READER, OTHERS };
@@ -69,14 +70,21 @@ static int add(struct serve_server *s, int in, int out, struct err *err)
     return k;
 }
 
+/* TOKEN: -1: figures alone. */
 static int add_http(struct serve_server *s, int listener, int token, struct err *err)
 {
     struct serve_client **c = NULL;
     int k = place(s, CLIENTS, &c, err);
     if (k < 0)
         return k;
-    s->http = *c;
-    k = serve_client_start_http(*c, &s->all, listener, token, err);
+    if (token < 0) { /* every front of HTTP reads one from a file */
+        k = fd_sealed("", 0, &s->no_token, err);
+        if (k == 0)
+            k = serve_client_start_http(*c, &s->all, listener, s->no_token, true, err);
+    } else {
+        s->http = *c;
+        k = serve_client_start_http(*c, &s->all, listener, token, false, err);
+    }
     if (k < 0)
         drop(c);
     return k;
@@ -88,8 +96,12 @@ static void accept_client(struct serve_server *s)
     struct err err = ERR_INIT;
     pid_t peer = 0;
     FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-    if (sock >= 0 && sys_peer_is_us(sock, &peer) && sys_peer_is_outside(peer))
-        (void)!add(s, sock, sock, &err);
+    if (sock < 0)
+        return;
+    const bool let_in =
+        sys_peer_is_us(sock, &peer) && sys_peer_is_outside(peer) && add(s, sock, sock, &err) == 0;
+    s->all.figures.clients += let_in;
+    s->all.figures.turned_away += !let_in;
 }
 
 /* Everything that is due for a client. False: it is gone, and nothing of it runs. */
@@ -184,7 +196,7 @@ static int serve(struct serve_server *s, struct err *err)
         k = turn(s, err);
         const uint64_t now = clock_now_ns();
         failed = failed || (web && s->phase == SERVE_SERVING && (!s->http || s->http->gone));
-        if (failed || (s->one && s->clients[0] && s->clients[0]->gone))
+        if (failed || (s->one && (!s->clients[0] || s->clients[0]->gone)))
             serve_life_leave(s, now);
         if (serve_life_over(s, now))
             break;
@@ -204,8 +216,14 @@ static int add_stdio(struct serve_server *s, struct err *err)
 
 int serve_daemon(const struct serve_config *config, const struct serve_ways *ways, struct err *err)
 {
-    struct serve_server s = {
-        .all = {.config = *config}, .listener = ways->sock, .one = ways->stdio, .signals = -1};
+    struct serve_server s = {.all = {.config = *config},
+                             .listener = ways->sock,
+                             .one = ways->stdio,
+                             .signals = -1,
+                             .no_token = -1};
+    s.all.clients = s.clients;
+    s.all.places = CLIENTS;
+    s.all.figures.begun_s = (uint64_t)time(NULL);
     int k = serve_life_begin(&s, err);
     if (k == 0)
         k = narrow(err);
@@ -215,11 +233,14 @@ int serve_daemon(const struct serve_config *config, const struct serve_ways *way
         k = add_stdio(&s, err);
     if (k == 0 && ways->http >= 0)
         k = add_http(&s, ways->http, ways->token, err);
+    if (k == 0 && ways->metrics >= 0)
+        k = add_http(&s, ways->metrics, -1, err);
     if (k == 0)
         k = serve(&s, err);
     for (size_t i = 0; i < CLIENTS; i++)
         if (s.clients[i])
             drop(&s.clients[i]);
     serve_life_end(&s);
+    fd_close(s.no_token);
     return k;
 }

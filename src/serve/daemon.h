@@ -31,6 +31,7 @@ struct serve_ways {
     int sock; /* a listening unix socket, for our own user outside of any jail; -1: none */
     int http,
         token; /* a listening socket, and the file of the token: all who have it are one client; -1: none */
+    int metrics; /* a listening socket at loopback, for figures alone; -1: none */
 };
 
 /* Serves all of them until a signal ends us: SIGTERM after what runs has ended, or was cancelled by `drain_ms`; SIGINT,

@@ -10,6 +10,7 @@
 #define SERVE_HOLDING_H
 
 #include "serve/daemon.h"
+#include "serve/figures.h"
 #include "serve/runner.h"
 
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
@@ -52,13 +53,17 @@ struct serve_ask {
 struct serve_shared {
     struct serve_config config; /* its limits change where the policy is read again */
     bool draining;              /* nothing new is begun */
+    struct serve_figures figures;
+    struct serve_client *const *clients; /* all of them, those that are not there being NULL */
+    size_t places;
 };
 
 struct serve_client {
-    const struct serve_shared *all;
+    struct serve_shared *all;
     const struct serve_config *config; /* of all */
     int sock; /* packets to and from the front; it ends with the front, which cannot pass it on */
     pid_t front;
+    bool metrics;        /* it asks for figures, and for nothing else */
     int listener, token; /* of HTTP: what a front is started with, again and again; else -1 */
     uint64_t renewed_ns;
     unsigned quick; /* fronts that ended soon after their start, one after the other */
@@ -70,11 +75,11 @@ struct serve_client {
 };
 
 /* client.c */
-ERR_MUST_USE int serve_client_start(struct serve_client *c, const struct serve_shared *all, int in,
+ERR_MUST_USE int serve_client_start(struct serve_client *c, struct serve_shared *all, int in,
                                     int out, struct err *err);
 /* For the clients of HTTP, all of them: its front can end, and what cordond has for it stays. */
-ERR_MUST_USE int serve_client_start_http(struct serve_client *c, const struct serve_shared *all,
-                                         int listener, int token, struct err *err);
+ERR_MUST_USE int serve_client_start_http(struct serve_client *c, struct serve_shared *all,
+                                         int listener, int token, bool metrics, struct err *err);
 void serve_client_read(struct serve_client *c, uint64_t now_ns);
 void serve_client_write(struct serve_client *c);
 bool serve_client_wants_write(const struct serve_client *c);
@@ -107,6 +112,12 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle);
 void serve_jobs_tick(struct serve_client *c, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c);
 void serve_jobs_forget(struct serve_job *job);
+
+/* measure.c */
+void serve_measure_end(struct serve_client *c, const struct serve_job *job, uint64_t now_ns);
+/* TAIL: what a runner printed of gate and pool; the whole is put into OUT. */
+ERR_MUST_USE int serve_measure_write(const struct serve_shared *all, const struct buf *tail,
+                                     struct buf *out);
 
 /* sessions.c */
 struct serve_session *serve_sessions_find(struct serve_client *c, const char *handle,

@@ -112,6 +112,12 @@ static void build(struct words *w, const struct serve_client *c, const struct se
         word(w, "--json");
         chosen(w, c->config, true, false);
         word(w, "-");
+    } else if (q->verb == SERVE_METRICS) {
+        word(w, "serve");
+        word(w, "--from-cordond");
+        word(w, "--metrics");
+        word(w, "0");
+        chosen(w, c->config, false, false);
     } else {
         build_session(w, c, q, session);
     }
@@ -150,9 +156,10 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
         memcpy(j->session, session, sizeof j->session);
     build(&w, c, q, j->session);
     const bool runs = q->verb == SERVE_RUN || q->verb == SERVE_SESSION_RUN;
-    j->deadline_ns =
-        now_ns + (runs ? limits_of(c, q).timeout_ms + LIMIT_SERVE_QUEUE_MS : LIMIT_SERVE_QUEUE_MS) *
-                     CLOCK_NS_PER_MS;
+    j->deadline_ns = now_ns + (runs ? limits_of(c, q).timeout_ms + LIMIT_SERVE_QUEUE_MS
+                               : q->verb == SERVE_METRICS ? LIMIT_SERVE_RELOAD_MS
+                                                          : LIMIT_SERVE_QUEUE_MS) *
+                                  CLOCK_NS_PER_MS;
     if (serve_handle_new(SERVE_HANDLE_JOB, j->handle, err) < 0 ||
         serve_runner_start(&j->runner, w.argv, body ? body->data : "", body ? body->len : 0, err) <
             0)
@@ -199,6 +206,7 @@ static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
     serve_runner_take(&j->runner);
     if (serve_runner_over(&j->runner)) {
         j->ended_ns = now_ns;
+        serve_measure_end(c, j, now_ns);
         note_session(c, j, now_ns);
         return;
     }

@@ -17,11 +17,12 @@
  * second SIGTERM go to LEAVING from anywhere. */
 enum serve_phase { SERVE_SERVING, SERVE_DRAINING, SERVE_CANCELLING, SERVE_LEAVING };
 
-#define SERVE_FRONTS 1 /* clients beside those of the socket: HTTP's */
+#define SERVE_FRONTS 2 /* clients beside those of the socket: HTTP's, and that of figures */
 struct serve_server {
     struct serve_shared all;
     int listener; /* the unix socket; -1: none, or it is closed by now */
     bool one;     /* a single client, which was there from the start: the server ends with it */
+    int no_token; /* an empty file, for the front of figures; -1: there is none */
     struct serve_client *http;
     struct serve_client *clients[LIMIT_SERVE_CLIENTS + SERVE_FRONTS];
 

@@ -27,7 +27,9 @@
     X(SESSION_LIST, NONE, 0, false, "the sessions of this client")                                 \
     X(JOB_WAIT, JOB, 0, false, "wait for a run that was answered with a job")                      \
     X(JOB_LOOK, JOB, 0, false, "how such a run stands, at once")                                   \
-    X(JOB_CANCEL, JOB, 0, false, "end such a run")
+    X(JOB_CANCEL, JOB, 0, false, "end such a run")                                                 \
+    X(METRICS, NONE, 0, false, "what was counted, as text; only for the front of --metrics")       \
+    X(HEALTH, NONE, 0, false, "whether new work is taken; only for that front, too")
 
 enum serve_verb {
 #define X(verb, handle, body, limits, text) SERVE_##verb,

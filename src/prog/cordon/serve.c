@@ -11,6 +11,7 @@
 #include "result.h"
 #include "serve_activated.h"
 #include "serve_config.h"
+#include "serve_figures.h"
 #include "serve_http.h"
 #include "serve_socket.h"
 
@@ -24,7 +25,7 @@
 
 struct serve_options {
     struct jail_options jail;
-    const char *profile, *socket, *print;
+    const char *profile, *socket, *print, *metrics;
     struct serve_http_options http;
     uint64_t answer_ms, drain_ms;
     bool stdio, activated, conformance, help;
@@ -58,6 +59,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
          "the token of --http (made in the state folder)"},
         {"allow-host", OPTION_STRING, &o->http.names, "NAMES",
          "other names that clients of --http call it by, with commas between them"},
+        {"metrics", OPTION_STRING, &o->metrics, "ADDRESS",
+         "health and figures for Prometheus, at PORT of loopback or ADDRESS:PORT; no token"},
         {"conformance", OPTION_FLAG, &o->conformance, NULL,
          "tests only, with --http: the tools of the protocol's own suite, no token, no runs"},
         {"print-config", OPTION_STRING, &o->print, "CLIENT",
@@ -120,8 +123,10 @@ static int listen_all(const struct serve_options *o, char *ways, const char **re
         r = serve_socket_adopt(given.sock, err);
     if (r == 0 && (o->http.where || given.http >= 0))
         r = serve_http_listen(&o->http, given.http, err);
-    snprintf(ways, 8, "%s%s%s", o->stdio ? "i" : "", o->socket || given.sock >= 0 ? "u" : "",
-             o->http.where || given.http >= 0 ? "h" : "");
+    if (r == 0 && o->metrics)
+        r = serve_http_listen_metrics(o->metrics, err);
+    snprintf(ways, 8, "%s%s%s%s", o->metrics ? "m" : "", o->stdio ? "i" : "",
+             o->socket || given.sock >= 0 ? "u" : "", o->http.where || given.http >= 0 ? "h" : "");
     return r;
 }
 
@@ -238,6 +243,8 @@ int cmd_serve(int argc, char **argv)
         r = own_path(self, sizeof self, &err);
     if (r == 0 && o.print)
         r = serve_config_print(o.print, self, argv + 1, &err);
+    else if (r == 0 && again && o.metrics)
+        r = serve_figures_print(o.jail.policy, &err);
     else if (r == 0 && again)
         r = print_limits(&spec.limits);
     else if (r == 0)

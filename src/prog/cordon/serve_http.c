@@ -39,8 +39,8 @@ union address {
 
 static int wrong(const char *where, struct err *err)
 {
-    return err_set(err, ERR_USAGE,
-                   "--http: '%.60s' is no PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers", where);
+    return err_set(err, ERR_USAGE, "'%.60s' is no PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers",
+                   where);
 }
 
 static int parse(const char *where, union address *a, struct err *err)
@@ -203,16 +203,23 @@ static int check_names(const char *names, struct err *err)
     return 0;
 }
 
+/* http://ADDRESS:PORT */
+static int put_url(const union address *a, char *out, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    const bool six = a->any.sa_family == AF_INET6;
+    (void)!inet_ntop(a->any.sa_family,
+                     six ? (const void *)&a->v6.sin6_addr : (const void *)&a->v4.sin_addr, host,
+                     sizeof host);
+    return snprintf(out, size, "http://%s%s%s:%u", six ? "[" : "", host, six ? "]" : "",
+                    ntohs(six ? a->v6.sin6_port : a->v4.sin_port));
+}
+
 static void tell(const union address *a, const char *file, bool made)
 {
-    char host[INET6_ADDRSTRLEN], line[STATE_PATH_MAX + 200];
-    const bool six = a->any.sa_family == AF_INET6;
-    if (!inet_ntop(a->any.sa_family,
-                   six ? (const void *)&a->v6.sin6_addr : (const void *)&a->v4.sin_addr, host,
-                   sizeof host))
-        return;
-    const int n = snprintf(line, sizeof line, "http://%s%s%s:%u/mcp, ", six ? "[" : "", host,
-                           six ? "]" : "", ntohs(six ? a->v6.sin6_port : a->v4.sin_port));
+    char line[STATE_PATH_MAX + 200];
+    int n = put_url(a, line, sizeof line);
+    n += snprintf(line + n, sizeof line - (size_t)n, "/mcp, ");
     if (file)
         snprintf(line + n, sizeof line - (size_t)n, "token %s %s", made ? "made, in" : "in", file);
     else
@@ -257,4 +264,27 @@ int serve_http_listen(const struct serve_http_options *o, int given, struct err 
     if (r == 0)
         tell(&a, o->no_token ? NULL : file, made);
     return r;
+}
+
+int serve_http_listen_metrics(const char *where, struct err *err)
+{
+    union address a = {.any = {0}};
+    char line[120];
+    int sock = -1; /* closed by exec */
+    int r = parse(where, &a, err);
+    if (r == 0 && !is_loopback(&a))
+        r = err_set(err, ERR_USAGE, "--metrics: an address of loopback: it asks for no token");
+    if (r == 0)
+        r = listen_at(&a, &sock, err);
+    if (r == 0)
+        r = set_options(sock, err);
+    if (r == 0 && (fcntl(sock, F_DUPFD_CLOEXEC, 16) < 0 ||
+                   (sock != SERVE_METRICS_FD && dup2(sock, SERVE_METRICS_FD) < 0)))
+        r = err_sys(err, "--metrics");
+    if (r < 0)
+        return r;
+    const int n = put_url(&a, line, sizeof line);
+    snprintf(line + n, sizeof line - (size_t)n, "/metrics and /health, for figures");
+    result_note("cordon serve", line);
+    return 0;
 }

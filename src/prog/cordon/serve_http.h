@@ -23,7 +23,9 @@ struct serve_http_options {
 
 /* GIVEN: a socket that listens already, instead of `where`; -1: none. On success descriptors SERVE_HTTP_FD, the socket, and SERVE_TOKEN_FD are open and stay so over exec, and standard error
  * has told where. */
-enum { SERVE_HTTP_FD = 6, SERVE_TOKEN_FD = 7 };
+enum { SERVE_HTTP_FD = 6, SERVE_TOKEN_FD = 7, SERVE_METRICS_FD = 8 };
 ERR_MUST_USE int serve_http_listen(const struct serve_http_options *o, int given, struct err *err);
+/* WHERE must be loopback's: what is told there needs no token. On success SERVE_METRICS_FD is open and stays so over exec. */
+ERR_MUST_USE int serve_http_listen_metrics(const char *where, struct err *err);
 
 #endif

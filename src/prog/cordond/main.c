@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Where `cordon serve` puts what each way needs: src/prog/cordon/serve_socket.h and serve_http.h. */
-enum { SOCKET = 3, FOLDER = 4, LISTENER = 6, TOKEN = 7 };
+enum { SOCKET = 3, FOLDER = 4, LISTENER = 6, TOKEN = 7, METRICS = 8 };
 enum {
     CORDON = 2,
     PROFILE,
@@ -29,7 +29,7 @@ enum {
     OUTPUT,
     ANSWER,
     DRAIN,
-    WAYS, /* letters: i stdio, u a unix socket, h HTTP */
+    WAYS, /* letters: i stdio, u a unix socket, h HTTP, m metrics */
     NAME, /* of the unix socket in its folder; empty: it is not ours to remove */
     NAMES,
     COUNT
@@ -77,7 +77,8 @@ int main(int argc, char **argv)
     const struct serve_ways ways = {.stdio = has(w, 'i'),
                                     .sock = has(w, 'u') ? SOCKET : -1,
                                     .http = has(w, 'h') ? LISTENER : -1,
-                                    .token = has(w, 'h') ? TOKEN : -1};
+                                    .token = has(w, 'h') ? TOKEN : -1,
+                                    .metrics = has(w, 'm') ? METRICS : -1};
     signal(SIGPIPE, SIG_IGN);
     close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC); /* for us alone: not for what we start */
     int r = programs_find("cordon-front", front, sizeof front, &err);

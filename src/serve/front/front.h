@@ -25,6 +25,7 @@ struct serve_front_config {
 struct serve_http_config {
     const char *token; /* empty: none is asked for */
     const char *names; /* hosts beside those of loopback, with commas between them */
+    bool metrics;      /* figures, and nothing else */
 };
 
 /* Once, before the process is contained: the parser reads random bytes, from a file where it must. */

@@ -278,6 +278,13 @@ static void finish(struct serve_http_exchange *x)
 static int sink_put(struct serve_sink *s, enum serve_put kind, const char *text, size_t len)
 {
     struct serve_http_exchange *x = (struct serve_http_exchange *)s;
+    if (x->plain && x->conn)
+        serve_http_answer(x->conn, s->code ? 503 : 200, "",
+                          "text/plain; version=0.0.4; charset=utf-8", text, len);
+    if (x->plain) {
+        finish(x);
+        return 0;
+    }
     if (kind == SERVE_PUT_NOTE && !x->events)
         return 0;
     if (kind == SERVE_PUT_NOTE || (kind == SERVE_PUT_REPLY && !x->json))

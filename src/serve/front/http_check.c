@@ -137,6 +137,8 @@ int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q
     if ((q->method == SERVE_HTTP_GET || q->method == SERVE_HTTP_DELETE) &&
         (q->length || q->chunked))
         return 400;
+    if (h->config.metrics)
+        return serve_http_figures_admit(q);
     if (serve_http_is_path(q, SERVE_HTTP_METADATA) ||
         serve_http_is_path(q, SERVE_HTTP_METADATA SERVE_HTTP_PATH))
         return q->method == SERVE_HTTP_GET ? 0 : 405;

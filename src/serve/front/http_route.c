@@ -171,6 +171,8 @@ static bool post(struct serve_http *h, struct serve_http_conn *c)
 
 bool serve_http_begin(struct serve_http *h, struct serve_http_conn *c)
 {
+    if (h->config.metrics)
+        return serve_http_figures_begin(h, c);
     if (!serve_http_is_path(&c->q, SERVE_HTTP_PATH))
         serve_http_metadata(c);
     else if (c->q.method == SERVE_HTTP_POST)

@@ -55,6 +55,7 @@ struct serve_http_session {
 struct serve_http_exchange {
     struct serve_sink sink; /* first: the front knows it by this */
     bool used, modern, opens;
+    bool plain;         /* its answer is text, not JSON: figures */
     bool json, events;  /* what the client takes */
     bool streams, over; /* events were begun; the last reply was put */
     struct serve_http *http;
@@ -94,6 +95,10 @@ uint64_t serve_http_tick(struct serve_http *h);
 int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q);
 bool serve_http_is_path(const struct serve_http_head *q, const char *path);
 bool serve_http_accepts(const struct serve_http_head *q, const char *type);
+
+/* http_figures.c: the port of --metrics. Begin as serve_http_begin. */
+int serve_http_figures_admit(const struct serve_http_head *q);
+bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c);
 
 /* http_answer.c */
 void serve_http_answer(struct serve_http_conn *c, int status, const char *fields, const char *type,

@@ -286,6 +286,9 @@ void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve
 /* render.c: the answer of cordond as the result of a tool. */
 void serve_render(struct serve_front *f, struct serve_call *c);
 
+/* http_figures.c: whether the answer of cordond was figures, and is done with. */
+bool serve_figures_render(struct serve_front *f, struct serve_call *c);
+
 /* evaluate.c */
 void serve_evaluate(struct serve_front *f, const struct serve_reply *to, const char *token,
                     const struct serve_value *v);

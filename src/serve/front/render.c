@@ -297,7 +297,7 @@ static bool about_sessions(enum serve_verb v)
 void serve_render(struct serve_front *f, struct serve_call *c)
 {
     char why[500];
-    if (serve_tasks_render(f, c))
+    if (serve_figures_render(f, c) || serve_tasks_render(f, c))
         return;
     switch (c->answer.stand) {
     case SERVE_DONE:
