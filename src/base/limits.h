@@ -154,7 +154,9 @@
     10000ULL /* the end of cordond: runs ended, sessions closed; then it leaves */
 #define LIMIT_SERVE_DRAIN_MS 10000ULL /* what runs, after SIGTERM, unless --drain says otherwise */
 #define LIMIT_SERVE_FLUSH_MS                                                                       \
-    2000ULL /* a front without cordond, for what its clients have not read */
+    2000ULL                        /* a front without cordond, for what its clients have not read */
+#define LIMIT_SERVE_READY     2    /* runners that wait for a request */
+#define LIMIT_SERVE_WORDS     8192 /* bytes of a runner's command line */
 #define LIMIT_SERVE_FIGURES   (256 * KIB) /* what --metrics prints */
 #define LIMIT_SERVE_RELOAD_MS 10000ULL /* whoever reads the policy again; then it stays as it was */
 

@@ -145,7 +145,7 @@ static int wait_ms(const struct serve_server *s, uint64_t now_ns)
                        first = asks < jobs ? asks : jobs;
         next = first < next ? first : next;
     }
-    if (next <= now_ns)
+    if (next <= now_ns || serve_ready_lacks(&s->all))
         return 0;
     const uint64_t ms = (next - now_ns) / CLOCK_NS_PER_MS + 1;
     return ms < 3600000 ? (int)ms : 3600000;
@@ -173,6 +173,7 @@ static int turn(struct serve_server *s, struct err *err)
             s->http = s->http == s->clients[i] ? NULL : s->http;
             drop(&s->clients[i]);
         }
+    serve_ready_tick(&s->all);
     return 0;
 }
 

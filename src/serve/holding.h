@@ -54,6 +54,9 @@ struct serve_shared {
     struct serve_config config; /* its limits change where the policy is read again */
     bool draining;              /* nothing new is begun */
     struct serve_figures figures;
+    struct serve_runner ready[LIMIT_SERVE_READY]; /* runners that wait */
+    bool wants_ready;                             /* there was a request */
+    unsigned quick_ends;
     struct serve_client *const *clients; /* all of them, those that are not there being NULL */
     size_t places;
 };
@@ -112,6 +115,15 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle);
 void serve_jobs_tick(struct serve_client *c, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c);
 void serve_jobs_forget(struct serve_job *job);
+
+/* ready.c */
+/* False: none waits. */
+bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, const char *const *argv,
+                      const void *input, size_t len);
+void serve_ready_tick(struct serve_shared *all);
+/* Whether another tick would start one. */
+bool serve_ready_lacks(const struct serve_shared *all);
+void serve_ready_done(struct serve_shared *all);
 
 /* measure.c */
 void serve_measure_end(struct serve_client *c, const struct serve_job *job, uint64_t now_ns);

@@ -139,6 +139,22 @@ static struct serve_job *free_job(struct serve_client *c)
     return oldest;
 }
 
+/* A runner that waits, or a new one. */
+static int begin(struct serve_client *c, struct serve_job *j, const char *const *argv,
+                 const struct buf *body, struct err *err)
+{
+    const void *input = body && body->len ? body->data : "";
+    const size_t len = body ? body->len : 0;
+    if (serve_ready_take(c->all, &j->runner, argv, input, len))
+        return 0;
+    int k = serve_runner_start(&j->runner, argv[0], err);
+    if (k == 0)
+        k = serve_runner_order(&j->runner, argv, input, len, err);
+    if (k < 0)
+        serve_runner_done(&j->runner);
+    return k;
+}
+
 struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,
                                    const char *session, const struct buf *body, uint64_t now_ns,
                                    struct err *err)
@@ -161,8 +177,7 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
                                                           : LIMIT_SERVE_QUEUE_MS) *
                                   CLOCK_NS_PER_MS;
     if (serve_handle_new(SERVE_HANDLE_JOB, j->handle, err) < 0 ||
-        serve_runner_start(&j->runner, w.argv, body ? body->data : "", body ? body->len : 0, err) <
-            0)
+        begin(c, j, w.argv, body, err) < 0)
         return NULL;
     j->used = true;
     return j;

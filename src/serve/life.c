@@ -30,6 +30,8 @@ int serve_life_begin(struct serve_server *s, struct err *err)
     s->phase = SERVE_SERVING;
     s->until_ns = UINT64_MAX;
     s->reader = SERVE_RUNNER_INIT;
+    for (size_t i = 0; i < LIMIT_SERVE_READY; i++)
+        s->all.ready[i] = SERVE_RUNNER_INIT;
     sys_notify_open(&s->manager);
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals < 0 ? err_sys(err, "signals") : 0;
@@ -38,6 +40,7 @@ int serve_life_begin(struct serve_server *s, struct err *err)
 void serve_life_end(struct serve_server *s)
 {
     serve_runner_done(&s->reader);
+    serve_ready_done(&s->all);
     fd_close(fd_take(&s->signals));
     fd_close(fd_take(&s->manager.sock));
 }
@@ -76,9 +79,11 @@ static void start_reader(struct serve_server *s, uint64_t now_ns)
              (unsigned long long)(now_ns / 1000));
     sys_notify_send(&s->manager, line);
     s->again = false;
-    s->reloading = serve_runner_start(&s->reader, argv, "", 0, &err) == 0;
+    s->reloading = serve_runner_start(&s->reader, argv[0], &err) == 0 &&
+                   serve_runner_order(&s->reader, argv, "", 0, &err) == 0;
     s->reader_until_ns = now_ns + LIMIT_SERVE_RELOAD_MS * CLOCK_NS_PER_MS;
     if (!s->reloading) {
+        serve_runner_done(&s->reader);
         complain(err.msg);
         sys_notify_send(&s->manager, "READY=1");
     }
@@ -150,6 +155,7 @@ static void enter(struct serve_server *s, enum serve_phase phase, uint64_t most_
     if (s->phase == SERVE_SERVING) {
         sys_notify_send(&s->manager, "STOPPING=1");
         s->all.draining = true;
+        serve_ready_done(&s->all);
         fd_close(
             fd_take(&s->listener)); /* who comes now finds nobody, or waits for the next server */
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runner leads a session of its own: no terminal to type at, and Ctrl-C is for us. Its input is a sealed file in
- * memory: one that does not read cannot block us. The kernel kills it when we are killed, and its jail dies with it.
+ * memory, which comes with its words: one that does not read cannot block us. The kernel kills it when we are killed, and its jail dies with it.
  *
  * Waits: read in take_text; nobody: the pipe is non-blocking; at once; comes again after poll
  *        read in take_said; nobody: the pipe is non-blocking; at once; comes again after poll
@@ -16,37 +16,33 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-int serve_runner_start(struct serve_runner *r, const char *const *argv, const void *input,
-                       size_t len, struct err *err)
+int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *err)
 {
-    int out[2] = {-1, -1}, said[2] = {-1, -1};
-    FD_AUTO in = -1;
+    int pipes[2][2] = {{-1, -1}, {-1, -1}}, order[2] = {-1, -1}, k = 0;
     *r = SERVE_RUNNER_INIT;
     buf_init(&r->text, LIMIT_SERVE_ANSWER);
-    int k = fd_sealed(input, len, &in, err);
-    if (k < 0)
-        return k;
-    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(said, O_CLOEXEC) < 0) {
-        fd_close(out[0]);
-        fd_close(out[1]);
-        return err_sys(err, "pipes for a runner");
-    }
-    r->out = out[0];
-    r->err = said[0];
-    const int streams[3] = {in, out[1], said[1]};
+    if (pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, order) < 0)
+        k = err_sys(err, "pipes for a runner");
+    r->out = pipes[0][0];
+    r->err = pipes[1][0];
+    r->order = order[0];
+    const char *const argv[] = {cordon, "--from-cordond", NULL};
+    const int streams[3] = {order[1], pipes[0][1], pipes[1][1]};
     const pid_t self = getpid();
-    r->pid = fork();
+    r->pid = k < 0 ? -1 : fork();
     if (r->pid == 0)
         sys_child_exec(argv, (const char *const *)environ, streams, 3, true, self);
-    fd_close(out[1]);
-    fd_close(said[1]);
+    for (int i = 0; i < 3; i++)
+        fd_close(streams[i]);
     if (r->pid < 0) {
         r->pid = 0;
-        k = err_sys(err, "fork");
+        k = k < 0 ? k : err_sys(err, "fork");
     } else {
         r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
         if (r->pidfd < 0 || fcntl(r->out, F_SETFL, O_NONBLOCK) < 0 ||
@@ -56,6 +52,52 @@ int serve_runner_start(struct serve_runner *r, const char *const *argv, const vo
     if (k < 0)
         serve_runner_done(r);
     return k;
+}
+
+/* The words with a NUL after each of them. */
+static int join(const char *const *argv, char words[LIMIT_SERVE_WORDS], size_t *ret_len,
+                struct err *err)
+{
+    size_t at = 0;
+    for (; *argv; argv++) {
+        const size_t len = strlen(*argv) + 1;
+        if (len > LIMIT_SERVE_WORDS - at)
+            return err_set(err, ERR_LIMIT, "a command line that is too long for a runner");
+        memcpy(words + at, *argv, len);
+        at += len;
+    }
+    *ret_len = at;
+    return 0;
+}
+
+int serve_runner_order(struct serve_runner *r, const char *const *argv, const void *input,
+                       size_t len, struct err *err)
+{
+    char words[LIMIT_SERVE_WORDS];
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    FD_AUTO in = -1;
+    struct iovec iov = {words, 0};
+    int k = join(argv, words, &iov.iov_len, err);
+    if (k == 0)
+        k = fd_sealed(input, len, &in, err);
+    if (k < 0)
+        return k;
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.space,
+                       .msg_controllen = sizeof control.space};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &in, sizeof in);
+    if (sendmsg(r->order, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)iov.iov_len)
+        return err_sys(err, "give a runner its words");
+    fd_close(fd_take(&r->order));
+    return 0;
 }
 
 static void take_text(struct serve_runner *r)
@@ -145,5 +187,6 @@ void serve_runner_done(struct serve_runner *r)
     fd_close(fd_take(&r->pidfd));
     fd_close(fd_take(&r->out));
     fd_close(fd_take(&r->err));
+    fd_close(fd_take(&r->order));
     buf_done(&r->text);
 }

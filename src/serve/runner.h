@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One runner: `cordon` itself, started for one request, so that a crash or a hang is that request's alone.
+/* One runner: `cordon` itself, for one request, so that a crash or a hang is that request's alone. It is started without
+ * words and waits for them.
  *
  * Takes:   its words, and the bytes of its standard input.
  * Gives:   what it printed, bounded, and how it ended.
@@ -19,6 +20,7 @@
 struct serve_runner {
     pid_t pid; /* 0: reaped, or never started */
     int pidfd, out, err;
+    int order;        /* where its words go; -1: it has them */
     struct buf text;  /* its standard output */
     char said[400];   /* the beginning of its standard error, NUL-terminated */
     uint64_t kill_ns; /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
@@ -26,9 +28,13 @@ struct serve_runner {
     int status;       /* exit status, 128 + n for a signal; once it is reaped */
 };
 
-#define SERVE_RUNNER_INIT ((struct serve_runner){.pidfd = -1, .out = -1, .err = -1})
+#define SERVE_RUNNER_INIT ((struct serve_runner){.pidfd = -1, .out = -1, .err = -1, .order = -1})
 
-ERR_MUST_USE int serve_runner_start(struct serve_runner *r, const char *const *argv,
+/* CORDON: the path of the program. */
+ERR_MUST_USE int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *err);
+/* What it is to do, once: the words of its command line, the first being its name, and its standard input. An error: it
+ * ended before. */
+ERR_MUST_USE int serve_runner_order(struct serve_runner *r, const char *const *argv,
                                     const void *input, size_t len, struct err *err);
 /* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its three descriptors. */
 void serve_runner_take(struct serve_runner *r);

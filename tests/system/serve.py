@@ -284,7 +284,7 @@ def cancelled():
     with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
         number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         worker = appears(lambda: named(s.process.pid, "cordon-python"))
-        runs = set(worker) | {p for p in named(s.process.pid, "cordon")}
+        runs = set(worker) | {p for p in named(s.process.pid, "cordon-runner")}
         tap.ok(worker, "a run is under way")
         s.tell("notifications/cancelled", requestId=number, reason="no longer wanted")
         tap.eq(gone(runs), [], "a cancelled request takes its run with it")
@@ -316,7 +316,7 @@ def ends():
     with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
         number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         worker = appears(lambda: named(s.process.pid, "cordon-python"))
-        runner = [p for p in named(s.process.pid, "cordon")]
+        runner = [p for p in named(s.process.pid, "cordon-runner")]
         tap.eq(len(runner), 1, "a run has one runner")
         os.kill(runner[0], signal.SIGKILL)
         r = s.reply(number).get("result") or {}
@@ -325,7 +325,7 @@ def ends():
         tap.eq(s.tool("execute_code", code="5")["structuredContent"]["value"], "5", "the next request is served after a runner was killed")
         number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         appears(lambda: named(s.process.pid, "cordon-python"))
-        os.kill(named(s.process.pid, "cordon")[0], signal.SIGSTOP)
+        os.kill(named(s.process.pid, "cordon-runner")[0], signal.SIGSTOP)
         tap.eq(s.tool("execute_code", code="6")["structuredContent"]["value"], "6", "a runner that hangs holds nobody else up")
 
 

@@ -352,7 +352,7 @@ def deaf(s):
 
 def runners(s):
     """Of runs that go on: the session has started a holder, whose children are not below this server."""
-    return named(s.process.pid, "cordon")
+    return named(s.process.pid, "cordon-runner")
 
 
 def ends():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table of subcommands, and the one way out: what they wrote has arrived, or the exit status says that it did not. */
 #include "commands.h"
+#include "ready.h"
 #include "result.h"
 #include "writer.h"
 
@@ -108,6 +109,9 @@ int main(int argc, char **argv)
                 CLOSE_RANGE_CLOEXEC); /* no program that we start gets what the caller left open */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that would grow past `ulimit -f` */
-    int r = writer_init() < 0 ? EXIT_FAILED : command(argc, argv);
+    int r = writer_init() < 0 ? EXIT_FAILED : EXIT_DONE;
+    const bool runner = argc == 2 && strcmp(argv[1], READY_WORD) == 0;
+    if (r == EXIT_DONE && (!runner || ready_wait(&argc, &argv)))
+        r = command(argc, argv);
     return writer_finish(r);
 }
