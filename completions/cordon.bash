@@ -8,7 +8,7 @@ _cordon()
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
-    local run='--code --lang --intake --profile --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
+    local run='--code --lang --intake --profile --method --args --save --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --output --policy --role --task --no-wait --escape --json --events --help'
     local session='--code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --worker --env --role --policy --no-wait --escape --json --help'
@@ -99,7 +99,7 @@ _cordon()
     audit--lines | audit--since | audit--until | audit--client | audit--expect) ;;
     eval--ctx | exec--env | exec--timeout | exec--cpu | exec--memory | exec--descriptors | exec--disk | exec--inodes | \
         exec--processes | exec--threads | exec--output | run--env | run--processes | run--timeout | run--cpu | run--memory | \
-        run--descriptors | run--disk | run--inodes | run--output | run--task | exec--task | run--code | check--code) ;; # a value that only you know
+        run--descriptors | run--disk | run--inodes | run--output | run--task | run--method | run--args | run--save | exec--task | run--code | check--code) ;; # a value that only you know
     run*)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -W "$run" -- "$cur") $(compgen -f -- "$cur"))

@@ -15,14 +15,16 @@ static const struct language rows[] = {
      .worker = "cordon-python",
      .place = "/cordon-python",
      .filter = "python"},
-    {.name = "ruby",
-     .title = "Ruby",
-     .endings = ".rb",
-     .tags = "ruby rb",
+    {
+        .name = "ruby",
+        .title = "Ruby",
+        .endings = ".rb",
+        .tags = "ruby rb",
 #ifdef CORDON_RUBY
-     .worker = "cordon-ruby",
-     .place = "/cordon-ruby",
-     .filter = "ruby"
+        .worker = "cordon-ruby",
+        .place = "/cordon-ruby",
+        .filter = "ruby",
+        .methods = true,
 #endif
     },
     {.name = "expr", .title = "a condition", .endings = ".expr", .tags = "expr condition"},

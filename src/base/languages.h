@@ -21,6 +21,7 @@ struct language {
     const char *worker;  /* the program that runs it in the jail; NULL: none does */
     const char *place;   /* where that program is mounted */
     const char *filter;  /* how the names of its worker's filters begin */
+    bool methods;        /* a text may be one method, which is called (--method) */
 };
 
 /* NULL: there is none. An ending begins with its dot; tags are compared without regard to case. */

@@ -134,7 +134,7 @@ bool check_report_safe(const struct check_report *report)
 static bool is_syntax(const struct check_finding *f)
 {
     static const char *const rules[] = {CHECK_RULE_SYNTAX, CHECK_RULE_ENCODING, CHECK_RULE_NUL,
-                                        CHECK_RULE_INTAKE};
+                                        CHECK_RULE_INTAKE, CHECK_RULE_STRUCTURE};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (strcmp(f->rule, rules[i]) == 0)
             return true;

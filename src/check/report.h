@@ -22,7 +22,10 @@
 #define CHECK_RULE_SIZE     "size"
 #define CHECK_RULE_ENCODING "encoding"
 #define CHECK_RULE_NUL      "nul"
-#define CHECK_RULE_INTAKE   "intake"   /* no program, or more than one, in the text of a model */
+#define CHECK_RULE_INTAKE   "intake" /* no program, or more than one, in the text of a model */
+#define CHECK_RULE_STRUCTURE                                                                       \
+    "structure" /* the text is not the method that was asked for                                   \
+                 */
 #define CHECK_RULE_TAMPERED "tampered" /* an earlier cell changed the parser's own types */
 
 struct check_finding {

@@ -33,7 +33,8 @@
     X(SYNTAX, "Syntax error: ", "")                                                                \
     X(TAMPERED, "Blocked: the parser's types were changed (", ")")                                 \
     X(EXCEPT_STAR, "Blocked: except*", NULL)                                                       \
-    X(MISSING, "No such module: ", "")
+    X(MISSING, "No such module: ", "")                                                             \
+    X(MISSING_METHOD, "The text does not define the method ", "")
 
 enum check_sentence {
 #define CHECK_SENTENCE_ENUM(name, before, behind) CHECK_SAY_##name,

@@ -75,6 +75,12 @@ int flow_prepare(struct flow *f, struct err *err)
             (struct audit_arg){.name = "parent", .kind = AUDIT_ARG_TEXT, .text = req->outer->id};
     if (req->outer && req->outer->worker_id)
         snprintf(f->worker_id, sizeof f->worker_id, "%s", req->outer->worker_id);
+    if (req->method) {
+        f->args[f->nargs++] =
+            (struct audit_arg){.name = "method", .kind = AUDIT_ARG_TEXT, .text = req->method};
+        f->args[f->nargs++] = (struct audit_arg){
+            .name = "method_args", .kind = AUDIT_ARG_TEXT, .text = req->method_args};
+    }
     if (req->task)
         f->args[f->nargs++] =
             (struct audit_arg){.name = "task", .kind = AUDIT_ARG_TEXT, .text = req->task};

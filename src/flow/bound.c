@@ -184,6 +184,11 @@ int flow_bind(struct flow *f, struct err *err)
     jsonw_string(&j, "worker", req->worker);
     bind_words(&j, "argv", req->kind == FLOW_EXEC ? s->argv : req->args,
                req->kind == FLOW_EXEC ? s->argc : req->nargs);
+    if (req->method) {
+        jsonw_string(&j, "method", req->method);
+        jsonw_string(&j, "method_args", req->method_args);
+        jsonw_string(&j, "save", req->save);
+    }
     jsonw_string(&j, "out", req->out_name);
     if (req->out_name)
         f->writes[f->nwrites++] = req->out_name;

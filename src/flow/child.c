@@ -556,6 +556,8 @@ int flow_check(struct flow *f, struct err *err)
         .len = f->source_len,
         .args = f->req->args,
         .nargs = f->req->nargs,
+        .method = f->req->method,
+        .method_args = f->req->method_args,
         .tools = f->req->tools,
         .call = flow_call,
         .call_ctx = f,

@@ -169,6 +169,7 @@ int flow_collect(struct flow *f, struct err *err)
     (void)err;
     if (root < 0)
         return FLOW_GO_ON;
+    flow_save(f, root);
     if (f->req->keep && !call)
         f->req->keep(f->req->keep_ctx, root, f->result);
     jail_run_own_files(f->run, true);

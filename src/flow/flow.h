@@ -70,6 +70,9 @@ struct flow_request {
     size_t source_len;
     const char *const *args; /* FLOW_RUN: words after its name, for sys.argv */
     size_t nargs;
+    /* FLOW_RUN: the source defines METHOD, which is called with METHOD_ARGS, a JSON array (in order) or object (by name). Once it
+     * has ended well its source becomes the file SAVE of /workspace; NULL: no file. METHOD NULL: the source is a program. */
+    const char *method, *method_args, *save;
     const char *const *tools; /* that the program may call, ended by NULL; NULL: none */
     /* Where a program of ours is, for the one that serves files; NULL: none is. */
     int (*find_program)(const char *name, char *ret, size_t size, struct err *err);

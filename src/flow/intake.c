@@ -17,10 +17,25 @@ static int refuse(struct flow *f, const char *rule, const char *message)
     return FLOW_GO_ON;
 }
 
+/* Before any rule is looked at: what is no method is none, whatever it does. */
+static void check_structure(struct flow *f, const struct language *l)
+{
+    char message[200];
+    const char *lacks = intake_lacks(l->name, f->source, f->source_len);
+    if (!lacks)
+        return;
+    snprintf(message, sizeof message, "the text is not a method: it has no %s", lacks);
+    (void)refuse(f, CHECK_RULE_STRUCTURE, message);
+}
+
 /* The default one's worker is known to the request. */
 static int take_language(struct flow *f, const struct language *l, struct err *err)
 {
     f->language = l;
+    if (f->req->method && !l->methods)
+        return err_set(err, ERR_USAGE, "--method is for Ruby, and the program is %s", l->title);
+    if (f->req->method && !f->req->source_too_long)
+        check_structure(f, l);
     return l == language_default()
                ? FLOW_GO_ON
                : f->req->find(l->worker, f->worker_path, sizeof f->worker_path, err);

@@ -44,7 +44,7 @@ struct flow {
     const struct jail_bind *input_binds[LIMIT_BINDS];
     size_t ninputs;
     size_t told; /* violations that whoever follows the run knows */
-    struct audit_arg args[5];
+    struct audit_arg args[7];
     size_t nargs;
     char worker_id[24]; /* pid:N, once its program runs */
     pid_t broker;       /* 0: none */
@@ -243,5 +243,7 @@ void flow_inputs_close(struct flow *f);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);
+/* save.c: the accepted method as a file of what lies in ROOT, the file system that the guest wrote in. */
+void flow_save(struct flow *f, int root);
 
 #endif

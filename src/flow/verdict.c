@@ -59,6 +59,8 @@ static int refuse_unread(struct flow *f, const char *rule, const char *text, con
 
 static const char *hint_for_text(const struct flow *f)
 {
+    if (strcmp(f->no_program_rule, CHECK_RULE_STRUCTURE) == 0)
+        return "write one whole method: def NAME ... end";
     if (strcmp(f->no_program_rule, CHECK_RULE_INTAKE) != 0)
         return "write the program in UTF-8, without NUL bytes";
     return flow_in_session(f) ? "write the program alone, or in one ```python block"

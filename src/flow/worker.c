@@ -144,10 +144,20 @@ static int give_args(const struct flow_worker *w, struct buf *b, struct err *err
     return send_frame(w, &m, 0, err);
 }
 
+static int give_method(const struct flow_worker *w, struct buf *b, struct err *err)
+{
+    struct wire_writer m;
+    buf_reset(b);
+    wire_begin(&m, b, WIRE_METHOD);
+    wire_put_text(&m, w->job->method);
+    wire_put_bytes(&m, w->job->method_args, strlen(w->job->method_args));
+    return send_frame(w, &m, 0, err);
+}
+
 bool flow_worker_early(const struct flow_worker *w, const struct flow_job *job)
 {
     return w->state == FLOW_WORKER_STARTING && w->has_rules && !w->job && !job->nargs &&
-           job->len <= PIECE;
+           !job->method && job->len <= PIECE;
 }
 
 int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct err *err)
@@ -166,6 +176,8 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
         r = give_tools(w, &b, err);
     if (r == 0 && job->nargs)
         r = give_args(w, &b, err);
+    if (r == 0 && job->method)
+        r = give_method(w, &b, err);
     if (r < 0)
         return r;
     w->has_rules = true;
@@ -236,8 +248,9 @@ static bool layer_is_workers(const char *layer)
 /* The judge has rules of its own about texts that are no program. */
 static bool finding_is_judges(const struct flow_worker *w, const char *layer, const char *rule)
 {
-    static const char *const texts[] = {CHECK_RULE_SYNTAX, CHECK_RULE_SIZE, CHECK_RULE_ENCODING,
-                                        CHECK_RULE_NUL, CHECK_RULE_TAMPERED};
+    static const char *const texts[] = {CHECK_RULE_SYNTAX,    CHECK_RULE_SIZE,
+                                        CHECK_RULE_ENCODING,  CHECK_RULE_NUL,
+                                        CHECK_RULE_STRUCTURE, CHECK_RULE_TAMPERED};
     bool known = rule_is_workers(w, rule);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         known = known || strcmp(texts[i], rule) == 0;

@@ -40,6 +40,7 @@ struct flow_job {
     size_t len;
     const char *const *args; /* words after its name, for sys.argv */
     size_t nargs;
+    const char *method, *method_args; /* that the source defines, and its arguments; NULL: none */
     const struct jail_limits *limits; /* NULL: as it was locked */
     const char *const *tools;         /* names that it may call; ended by NULL; NULL: none */
     /* Begins a call; flow_worker_answer ends it, at once or later. ARGS is the guest's: `{"args": [...], "kwargs":

@@ -64,6 +64,10 @@ void intake_source_done(struct intake_source *s);
 ERR_MUST_USE int intake_read(const struct intake_text *text, struct intake_source *ret,
                              struct err *err);
 
+/* Of a text that is to be one method: what of a method of LANGUAGE it lacks, by its words alone, whatever else it is; NULL:
+ * nothing. */
+const char *intake_lacks(const char *language, const char *text, size_t len);
+
 const char *intake_kind_name(enum intake_kind kind);
 
 #endif

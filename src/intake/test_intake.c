@@ -172,6 +172,33 @@ static void linear(const char *piece, const char *what)
     free(text);
 }
 
+/* What a method must have, by its words alone. */
+static void structure(void)
+{
+    static const struct {
+        const char *language, *text, *lacks;
+    } rows[] = {
+        {"ruby", "def a\n  1\nend", NULL},
+        {"ruby", "def a; end", NULL},
+        {"ruby", "", "def ... end"},
+        {"ruby", "puts 1\nend", "def ... end"},
+        {"ruby",
+         "undef a\ndefine\ndef_\n\xc3\xa4"
+         "def\nend",
+         "def ... end"},
+        {"ruby", "end\ndef a", "end behind its def"},
+        {"ruby", "def a\nends\n_end\nend1\nbackend", "end behind its def"},
+        {"ruby", "de", "def ... end"},
+        {"ruby", "def", "end behind its def"},
+        {"python", "pass", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *lacks = intake_lacks(rows[i].language, rows[i].text, strlen(rows[i].text));
+        tap_eq_str(lacks ? lacks : "", rows[i].lacks ? rows[i].lacks : "", "structure, %s: row %zu",
+                   rows[i].language, i);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -179,6 +206,7 @@ int main(int argc, char **argv)
         return 2;
     }
     run_cases(argv[1]);
+    structure();
     linear("`", "backticks");
     linear("```\n", "fences");
     linear("```x\n\"\"\"\n```\n", "fences in strings");

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 struct put {
-    const char *source; /* for messages */
-    bool change;        /* we are root, and the guest is not */
+    const char *what, *source; /* for messages: the option, and its word */
+    bool change;               /* we are root, and the guest is not */
     uid_t uid;
     gid_t gid;
 };
@@ -50,11 +50,11 @@ static int put_failed(const struct put *p, const char *name, struct err *err)
 {
     if (errno == ENOSPC)
         return err_set(err, ERR_USAGE,
-                       "--in %.160s: the copy does not fit in /workspace; raise --disk or "
+                       "%s %.160s: the copy does not fit in /workspace; raise --disk or "
                        "--inodes; run and exec can show it without a copy: --ro "
                        "PATH:/workspace/NAME",
-                       p->source);
-    err_sys(err, "--in %.100s: copy %.100s", p->source, name);
+                       p->what, p->source);
+    err_sys(err, "%s %.100s: copy %.100s", p->what, p->source, name);
     return err_is_host(err) ? err->code : (err->code = ERR_USAGE);
 }
 
@@ -141,8 +141,8 @@ static int put_entry(const struct put *p, int from, const char *name, int to, un
     if (S_ISREG(st.st_mode))
         return put_file(p, in, &st, to, name) < 0 ? put_failed(p, name, err) : 0;
     if (depth == JAIL_PUT_DEPTH)
-        return err_set(err, ERR_USAGE, "--in %.160s: folders are nested deeper than %d", p->source,
-                       JAIL_PUT_DEPTH);
+        return err_set(err, ERR_USAGE, "%s %.160s: folders are nested deeper than %d", p->what,
+                       p->source, JAIL_PUT_DEPTH);
     FD_AUTO below = enter(p, to, name);
     return below < 0 ? put_failed(p, name, err) : put_folder(p, in, below, depth + 1, err);
 }
@@ -161,11 +161,11 @@ static int put_folder(const struct put *p, int from, int to, unsigned depth, str
     return r;
 }
 
-/* The folder of /workspace that DEST's last name is put in; *ret_name is that name. */
-static int find_place(const struct put *p, int files, const char *dest, const char **ret_name)
+/* The folder of /workspace that DEST's last name is put in; *ret_name is that name. TOP is /workspace, and is closed. */
+static int find_place(const struct put *p, int top, const char *dest, const char **ret_name)
 {
     char part[256];
-    FD_AUTO at = open_below(files, "workspace", O_RDONLY | O_DIRECTORY);
+    FD_AUTO at = top;
     const char *name = dest + strlen("/workspace");
     while (at >= 0 && *name == '/') {
         const char *slash = strchr(++name, '/');
@@ -185,27 +185,48 @@ static int find_place(const struct put *p, int files, const char *dest, const ch
     return fd_take(&at);
 }
 
+static void find_owner(struct put *p, const struct stat *guest)
+{
+    p->change = geteuid() == 0 && guest->st_uid != 0;
+    p->uid = guest->st_uid;
+    p->gid = guest->st_gid;
+}
+
 int jail_put(int source, int files, const struct jail_bind *bind, struct err *err)
 {
     struct stat st, guest;
     const char *name = "";
     char self[40];
-    struct put p = {.source = bind->source};
+    struct put p = {.what = "--in", .source = bind->source};
     if (fstat(source, &st) < 0 || fstat(files, &guest) < 0)
         return put_failed(&p, "it", err);
-    p.change = geteuid() == 0 && guest.st_uid != 0;
-    p.uid = guest.st_uid;
-    p.gid = guest.st_gid;
+    find_owner(&p, &guest);
     snprintf(self, sizeof self, "/proc/self/fd/%d", source);
     FD_AUTO in = S_ISDIR(st.st_mode) ? openat(source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                                      : open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (in < 0)
         return put_failed(&p, "it", err);
-    FD_AUTO dir = find_place(&p, files, bind->dest, &name);
+    FD_AUTO dir =
+        find_place(&p, open_below(files, "workspace", O_RDONLY | O_DIRECTORY), bind->dest, &name);
     if (dir < 0)
         return put_failed(&p, bind->dest, err);
     if (S_ISREG(st.st_mode))
         return put_file(&p, in, &st, dir, name) < 0 ? put_failed(&p, name, err) : 0;
     FD_AUTO to = *name ? enter(&p, dir, name) : fd_take(&dir);
     return to < 0 ? put_failed(&p, name, err) : put_folder(&p, in, to, 0, err);
+}
+
+int jail_put_left(int source, int files, const char *dest, const char *what, struct err *err)
+{
+    struct stat st, guest;
+    const char *name = "";
+    struct put p = {.what = what, .source = dest + strlen("/workspace/")};
+    if (fstat(source, &st) < 0 || fstat(files, &guest) < 0)
+        return put_failed(&p, "it", err);
+    find_owner(&p, &guest);
+    int top = open_below(files, JAIL_UPPER, O_RDONLY | O_DIRECTORY); /* over a workspace's files */
+    if (top < 0)
+        top = open_below(files, "workspace", O_RDONLY | O_DIRECTORY);
+    FD_AUTO dir = find_place(&p, top, dest, &name);
+    return dir < 0 || put_file(&p, source, &st, dir, name) < 0 ? put_failed(&p, name, err) : 0;
 }

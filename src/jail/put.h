@@ -17,6 +17,10 @@
  * name is replaced, whole or not at all; a folder's contents go into the folder DEST. ERR_USAGE: it does not fit, or cannot be read. */
 ERR_MUST_USE int jail_put(int source, int files, const struct jail_bind *bind, struct err *err);
 
+/* The same of a regular file once the guest has ended: where what it changed lies, below DEST. MESSAGES name it WHAT. */
+ERR_MUST_USE int jail_put_left(int source, int files, const char *dest, const char *what,
+                               struct err *err);
+
 /* binds.c: its source as O_PATH: a folder or a regular file that the caller may read, and no link on the way. */
 ERR_MUST_USE int jail_bind_open(const struct jail_bind *bind, struct err *err);
 

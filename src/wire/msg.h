@@ -29,6 +29,8 @@
       "-> worker: the read end of its standard input from now on rides along; 1: ASK before each " \
       "line")                                                                                      \
     X(ARGV, "B", "-> worker: the words after the name of the next program, for sys.argv")          \
+    X(METHOD, "tb",                                                                                \
+      "-> worker: the method that the next program defines, and the JSON of its arguments")        \
     X(READY, "", "worker -> it is locked, warm and waits")                                         \
     X(FINDING, "tttttuu", "worker -> rule, layer, operand, message, hint, line, column")           \
     X(REPORT, "uu", "worker -> safe, findings that were not sent: the judge is done")              \

@@ -9,6 +9,7 @@
 #include "flow/flow.h"
 #include "jail_options.h"
 #include "languages.h"
+#include "method.h"
 #include "result.h"
 #include "source.h"
 #include "tools.h"
@@ -25,6 +26,7 @@
 struct run_options {
     struct jail_options jail;
     const char *lang, *profile, *code, *intake;
+    const char *method, *args, *save;
     struct tool_options tools;
     bool json, events, help;
 };
@@ -50,6 +52,13 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
          "for a FILE with a language's ending and -c)"},
         {"profile", OPTION_STRING, &o->profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
+        {"method", OPTION_STRING, &o->method, "NAME",
+         "Ruby: the text is this method; it is called, and what it returns is the value"},
+        {"args", OPTION_STRING, &o->args, "JSON",
+         "with --method: its arguments, an array in order or an object by name ([])"},
+        {"save", OPTION_STRING, &o->save, "PATH",
+         "with --method: the accepted method becomes this file of /workspace; needs --workspace "
+         "or --out"},
         JAIL_OPTIONS_ROWS_SEES(p),
         JAIL_OPTIONS_ROW_VENV(p),
         TOOL_OPTIONS(&o->tools),
@@ -132,6 +141,22 @@ static int choose_processes(const struct jail_options *o, struct flow_request *r
     return 0;
 }
 
+static int choose_method(const struct run_options *o, struct flow_request *req, struct err *err)
+{
+    if (!o->method && (o->args || o->save))
+        return err_set(err, ERR_USAGE, "%s is for a method; name it with --method",
+                       o->args ? "--args" : "--save");
+    if (o->save && !o->jail.workspace && !o->jail.out)
+        return err_set(err, ERR_USAGE,
+                       "--save: say where the file stays: --workspace W commits it, --out DIR "
+                       "takes it");
+    req->method = o->method;
+    req->method_args = o->args ? o->args : "[]";
+    req->save = o->save;
+    int r = o->method ? method_check(o->method, req->method_args, err) : 0;
+    return r == 0 && o->save ? method_check_path(o->save, err) : r;
+}
+
 static bool shows_argv(const struct policy_profile *p)
 {
     for (size_t i = 0; p->guards && i < p->rule_count; i++)
@@ -193,6 +218,8 @@ int cmd_run(int argc, char **argv)
             r = choose_processes(&o.jail, &req, &err);
         if (r == 0)
             r = tools_choose(&o.tools, context.policy, &tools, &err);
+        if (r == 0)
+            r = choose_method(&o, &req, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
         if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a worker, and what it may be told in each:
  *
- *   waiting   RULES, TOOLS, ENVIRON, INPUT, ARGV, JOB   -> collecting
+ *   waiting   RULES, TOOLS, ENVIRON, INPUT, ARGV, METHOD, JOB   -> collecting
  *   collecting SOURCE, what JOB itself did not bring      -> judged: FINDING*, REPORT
  *   judged    GO                        -> running, if the report was clean; JOB: another one
  *   running   ANSWER, to the guest's own calls (host.c)
@@ -277,6 +277,11 @@ static int handle(struct wire_reader *r, int *ret_status)
                    : -1;
     case WIRE_ARGV:
         return serving.state != COLLECTING && worker_given_words(r) == 0 ? 1 : -1;
+    case WIRE_METHOD:
+        return serving.state != COLLECTING && worker_language->methods &&
+                       worker_given_method(r) == 0
+                   ? 1
+                   : -1;
     case WIRE_JOB:
         return serving.state != COLLECTING && serving.rules && take_job(r) == 0 ? 1 : -1;
     case WIRE_SOURCE:

@@ -75,3 +75,35 @@ const char *worker_given_word(size_t i)
 {
     return words.text + words.start[i];
 }
+
+static struct {
+    char name[64];
+    char *json;
+    size_t len;
+} method;
+
+int worker_given_method(struct wire_reader *r)
+{
+    size_t len;
+    wire_get_text(r, method.name, sizeof method.name);
+    const void *json = wire_get_bytes(r, &len);
+    char *copy = *method.name && len <= LIMIT_CALL ? realloc(method.json, len + 1) : NULL;
+    if (!copy)
+        return -1;
+    memcpy(copy, json, len);
+    copy[len] = 0;
+    method.json = copy;
+    method.len = len;
+    return 0;
+}
+
+const char *worker_given_method_name(void)
+{
+    return *method.name ? method.name : NULL;
+}
+
+const char *worker_given_method_json(size_t *ret_len)
+{
+    *ret_len = method.len;
+    return method.json;
+}

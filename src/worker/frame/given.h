@@ -20,4 +20,9 @@ int worker_given_words(struct wire_reader *r);
 size_t worker_given_count(void);
 const char *worker_given_word(size_t i);
 
+/* METHOD: the next program defines a method that is called. NULL: it is run as it is. */
+int worker_given_method(struct wire_reader *r); /* 0, or -1 */
+const char *worker_given_method_name(void);
+const char *worker_given_method_json(size_t *ret_len); /* its arguments: an array or an object */
+
 #endif

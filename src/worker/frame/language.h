@@ -46,6 +46,7 @@ struct worker_job {
 struct worker_language {
     bool
         sessions; /* the worker serves calls, lines and branches, too; else their functions below are NULL */
+    bool methods;             /* a program may be one method, which is called (given.h) */
     bool template;            /* the worker may be a template; else those functions are NULL */
     const char *program;      /* the worker's own name, for its complaints */
     const char *compute_rule; /* under which a call is told that its table of computation refused */

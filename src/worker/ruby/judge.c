@@ -38,17 +38,23 @@ void rb_judge_find(struct rb_judge *j, const char *rule, const char *hint, enum 
 
 /* ---- the compiler ---- */
 
-struct source {
-    const char *path, *text;
-    size_t len;
-};
-
 static VALUE compile(VALUE from)
 {
-    const struct source *s = (const struct source *)from;
+    const struct rb_source *s = (const struct rb_source *)from;
     VALUE class = rb_path2class("RubyVM::InstructionSequence");
     VALUE text = rb_utf8_str_new(s->text, (long)s->len), path = rb_utf8_str_new_cstr(s->path);
     return rb_funcall(class, rb_intern("compile"), 3, text, path, path);
+}
+
+/* The text inside the block of a new module; its lines keep their numbers. */
+static VALUE compile_module(VALUE from)
+{
+    const struct rb_source *s = (const struct rb_source *)from;
+    VALUE class = rb_path2class("RubyVM::InstructionSequence");
+    VALUE text = rb_utf8_str_new_cstr("Module.new do\n"), path = rb_utf8_str_new_cstr(s->path);
+    rb_str_cat(text, s->text, (long)s->len);
+    rb_str_cat_cstr(text, "\nend\n");
+    return rb_funcall(class, rb_intern("compile"), 4, text, path, path, INT2FIX(0));
 }
 
 static VALUE instructions(VALUE code)
@@ -88,17 +94,36 @@ static void not_compiled(struct rb_judge *j, const char *path)
                   len ? (end ? (size_t)(end - said) : len) : 49, line, 0);
 }
 
-static void judge_text(struct rb_judge *j, const char *path)
+/* A text that compiles by itself ends no block but its own, so the module's is what the text stands in. That code is what
+ * runs: it is judged, too. */
+static void judge_method(struct rb_judge *j, const struct rb_source *source)
 {
-    const struct source source = {.path = path, .text = j->text, .len = j->len};
+    int state = 0;
+    VALUE code = rb_protect(compile_module, (VALUE)source, &state);
+    VALUE rows = state ? 0 : rb_protect(instructions, code, &state);
+    if (state) {
+        not_compiled(j, source->path);
+        return;
+    }
+    rb_judge_code(j, rows);
+    j->ret->code = code;
+    if (!j->defines && j->report->count == 0)
+        rb_judge_find(j, CHECK_RULE_STRUCTURE, "write the method that is called: def NAME ... end",
+                      CHECK_SAY_MISSING_METHOD, source->method, strlen(source->method), 0, 0);
+}
+
+static void judge_text(struct rb_judge *j, const struct rb_source *source)
+{
     int state = 0;
     if (j->plain)
         rb_judge_patterns(j);
-    VALUE code = rb_protect(compile, (VALUE)&source, &state);
+    VALUE code = rb_protect(compile, (VALUE)source, &state);
     VALUE rows = state ? 0 : rb_protect(instructions, code, &state);
     if (!state) {
         rb_judge_code(j, rows);
         j->ret->code = code;
+        if (source->method)
+            judge_method(j, source);
         return;
     }
     if (!j->plain)
@@ -107,7 +132,7 @@ static void judge_text(struct rb_judge *j, const char *path)
     if (dangerous)
         rb_set_errinfo(Qnil);
     else
-        not_compiled(j, path);
+        not_compiled(j, source->path);
 }
 
 /* A profile without a rule that some judge reads has none for Ruby either. */
@@ -121,22 +146,27 @@ bool rb_judge_has_rules(const struct policy_profile *profile)
     return profile->guards;
 }
 
-int rb_judge(const struct policy_profile *profile, const char *path, const char *source, size_t len,
+int rb_judge(const struct policy_profile *profile, const struct rb_source *source,
              struct check_report *report, struct rb_judged *ret, struct err *err)
 {
-    const size_t bom = len >= 3 && memcmp(source, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct rb_source text = *source;
+    if (text.len >= 3 && memcmp(text.text, "\xef\xbb\xbf", 3) == 0) {
+        text.text += 3;
+        text.len -= 3;
+    }
     struct rb_judge j = {.profile = profile,
-                         .text = source + bom,
-                         .len = len - bom,
+                         .text = text.text,
+                         .len = text.len,
+                         .method = text.method,
                          .report = report,
                          .ret = ret,
                          .ruled = rb_judge_has_rules(profile),
                          .plain = profile->guards};
     *ret = (struct rb_judged){0};
     if (rb_judge_bytes(&j))
-        judge_text(&j, path);
+        judge_text(&j, &text);
     check_report_end(report);
     if (!check_report_safe(report))
         ret->code = 0;
-    return j.bad ? err_set(err, j.bad, "no memory to judge %zu bytes", len) : 0;
+    return j.bad ? err_set(err, j.bad, "no memory to judge %zu bytes", text.len) : 0;
 }

@@ -28,10 +28,16 @@ struct rb_judged {
     size_t library_count;
 };
 
-/* SOURCE has a NUL behind its LEN bytes. PATH: what the program is called in a backtrace. REPORT must be initialised; it is ended
- * here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
-ERR_MUST_USE int rb_judge(const struct policy_profile *profile, const char *path,
-                          const char *source, size_t len, struct check_report *report,
-                          struct rb_judged *ret, struct err *err);
+struct rb_source {
+    const char *path; /* what the program is called in a backtrace */
+    const char *text; /* with a NUL behind its LEN bytes */
+    size_t len;
+    const char *
+        method; /* that the text defines, in an anonymous module, which is what its code gives; NULL: it is a program */
+};
+
+/* REPORT must be initialised; it is ended here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
+ERR_MUST_USE int rb_judge(const struct policy_profile *profile, const struct rb_source *source,
+                          struct check_report *report, struct rb_judged *ret, struct err *err);
 
 #endif

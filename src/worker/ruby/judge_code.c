@@ -133,8 +133,10 @@ static void call(struct rb_judge *j, VALUE data, VALUE before)
 }
 
 /* Answers to names that nobody wrote: what is called can then not be read in the program. */
-static void definition(struct rb_judge *j, const char *name)
+static void definition(struct rb_judge *j, const char *opcode, const char *name)
 {
+    if (j->method && name && strcmp(opcode, "definemethod") == 0 && strcmp(name, j->method) == 0)
+        j->defines = true;
     if (j->plain && name && stands_in("method_missing const_missing", name, strlen(name)))
         rb_judge_find(j, "rb.form.missing", "define the methods that are called", CHECK_SAY_NAME,
                       name, strlen(name), j->line, 0);
@@ -185,7 +187,7 @@ static void operands(struct rb_judge *j, const char *opcode, VALUE row, VALUE be
                   strcmp(opcode, "setconstant") == 0))
             constant(j, name_of(x));
         else if (SYMBOL_P(x) && strncmp(opcode, "define", 6) == 0)
-            definition(j, name_of(x));
+            definition(j, opcode, name_of(x));
         else if (SYMBOL_P(x) && strstr(opcode, "global"))
             global(j, name_of(x));
     }

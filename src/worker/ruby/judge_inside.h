@@ -18,10 +18,12 @@ struct rb_judge {
     size_t len;
     struct check_report *report;
     struct rb_judged *ret;
-    bool ruled;    /* the profile has rules of the language */
-    bool plain;    /* the patterns hold for its whole text */
-    int bad;       /* an error of ours */
-    unsigned line; /* of the instructions that are looked at */
+    bool ruled;         /* the profile has rules of the language */
+    bool plain;         /* the patterns hold for its whole text */
+    const char *method; /* that the text is to define; NULL: none */
+    bool defines;       /* it does */
+    int bad;            /* an error of ours */
+    unsigned line;      /* of the instructions that are looked at */
 };
 
 struct rb_rule {

@@ -62,6 +62,7 @@ static void input_comes(void)
 }
 
 static const struct worker_language ruby = {
+    .methods = true,
     .program = "cordon-ruby",
     .compute_rule = "rb.compute.call",
     .start = start,

@@ -19,7 +19,8 @@ static struct {
     struct rb_judged judged;
     VALUE code; /* the same, where the collector sees it */
     VALUE error;
-    bool ready; /* its libraries are loaded, and the table is closed */
+    bool called; /* of a method: the code that it stands in is behind us */
+    bool ready;  /* its libraries are loaded, and the table is closed */
 } program;
 
 /* As ruby has them: -e and - where there is no file. */
@@ -39,8 +40,11 @@ int rb_program_judge(const struct worker_job *job, struct check_report *report, 
         rb_gc_register_address(&program.error);
         known = true;
     }
-    int r = rb_judge(check_ruleset_profile(job->rules), path_of(job), job->source, job->len, report,
-                     &program.judged, err);
+    const struct rb_source source = {.path = path_of(job),
+                                     .text = job->source,
+                                     .len = job->len,
+                                     .method = worker_given_method_name()};
+    int r = rb_judge(check_ruleset_profile(job->rules), &source, report, &program.judged, err);
     if (r == 0 && check_report_safe(report) && !program.judged.code)
         return err_set(err, ERR_STATE, "a clean report on nothing");
     program.code = r == 0 && program.judged.code ? program.judged.code : Qnil;
@@ -68,6 +72,8 @@ int rb_program_prepare(const struct worker_job *job)
     for (size_t i = 0; i < program.judged.library_count; i++)
         rb_interp_load(program.judged.libraries[i]);
     rb_host_load();
+    if (worker_given_method_name())
+        rb_interp_load("json");
     if (rb_judge_has_rules(profile))
         rb_shadow_install();
     program.ready = close_table(profile) == 0;
@@ -122,14 +128,45 @@ static void send_value(VALUE value)
     }
 }
 
+/* An object of names becomes keywords. */
+static int add_keyword(VALUE name, VALUE value, VALUE to)
+{
+    rb_hash_aset(to, rb_to_symbol(name), value);
+    return ST_CONTINUE;
+}
+
+/* The arguments are read before anything of the program runs. Nobody else has the object that the method is called on, nor the
+ * module that it comes from. */
+static VALUE call_method(VALUE code)
+{
+    size_t len;
+    const char *json = worker_given_method_json(&len);
+    const ID name = rb_intern(worker_given_method_name());
+    VALUE args =
+        rb_funcall(rb_path2class("JSON"), rb_intern("parse"), 1, rb_utf8_str_new(json, (long)len));
+    VALUE module = evaluate(code);
+    VALUE object = rb_obj_alloc(rb_cObject);
+    if (!RB_TYPE_P(module, T_MODULE))
+        rb_raise(rb_eTypeError, "the method's module is none");
+    rb_extend_object(object, module);
+    program.called = true;
+    if (RB_TYPE_P(args, T_HASH)) {
+        VALUE keywords = rb_hash_new();
+        rb_hash_foreach(args, add_keyword, keywords);
+        return rb_funcallv_kw(object, name, 1, &keywords, RB_PASS_KEYWORDS);
+    }
+    return rb_funcallv(object, name, (int)RARRAY_LEN(args), RARRAY_CONST_PTR(args));
+}
+
 void rb_program_execute(const struct worker_job *job)
 {
     int state = 0;
+    const bool method = worker_given_method_name() != NULL;
     (void)job;
-    VALUE value = rb_protect(evaluate, program.code, &state);
+    VALUE value = rb_protect(method ? call_method : evaluate, program.code, &state);
     if (state)
         program.error = rb_errinfo();
-    else if (program.judged.shows && !NIL_P(value))
+    else if (method || (program.judged.shows && !NIL_P(value)))
         send_value(value);
     rb_set_errinfo(Qnil);
 }
@@ -161,7 +198,7 @@ static unsigned own_line(VALUE error, const char *path)
 static void tidy_backtrace(VALUE error)
 {
     VALUE lines = rb_funcall(error, rb_intern("backtrace"), 0), tidy = rb_ary_new();
-    const long count = RB_TYPE_P(lines, T_ARRAY) ? RARRAY_LEN(lines) : 0;
+    const long count = RB_TYPE_P(lines, T_ARRAY) && !program.called ? RARRAY_LEN(lines) : 0;
     for (long i = 0; i + 1 < count; i++)
         rb_ary_push(tidy, rb_funcall(rb_ary_entry(lines, i), rb_intern("sub"), 2,
                                      rb_str_new_cstr("<compiled>"), rb_str_new_cstr("<main>")));

@@ -13,6 +13,8 @@
 
 NO_SEARCH_FOR_LEAKS
 
+static const char *method; /* that the texts are to define; NULL: they are programs */
+
 /* The first rule that is found, or "" for none; OTHERS counts all findings. */
 static const char *rule_of(const char *profile, const char *source, size_t len, size_t *ret_count)
 {
@@ -21,7 +23,8 @@ static const char *rule_of(const char *profile, const char *source, size_t len, 
     struct rb_judged judged;
     struct err err = ERR_INIT;
     check_report_init(&report);
-    int r = rb_judge(policy_profile_find(profile), "t.rb", source, len, &report, &judged, &err);
+    const struct rb_source text = {.path = "t.rb", .text = source, .len = len, .method = method};
+    int r = rb_judge(policy_profile_find(profile), &text, &report, &judged, &err);
     snprintf(rule, sizeof rule, "%s",
              r < 0          ? err.msg
              : report.count ? report.findings[0].rule
@@ -266,6 +269,25 @@ static void shadows(void)
     shadowed("IO.popen('true')", "popen() blocked by Cordon sandbox");
 }
 
+/* ---- a method ---- */
+
+static void methods(void)
+{
+    method = "hack";
+    judged("strict", "def hack\n  1\nend", "", "a method that is asked for is clean");
+    judged("strict", "def other\n  1\nend", "structure", "another one is not the method");
+    judged("strict", "def self.hack\n  1\nend", "structure", "nor is one of the module itself");
+    judged("strict", "def other\n  system('ls')\nend", "rb.call.process",
+           "what is dangerous is told before what is missing");
+    judged("standard", "def hack\n  system('ls')\nend", "rb.call.process", "a method is judged");
+    judged("standard", "end\ndef hack\n  1\nend\nif true", "syntax",
+           "a text that ends the module's block does not compile");
+    judged("standard", "def hack\nend\n__END__\n", "syntax",
+           "a text that hides the end of the module's block does not compile");
+    judged("open", "BEGIN { 1 }\ndef hack\nend", "syntax", "nor does one that runs outside of it");
+    method = NULL;
+}
+
 int main(void)
 {
     struct err err = ERR_INIT;
@@ -279,6 +301,7 @@ int main(void)
     libraries();
     bytes();
     opcodes();
+    methods();
     shadows();
     return tap_done();
 }
