@@ -192,7 +192,8 @@ static double warm_once(const char *profile, bool packages, const char *source, 
     flow_result_done(&result);
     struct pool_use_numbers use = {0};
     struct err ignored = ERR_INIT;
-    const struct pool_lease next = {profile, packages, spec.limits, patience};
+    const struct pool_lease next = {
+        .profile = profile, .packages = packages, .limits = spec.limits, .patience_ms = patience};
     if (anew || pool_client_back(client, false, "", "", &use, NULL, 0, &answer, &ignored) < 0 ||
         (way == STAYS && pool_client_ahead(client, &next, &ignored) < 0))
         pool_client_close(client);
@@ -422,9 +423,10 @@ static int set_warm(const char *profile, uint64_t warm, struct err *err)
                                    .idle_exit_ms = UINT64_MAX,
                                    .renew_ms = UINT64_MAX,
                                    .renew_runs = UINT64_MAX};
+    const struct pool_kind kind = {.profile = profile};
     int r = pool_client_open(&c, NULL, POOL_ANSWER_MS, err);
     if (r == 0)
-        r = pool_client_set(&c, profile, false, &set, &answer, err);
+        r = pool_client_set(&c, &kind, &set, &answer, err);
     if (r == 0 && answer.declined)
         r = err_set(err, ERR_STATE, "%s", answer.reply.reason);
     pool_client_close(&c);

@@ -14,7 +14,7 @@ _cordon()
         --tool --worker --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --images --escape --json --help'
-    local pool='--profile --packages --venv --size --memory --idle --force --json --help'
+    local pool='--lang --profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --workspace --schema --expr --json --help'
     local serve='--stdio --socket --http --activated --token-file --allow-host --metrics --conformance --print-config --profile --role --policy --answer --drain --timeout --memory --output --help'
@@ -84,7 +84,7 @@ _cordon()
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
     check--lang) COMPREPLY=($(compgen -W 'python ruby expr' -- "$cur")) ;;
     run--intake | check--intake) COMPREPLY=($(compgen -W 'text source' -- "$cur")) ;;
-    run--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
+    run--lang | pool--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     repl--images) COMPREPLY=($(compgen -W 'auto kitty iterm sixel none' -- "$cur")) ;;

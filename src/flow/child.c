@@ -128,7 +128,7 @@ static uint64_t people_ms(const struct flow *f)
 }
 
 /* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
-/* Templates, packages and environments are Python's. */
+/* Packages and environments are Python's. */
 static bool is_default(const struct flow *f)
 {
     return f->language == language_default();
@@ -327,8 +327,8 @@ static bool fits_pool(const struct flow *f)
         plain = plain && req->spec.binds[i].copied;
     plain = plain && req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP &&
             f->source_len <= LIMIT_SOURCE;
-    return is_default(f) && req->pool && plain && !req->spec.limits.processes &&
-           !req->source_too_long && !f->no_program_rule && !names_zone(req) &&
+    return req->pool && plain && !req->spec.limits.processes && !req->source_too_long &&
+           !f->no_program_rule && !names_zone(req) &&
            policy_profile_find(req->profile->name) == req->profile;
 }
 
@@ -367,10 +367,15 @@ static bool order(struct flow *f)
     if (!req->profile->threads)
         f->spec.limits.threads = 0;
     const bool packages =
+        is_default(f) &&
         !req->profile
              ->guards && /* whichever template it comes from, it can import what is installed */
         pool_environment_named(&f->environment, f->source, f->source_len);
-    f->lease = (struct pool_lease){req->profile->name, packages, f->spec.limits, LEASE_PATIENCE_MS};
+    f->lease = (struct pool_lease){.language = f->language->name,
+                                   .profile = req->profile->name,
+                                   .packages = packages,
+                                   .limits = f->spec.limits,
+                                   .patience_ms = LEASE_PATIENCE_MS};
     if (pool_client_order(&f->pool, &f->lease, &why) == 0)
         return true;
     /* A holder with many clients lets those go that say nothing, and we may have stood in line for long. */

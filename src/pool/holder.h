@@ -17,6 +17,11 @@ struct pool_holder_start {
     int ready; /* a byte is written there when a client can connect: R, or L when another holder is
                   there; -1: nobody wants to know */
     const char *nest, *python; /* paths of cordon-nest and cordon-python */
+    const struct pool_worker {
+        const struct language *language;
+        const char *path;
+    } * workers; /* of other languages, where they are installed */
+    size_t worker_count;
     const char *version;
     const struct pool_environment *environment; /* NULL: Debian's packages */
 };

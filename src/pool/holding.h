@@ -53,6 +53,7 @@ struct pool_conn {
 /* A template and the children that wait. */
 struct pool_warm {
     uint64_t serial; /* 0: a free entry */
+    const struct language *language;
     char profile[POOL_PROFILE + 1];
     bool packages;
     bool pinned;       /* asked for by name: kept though nobody leases */
@@ -152,14 +153,14 @@ struct pool_interpreter {
     struct jail_bind binds[2 + POOL_SETTINGS];
     char modules[160];
 };
-void pool_interpreter_spec(struct pool_interpreter *t, const struct policy_profile *profile,
-                           bool packages, const struct pool_holder_start *start,
-                           struct jail_spec *spec);
+/* ERR_MISSING: its language's worker is not installed. */
+ERR_MUST_USE int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
+                                       const struct pool_holder_start *start,
+                                       struct jail_spec *spec, struct err *err);
 
 /* templates.c */
-struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages);
-/* NULL with a reply in DECLINED: no such profile, no slot for a template. */
-struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool packages,
+/* The one of ASKED's language, profile and packages. NULL with a reply in DECLINED: no such profile, no slot for a template. */
+struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
                                 struct pool_reply *declined);
 /* Starts it unless it runs or has failed just now. False: it does not run; w->error tells. */
 bool pool_warm_start(struct pool_holder *h, struct pool_warm *w);

@@ -8,27 +8,40 @@
 
 #include <string.h>
 
-void pool_interpreter_spec(struct pool_interpreter *t, const struct policy_profile *profile,
-                           bool packages, const struct pool_holder_start *start,
-                           struct jail_spec *spec)
+static const char *worker_of(const struct language *language, const struct pool_holder_start *start)
 {
-    const bool installed = packages || !profile->guards;
+    if (language == language_default())
+        return start->python;
+    for (size_t i = 0; i < start->worker_count; i++)
+        if (start->workers[i].language == language)
+            return start->workers[i].path;
+    return NULL;
+}
+
+int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
+                          const struct pool_holder_start *start, struct jail_spec *spec,
+                          struct err *err)
+{
+    const struct policy_profile *profile = w->rules;
+    const char *worker = worker_of(w->language, start);
+    const bool installed = /* packages and environments are Python's */
+        w->language == language_default() && (w->packages || !profile->guards);
     size_t n = 0;
-    *t = (struct pool_interpreter){.binds = {{.source = start->python,
-                                              .dest = language_default()->place,
-                                              .moved = true,
-                                              .links = true}}};
+    if (!worker)
+        return err_set(err, ERR_MISSING, "%s is not installed", w->language->worker);
+    *t = (struct pool_interpreter){
+        .binds = {{.source = worker, .dest = w->language->place, .moved = true, .links = true}}};
     jail_spec_init(spec);
     spec->kind = JAIL_KIND_TEMPLATE;
     spec->filter = "template";
-    spec->program = language_default()->place;
+    spec->program = w->language->place;
     spec->stack = LIMIT_STACK;
-    t->argv[n++] = language_default()->worker;
+    t->argv[n++] = w->language->worker;
     t->argv[n++] = "--template";
     t->argv[n++] = "--profile";
     t->argv[n++] = profile->name;
     if (installed)
-        n += pool_environment_argv(start->environment, packages, t->modules, sizeof t->modules,
+        n += pool_environment_argv(start->environment, w->packages, t->modules, sizeof t->modules,
                                    t->argv + n);
     spec->argv = t->argv;
     spec->argc = n;
@@ -44,4 +57,5 @@ void pool_interpreter_spec(struct pool_interpreter *t, const struct policy_profi
         spec->nbinds += pool_settings(t->binds + spec->nbinds);
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec->limits.flood = MIB;               /* a template prints next to nothing */
+    return 0;
 }

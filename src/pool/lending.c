@@ -114,6 +114,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
     w->sessions++;
     w->served++;
     s->packages = w->packages;
+    snprintf(s->language, sizeof s->language, "%s", w->language->name);
     s->limits = child->limits;
     s->generation = child->generation;
     snprintf(s->profile, sizeof s->profile, "%s", w->profile);
@@ -132,6 +133,7 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
                                     .generation = s->generation,
                                     .ran = s->ran}};
     snprintf(p.name, sizeof p.name, "%s", s->name);
+    snprintf(p.language, sizeof p.language, "%s", s->language);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);
     snprintf(p.role, sizeof p.role, "%s", s->role);
     snprintf(p.note, sizeof p.note, "%s", s->note);

@@ -37,9 +37,18 @@ bool pool_profile_good(const char *profile)
            strcmp(profile, "standard") == 0 || strcmp(profile, "open") == 0;
 }
 
-void pool_template_name(const char *profile, bool packages, char *out, size_t size)
+const struct language *pool_language(const char *name)
 {
-    snprintf(out, size, "%s%s", profile, packages ? "+packages" : "");
+    const struct language *l = *name ? language_named(name) : language_default();
+    return l && l->worker ? l : NULL;
+}
+
+void pool_template_name(const struct language *language, const char *profile, bool packages,
+                        char *out, size_t size)
+{
+    const bool usual = language == language_default();
+    snprintf(out, size, "%s%s%s%s", usual ? "" : language->name, usual ? "" : ":", profile,
+             packages ? "+packages" : "");
 }
 
 void pool_limits_pack(const struct jail_limits *l, uint64_t out[POOL_LIMITS])

@@ -9,6 +9,7 @@
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
 
+#include "base/languages.h"
 #include "base/limits.h"
 #include "jail/spec.h"
 
@@ -25,11 +26,12 @@
 #define POOL_WARM           64 /* children ahead, each template */
 #define POOL_LIMITS         10 /* numbers of struct jail_limits on the wire */
 
-#define POOL_NAME    32 /* letters of a session's name */
-#define POOL_PROFILE 24
-#define POOL_ROLE    32
-#define POOL_REASON  200
-#define POOL_NOTE    192 /* what a client of a session leaves to the next one */
+#define POOL_NAME     32 /* letters of a session's name */
+#define POOL_PROFILE  24
+#define POOL_LANGUAGE 23
+#define POOL_ROLE     32
+#define POOL_REASON   200
+#define POOL_NOTE     192 /* what a client of a session leaves to the next one */
 
 /* Defaults. */
 #define POOL_WARM_DEFAULT    4
@@ -84,9 +86,14 @@ extern const char *const pool_env[POOL_ENV + 1];
 /* strict, locked, standard, open: the profiles that have a template. */
 bool pool_profile_good(const char *profile);
 
-/* A template's name: its profile, and +packages where the packages of the virtual environment are
- * loaded ahead. */
-void pool_template_name(const char *profile, bool packages, char *out, size_t size);
+/* The language of that name, if it has a worker; the default one for an empty name. NULL: there is none. */
+const struct language *pool_language(const char *name);
+
+/* A template's name: its profile, +packages where the packages of the virtual environment are loaded ahead; before it
+ * LANGUAGE: where that is not the default one. */
+#define POOL_TEMPLATE_NAME (POOL_LANGUAGE + POOL_PROFILE + 16)
+void pool_template_name(const struct language *language, const char *profile, bool packages,
+                        char *out, size_t size);
 
 /* struct jail_limits and its numbers in the order of JAIL_LIMITS. */
 void pool_limits_pack(const struct jail_limits *l, uint64_t out[POOL_LIMITS]);

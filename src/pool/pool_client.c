@@ -225,6 +225,7 @@ static struct pool_request lease_request(const struct pool_lease *lease)
                              .packages = lease->packages,
                              .limits = lease->limits,
                              .number = lease->patience_ms};
+    set_text(q.language, sizeof q.language, lease->language);
     set_text(q.profile, sizeof q.profile, lease->profile);
     return q;
 }
@@ -245,6 +246,7 @@ int pool_client_order(struct pool_client *c, const struct pool_lease *lease, str
     if (c->sock < 0)
         return 0;
     if (c->ahead && c->asked.packages == q.packages && strcmp(c->asked.profile, q.profile) == 0 &&
+        strcmp(c->asked.language, q.language) == 0 &&
         memcmp(&c->asked.limits, &q.limits, sizeof q.limits) == 0)
         return 0; /* the same child was asked for already */
     int r = c->ahead ? drop_ahead(c, err) : 0;
@@ -274,7 +276,8 @@ int pool_client_lease(struct pool_client *c, const char *profile, bool packages,
                       const struct jail_limits *limits, uint64_t patience_ms,
                       struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
 {
-    const struct pool_lease lease = {profile, packages, *limits, patience_ms};
+    const struct pool_lease lease = {
+        .profile = profile, .packages = packages, .limits = *limits, .patience_ms = patience_ms};
     int r = pool_client_order(c, &lease, err);
     return r < 0 ? r : pool_client_take(c, &lease, ret_child, ret, err);
 }
@@ -287,6 +290,7 @@ int pool_client_new(struct pool_client *c, const struct pool_session_spec *spec,
                              .limits = spec->limits,
                              .number = spec->idle_ms,
                              .budget = c->budget};
+    set_text(q.language, sizeof q.language, spec->language);
     set_text(q.profile, sizeof q.profile, spec->profile);
     set_text(q.role, sizeof q.role, spec->role);
     int r = set_name(&q, spec->name, err);
@@ -400,11 +404,13 @@ int pool_client_next(struct pool_client *c, uint64_t serial, struct pool_answer 
     return ask_for(c, &q, WIRE_SESSION_IS, ret, err);
 }
 
-int pool_client_set(struct pool_client *c, const char *profile, bool packages,
+int pool_client_set(struct pool_client *c, const struct pool_kind *kind,
                     const struct pool_set_numbers *set, struct pool_answer *ret, struct err *err)
 {
-    struct pool_request q = {.type = WIRE_POOL_SET, .packages = packages, .set = *set};
-    set_text(q.profile, sizeof q.profile, profile);
+    struct pool_request q = {
+        .type = WIRE_POOL_SET, .packages = kind && kind->packages, .set = *set};
+    set_text(q.language, sizeof q.language, kind ? kind->language : NULL);
+    set_text(q.profile, sizeof q.profile, kind ? kind->profile : NULL);
     return ask_for(c, &q, WIRE_AGREED, ret, err);
 }
 

@@ -53,6 +53,7 @@ ERR_MUST_USE int pool_client_lease(struct pool_client *c, const char *profile, b
 /* The same in two halves: the holder looks for a child while the caller has other work to do. Between the
  * two the connection serves nothing else. */
 struct pool_lease {
+    const char *language; /* NULL: the default one */
     const char *profile;
     bool packages;
     struct jail_limits limits;
@@ -73,7 +74,8 @@ ERR_MUST_USE int pool_client_ahead(struct pool_client *c, const struct pool_leas
 /* ---- sessions ---- */
 
 struct pool_session_spec {
-    const char *name; /* empty: the holder makes one up */
+    const char *name;     /* empty: the holder makes one up */
+    const char *language; /* NULL: the default one */
     const char *profile, *role;
     bool packages;
     struct jail_limits
@@ -115,8 +117,14 @@ ERR_MUST_USE int pool_client_next(struct pool_client *c, uint64_t serial, struct
 
 /* ---- the pool ---- */
 
-/* PROFILE NULL: the holder's own numbers, and how many are to wait where nobody says it. */
-ERR_MUST_USE int pool_client_set(struct pool_client *c, const char *profile, bool packages,
+/* A template by what it is. */
+struct pool_kind {
+    const char *language; /* NULL: the default one */
+    const char *profile;
+    bool packages;
+};
+/* KIND NULL: the holder's own numbers, and how many are to wait where nobody says it. */
+ERR_MUST_USE int pool_client_set(struct pool_client *c, const struct pool_kind *kind,
                                  const struct pool_set_numbers *set, struct pool_answer *ret,
                                  struct err *err);
 /* The holder (SERIAL 0), then its templates; reply.type is POOL_END when there are no more. */

@@ -92,6 +92,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
 {
     switch (q->type) {
     case WIRE_LEASE:
+        text(w, q->language, sizeof q->language);
         text(w, q->profile, sizeof q->profile);
         truth(w, &q->packages);
         limits(w, &q->limits);
@@ -99,6 +100,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         return true;
     case WIRE_SESSION_NEW:
         text(w, q->name, sizeof q->name);
+        text(w, q->language, sizeof q->language);
         text(w, q->profile, sizeof q->profile);
         truth(w, &q->packages);
         text(w, q->role, sizeof q->role);
@@ -127,6 +129,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         text(w, q->name, sizeof q->name);
         return true;
     case WIRE_POOL_SET:
+        text(w, q->language, sizeof q->language);
         text(w, q->profile, sizeof q->profile);
         truth(w, &q->packages);
         numbers(w, &q->set, COUNT(pool_set_numbers));
@@ -162,6 +165,10 @@ static int request_sense(const struct pool_request *q, struct err *err)
                  q->type == WIRE_SESSION_CLOSE || q->type == WIRE_SESSION_INTERRUPT;
     if (named && !(makes && !q->name[0]) && !pool_name_good(q->name))
         return malformed(err, q->type, "not a name for a session");
+    if (!pool_language(q->language))
+        return malformed(err, q->type, "no worker for that language");
+    if (q->packages && pool_language(q->language) != language_default())
+        return malformed(err, q->type, "packages are Python's");
     if (q->type == WIRE_LEASE || q->type == WIRE_SESSION_NEW) {
         jail_spec_init(&spec);
         spec.limits = q->limits;
@@ -200,6 +207,7 @@ static bool reply_fields(struct walk *w, struct pool_reply *p)
     switch (p->type) {
     case WIRE_LENT:
         text(w, p->name, sizeof p->name);
+        text(w, p->language, sizeof p->language);
         text(w, p->profile, sizeof p->profile);
         text(w, p->role, sizeof p->role);
         text(w, p->note, sizeof p->note);
@@ -214,6 +222,7 @@ static bool reply_fields(struct walk *w, struct pool_reply *p)
         return true;
     case WIRE_SESSION_IS:
         text(w, p->name, sizeof p->name);
+        text(w, p->language, sizeof p->language);
         text(w, p->profile, sizeof p->profile);
         text(w, p->role, sizeof p->role);
         text(w, p->state, sizeof p->state);

@@ -121,6 +121,7 @@ struct pool_template_numbers {
 struct pool_request {
     enum wire_type type;
     char name[POOL_NAME + 1];
+    char language[POOL_LANGUAGE + 1]; /* empty: the default one */
     char profile[POOL_PROFILE + 1];
     char role[POOL_ROLE + 1];
     char reason[POOL_REASON + 1];
@@ -144,6 +145,7 @@ size_t pool_request_descriptors(enum wire_type type); /* how many may ride along
 struct pool_reply {
     enum wire_type type;
     char name[POOL_NAME + 1];
+    char language[POOL_LANGUAGE + 1];
     char profile[POOL_PROFILE + 1];
     char role[POOL_ROLE + 1];
     char state[16]; /* of DECLINED: the word */

@@ -27,6 +27,7 @@ struct pool_session {
     char reason[POOL_REASON + 1]; /* why it is over */
     char note[POOL_NOTE + 1];     /* its clients': the holder does not read it */
     bool ran_at_rest;             /* ... which is that it used CPU time between two calls */
+    char language[POOL_LANGUAGE + 1];
     bool packages;
     struct jail_limits limits;
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */

@@ -37,6 +37,7 @@ static bool begin(struct pool_holder *h, const struct pool_warm *w)
     if (!next || !pool_room_template(h))
         return false;
     *next = (struct pool_warm){.serial = ++h->serial,
+                               .language = w->language,
                                .packages = w->packages,
                                .rules = w->rules,
                                .limits = w->limits,

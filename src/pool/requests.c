@@ -35,9 +35,9 @@ static struct pool_warm *template_for(struct pool_holder *h, struct pool_conn *c
                                       const struct pool_request *q)
 {
     struct pool_reply no;
-    char name[POOL_PROFILE + 16];
-    pool_template_name(q->profile, q->packages, name, sizeof name);
-    struct pool_warm *w = pool_warm_get(h, q->profile, q->packages, &no);
+    char name[POOL_TEMPLATE_NAME];
+    pool_template_name(pool_language(q->language), q->profile, q->packages, name, sizeof name);
+    struct pool_warm *w = pool_warm_get(h, q, &no);
     if (!w) {
         declined_as(h, conn, &no);
         return NULL;
@@ -319,6 +319,7 @@ static void on_session_next(struct pool_holder *h, struct pool_conn *conn,
             .records = s->log.records,
             .dropped = s->log.dropped};
         snprintf(p.name, sizeof p.name, "%s", s->name);
+        snprintf(p.language, sizeof p.language, "%s", s->language);
         snprintf(p.profile, sizeof p.profile, "%s", s->profile);
         snprintf(p.role, sizeof p.role, "%s", s->role);
         snprintf(p.state, sizeof p.state, "%s", states[s->state]);
@@ -335,7 +336,7 @@ static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct p
     struct pool_reply no;
     struct pool_warm *w = NULL;
     if (q->profile[0]) {
-        w = pool_warm_get(h, q->profile, q->packages, &no);
+        w = pool_warm_get(h, q, &no);
         if (!w) {
             declined_as(h, conn, &no);
             return;
@@ -393,7 +394,7 @@ static void put_template(struct pool_holder *h, const struct pool_warm *w, struc
                         ? 0
                         : (w->backoff.retry_ns - h->now) / CLOCK_NS_PER_MS,
         .last_use_ms = ms_since(h, w->used_ns)};
-    pool_template_name(w->profile, w->packages, p->name, sizeof p->name);
+    pool_template_name(w->language, w->profile, w->packages, p->name, sizeof p->name);
     snprintf(p->state, sizeof p->state, "%s", state);
     snprintf(p->reason, sizeof p->reason, "%s", w->error);
 }

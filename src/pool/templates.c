@@ -22,21 +22,23 @@ uint64_t pool_warm_cost(const struct pool_warm *w)
     return w->packages ? POOL_PACKAGES_COST : POOL_CHILD_COST;
 }
 
-struct pool_warm *pool_warm_find(struct pool_holder *h, const char *profile, bool packages)
+static struct pool_warm *find(struct pool_holder *h, const struct pool_request *asked)
 {
+    const struct language *language = pool_language(asked->language);
     for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++) {
         struct pool_warm *w = &h->warm[i];
-        if (w->serial && !w->retired && !w->replaces && w->packages == packages &&
-            strcmp(w->profile, profile) == 0)
+        if (w->serial && !w->retired && !w->replaces && w->language == language &&
+            w->packages == asked->packages && strcmp(w->profile, asked->profile) == 0)
             return w;
     }
     return NULL;
 }
 
-struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool packages,
+struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
                                 struct pool_reply *declined)
 {
-    struct pool_warm *w = pool_warm_find(h, profile, packages);
+    struct pool_warm *w = find(h, asked);
+    const char *profile = asked->profile;
     const struct policy_profile *rules = policy_profile_find(profile);
     struct jail_spec spec;
     size_t lending = 0;
@@ -56,7 +58,8 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const char *profile, bool
         return NULL;
     jail_spec_init(&spec);
     *w = (struct pool_warm){.serial = ++h->serial,
-                            .packages = packages,
+                            .language = pool_language(asked->language),
+                            .packages = asked->packages,
                             .rules = rules,
                             .limits = spec.limits,
                             .stock.warm = h->warm_usual,
@@ -107,13 +110,13 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
                  h->descriptors);
         return false;
     }
-    pool_interpreter_spec(&words, w->rules, w->packages, h->start, &spec);
     w->started_ns = w->order_ns = h->now;
     w->starts++;
     w->served = 0;
     w->up = false;
     w->said[0] = 0;
-    if (spec.foreign && pool_environment_check(h->start->environment, &err) < 0) {
+    if (pool_interpreter_spec(&plan, w, h->start, &spec, &err) < 0 ||
+        (spec.foreign && pool_environment_check(h->start->environment, &err) < 0)) {
         failed(h, w, "");
         snprintf(w->error, sizeof w->error, "%.200s", err.msg);
         return false;
@@ -179,7 +182,7 @@ static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_l
     char filter[48];
     struct jail_child_spec spec = {
         .tag = tag,
-        .filter = language_filter(language_default(), profile && profile->compute_only,
+        .filter = language_filter(w->language, profile && profile->compute_only,
                                   limits->threads != 0, true, filter, sizeof filter),
         .limits = *limits,
         .session = session};

@@ -119,7 +119,7 @@ static void ahead(void)
 {
     struct pool_client a = client();
     struct jail_child x;
-    struct pool_lease l = {"strict", false, limits(), 5000};
+    struct pool_lease l = {.profile = "strict", .limits = limits(), .patience_ms = 5000};
     struct pool_answer said;
     struct err err = ERR_INIT;
     tap_ok(!pool_client_ahead(&a, &l, &err) && stock_is_full() && look(NULL).lent == 1,
@@ -523,7 +523,7 @@ static void asks_late(void)
     int many[POOL_CLIENTS];
     struct pool_client a = client();
     struct err err = ERR_INIT;
-    struct pool_lease l = {"strict", false, limits(), 5000};
+    struct pool_lease l = {.profile = "strict", .limits = limits(), .patience_ms = 5000};
     struct jail_child x = JAIL_CHILD_NONE;
     struct pool_answer answer;
     enum { LATE = 8 };

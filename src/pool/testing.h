@@ -112,7 +112,8 @@ static bool set(uint64_t warm)
     struct pool_answer a;
     struct err err = ERR_INIT;
     const struct pool_set_numbers n = {warm, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    int r = pool_client_set(&c, "strict", false, &n, &a, &err);
+    const struct pool_kind kind = {.profile = "strict"};
+    int r = pool_client_set(&c, &kind, &n, &a, &err);
     pool_client_close(&c);
     return r == 0 && !a.declined;
 }

@@ -49,9 +49,11 @@
 /* Between a client and the holder of the warm pool and the sessions. One request, one reply; what a
  * client borrows comes as descriptors with LENT, and goes back with BACK or with the connection. */
 #define WIRE_HOLDER_MESSAGES(X)                                                                    \
-    X(LEASE, "tuUu", "-> holder: profile, packages, limits, patience in ms: a child for one run")  \
-    X(SESSION_NEW, "ttutUuu",                                                                      \
-      "-> holder: name, profile, packages, role, limits, idle ms, bytes for idle sessions")        \
+    X(LEASE, "ttuUu",                                                                              \
+      "-> holder: language, profile, packages, limits, patience in ms: a child for one run")       \
+    X(SESSION_NEW, "tttutUuu",                                                                     \
+      "-> holder: name, language, profile, packages, role, limits, idle ms, bytes for idle "       \
+      "sessions")                                                                                  \
     X(SESSION_CALL, "tuu",                                                                         \
       "-> holder: name, why (0 run, 1 fork), bytes for idle sessions: lend it for one call")       \
     X(SESSION_BRANCH, "tt",                                                                        \
@@ -63,15 +65,16 @@
     X(SESSION_EXPORT, "t", "-> holder: name: its records")                                         \
     X(SESSION_CLOSE, "t", "-> holder: name: end it")                                               \
     X(SESSION_INTERRUPT, "t", "-> holder: name: SIGINT to the call that runs in it")               \
-    X(POOL_SET, "tuU", "-> holder: profile, packages, numbers: keep it warm")                      \
+    X(POOL_SET, "ttuU", "-> holder: language, profile, packages, numbers: keep it warm")           \
     X(POOL_NEXT, "u", "-> holder: the first template from this number on; 0: yourself")            \
     X(POOL_STOP, "u", "-> holder: end; 1: sessions too")                                           \
-    X(LENT, "ttttU",                                                                               \
-      "holder -> session, its profile, role, note, numbers; next packet: child. To LEASE: CHILD "  \
-      "alone")                                                                                     \
+    X(LENT, "tttttU",                                                                              \
+      "holder -> session, its language, profile, role, note, numbers; next packet: child. To "     \
+      "LEASE: CHILD alone")                                                                        \
     X(DECLINED, "tt", "holder -> no: one word for programs, a sentence for people")                \
     X(AGREED, "t", "holder -> done; the name of what was made")                                    \
-    X(SESSION_IS, "ttttttU", "holder -> name, profile, role, state, reason, note, numbers")        \
+    X(SESSION_IS, "tttttttU",                                                                      \
+      "holder -> name, language, profile, role, state, reason, note, numbers")                     \
     X(SESSION_LOG, "U", "holder -> numbers; the records ride along")                               \
     X(POOL_IS, "tttU", "holder -> name, state, reason, numbers")                                   \
     X(POOL_END, "", "holder -> there are no more")

@@ -28,11 +28,29 @@ const char *languages_help(bool conditions)
     return text;
 }
 
+const char *languages_workers_help(void)
+{
+    static char text[120];
+    char all[80];
+    list(false, all, sizeof all);
+    snprintf(text, sizeof text, "%s (%s)", all, language_default()->name);
+    return text;
+}
+
 static int unknown(const char *word, bool conditions, struct err *err)
 {
     char all[80];
     list(conditions, all, sizeof all);
     return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: %s", word, all);
+}
+
+int languages_worker(const char *word, const struct language **ret, struct err *err)
+{
+    const struct language *l = word ? language_named(word) : language_default();
+    if (!l || !l->worker)
+        return unknown(word, false, err);
+    *ret = l;
+    return 0;
 }
 
 int languages_choose(const char *word, const char *file, bool conditions,

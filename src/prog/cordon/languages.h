@@ -26,4 +26,9 @@ const char *languages_help(bool conditions);
 ERR_MUST_USE int languages_intake(const char *how, const char *file, bool *ret_raw,
                                   struct err *err);
 
+/* The help of a --lang that names a worker, for what keeps one: sessions, the pool. */
+const char *languages_workers_help(void);
+/* The language of that --lang; NULL: the default one. ERR_USAGE: it has no worker. */
+ERR_MUST_USE int languages_worker(const char *word, const struct language **ret, struct err *err);
+
 #endif

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "flow/context.h"
 #include "jail_options.h"
+#include "languages.h"
 #include "options.h"
 #include "pool/pool_client.h"
 #include "programs.h"
@@ -24,7 +25,7 @@
 
 struct pool_options {
     struct option_list profiles;
-    const char *venv;
+    const char *venv, *lang;
     bool packages, force, json, help;
     struct pool_set_numbers set;
 };
@@ -36,6 +37,7 @@ static int parse(int argc, char **argv, struct pool_options *o, struct option_li
         {"", OPTION_GROUP, NULL, NULL, "For start:"},
         {"profile", OPTION_LIST, &o->profiles, "NAME",
          "strict, locked, standard or open; repeatable (strict)"},
+        {"lang", OPTION_STRING, &o->lang, "LANG", languages_workers_help()},
         {"packages", OPTION_FLAG, &o->packages, NULL,
          "with numpy, pandas and matplotlib loaded ahead"},
         {"size", OPTION_COUNT, &o->set.warm, "N", "children that wait, for each profile (4)"},
@@ -134,12 +136,18 @@ static int start(const struct pool_options *o, struct err *err)
             return err_set(err, ERR_USAGE,
                            "--profile: '%.40s' is none of: strict, locked, standard, open",
                            names[i]);
+    const struct language *language = NULL;
+    if (r == 0)
+        r = languages_worker(o->lang, &language, err);
+    if (r == 0 && o->packages && language != language_default())
+        r = err_set(err, ERR_USAGE, "--packages are Python's");
     if (r == 0)
         r = by_policy(o->venv, &set, &environment, err);
     if (r == 0)
         r = pool_client_start(&c, &environment, holder, NULL, err);
     for (size_t i = 0; i < count && r == 0; i++) {
-        r = pool_client_set(&c, names[i], o->packages, &set, &a, err);
+        const struct pool_kind kind = {language->name, names[i], o->packages};
+        r = pool_client_set(&c, &kind, &set, &a, err);
         if (r == 0 && a.declined)
             r = declined(&a);
     }

@@ -95,7 +95,7 @@ int session_context_open(struct session_context *h, const struct tool_options *t
         struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
         struct pool_answer a;
         pool_numbers(h->flow.policy, &set);
-        r = pool_client_set(&h->holder, NULL, false, &set, &a, err);
+        r = pool_client_set(&h->holder, NULL, &set, &a, err);
     }
     return r;
 }

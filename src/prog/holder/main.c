@@ -26,10 +26,26 @@ static int complain(const struct err *err)
     return write(READY, line, (size_t)n) == n ? 0 : -1;
 }
 
+/* A language whose worker is not there has no template; that is told to whoever asks for one. */
+static size_t find_workers(struct pool_worker *workers, char paths[][4096], size_t max)
+{
+    size_t n = 0;
+    struct err not_there = ERR_INIT;
+    for (const struct language *l = language_next(NULL); l && n < max; l = language_next(l))
+        if (l != language_default() && l->worker &&
+            programs_find(l->worker, paths[n], sizeof paths[n], &not_there) == 0) {
+            workers[n] = (struct pool_worker){l, paths[n]};
+            n++;
+        }
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     static const char usage[] = "cordon-holder: started by cordon only; see cordon-pool(1)\n";
-    char nest[4096], python[4096];
+    enum { OTHERS = 4 };
+    static char nest[4096], python[4096], others[OTHERS][4096];
+    static struct pool_worker workers[OTHERS];
     struct stat dir, ready;
     struct pool_environment environment;
     struct err err = ERR_INIT;
@@ -42,6 +58,8 @@ int main(int argc, char **argv)
                                       .ready = READY,
                                       .nest = nest,
                                       .python = python,
+                                      .workers = workers,
+                                      .worker_count = find_workers(workers, others, OTHERS),
                                       .version = CORDON_VERSION,
                                       .environment = &environment};
     int r = pool_environment_words(&environment, argv[2], argv[3], argv[4], &err);

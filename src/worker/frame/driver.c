@@ -302,7 +302,7 @@ static int handle(struct wire_reader *r, int *ret_status)
 int worker_driver_close(void)
 {
     const bool closes = check_ruleset_profile(serving.rules)->compute_only;
-    if (closes &&
+    if (closes && worker_language->sessions &&
         worker_interrupt_expect() < 0) /* it may become a session, and a handler is not set later */
         return -1;
     return worker_language->close(serving.rules);

@@ -6,10 +6,23 @@
 
 #include "ruby_first.h"
 
+#include "base/limits.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+/* What Ruby keeps in its process and a child of a template has not: the descriptors by which a signal wakes it, and its
+ * handlers. Memory is shared with the process that loads, nothing else is (jail/template/load.c). */
+enum { KEPT = 8 };
+static struct {
+    bool noted;
+    int fds[KEPT];
+    size_t count;
+    struct sigaction handlers[NSIG];
+} kept;
 
 static int require(VALUE name)
 {
@@ -39,12 +52,14 @@ static int setup_quietly(void)
     return r;
 }
 
-int rb_interp_start(const struct worker_start *start, struct err *err)
+int rb_interp_start(struct err *err)
 {
+    static bool up;
     static char words[][64] = {"ruby", "--disable=gems,did_you_mean,error_highlight,rubyopt",
                                "-Eutf-8", "-e", ""};
     static char *argv[] = {words[0], words[1], words[2], words[3], words[4], NULL};
-    (void)start;
+    if (up)
+        return 0;
     if (ruby_api_version[0] != RUBY_API_VERSION_MAJOR ||
         ruby_api_version[1] != RUBY_API_VERSION_MINOR)
         return err_set(err, ERR_MISSING, "built for Ruby %d.%d, but libruby is %d.%d; rebuild",
@@ -62,7 +77,58 @@ int rb_interp_start(const struct worker_start *start, struct err *err)
     rb_funcall(rb_stdout, rb_intern("sync="), 1,
                Qtrue);        /* what was printed before a kill has left */
     signal(SIGPIPE, SIG_IGN); /* as ruby does: a closed stream is an exception, not a death */
+    up = true;
     return 0;
+}
+
+/* ---- templates ---- */
+
+static int note_descriptors(struct err *err)
+{
+    for (int fd = 3; fd < (int)LIMIT_DESCRIPTORS_MAX; fd++) {
+        if (!rb_reserved_fd_p(fd))
+            continue;
+        if (kept.count == KEPT)
+            return err_set(err, ERR_STATE, "Ruby keeps more than %d descriptors", KEPT);
+        kept.fds[kept.count++] = fd;
+    }
+    return 0;
+}
+
+/* Objects that outlive a few collections are old, and later ones do not look at them again: a child writes less. */
+int rb_interp_settle(struct err *err)
+{
+    for (int i = 0; i < 4; i++)
+        rb_gc_start();
+    for (int i = 1; i < NSIG; i++)
+        if (sigaction(i, NULL, &kept.handlers[i]) < 0)
+            kept.handlers[i].sa_handler = SIG_DFL;
+    kept.noted = true;
+    return note_descriptors(err);
+}
+
+/* Ruby closes what it had, and opens anew: both must be there, and be nobody else's. */
+static void open_descriptors(void)
+{
+    for (size_t i = 0; i < kept.count; i++) {
+        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd >= 0 && fd != kept.fds[i]) {
+            (void)dup3(fd, kept.fds[i], O_CLOEXEC);
+            close(fd);
+        }
+    }
+}
+
+void rb_interp_after_fork(void)
+{
+    if (kept.noted) {
+        open_descriptors();
+        for (int i = 1; i < NSIG; i++)
+            if (kept.handlers[i].sa_handler != SIG_DFL)
+                (void)sigaction(i, &kept.handlers[i], NULL);
+        kept.noted = false;
+    }
+    rb_thread_atfork();
 }
 
 void rb_interp_finish(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon-ruby: the frame's program, with Ruby as its language. It serves one program and ends: there are no sessions and no
- * template of it yet, so the frame refuses both. */
+/* cordon-ruby: the frame's program, with Ruby as its language. It serves one program and ends: there are no sessions of it yet, so
+ * the frame refuses them. */
 #include "interp.h"
 #include "program.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int started(struct err *err)
 {
@@ -12,28 +13,18 @@ static int started(struct err *err)
     return 0; /* all of ours is made when a program has come */
 }
 
-/* Ruby keeps descriptors of its own, and the jail closes all but ours when it is entered: so it starts behind that. */
+/* Ruby keeps descriptors of its own, and the jail closes all but ours when it is entered: so it starts behind that. A
+ * template starts it at once; its children get others. */
 static int start(const struct worker_start *how, struct err *err)
 {
-    (void)how;
-    (void)err;
-    return 0;
-}
-
-static int start_ruby(struct err *err)
-{
-    static const struct worker_start alone = {.alone = true};
-    static bool up;
-    int r = up ? 0 : rb_interp_start(&alone, err);
-    up = r == 0;
-    return r;
+    return how->alone ? 0 : rb_interp_start(err);
 }
 
 static int expect(const struct check_ruleset *rules)
 {
     struct err err = ERR_INIT;
     (void)rules;
-    if (start_ruby(&err) == 0)
+    if (rb_interp_start(&err) == 0)
         return 0;
     fprintf(stderr, "cordon-ruby: %s\n", err.msg);
     return -1;
@@ -41,8 +32,24 @@ static int expect(const struct check_ruleset *rules)
 
 static int judge(const struct worker_job *job, struct check_report *report, struct err *err)
 {
-    int r = start_ruby(err);
+    int r = rb_interp_start(err);
     return r < 0 ? r : rb_program_judge(job, report, err);
+}
+
+static void before_fork(void)
+{
+    /* nothing of Ruby's is held between two calls of it */
+}
+
+static size_t sample(const char *libraries, bool only_print, char *to, size_t size)
+{
+    static const char body[] = RB_PROGRAM_SAMPLE "puts x\n", print[] = "puts 1\n";
+    const size_t len = only_print ? sizeof print - 1 : sizeof body - 1;
+    (void)libraries;
+    (void)size;
+    _Static_assert(sizeof body <= 1024, "a rehearsal has room for it");
+    memcpy(to, only_print ? print : body, len);
+    return len;
 }
 
 static void rules(const struct check_ruleset *others)
@@ -63,14 +70,21 @@ static void input_comes(void)
 
 static const struct worker_language ruby = {
     .methods = true,
+    .template = true,
     .program = "cordon-ruby",
     .compute_rule = "rb.compute.call",
     .start = start,
     .started = started,
+    .load = rb_program_load,
+    .before_fork = before_fork,
+    .after_fork = rb_interp_after_fork,
+    .warm = rb_program_warm,
+    .sample = sample,
     .expect = expect,
     .rules = rules,
     .judge = judge,
     .prepare = rb_program_prepare,
+    .close = rb_program_close,
     .begin = rb_program_begin,
     .execute = rb_program_execute,
     .report = rb_program_report,

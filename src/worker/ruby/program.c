@@ -31,15 +31,20 @@ static const char *path_of(const struct worker_job *job)
                                                : job->name;
 }
 
-int rb_program_judge(const struct worker_job *job, struct check_report *report, struct err *err)
+static void show_collector(void)
 {
     static bool known;
-    if (!known) {
-        program.code = program.error = Qnil;
-        rb_gc_register_address(&program.code);
-        rb_gc_register_address(&program.error);
-        known = true;
-    }
+    if (known)
+        return;
+    program.code = program.error = Qnil;
+    rb_gc_register_address(&program.code);
+    rb_gc_register_address(&program.error);
+    known = true;
+}
+
+int rb_program_judge(const struct worker_job *job, struct check_report *report, struct err *err)
+{
+    show_collector();
     const struct rb_source source = {.path = path_of(job),
                                      .text = job->source,
                                      .len = job->len,
@@ -51,18 +56,58 @@ int rb_program_judge(const struct worker_job *job, struct check_report *report, 
     return r;
 }
 
-/* Of a profile that computes only: what may be loaded later is loaded now. */
+/* Of a profile that computes only: what its programs may need later is loaded before the table is closed. A template does it for
+ * all its children. */
+static void load_late(const struct policy_profile *profile)
+{
+    static bool loaded;
+    static const char *const late[] = {"enc/trans/single_byte",
+                                       "enc/trans/utf_16_32",
+                                       "enc/utf_16le",
+                                       "enc/utf_16be",
+                                       "enc/utf_32le",
+                                       "enc/utf_32be",
+                                       "enc/iso_8859_1",
+                                       "enc/windows_1252",
+                                       "unicode_normalize/normalize",
+                                       "pp",
+                                       "json"};
+    for (size_t i = 0; i < sizeof late / sizeof *late && profile->compute_only && !loaded; i++)
+        rb_interp_load(late[i]);
+    loaded = true;
+}
+
 static int close_table(const struct policy_profile *profile)
 {
     struct err err = ERR_INIT;
-    static const char *const late[] = {
-        "enc/trans/single_byte", "enc/trans/utf_16_32", "enc/utf_16le",   "enc/utf_16be",
-        "enc/utf_32le",          "enc/utf_32be",        "enc/iso_8859_1", "enc/windows_1252"};
     if (!worker_compute_pending(profile))
         return 0;
-    for (size_t i = 0; i < sizeof late / sizeof *late; i++)
-        rb_interp_load(late[i]);
+    load_late(profile);
     return worker_compute_zone() < 0 ? -1 : worker_compute_close(&err);
+}
+
+int rb_program_close(const struct check_ruleset *rules)
+{
+    return close_table(check_ruleset_profile(rules));
+}
+
+/* What stands before every program of the profile: once in a process, or once in the template it comes from. */
+static void install(const struct policy_profile *profile)
+{
+    static bool installed;
+    if (!installed && rb_judge_has_rules(profile))
+        rb_shadow_install();
+    installed = true;
+}
+
+int rb_program_load(const struct check_ruleset *rules, struct err *err)
+{
+    const struct policy_profile *profile = check_ruleset_profile(rules);
+    load_late(profile);
+    if (rb_program_warm(rules) < 0)
+        return err_set(err, ERR_STATE, "not even a small program runs");
+    install(profile);
+    return rb_interp_settle(err);
 }
 
 /* Between the report and GO: nothing of the program runs, only Ruby's own libraries. */
@@ -74,8 +119,7 @@ int rb_program_prepare(const struct worker_job *job)
     rb_host_load();
     if (worker_given_method_name())
         rb_interp_load("json");
-    if (rb_judge_has_rules(profile))
-        rb_shadow_install();
+    install(profile);
     program.ready = close_table(profile) == 0;
     return program.ready ? 0 : -1;
 }
@@ -126,6 +170,28 @@ static void send_value(VALUE value)
     } else {
         worker_channel_pieces(WIRE_VALUE, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
     }
+}
+
+/* Judged and run as a program is; nothing of it is left. */
+int rb_program_warm(const struct check_ruleset *rules)
+{
+    static const char text[] = RB_PROGRAM_SAMPLE "x\n";
+    const struct rb_source source = {.path = "-", .text = text, .len = sizeof text - 1};
+    struct rb_judged judged;
+    struct check_report report;
+    struct err err = ERR_INIT;
+    int state = 0;
+    show_collector();
+    check_report_init(&report);
+    int r = rb_judge(check_ruleset_profile(rules), &source, &report, &judged, &err);
+    if (r == 0 && judged.code) {
+        program.code = judged.code;
+        rb_protect(evaluate, program.code, &state);
+        program.code = Qnil;
+    }
+    rb_set_errinfo(Qnil);
+    check_report_done(&report);
+    return r == 0 && judged.code && !state ? 0 : -1;
 }
 
 /* An object of names becomes keywords. */

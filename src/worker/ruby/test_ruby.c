@@ -291,8 +291,7 @@ static void methods(void)
 int main(void)
 {
     struct err err = ERR_INIT;
-    const struct worker_start start = {.alone = true};
-    if (rb_interp_start(&start, &err) < 0) {
+    if (rb_interp_start(&err) < 0) {
         tap_ok(false, "Ruby starts: %s", err.msg);
         return tap_done();
     }
