@@ -10,7 +10,7 @@ _cordon()
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --method --args --save --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--lang --code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --worker --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --images --escape --json --help'
@@ -84,7 +84,7 @@ _cordon()
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
     check--lang) COMPREPLY=($(compgen -W 'python ruby expr' -- "$cur")) ;;
     run--intake | check--intake) COMPREPLY=($(compgen -W 'text source' -- "$cur")) ;;
-    run--lang | pool--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
+    run--lang | pool--lang | session--lang | repl--lang) COMPREPLY=($(compgen -W 'python ruby' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     repl--images) COMPREPLY=($(compgen -W 'auto kitty iterm sixel none' -- "$cur")) ;;

@@ -36,7 +36,7 @@ static int take_language(struct flow *f, const struct language *l, struct err *e
         return err_set(err, ERR_USAGE, "--method is for Ruby, and the program is %s", l->title);
     if (f->req->method && !f->req->source_too_long)
         check_structure(f, l);
-    return l == language_default()
+    return l == language_default() || flow_in_session(f) /* its process is there */
                ? FLOW_GO_ON
                : f->req->find(l->worker, f->worker_path, sizeof f->worker_path, err);
 }

@@ -41,7 +41,9 @@ int flow_precheck(struct flow *f, struct err *err)
                                  .memory_by = req->memory_by,
                                  .input = -1,
                                  .nest = req->nest,
+                                 .language = f->language->name,
                                  .python = req->python,
+                                 .find = req->find,
                                  .stop = -1, /* an interrupt waits for the call */
                                  .pool = true,
                                  .rules = req->rules,

@@ -63,9 +63,11 @@ static const char *hint_for_text(const struct flow *f)
         return "write one whole method: def NAME ... end";
     if (strcmp(f->no_program_rule, CHECK_RULE_INTAKE) != 0)
         return "write the program in UTF-8, without NUL bytes";
-    return flow_in_session(f) ? "write the program alone, or in one ```python block"
-                              : "write the program alone, or in one ```python block; --intake "
-                                "source takes the text as it is";
+    static char hint[120];
+    snprintf(hint, sizeof hint, "write the program alone, or in one ```%s block%s",
+             f->language->name,
+             flow_in_session(f) ? "" : "; --intake source takes the text as it is");
+    return hint;
 }
 
 static int too_long(struct flow *f)

@@ -510,7 +510,6 @@ def absent(program):
         ("docs/deployment.md", r"macOS \| not built", "system() != 'linux'" in program.source("meson.build") or "host_machine.system()" in program.source("meson.build")),
         ("docs/deployment.md", r"Windows \| not built", "host_machine.system()" in program.source("meson.build")),
         ("docs/policy.md", r"the form of this file; there is one so far", program.policy["version"] == 1),
-        ("man/cordon-repl.1", r"the only one so far", '"python") != 0' in program.source("src/prog/cordon/repl.c")),
     ]
 
 

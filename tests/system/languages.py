@@ -4,11 +4,14 @@
 A row has programs in its language; what each of them does is said where it is used (mechanisms.py). A new language is a new row."""
 import collections
 
-Language = collections.namedtuple("Language", "name worker attempts answers ends")
+Language = collections.namedtuple("Language", "name worker attempts answers ends session typed")
 
 # attempts: what a program tries in `open` past any judge, and is refused by the kernel's layers. It prints `done` at its end.
 # answers: (profile, program) that computes, prints and is refused nothing, or is refused by its own layers.
 # ends: (profile, program) that ends by itself: an exception, an exit status.
+# session: the calls of one, in every profile: what binds, what counts and gives the count, reads a line, is refused, runs until it is interrupted,
+# sleeps and catches that, ends itself, asks a host function; the variable, and what an interrupt is called.
+# typed: lines at a prompt, and what is printed.
 PYTHON = Language(
     "python", "cordon-python",
     attempts="""
@@ -27,7 +30,11 @@ print('done')
     answers=(("strict", "print(sum(range(5)))\n[1, 2]\n"), ("strict", "print(input())\n"), ("strict", "FINAL(6 * 7)\n"), ("strict", "import math\nprint(math.pi, 'ä')\n"),
              ("standard", "open('/workspace/a', 'w').write('x')\nprint(open('/workspace/a').read())\n"), ("standard", "import threading\nt = threading.Thread(target=print, args=(1,))\nt.start()\nt.join()\n"),
              ("strict", "eval('1')\n"), ("strict", "x = (\n")),
-    ends=(("strict", "1 / 0\n"), ("strict", "def f(n): return f(n + 1)\nf(0)\n"), ("standard", "import sys\nsys.exit(3)\n"), ("open", "import os\nos._exit(4)\n")))
+    ends=(("strict", "1 / 0\n"), ("strict", "def f(n): return f(n + 1)\nf(0)\n"), ("standard", "import sys\nsys.exit(3)\n"), ("open", "import os\nos._exit(4)\n")),
+    session=dict(binds="x = [6]\ndef count():\n    x[0] += 1\n    return x[0]\n", counts="count()\n", reads="print(input())\n", refused="x = (\n", runs="print('on', flush=True)\nwhile True: pass\n",
+                 sleeps="import time\nprint('on', flush=True)\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt: print('caught')\n", ends="FINAL(x[0])\n", asks="print(echo(5)['args'])\n",
+                 variable="x[0]\n", interrupt="KeyboardInterrupt"),
+    typed=("x = 6\ndef f(n):\n    return n * 7\n\nf(x)\n_ + 1\nprint('''a\nb''')\n", "42\n43\na\nb\n"))
 
 RUBY = Language(
     "ruby", "cordon-ruby",
@@ -53,7 +60,10 @@ puts 'done'
              ("open", "File.write('/workspace/a', 'x')\nputs File.read('/workspace/a')\n"), ("open", "f = File.open('/dev/null')\nputs f.fileno\n"),
              ("strict", "eval('1')\n"), ("strict", "x = (\n"), ("standard", "defined?(JSON)\n")),
     ends=(("strict", "1 / 0\n"), ("strict", "def f(n) = [1].each { f(n + 1) }\nf(0)\n"), ("strict", "a = []\n100000.times { a = [a] }\na.hash\n"), ("standard", "at_exit { puts 2 }\nexit 3\n"),
-          ("open", "exit! 4\n"), ("open", "Process.kill(:TERM, Process.pid)\nsleep 5\n")))
+          ("open", "exit! 4\n"), ("open", "Process.kill(:TERM, Process.pid)\nsleep 5\n")),
+    session=dict(binds="x = 6\ncounter = -> { x += 1 }\ndef twice(n) = n * 2\n", counts="counter.call\n", reads="puts gets\n", refused="x = (\n", runs="puts 'on'\nloop {}\n",
+                 sleeps="puts 'on'\nbegin\n  sleep 60\nrescue Interrupt\n  puts 'caught'\nend\n", ends="FINAL(x)\n", asks="p echo(5)['args']\n", variable="x\n", interrupt="Interrupt"),
+    typed=("x = 6\ndef f(n)\n  n * 7\nend\nf(x)\n_ + 1\nputs 'a\nb'\n", "42\n43\na\nb\n"))
 
 ALL = (PYTHON, RUBY)
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every language that has a worker, from one list (languages.py).
 
-Usage: mechanisms.py BUILD. A warm child says what a cold run says."""
+Usage: mechanisms.py BUILD. A warm child says what a cold run says; a session keeps what calls bind, is interrupted, asked for input, forked."""
 import atexit
+import json
 import re
+import subprocess
 import sys
 
 import languages
@@ -48,6 +50,64 @@ def same_warm(u, language):
     tap.ok(leases(u) - before == len(programs_of) and all(t["crashes"] == 0 for t in status["templates"]), f"{u.who}: {language.name}: each of them was warm, and no template died", status)
 
 
+def interrupted(u, name, text):
+    """A call that says `on` and stays, interrupted once it has said so."""
+    p = subprocess.Popen(programs.command(["session", "run", "--events", name, "-c", text], u.who), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                         env=tapsys.clean_env(None, u.who), text=True)
+    lines = []
+    for line in p.stdout:
+        lines.append(json.loads(line))
+        if "on\\n" in line:
+            u("session", "interrupt", name)
+            break
+    lines += [json.loads(line) for line in p.stdout]
+    p.wait()
+    return lines[-1].get("result", {}) if lines else {}
+
+
+def session(u, language):
+    calls = language.session
+    for profile in ("strict", "standard"):
+        name, branch = f"{language.name}-{profile}", f"{language.name}-{profile}-branch"
+        about = f"{u.who}: {language.name}: {profile}"
+        made = u("session", "new", "--lang", language.name, "--profile", profile, name)
+        tap.ok(made.code == 0 and u.sessions().get(name, {}).get("language") == language.name, f"{about}: a session is made, and listed with its language", made.story())
+        r = u.cell(name, calls["binds"])
+        tap.ok(r["status"] == "ok" and [u.cell(name, calls["counts"])["value"] for _ in range(2)] == ["7", "8"], f"{about}: a session keeps what a call has bound", r.story())
+        r = u("session", "fork", name, branch)
+        counted = [u.cell(s, calls["counts"])["value"] for s in (branch, branch, name)]
+        tap.eq((r.code, counted), (0, ["9", "10", "9"]), f"{about}: a branch goes on by itself, and so does its session", r.story())
+        for s in (name, branch):
+            r, again = (u.cell(s, calls["reads"], "--stdin", str(given)) for _ in range(2))
+            tap.eq((r["stdout"], again["stdout"]), ("a line\n", "a line\n"), f"{about}: {s}: each call reads its own input", r.story())
+            r = u.cell(s, calls["refused"])
+            tap.ok(r["status"] == "blocked" and u.cell(s, calls["counts"])["status"] == "ok", f"{about}: {s}: a call that is refused leaves the session alive", r.story())
+            r = interrupted(u, s, calls["runs"])
+            tap.eq((r.get("error") or {}).get("type"), calls["interrupt"], f"{about}: {s}: an interrupt ends a call that computes", r)
+            r = interrupted(u, s, calls["sleeps"])
+            tap.ok(r.get("status") == "ok" and not r.get("violations"), f"{about}: {s}: an interrupt wakes a call that sleeps, and can be caught", r)
+        r = u.cell(name, calls["asks"], "--tool", "echo")
+        tap.eq(r["stdout"], "[5]\n", f"{about}: a call asks a host function", r.story())
+        r = u.cell(name, calls["ends"])
+        tap.ok(r["is_final"] and r["final"] == u.cell(name, calls["variable"])["value"], f"{about}: FINAL ends the call, and the session goes on", r.story())
+        u("session", "close", branch)
+        u("session", "close", name)
+    text, printed = language.typed
+    r = u("repl", "--lang", language.name, text=text)
+    tap.eq(r.out, printed, f"{u.who}: {language.name}: a prompt takes blocks of several lines, and _ is the last value", r.story())
+
+
+def differently_compiled(u):
+    """A variable of an earlier call decides what a text means: the judge compiles it with that variable."""
+    u("session", "new", "--lang", "ruby", "--profile", "standard", "divides")
+    u.cell("divides", "x = 6\n")
+    r = u.cell("divides", "x /system('ls');1#/\n")
+    tap.ok(r["status"] == "blocked" and "rb.call.process" in r.rules(), f"{u.who}: ruby: a division that would be a pattern without its variable is judged as a division", r.story())
+    r = u.cell("divides", "y /system('ls');1#/\n")
+    tap.ok(r["status"] == "error" and (r["error"] or {}).get("type") == "NoMethodError", f"{u.who}: ruby: without the variable it is a pattern, and that runs", r.story())
+    u("session", "close", "divides")
+
+
 tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 programs = tapsys.Programs(BUILD)
@@ -60,4 +120,7 @@ for who in tapsys.users()[-1:]:
     atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)
     for language in languages.built(programs):
         same_warm(u, language)
+        session(u, language)
+    if languages.RUBY in languages.built(programs):
+        differently_compiled(u)
 tap.done()

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "commands.h"
 #include "images.h"
+#include "languages.h"
 #include "prompt.h"
 #include "result.h"
 #include "sys/fd.h"
@@ -33,7 +34,7 @@ struct repl_options {
     struct session_new make;
     struct tool_options tools;
     struct option_list words;
-    const char *session, *lang, *images;
+    const char *session, *images;
     enum images pictures;
     bool help, no_history;
 };
@@ -51,8 +52,11 @@ static int agrees(struct repl_options *o, struct err *err)
             o->session);
     if (o->make.workspace && o->session)
         return err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
-    if (o->lang && strcmp(o->lang, "python") != 0)
-        return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: python", o->lang);
+    const struct language *language;
+    if (o->make.lang && o->session)
+        return err_set(err, ERR_USAGE, "--lang: a session that is there keeps its own");
+    if (languages_worker(o->make.lang, &language, err) < 0)
+        return ERR_USAGE;
     return images_choose(o->images, &o->pictures, err);
 }
 
@@ -60,7 +64,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
 {
     struct jail_options *p = &o->context.jail;
     const struct option_row rows[] = {
-        {"lang", OPTION_STRING, &o->lang, "LANG", "python (the only one so far)"},
+        {"lang", OPTION_STRING, &o->make.lang, "LANG", languages_workers_help()},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
@@ -98,7 +102,8 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);
     if (r == 0 && o->help) {
         puts("usage: cordon repl [OPTIONS]\n\n"
-             "Reads Python line by line and runs each block in one session. A block goes on until\n"
+             "Reads a program line by line and runs each block in one session. A block goes on "
+             "until\n"
              "the parser says that it is whole; an empty line ends an indented one. It ends with\n"
              "exit(), Ctrl-D or the end of the input, with FINAL(x), or when a limit ends the "
              "session.\n"
@@ -412,11 +417,11 @@ static void greet(const struct repl *r)
     const struct jail_limits *l = &r->o->context.spec.limits;
     int n = snprintf(
         text, sizeof text,
-        "Cordon " CORDON_VERSION ", Python in profile %s; a block may take %llu s and %llu MB; "
+        "Cordon " CORDON_VERSION ", %s in profile %s; a block may take %llu s and %llu MB; "
         "no network\n"
         "exit() or Ctrl-D leaves, Ctrl-C interrupts, Tab completes, help() says more\n",
-        r->o->context.profile, (unsigned long long)(l->wall_ms / 1000),
-        (unsigned long long)(l->memory / MIB));
+        r->o->context.language->title, r->o->context.profile,
+        (unsigned long long)(l->wall_ms / 1000), (unsigned long long)(l->memory / MIB));
     writer_put(JAIL_STDOUT, text, (size_t)n);
 }
 

@@ -59,6 +59,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     struct jail_options *p = &o->context.jail;
     const struct option_row rows[] = {
         {"", OPTION_GROUP, NULL, NULL, "For new:"},
+        {"lang", OPTION_STRING, &o->make.lang, "LANG", languages_workers_help()},
         {"profile", OPTION_STRING, &o->make.profile, "NAME",
          "the rules: strict, locked, standard, open (strict)"},
         {"packages", OPTION_FLAG, &o->make.packages, NULL,
@@ -269,6 +270,7 @@ static void put_row(struct jsonw *j, const struct pool_reply *p, uint64_t memory
     session_workspace_name(p->note, workspace);
     jsonw_open(j, NULL, '{');
     jsonw_string(j, "session", p->name);
+    jsonw_string(j, "language", p->language);
     jsonw_string(j, "profile", p->profile);
     jsonw_string(j, "role", p->role[0] ? p->role : NULL);
     jsonw_string(j, "state", p->state);
@@ -295,8 +297,8 @@ static void print_row(const struct pool_reply *p, uint64_t memory)
 {
     char workspace[WORKSPACE_FULL_MAX + 1];
     session_workspace_name(p->note, workspace);
-    printf("%-20s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s%s%s\n",
-           p->name, p->profile, p->state, (unsigned long long)p->session.calls,
+    printf("%-20s %-7s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s%s%s\n",
+           p->name, p->language, p->profile, p->state, (unsigned long long)p->session.calls,
            (double)memory / MIB, (unsigned long long)(p->session.files / KIB),
            (unsigned long long)(p->session.idle_ms / 1000), workspace[0] ? "  in " : "", workspace,
            p->reason[0] ? "  " : "", p->reason);

@@ -40,6 +40,7 @@ struct session_context {
     int stop;                        /* readable: somebody wants us to stop */
     bool json, events, gate_is_open; /* events: a call is told while it runs */
     char profile[POOL_PROFILE + 1];  /* of the session that was last lent */
+    const struct language *language; /* of the same; NULL: none was lent */
     char nest[4096], python[4096];   /* our programs, for a judge that no holder has ready */
 };
 
@@ -57,6 +58,7 @@ void pool_numbers(const struct policy *policy, struct pool_set_numbers *set);
 
 struct session_new {
     const char *name, *profile, *role;
+    const char *lang;      /* NULL: the default one */
     const char *workspace; /* NULL: none */
     bool packages;
     uint64_t idle_ms; /* UINT64_MAX: the policy's */

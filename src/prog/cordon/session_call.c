@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "events.h"
 #include "gate/escalate.h"
+#include "languages.h"
 #include "programs.h"
 #include "reader.h"
 #include "result.h"
@@ -374,6 +375,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     char note[POOL_NOTE + 1];
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
     snprintf(h->profile, sizeof h->profile, "%s", lent->profile);
+    h->language = pool_language(lent->language);
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
     struct flow_request req = {
         .kind = c->line ? FLOW_LINE : FLOW_CALL,
@@ -398,6 +400,10 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .session_call = lent->lent.ran,
         .nest = h->nest,
         .python = h->python,
+        .find = programs_find,
+        .language = strcmp(lent->language, language_default()->name) != 0 && lent->language[0]
+                        ? lent->language
+                        : NULL,
         .task = c->line ? NULL : task,
         .calls_used = lent->lent.host_calls,
         .report = look_for_more,
@@ -514,25 +520,43 @@ static int fill_workspace(struct session_context *h, int files)
     return result_usage(h->who, &err);
 }
 
-int session_make(struct session_context *h, const struct session_new *n, char *name)
+/* What the options mean, for the holder. */
+static int plan_session(const struct session_context *h, const struct session_new *n,
+                        struct pool_session_spec *ret, struct err *err)
 {
     const struct policy *p = h->flow.policy;
     const struct policy_profile *profile = NULL;
+    const struct language *language;
+    int r = languages_worker(n->lang, &language, err);
+    if (r == 0)
+        r = policy_choose_profile(p, n->profile, &profile, err);
+    if (r == 0)
+        r = jail_options_files(&h->jail, &h->spec, profile, err);
+    if (r == 0 && n->packages && language != language_default())
+        r = err_set(err, ERR_USAGE, "--packages are Python's");
+    if (r < 0)
+        return r;
+    *ret = (struct pool_session_spec){.name = n->name,
+                                      .language = language->name,
+                                      .profile = profile->name,
+                                      .role = n->role,
+                                      .packages = n->packages,
+                                      .limits = h->spec.limits,
+                                      .idle_ms = n->idle_ms == UINT64_MAX ? p->sessions.idle_ms
+                                                                          : n->idle_ms};
+    if (!profile->threads)
+        ret->limits.threads = 0;
+    return 0;
+}
+
+int session_make(struct session_context *h, const struct session_new *n, char *name)
+{
+    struct pool_session_spec spec;
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
     struct err err = ERR_INIT;
-    if (policy_choose_profile(p, n->profile, &profile, &err) < 0 ||
-        jail_options_files(&h->jail, &h->spec, profile, &err) < 0)
+    if (plan_session(h, n, &spec, &err) < 0)
         return result_usage(h->who, &err);
-    struct pool_session_spec spec = {.name = n->name,
-                                     .profile = profile->name,
-                                     .role = n->role,
-                                     .packages = n->packages,
-                                     .limits = h->spec.limits,
-                                     .idle_ms = n->idle_ms == UINT64_MAX ? p->sessions.idle_ms
-                                                                         : n->idle_ms};
-    if (!profile->threads)
-        spec.limits.threads = 0;
     int r = pool_client_new(&h->holder, &spec, &child, &a, &err);
     if (r < 0)
         return failed(h, n->name, r, &err);

@@ -28,7 +28,8 @@ static int note(struct session_context *h, const char *event, const char *sessio
     const struct audit_facts f = {.client_id = client.id,
                                   .tool = "session",
                                   .session = session,
-                                  .language = language_default()->name,
+                                  .language =
+                                      (h->language ? h->language : language_default())->name,
                                   .role = role && role[0] ? role : h->flow.policy->run.role,
                                   .args = args,
                                   .nargs = sizeof args / sizeof *args - (ended_ms == 0),

@@ -254,8 +254,10 @@ static int branch(void)
 {
     if (serving.state == COLLECTING || !worker_language->sessions)
         return -1;
+    if (worker_language->before_branch)
+        worker_language->before_branch();
     int r = jail_branch_here();
-    if (r == 1)
+    if (r == 1 || worker_language->before_branch)
         worker_language->after_fork();
     return 0; /* a refusal is told by the jail */
 }

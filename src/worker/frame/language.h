@@ -60,6 +60,9 @@ struct worker_language {
     int (*load)(const struct check_ruleset *rules, struct err *err);
     void (*before_fork)(void); /* in a template, the last of it that runs */
     void (*after_fork)(void);  /* in its children, and in a branch of a session */
+    /* In a session, before it is asked for a branch; after_fork follows, in the session too. NULL: nothing to do, and in the
+     * session nothing follows. */
+    void (*before_branch)(void);
     /* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
      * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
     int (*warm)(const struct check_ruleset *rules);

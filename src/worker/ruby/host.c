@@ -9,6 +9,7 @@
 #include "interp.h"
 #include "worker/frame/channel.h"
 #include "worker/frame/host.h"
+#include "worker/frame/input.h"
 
 #include <ruby/thread.h>
 
@@ -69,6 +70,20 @@ static VALUE tool_function(int argc, VALUE *argv, VALUE self)
         rb_raise(rb_eRuntimeError, "%s", StringValueCStr(said));
     }
     return value;
+}
+
+/* At a prompt the person who sits there is asked before a line is read. */
+static VALUE ask_gets(int argc, VALUE *argv, VALUE self)
+{
+    (void)self;
+    worker_input_ask();
+    return rb_funcallv(rb_stdin, rb_frame_this_func(), argc, argv);
+}
+
+void rb_host_ask(void)
+{
+    rb_define_global_function("gets", ask_gets, -1);
+    rb_define_global_function("readline", ask_gets, -1);
 }
 
 void rb_host_load(void)

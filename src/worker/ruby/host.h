@@ -11,5 +11,6 @@
 
 void rb_host_load(void); /* what calls need, while files can still be opened */
 void rb_host_define(void);
+void rb_host_ask(void); /* `gets` asks who sits at the prompt */
 
 #endif

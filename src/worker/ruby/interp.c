@@ -7,6 +7,8 @@
 #include "ruby_first.h"
 
 #include "base/limits.h"
+#include "jail/compute.h"
+#include "worker/frame/driver.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +20,6 @@
  * handlers. Memory is shared with the process that loads, nothing else is (jail/template/load.c). */
 enum { KEPT = 8 };
 static struct {
-    bool noted;
     int fds[KEPT];
     size_t count;
     struct sigaction handlers[NSIG];
@@ -103,15 +104,18 @@ int rb_interp_settle(struct err *err)
     for (int i = 1; i < NSIG; i++)
         if (sigaction(i, NULL, &kept.handlers[i]) < 0)
             kept.handlers[i].sa_handler = SIG_DFL;
-    kept.noted = true;
     return note_descriptors(err);
 }
 
-/* Ruby closes what it had, and opens anew: both must be there, and be nobody else's. */
+/* An event of its own for each process, or a device where a session that only computes could not make one for its branch
+ * (stand_in.c). */
 static void open_descriptors(void)
 {
+    const struct check_ruleset *rules = worker_driver_rules();
+    const bool computes = rules && check_ruleset_profile(rules)->compute_only;
     for (size_t i = 0; i < kept.count; i++) {
-        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int fd = computes ? open("/dev/null", O_RDWR | O_CLOEXEC | O_NONBLOCK)
+                          : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (fd >= 0 && fd != kept.fds[i]) {
             (void)dup3(fd, kept.fds[i], O_CLOEXEC);
             close(fd);
@@ -119,16 +123,74 @@ static void open_descriptors(void)
     }
 }
 
+static void set_handlers(void)
+{
+    for (int i = 1; i < NSIG; i++)
+        if (kept.handlers[i].sa_handler != SIG_DFL)
+            (void)sigaction(i, &kept.handlers[i], NULL);
+}
+
+void rb_interp_before_branch(void)
+{
+    for (size_t i = 0; i < kept.count && !jail_computes_only(); i++)
+        close(kept.fds[i]);
+}
+
 void rb_interp_after_fork(void)
 {
-    if (kept.noted) {
+    static bool forked; /* a branch has the handlers of its session */
+    if (!jail_computes_only())
         open_descriptors();
-        for (int i = 1; i < NSIG; i++)
-            if (kept.handlers[i].sa_handler != SIG_DFL)
-                (void)sigaction(i, &kept.handlers[i], NULL);
-        kept.noted = false;
-    }
+    if (!forked)
+        set_handlers();
+    forked = true;
     rb_thread_atfork();
+}
+
+/* ---- interrupts, streams ---- */
+
+int rb_interp_set_interrupt(void)
+{
+    return sigaction(SIGINT, &kept.handlers[SIGINT], NULL);
+}
+
+static VALUE raise_pending(VALUE nothing)
+{
+    (void)nothing;
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+void rb_interp_drop_interrupt(void)
+{
+    int state = 0;
+    rb_protect(raise_pending, Qnil, &state);
+    rb_set_errinfo(Qnil);
+}
+
+static VALUE flush(VALUE stream)
+{
+    return rb_io_flush(stream);
+}
+
+void rb_interp_flush(void)
+{
+    int state = 0;
+    rb_protect(flush, rb_stdout, &state);
+    rb_protect(flush, rb_stderr, &state);
+    rb_set_errinfo(Qnil);
+}
+
+static VALUE read_all(VALUE stream)
+{
+    return rb_funcall(stream, rb_intern("read"), 0);
+}
+
+void rb_interp_empty_input(void)
+{
+    int state = 0;
+    rb_protect(read_all, rb_stdin, &state);
+    rb_set_errinfo(Qnil);
 }
 
 void rb_interp_finish(void)

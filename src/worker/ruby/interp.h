@@ -27,5 +27,16 @@ void rb_interp_after_fork(void);
 /* Runs what Ruby runs at the end of a program: exit blocks, other threads' end, streams. Nothing of Ruby may be used
  * afterwards. */
 void rb_interp_finish(void);
+void rb_interp_flush(void); /* its streams alone */
+
+/* Ruby's own handler of SIGINT; an interrupt that it has noted and not raised is forgotten. */
+int rb_interp_set_interrupt(void);
+void rb_interp_drop_interrupt(void);
+
+/* What its reader of descriptor 0 holds is read away. */
+void rb_interp_empty_input(void);
+
+/* Around a branch of a session: the descriptors by which Ruby is woken are not shared. */
+void rb_interp_before_branch(void);
 
 #endif

@@ -57,9 +57,18 @@ static VALUE compile_module(VALUE from)
     return rb_funcall(class, rb_intern("compile"), 4, text, path, path, INT2FIX(0));
 }
 
+/* The method as it was before any code of a guest: a session's next call asks for it again. */
 static VALUE instructions(VALUE code)
 {
-    return rb_funcall(code, rb_intern("to_a"), 0);
+    static VALUE unbound;
+    static ID bind_call;
+    if (!unbound) {
+        rb_gc_register_address(&unbound);
+        unbound = rb_funcall(rb_path2class("RubyVM::InstructionSequence"),
+                             rb_intern("instance_method"), 1, ID2SYM(rb_intern("to_a")));
+        bind_call = rb_intern("bind_call");
+    }
+    return rb_funcall(unbound, bind_call, 1, code);
 }
 
 static VALUE message_of(VALUE exception)
@@ -117,7 +126,7 @@ static void judge_text(struct rb_judge *j, const struct rb_source *source)
     int state = 0;
     if (j->plain)
         rb_judge_patterns(j);
-    VALUE code = rb_protect(compile, (VALUE)source, &state);
+    VALUE code = rb_protect(source->compile ? source->compile : compile, (VALUE)source, &state);
     VALUE rows = state ? 0 : rb_protect(instructions, code, &state);
     if (!state) {
         rb_judge_code(j, rows);
@@ -169,4 +178,24 @@ int rb_judge(const struct policy_profile *profile, const struct rb_source *sourc
     if (!check_report_safe(report))
         ret->code = 0;
     return j.bad ? err_set(err, j.bad, "no memory to judge %zu bytes", text.len) : 0;
+}
+
+bool rb_judge_again(const struct policy_profile *profile, const struct rb_source *source,
+                    unsigned long code)
+{
+    struct check_report report;
+    struct rb_judged judged = {0};
+    struct rb_judge j = {.profile = profile,
+                         .text = source->text,
+                         .len = source->len,
+                         .report = &report,
+                         .ret = &judged,
+                         .ruled = rb_judge_has_rules(profile),
+                         .plain = profile->guards};
+    check_report_init(&report);
+    rb_judge_code(&j, instructions(code));
+    check_report_end(&report);
+    const bool clean = !j.bad && check_report_safe(&report);
+    check_report_done(&report);
+    return clean;
 }

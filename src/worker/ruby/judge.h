@@ -34,10 +34,16 @@ struct rb_source {
     size_t len;
     const char *
         method; /* that the text defines, in an anonymous module, which is what its code gives; NULL: it is a program */
+    /* What compiles it, for rb_protect: to the VALUE of its instructions. NULL: as a program by itself. */
+    unsigned long (*compile)(unsigned long source);
 };
 
 /* REPORT must be initialised; it is ended here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
 ERR_MUST_USE int rb_judge(const struct policy_profile *profile, const struct rb_source *source,
                           struct check_report *report, struct rb_judged *ret, struct err *err);
+
+/* Whether the rules find nothing in CODE, a VALUE of instructions that SOURCE was compiled to once more. */
+bool rb_judge_again(const struct policy_profile *profile, const struct rb_source *source,
+                    unsigned long code);
 
 #endif

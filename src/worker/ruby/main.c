@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon-ruby: the frame's program, with Ruby as its language. It serves one program and ends: there are no sessions of it yet, so
- * the frame refuses them. */
+/* cordon-ruby: the frame's program, with Ruby as its language. */
+#include "call.h"
 #include "interp.h"
 #include "program.h"
+#include "stand_in.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,10 @@ static int started(struct err *err)
  * template starts it at once; its children get others. */
 static int start(const struct worker_start *how, struct err *err)
 {
-    return how->alone ? 0 : rb_interp_start(err);
+    if (how->alone)
+        return 0;
+    rb_stand_in_fix_pid();
+    return rb_interp_start(err);
 }
 
 static int expect(const struct check_ruleset *rules)
@@ -65,10 +69,11 @@ static void set_variable(const char *name, const char *value)
 
 static void input_comes(void)
 {
-    /* nothing was read yet */
+    /* Ruby's reader of descriptor 0 reads whatever that is */
 }
 
 static const struct worker_language ruby = {
+    .sessions = true,
     .methods = true,
     .template = true,
     .program = "cordon-ruby",
@@ -82,6 +87,9 @@ static const struct worker_language ruby = {
     .sample = sample,
     .expect = expect,
     .rules = rules,
+    .incomplete = rb_call_incomplete,
+    .names = rb_call_names,
+    .before_branch = rb_interp_before_branch,
     .judge = judge,
     .prepare = rb_program_prepare,
     .close = rb_program_close,
@@ -92,6 +100,9 @@ static const struct worker_language ruby = {
     .forget = rb_program_forget,
     .set_variable = set_variable,
     .input_comes = input_comes,
+    .empty_input = rb_interp_empty_input,
+    .set_interrupt = rb_interp_set_interrupt,
+    .drop_interrupt = rb_interp_drop_interrupt,
 };
 
 int main(int argc, char **argv)

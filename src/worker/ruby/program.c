@@ -5,6 +5,7 @@
 
 #include "ruby_first.h"
 
+#include "call.h"
 #include "host.h"
 #include "interp.h"
 #include "judge.h"
@@ -42,13 +43,26 @@ static void show_collector(void)
     known = true;
 }
 
+static bool is_call(const struct worker_job *job)
+{
+    return job->kind == WORKER_CALL || job->kind == WORKER_LINE;
+}
+
+static struct rb_source source_of(const struct worker_job *job)
+{
+    return (struct rb_source){.path = path_of(job),
+                              .text = job->source,
+                              .len = job->len,
+                              .method = is_call(job) ? NULL : worker_given_method_name(),
+                              .compile = is_call(job) ? rb_call_compile : NULL};
+}
+
 int rb_program_judge(const struct worker_job *job, struct check_report *report, struct err *err)
 {
     show_collector();
-    const struct rb_source source = {.path = path_of(job),
-                                     .text = job->source,
-                                     .len = job->len,
-                                     .method = worker_given_method_name()};
+    if (is_call(job))
+        rb_call_open();
+    const struct rb_source source = source_of(job);
     int r = rb_judge(check_ruleset_profile(job->rules), &source, report, &program.judged, err);
     if (r == 0 && check_report_safe(report) && !program.judged.code)
         return err_set(err, ERR_STATE, "a clean report on nothing");
@@ -110,18 +124,22 @@ int rb_program_load(const struct check_ruleset *rules, struct err *err)
     return rb_interp_settle(err);
 }
 
-/* Between the report and GO: nothing of the program runs, only Ruby's own libraries. */
-int rb_program_prepare(const struct worker_job *job)
+static int make_ready(const struct policy_profile *profile)
 {
-    const struct policy_profile *profile = check_ruleset_profile(job->rules);
-    for (size_t i = 0; i < program.judged.library_count; i++)
-        rb_interp_load(program.judged.libraries[i]);
     rb_host_load();
-    if (worker_given_method_name())
-        rb_interp_load("json");
     install(profile);
     program.ready = close_table(profile) == 0;
     return program.ready ? 0 : -1;
+}
+
+/* Between the report and GO: nothing of the program runs, only Ruby's own libraries. */
+int rb_program_prepare(const struct worker_job *job)
+{
+    for (size_t i = 0; i < program.judged.library_count; i++)
+        rb_interp_load(program.judged.libraries[i]);
+    if (worker_given_method_name())
+        rb_interp_load("json");
+    return make_ready(check_ruleset_profile(job->rules));
 }
 
 /* The first exit block, so the last one that runs: behind it Ruby takes itself apart, and restores signals that the table of
@@ -132,8 +150,23 @@ static void stop_telling(VALUE nothing)
     worker_compute_guest(false);
 }
 
+/* A call of a session. Its host functions may be others than those of the call before. */
+static int begin_call(const struct worker_job *job)
+{
+    if (make_ready(check_ruleset_profile(job->rules)) < 0)
+        return -1;
+    rb_host_define();
+    if (job->typed)
+        rb_host_ask();
+    return 0;
+}
+
 int rb_program_begin(const struct worker_job *job)
 {
+    program.error = Qnil;
+    program.called = false;
+    if (job->kind == WORKER_CALL)
+        return begin_call(job);
     VALUE words = rb_const_get(rb_cObject, rb_intern("ARGV"));
     if (!program.ready)
         return -1;
@@ -224,17 +257,28 @@ static VALUE call_method(VALUE code)
     return rb_funcallv(object, name, (int)RARRAY_LEN(args), RARRAY_CONST_PTR(args));
 }
 
+static VALUE run_call(VALUE from)
+{
+    const struct worker_job *job = (const struct worker_job *)from;
+    const struct rb_source source = source_of(job);
+    return rb_call_run(check_ruleset_profile(job->rules), &source);
+}
+
 void rb_program_execute(const struct worker_job *job)
 {
     int state = 0;
-    const bool method = worker_given_method_name() != NULL;
-    (void)job;
-    VALUE value = rb_protect(method ? call_method : evaluate, program.code, &state);
+    const bool in_session = job->kind == WORKER_CALL;
+    const bool method = !in_session && worker_given_method_name() != NULL;
+    VALUE value = in_session ? rb_protect(run_call, (VALUE)job, &state)
+                             : rb_protect(method ? call_method : evaluate, program.code, &state);
+    const bool shown = method || (program.judged.shows && !NIL_P(value));
     if (state)
         program.error = rb_errinfo();
-    else if (method || (program.judged.shows && !NIL_P(value)))
+    else if (shown)
         send_value(value);
     rb_set_errinfo(Qnil);
+    if (!state && shown && job->typed)
+        rb_call_keep(value);
 }
 
 /* ---- how it ended ---- */
@@ -324,8 +368,10 @@ int rb_program_report(const struct worker_job *job, bool *ret_left)
 
 void rb_program_finish(const struct worker_job *job)
 {
-    (void)job;
-    rb_interp_finish();
+    if (job->kind == WORKER_CALL)
+        rb_interp_flush();
+    else
+        rb_interp_finish();
 }
 
 void rb_program_forget(void)
