@@ -115,7 +115,7 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     w->served = 0;
     w->up = false;
     w->said[0] = 0;
-    if (pool_interpreter_spec(&plan, w, h->start, &spec, &err) < 0 ||
+    if (pool_interpreter_spec(&words, w, h->start, &spec, &err) < 0 ||
         (spec.foreign && pool_environment_check(h->start->environment, &err) < 0)) {
         failed(h, w, "");
         snprintf(w->error, sizeof w->error, "%.200s", err.msg);
