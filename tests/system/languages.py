@@ -10,7 +10,7 @@ Language = collections.namedtuple("Language", "name worker attempts answers ends
 # answers: (profile, program) that computes, prints and is refused nothing, or is refused by its own layers.
 # ends: (profile, program) that ends by itself: an exception, an exit status.
 # session: the calls of one, in every profile: what binds, what counts and gives the count, reads a line, is refused, runs until it is interrupted,
-# sleeps and catches that, ends itself, asks a host function; the variable, and what an interrupt is called.
+# sleeps and catches that, ends itself, calls a tool; the variable, and what an interrupt is called.
 # typed: lines at a prompt, and what is printed.
 PYTHON = Language(
     "python", "cordon-python",

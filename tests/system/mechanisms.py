@@ -87,7 +87,7 @@ def session(u, language):
             r = interrupted(u, s, calls["sleeps"])
             tap.ok(r.get("status") == "ok" and not r.get("violations"), f"{about}: {s}: an interrupt wakes a call that sleeps, and can be caught", r)
         r = u.cell(name, calls["asks"], "--tool", "echo")
-        tap.eq(r["stdout"], "[5]\n", f"{about}: a call asks a host function", r.story())
+        tap.eq(r["stdout"], "[5]\n", f"{about}: a program calls a tool", r.story())
         r = u.cell(name, calls["ends"])
         tap.ok(r["is_final"] and r["final"] == u.cell(name, calls["variable"])["value"], f"{about}: FINAL ends the call, and the session goes on", r.story())
         u("session", "close", branch)

@@ -150,7 +150,7 @@ static void stop_telling(VALUE nothing)
     worker_compute_guest(false);
 }
 
-/* A call of a session. Its host functions may be others than those of the call before. */
+/* A call of a session. Its tools may be others than those of the call before. */
 static int begin_call(const struct worker_job *job)
 {
     if (make_ready(check_ruleset_profile(job->rules)) < 0)
