@@ -102,10 +102,12 @@
     100ULL /* the holder for a session that it killed; then its relatives count in full */
 #define LIMIT_TOOL_MS                                                                              \
     10000ULL /* cordon-tool to check arguments, and again to carry a call out; then it is killed */
-#define LIMIT_BROKER_MS   2000ULL      /* the broker to end, once its socket is closed */
-#define LIMIT_INDEX       (1024 * MIB) /* of the files of one run, for Search */
-#define LIMIT_TOOL_MEMORY (512 * MIB)  /* of cordon-tool; of a host tool that names none */
-#define LIMIT_TOOL_OUTPUT (16 * KIB)   /* bytes of a host tool that names none */
+#define LIMIT_BROKER_MS 2000ULL      /* the broker to end, once its socket is closed */
+#define LIMIT_INDEX     (1024 * MIB) /* of one folder's documents, for Search */
+#define LIMIT_INDEX_LOCK_MS                                                                        \
+    5000ULL /* a search for another that brings the same index up to date; then it takes the old one */
+#define LIMIT_TOOL_MEMORY (512 * MIB) /* of cordon-tool; of a host tool that names none */
+#define LIMIT_TOOL_OUTPUT (16 * KIB)  /* bytes of a host tool that names none */
 #define LIMIT_TOOL_OUTPUT_MAX                                                                      \
     (64 * KIB) /* what it may name: marked and as JSON, it fits an answer */
 #define LIMIT_TOOL_SAID         (2 * KIB)  /* what a host tool says to stderr */

@@ -236,7 +236,12 @@ static int decide(struct calling *c, struct gate_ticket *ticket, struct gate_pla
     return r;
 }
 
-/* The index of Search, empty at first. It lives in memory for as long as the run: only cordon-tool writes and reads it, and nobody else's run sees it. */
+static bool is_search(const struct calling *c)
+{
+    return strcmp(c->tool, "Search") == 0;
+}
+
+/* What a search of the run's own files notes. It lives in memory for as long as the run: only cordon-tool writes and reads it, and nobody else's run sees it. */
 static int index_of_run(void)
 {
     if (broker->index < 0)
@@ -255,7 +260,7 @@ static enum tools_end check(struct calling *c, struct err *err)
                                            [TOOLS_MADE] = c->made != NULL};
     const struct gate_tool *of = gate_tool_find(&broker->context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
-    tools_process_give_index(strcmp(c->tool, "Search") == 0 ? index_of_run() : -1);
+    tools_process_give_index(is_search(c) ? index_of_run() : -1);
     FD_AUTO program = open(broker->f->req->tool_program, O_PATH | O_CLOEXEC);
     if (program < 0) {
         err_sys(err, "cordon-tool");
@@ -302,6 +307,17 @@ static enum tools_end look_closer(struct calling *c, struct err *err)
     return end;
 }
 
+static enum tools_end search(struct calling *c, struct err *err)
+{
+    struct tools_base base = {.fd = -1};
+    enum tools_end end =
+        flow_search_base(broker->f, c->process.word, broker->sock, &base, &c->answer);
+    if (end == TOOLS_OK)
+        end = tools_process_go(&c->process, &base, &c->answer, err);
+    fd_close(base.fd);
+    return end;
+}
+
 static enum tools_end make_call(struct calling *c, const struct gate_plan *plan, struct err *err)
 {
     const struct flow_caller caller = caller_of(c, plan);
@@ -313,7 +329,9 @@ static enum tools_end make_call(struct calling *c, const struct gate_plan *plan,
         return flow_goal(broker->f, &c->process, &c->answer, err);
     if (flow_nested_is(c->tool))
         return flow_nested(&caller, c->tool, &c->process, &c->answer, err);
-    const enum tools_end end = tools_process_go(&c->process, &c->answer, err);
+    if (is_search(c))
+        return search(c, err);
+    const enum tools_end end = tools_process_go(&c->process, NULL, &c->answer, err);
     if (end == TOOLS_OK && c->makes.name[0])
         flow_made_add(&broker->mades, &c->makes);
     return end;

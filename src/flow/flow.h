@@ -77,6 +77,7 @@ struct flow_request {
     /* Where a program of ours is, for the one that serves files; NULL: none is. */
     int (*find_program)(const char *name, char *ret, size_t size, struct err *err);
     const char *tool_program;           /* path of cordon-tool; NULL where there are no tools */
+    const char *index_folder;           /* that keeps the index of a workspace; NULL: none does */
     const char *role;                   /* NULL: the policy's */
     const char *worker;                 /* the type that bounds its calls, too; NULL: none */
     const char *task;                   /* what iterations are counted by; NULL: not counted */

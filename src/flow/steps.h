@@ -189,6 +189,11 @@ enum tools_end flow_made_call(const struct flow_caller *c, const struct flow_mad
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
                               int stop, struct buf *text, struct err *err);
 
+/* search.c: the index that a search begins with, brought up to date. COLLECTION empty: of the run's own files, where one outlives the run. The
+ * descriptor in RET is the caller's. TOOLS_REFUSED: there is no such collection, or it cannot be read, and TEXT says so, as JSON. */
+enum tools_end flow_search_base(const struct flow *f, const char *collection, int stop,
+                                struct tools_base *ret, struct buf *text);
+
 /* served.c: files of a guest whose process can open none, served by cordon-tool from the first request on. */
 void flow_files_expect(struct flow *f);
 void flow_file(void *ctx, uint64_t id, const void *frame, size_t len);

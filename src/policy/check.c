@@ -156,6 +156,36 @@ static void check_modules(const struct checker *c)
         }
 }
 
+/* Why WORD declares no collection beside the FIRST ones; NULL: it does. */
+static const char *collection_problem(const struct policy_words *w, const char *word, size_t first)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const size_t name = strspn(word, letters);
+    if (!name || name > POLICY_COLLECTION_MAX || word[name] != '=')
+        return "is no NAME=/path of a collection";
+    if (word[name + 1] != '/' || !word[name + 2])
+        return "names no folder by an absolute path";
+    if (strstr(word, "/../") || strcmp(word + strlen(word) - 3, "/..") == 0)
+        return "has a name .. in its path";
+    for (size_t i = 0; i < first; i++)
+        if (strncmp(w->items[i], word, name + 1) == 0)
+            return "has a name that another collection has";
+    return NULL;
+}
+
+static void check_collections(const struct checker *c)
+{
+    const struct policy_words *w = &c->p->search.collections;
+    for (size_t i = 0; i < w->count; i++) {
+        const char *why = collection_problem(w, w->items[i], i);
+        char text[POLICY_WORD_MAX + 80];
+        snprintf(text, sizeof text, "'%.200s' %s", w->items[i], why ? why : "");
+        if (why)
+            say(c, false, "search.collections", text);
+    }
+}
+
 void policy_box_check(const struct policy_box *box, struct policy_problems *problems)
 {
     const struct policy *p = &box->p;
@@ -165,6 +195,7 @@ void policy_box_check(const struct policy_box *box, struct policy_problems *prob
     check_ceilings(c);
     check_arena(c);
     check_modules(c);
+    check_collections(c);
     check_absolute(c, "arena.paths", &p->arena.paths, p->arena.paths.count);
     check_absolute(c, "output.scrub_paths", &p->output.scrub_paths, p->output.scrub_paths.count);
     check_absolute(c, "audit.alert_command", &p->audit.alert_command, 1);

@@ -29,6 +29,7 @@ static const struct {
     {"workspaces.free_percent", MORE},
     {"workspaces.verify", SUPERSET},
     {"workspaces.verify_timeout", LESS},
+    {"search.collections", SUBSET},
     {"rates.executions", LESS},
     {"rates.window", MORE},
     {"rates.concurrent", LESS},

@@ -51,6 +51,17 @@ const struct policy_tool *policy_find_tool(const struct policy *p, const char *n
     return NULL;
 }
 
+const char *policy_find_collection(const struct policy *p, const char *name)
+{
+    const size_t len = strlen(name);
+    for (size_t i = 0; len && i < p->search.collections.count; i++) {
+        const char *word = p->search.collections.items[i];
+        if (strncmp(word, name, len) == 0 && word[len] == '=')
+            return word + len + 1;
+    }
+    return NULL;
+}
+
 bool policy_words_have(const struct policy_words *w, const char *word)
 {
     for (size_t i = 0; i < w->count; i++)

@@ -124,6 +124,9 @@ struct policy {
         struct policy_words verify;  /* shell commands, for a clone */
         uint64_t verify_ms;          /* of each */
     } workspaces;
+    struct {
+        struct policy_words collections; /* NAME=/path */
+    } search;
     const struct policy_profile *const
         *profiles; /* ended by NULL; NULL itself: the built-in ones */
     const struct policy_role *roles;
@@ -193,6 +196,9 @@ ERR_MUST_USE int policy_choose_profile(const struct policy *p, const char *name,
                                        const struct policy_profile **ret_profile, struct err *err);
 const struct policy_role *policy_find_role(const struct policy *p, const char *name);
 const struct policy_tool *policy_find_tool(const struct policy *p, const char *name);
+/* The folder of the collection NAME; NULL: there is none. */
+const char *policy_find_collection(const struct policy *p, const char *name);
+#define POLICY_COLLECTION_MAX 32 /* characters of its name */
 /* Whether output.escape means HTML for a run under PROFILE (NULL: a plain program). */
 bool policy_escapes_html(const struct policy *p, const struct policy_profile *profile);
 /* Whether the machine's policy lets later files and options only tighten the key or section PATH. */

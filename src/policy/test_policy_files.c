@@ -232,6 +232,10 @@ static void finals(void)
         {"output: {redact: true}\n", true},
         {"output: {scrub_paths: [/a, /b]}\n", true},
         {"output: {scrub_paths: [/b]}\n", false},
+        {"search: {collections: []}\n", true},
+        {"search: {collections: [a=/x]}\n", true},
+        {"search: {collections: [a=/x, b=/y]}\n", false},
+        {"search: {collections: [a=/y]}\n", false},
         {"rates: {window: 2m}\n", true},
         {"rates: {window: 1s}\n", false},
         {"final: []\n", false},
@@ -242,7 +246,8 @@ static void finals(void)
     struct err err = ERR_INIT;
     put("machine.yaml",
         "final: [approval, ceilings, run.profiles, run.mode, run.role, roles, arena, audit, "
-        "output, rates, state]\n"
+        "output, rates, search, state]\n"
+        "search: {collections: [a=/x]}\n"
         "state: {folder: /var/lib/cordon}\n"
         "approval: {mode: EVERY_N, every_n: 5, approvers: other-user, iterations: 50, contents: "
         "true}\n"

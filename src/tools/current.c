@@ -6,6 +6,8 @@
  * Waits: sqlite3_step in find; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS
  *        sqlite3_step in put; the same; at once; the same
  *        sqlite3_step in drop_rest; the same; at once; the same
+ *        sqlite3_step in has_room; the same; at once; the same
+ *        sqlite3_step in tools_index_documents; the same; at once; the same
  *        sqlite3_exec in tools_index_update; the same; at once; the same */
 #include "tools/api.h"
 
@@ -18,20 +20,24 @@
 #include <string.h>
 #include <time.h>
 
-#define FILES_MAX 200000
-#define BODY_MAX  MIB
-#define TEXT_HEAD 8192                /* bytes in which a NUL tells that a file is no text */
-#define MOMENT_NS 100000000LL         /* clocks of file systems are coarser than this */
-#define TIME_MS   (LIMIT_TOOL_MS / 2) /* for indexing; the rest is the query's */
+#define PAGE        4096ULL /* of SQLite, unless it is told another */
+#define FILES_MAX   200000
+#define BODY_MAX    MIB
+#define TEXT_HEAD   8192        /* bytes in which a NUL tells that a file is no text */
+#define MOMENT_NS   100000000LL /* clocks of file systems are coarser than this */
+#define INDEX_SPARE (64 * MIB)  /* for one more document, and what SQLite has not written yet */
+#define TIME_MS     (LIMIT_TOOL_MS / 2) /* for indexing; the rest is the query's */
 
 struct updating {
     struct tools_call *c;
     sqlite3 *db;
-    sqlite3_stmt *find, *put, *put_words, *drop_words;
+    sqlite3_stmt *find, *put, *put_words, *drop_words, *pages;
     unsigned char *seen; /* by id, a bit each */
     size_t room;         /* bytes of it */
     uint64_t until;
     int64_t now;
+    uint64_t most; /* bytes of the index */
+    struct tools_indexed done;
     int r; /* the first error of SQLite */
     bool late;
 };
@@ -118,6 +124,16 @@ static void put(struct updating *u, sqlite3_int64 id, const char *path, const st
     note_seen(u, id);
 }
 
+/* Asked before a document is put there: SQLite without a journal cannot take back half of one. */
+static bool has_room(struct updating *u)
+{
+    const bool row = sqlite3_step(u->pages) == SQLITE_ROW;
+    const uint64_t bytes = row ? (uint64_t)sqlite3_column_int64(u->pages, 0) * PAGE : UINT64_MAX;
+    done_with(u, u->pages);
+    u->done.full = u->done.full || bytes > u->most;
+    return bytes <= u->most;
+}
+
 static bool look_at(void *ctx, int dir, const char *name, const char *shown, const struct stat *st)
 {
     struct updating *u = ctx;
@@ -131,7 +147,7 @@ static bool look_at(void *ctx, int dir, const char *name, const char *shown, con
         note_seen(u, id);
         return u->r == SQLITE_OK;
     }
-    u->late = clock_now_ns() > u->until;
+    u->late = clock_now_ns() > u->until || !has_room(u);
     if (u->late)
         return false;
     FD_AUTO fd = tools_open_beneath(dir, name, O_RDONLY);
@@ -142,6 +158,7 @@ static bool look_at(void *ctx, int dir, const char *name, const char *shown, con
         (body.len && memchr(body.data, 0, body.len < TEXT_HEAD ? body.len : TEXT_HEAD)))
         buf_reset(&body);
     put(u, id, shown, &now, &body);
+    u->done.read++;
     buf_done(&body);
     return u->r == SQLITE_OK;
 }
@@ -163,6 +180,7 @@ static void drop_rest(struct updating *u)
         sqlite3_bind_int64(drop, 1, id);
         (void)sqlite3_step(drop);
         done_with(u, drop);
+        u->done.removed++;
     }
     sqlite3_finalize(all);
     sqlite3_finalize(drop);
@@ -178,6 +196,7 @@ static int prepare(struct updating *u)
         {&u->put, "INSERT OR REPLACE INTO docs VALUES(?1, ?2, ?3, ?4, ?5, ?6)"},
         {&u->put_words, "INSERT INTO words(rowid, path, body) VALUES(?1, ?2, ?3)"},
         {&u->drop_words, "DELETE FROM words WHERE rowid=?1"},
+        {&u->pages, "PRAGMA page_count"},
     };
     int r = SQLITE_OK;
     for (size_t i = 0; r == SQLITE_OK && i < sizeof rows / sizeof *rows; i++)
@@ -185,29 +204,71 @@ static int prepare(struct updating *u)
     return r;
 }
 
+int tools_index_documents(sqlite3 *db, uint64_t *ret)
+{
+    sqlite3_stmt *s = NULL;
+    int r = sqlite3_prepare_v2(db, "SELECT count(*) FROM docs", -1, &s, NULL);
+    if (r == SQLITE_OK && (r = sqlite3_step(s)) == SQLITE_ROW) {
+        *ret = (uint64_t)sqlite3_column_int64(s, 0);
+        r = SQLITE_OK;
+    }
+    sqlite3_finalize(s);
+    return r;
+}
+
 int tools_index_update(struct tools_call *c, sqlite3 *db, int folder, const char *shown,
-                       bool *ret_current)
+                       uint64_t most, struct tools_indexed *ret)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    struct updating u = {
-        .c = c, .db = db, .until = clock_now_ns() + TIME_MS * CLOCK_NS_PER_MS, .now = ns(now)};
+    struct updating u = {.c = c,
+                         .db = db,
+                         .until = clock_now_ns() + TIME_MS * CLOCK_NS_PER_MS,
+                         .now = ns(now),
+                         .most = most};
     struct tools_walk w = {.ctx = &u, .visit = look_at, .left = FILES_MAX};
     u.r = prepare(&u);
     if (u.r == SQLITE_OK)
         u.r = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (u.r == SQLITE_OK) {
         tools_walk(&w, folder, shown);
-        *ret_current = !u.late && !w.cut;
-        if (u.r == SQLITE_OK && *ret_current)
+        u.done.current = !u.late && !w.cut;
+        if (u.r == SQLITE_OK && u.done.current)
             drop_rest(&u);
         const int ended = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
         u.r = u.r == SQLITE_OK ? ended : u.r;
     }
+    if (u.r == SQLITE_OK)
+        u.r = tools_index_documents(db, &u.done.documents);
     sqlite3_finalize(u.find);
     sqlite3_finalize(u.put);
     sqlite3_finalize(u.put_words);
     sqlite3_finalize(u.drop_words);
+    sqlite3_finalize(u.pages);
     free(u.seen);
+    if (u.r == SQLITE_OK)
+        *ret = u.done;
     return u.r;
+}
+
+static int update_folder(int base, int fresh, int folder, const char *shown,
+                         struct tools_indexed *ret)
+{
+    struct tools_call c = {.name = "index", .files = folder};
+    sqlite3 *db = NULL;
+    int r = tools_index_open(base, fresh, &db);
+    if (r == SQLITE_OK) {
+        r = tools_index_update(&c, db, folder, shown, LIMIT_INDEX - INDEX_SPARE, ret);
+        ret->written = tools_index_close(db, r == SQLITE_OK);
+    }
+    return r;
+}
+
+/* A base that SQLite cannot read is as good as none. */
+int tools_index_folder(int base, int fresh, int folder, const char *shown,
+                       struct tools_indexed *ret)
+{
+    const int r = update_folder(base, fresh, folder, shown, ret);
+    return r == SQLITE_CORRUPT || r == SQLITE_NOTADB ? update_folder(-1, fresh, folder, shown, ret)
+                                                     : r;
 }

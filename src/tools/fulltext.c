@@ -3,13 +3,13 @@
  * language, in which a doubled quote is the only thing that means anything, and is bound as a value. A hit needs one of the words; BM25
  * ranks those with more of the rarer ones first.
  *
- * Waits: sqlite3_step in hits; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS
- *        sqlite3_step in count; the same; at once; the same */
+ * Waits: sqlite3_step in hits; nobody: it has the database alone, in memory; at once; the broker ends the call after LIMIT_TOOL_MS */
 #include "tools/api.h"
 
 #include "base/limits.h"
 #include "sys/fd.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define QUERY_WORDS 64
@@ -67,56 +67,76 @@ static int hits(struct tools_call *c, sqlite3 *db, const struct buf *query, json
     return r == SQLITE_DONE ? SQLITE_OK : r;
 }
 
-static int count(sqlite3 *db, json_int_t *ret)
+/* Where a search looks: the files of the run, whose index is brought up to date first; or a collection, whose index somebody else has brought up
+ * to date (src/flow/search.c), and which is only read here. */
+struct looking {
+    const char *shown, *collection; /* NULL: the run's files */
+    int folder;
+};
+
+static int ask(struct tools_call *c, const struct looking *l, const struct buf *query,
+               json_t *results, struct tools_indexed *state)
 {
-    sqlite3_stmt *s = NULL;
-    int r = sqlite3_prepare_v2(db, "SELECT count(*) FROM docs", -1, &s, NULL);
-    if (r == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
-        *ret = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
+    struct tools_indexed own = *state;
+    sqlite3 *db = NULL;
+    int r = tools_index_open(c->base, l->collection ? -1 : TOOLS_INDEX, &db);
+    if (r != SQLITE_OK)
+        return r;
+    r = l->collection ? tools_index_documents(db, &own.documents)
+                      : tools_index_update(c, db, l->folder, l->shown, LIMIT_INDEX / 2, &own);
+    if (r == SQLITE_OK)
+        r = hits(c, db, query, results);
+    tools_index_close(db, r == SQLITE_OK);
+    own.read += l->collection ? 0 : state->read;
+    own.removed += l->collection ? 0 : state->removed;
+    *state = own;
     return r;
 }
 
-/* The index is brought up to date first, then asked. */
-static enum tools_end search(struct tools_call *c, int folder, const char *shown,
-                             const struct buf *query)
+static enum tools_end search(struct tools_call *c, const struct looking *l, const struct buf *query)
 {
     json_t *results = json_array();
-    sqlite3 *db = NULL;
-    bool current = false;
-    json_int_t documents = 0;
-    int r = tools_index_open(TOOLS_INDEX, &db);
-    if (r != SQLITE_OK) {
-        json_decref(results);
-        return tools_fail(c, "the index cannot be opened: %s", sqlite3_errstr(r));
-    }
-    r = tools_index_update(c, db, folder, shown, &current);
+    struct tools_indexed state = c->indexed;
+    const int r = ask(c, l, query, results, &state);
     if (r == SQLITE_OK)
-        r = hits(c, db, query, results);
-    if (r == SQLITE_OK)
-        r = count(db, &documents);
-    tools_index_close(db, r == SQLITE_OK);
-    if (r == SQLITE_OK)
-        c->answer = json_pack("{s:O, s:s, s:I, s:b}", "results", results, "source", shown,
-                              "documents", documents, "current", current);
+        c->answer =
+            json_pack("{s:O, s:s, s:s?, s:I, s:I, s:I, s:b, s:b, s:s?}", "results", results,
+                      "source", l->shown, "collection", l->collection, "documents",
+                      (json_int_t)state.documents, "indexed", (json_int_t)state.read, "removed",
+                      (json_int_t)state.removed, "current", state.current, "full", state.full,
+                      "reason", l->collection && c->reason[0] ? c->reason : NULL);
     json_decref(results);
     return r == SQLITE_OK ? TOOLS_OK : tools_fail(c, "the index: %s", sqlite3_errstr(r));
 }
 
-enum tools_end tools_do_search(struct tools_call *c)
+static enum tools_end search_files(struct tools_call *c, const struct buf *query)
 {
     struct tools_place p;
-    struct buf query;
     FD_AUTO fd = -1;
     enum tools_end end = tools_place_open(c, ".", false, &p);
     if (end == TOOLS_OK)
         end = tools_open_folder(c, &p, &fd);
-    buf_init(&query, 3 * LIMIT_CALL);
     if (end == TOOLS_OK)
-        end = quote(tools_text(c, "query", ""), &query)
-                  ? search(c, fd, p.shown, &query)
-                  : tools_refuse(c, "the query has no word in it");
-    buf_done(&query);
+        end = search(c, &(struct looking){.shown = p.shown, .folder = fd}, query);
     tools_place_close(&p);
+    return end;
+}
+
+enum tools_end tools_do_search(struct tools_call *c)
+{
+    const char *collection = tools_text(c, "collection", NULL);
+    char shown[TOOLS_COLLECTION + 2];
+    struct buf query;
+    enum tools_end end;
+    buf_init(&query, 3 * LIMIT_CALL);
+    snprintf(shown, sizeof shown, "%s:", collection ? collection : "");
+    if (!quote(tools_text(c, "query", ""), &query))
+        end = tools_refuse(c, "the query has no word in it");
+    else if (!collection)
+        end = search_files(c, &query);
+    else
+        end = search(c, &(struct looking){.shown = shown, .collection = collection, .folder = -1},
+                     &query);
+    buf_done(&query);
     return end;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite opens files by name; this program may open none but the guest's, and gets its index as a descriptor. So SQLite is given a file system
+/* SQLite opens files by name; this program may open none but the guest's, and gets its index as descriptors. So SQLite is given a file system
  * of one file. It keeps no journal: an index is a copy of what the files say. Its first page is ours and tells whether
  * every write since has ended; one that a killed process left is thrown away.
+ *
+ * An index that outlives its run is never changed: it is read until the first write, and that copies it to a file that nobody else has yet.
+ * So any number of processes may read it, and what a process that was killed leaves is not an index.
  *
  * Waits: sqlite3_exec in tools_index_open; nobody: it has the database alone, in memory; at once; the broker ends the call
  *        after LIMIT_TOOL_MS */
@@ -19,9 +22,12 @@
 
 static const char magic[16] = "cordon index 1\n";
 
+#define PIECE 65536
+
 static struct {
-    int fd;
-    bool dirty;
+    int fd;    /* that is read: the base until the first write */
+    int fresh; /* that is written; -1: none */
+    bool dirty, written;
 } store;
 
 static int mark(bool whole)
@@ -33,11 +39,41 @@ static int mark(bool whole)
     return pwrite(store.fd, head, sizeof head, 0) == (ssize_t)sizeof head ? 0 : -1;
 }
 
-static bool is_whole(void)
+static bool is_whole(int fd)
 {
     char head[sizeof magic + 1];
-    return pread(store.fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+    return fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
            memcmp(head, magic, sizeof magic) == 0 && head[sizeof magic] == 'w';
+}
+
+/* Before a write: what is read becomes what is written. */
+static int own_it(void)
+{
+    static char piece[PIECE];
+    off_t at = 0;
+    ssize_t n = 0;
+    if (store.fd == store.fresh)
+        return 0;
+    if (store.fresh < 0 || ftruncate(store.fresh, 0) < 0)
+        return -1;
+    for (; (n = pread(store.fd, piece, sizeof piece, at)) > 0; at += n)
+        if (pwrite(store.fresh, piece, (size_t)n, at) != n)
+            return -1;
+    if (n == 0)
+        store.fd = store.fresh;
+    return (int)n;
+}
+
+/* Marked before the first byte changes. */
+static int begin_write(void)
+{
+    store.written = true;
+    return own_it() < 0 || (!store.dirty && mark(false) < 0) ? -1 : 0;
+}
+
+static bool no_room(void)
+{
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
 }
 
 /* ---- the file ---- */
@@ -63,17 +99,16 @@ static int read_page(sqlite3_file *f, void *to, int len, sqlite3_int64 at)
 static int write_page(sqlite3_file *f, const void *from, int len, sqlite3_int64 at)
 {
     (void)f;
-    if (!store.dirty && mark(false) < 0)
-        return SQLITE_IOERR_WRITE;
-    if (pwrite(store.fd, from, (size_t)len, at + HEAD) == len)
+    if (begin_write() == 0 && pwrite(store.fd, from, (size_t)len, at + HEAD) == len)
         return SQLITE_OK;
-    return errno == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+    return no_room() ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
 static int truncate_file(sqlite3_file *f, sqlite3_int64 size)
 {
     (void)f;
-    return ftruncate(store.fd, size + HEAD) == 0 ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
+    return begin_write() == 0 && ftruncate(store.fd, size + HEAD) == 0 ? SQLITE_OK
+                                                                       : SQLITE_IOERR_TRUNCATE;
 }
 
 static int sync_file(sqlite3_file *f, int flags)
@@ -224,25 +259,37 @@ static sqlite3_vfs file_system = {.iVersion = 1,
 static const char settings[] =
     "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; "
     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-32768; "
-    "PRAGMA trusted_schema=OFF;";
+    "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;";
 static const char tables[] =
     "CREATE TABLE IF NOT EXISTS docs(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, bytes "
     "INTEGER, modified INTEGER, changed INTEGER, inode INTEGER);"
     "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(path, body, tokenize='unicode61');";
 
-int tools_index_open(int fd, sqlite3 **ret_db)
+/* Which of the two is read first. An index that is not whole is none. */
+static int choose(int base, int fresh)
+{
+    store.fresh = fresh;
+    store.dirty = store.written = false;
+    store.fd = is_whole(fresh) ? fresh : is_whole(base) ? base : fresh;
+    if (store.fd < 0)
+        return SQLITE_CANTOPEN;
+    if (store.fd == base || is_whole(store.fd))
+        return SQLITE_OK;
+    return ftruncate(fresh, 0) == 0 && mark(true) == 0 ? SQLITE_OK : SQLITE_IOERR;
+}
+
+int tools_index_open(int base, int fresh, sqlite3 **ret_db)
 {
     sqlite3 *db = NULL;
-    store.fd = fd;
-    store.dirty = false;
-    if (!is_whole() && (ftruncate(fd, 0) < 0 || mark(true) < 0))
-        return SQLITE_IOERR;
-    int r = sqlite3_vfs_register(&file_system, 1);
+    const int flags = fresh < 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    int r = choose(base, fresh);
     if (r == SQLITE_OK)
-        r = sqlite3_open_v2("index", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "one");
+        r = sqlite3_vfs_register(&file_system, 1);
+    if (r == SQLITE_OK)
+        r = sqlite3_open_v2("index", &db, flags, "one");
     if (r == SQLITE_OK)
         r = sqlite3_exec(db, settings, NULL, NULL, NULL);
-    if (r == SQLITE_OK)
+    if (r == SQLITE_OK && fresh >= 0)
         r = sqlite3_exec(db, tables, NULL, NULL, NULL);
     if (r != SQLITE_OK)
         sqlite3_close(db);
@@ -251,9 +298,10 @@ int tools_index_open(int fd, sqlite3 **ret_db)
     return r;
 }
 
-void tools_index_close(sqlite3 *db, bool whole)
+bool tools_index_close(sqlite3 *db, bool whole)
 {
     const bool closed = sqlite3_close(db) == SQLITE_OK;
-    if (store.dirty && closed && whole)
-        (void)!mark(true);
+    if (store.dirty && closed && whole && mark(true) < 0)
+        return false;
+    return store.written && closed && whole;
 }

@@ -24,10 +24,13 @@ struct tools_call {
     json_t *args; /* an object that the schema has passed */
     int files;    /* the root of the guest's file system; -1: the run has none */
     uint64_t limits[TOOLS_LIMITS];
-    struct buf text;      /* of a tool that guest code made: its file */
-    json_t *answer;       /* what the tool gives; NULL: nothing yet */
-    char refusal[400];    /* or why it does not */
-    uint64_t neutralised; /* characters and markers in the answer that were replaced */
+    int base;                     /* an index that is only read; -1: none */
+    struct tools_indexed indexed; /* what whoever brought it up to date says of it */
+    char reason[208];             /* or why nobody did; empty: somebody did */
+    struct buf text;              /* of a tool that guest code made: its file */
+    json_t *answer;               /* what the tool gives; NULL: nothing yet */
+    char refusal[400];            /* or why it does not */
+    uint64_t neutralised;         /* characters and markers in the answer that were replaced */
 };
 
 enum tools_end tools_refuse(struct tools_call *c, const char *fmt, ...)
@@ -66,7 +69,7 @@ enum tools_end tools_goal_answer(struct tools_call *c, const char *lines, size_t
 /* ---- program.c ---- */
 
 /* Of a tool that starts a program: a word about it and its source, as the arguments have them; both empty where it
- * starts none. */
+ * starts none. Of a search the word is its collection. */
 struct tools_program {
     const char *word, *source;
     size_t len;

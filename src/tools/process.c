@@ -5,6 +5,7 @@
  *
  * Waits: poll in receive; cordon-tool; LIMIT_TOOL_MS; the call has failed, and it is killed
  *        fd_receive in receive; nobody: poll said that it is there; at once; the call has failed
+ *        fd_send in send_with; nobody: it reads before it writes, and a packet fits the socket; at once; failed
  *        send in send_frame; nobody: it reads before it writes, and a packet fits the socket; at once; failed
  *        waitpid in tools_process_end; cordon-tool; none (the kernel's own: it was killed); reaped */
 #include "tools/process.h"
@@ -56,8 +57,10 @@ static int step_down(int files)
 
 _Noreturn static void become(int program, int sock, int files, enum tools_right right, pid_t parent)
 {
-    static const char *const words[] = {
-        [TOOLS_READS] = "read", [TOOLS_WRITES] = "write", [TOOLS_SERVES] = "serve"};
+    static const char *const words[] = {[TOOLS_READS] = "read",
+                                        [TOOLS_WRITES] = "write",
+                                        [TOOLS_INDEXES] = "index",
+                                        [TOOLS_SERVES] = "serve"};
     const char *const argv[] = {"cordon-tool", "--from-cordon", words[right], NULL};
     const char *const env[] = {NULL};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -248,12 +251,56 @@ enum tools_end tools_process_ran(struct tools_process *p, const struct tools_run
     return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);
 }
 
-enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err)
+/* A message, and a descriptor that rides along where there is one. */
+static int send_with(const struct tools_process *p, struct wire_writer *m, int fd, struct err *err)
 {
-    char frame[16];
-    struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
+    if (fd < 0)
+        return send_frame(p, m, err);
+    if (wire_end(m) < 0)
+        return err_set(err, ERR_LIMIT, "the call does not fit a message");
+    const struct fd_packet packet = {
+        .data = m->out->data, .len = m->out->len, .fds = &fd, .nfds = 1};
+    return fd_send(p->sock, &packet) == 0 ? 0 : err_sys(err, "send to cordon-tool");
+}
+
+enum tools_end tools_process_go(struct tools_process *p, const struct tools_base *base,
+                                struct buf *text, struct err *err)
+{
     struct wire_writer m;
+    struct buf b;
+    uint64_t numbers[TOOLS_INDEXED_NUMBERS];
+    buf_init(&b, 1024);
+    if (base)
+        tools_indexed_pack(&base->state, numbers);
     wire_begin(&m, &b, WIRE_TOOL_GO);
-    const int r = send_frame(p, &m, err);
+    wire_put_uints(&m, numbers, base ? TOOLS_INDEXED_NUMBERS : 0);
+    wire_put_text(&m, base ? base->reason : "");
+    const int r = send_with(p, &m, base ? base->fd : -1, err);
+    buf_done(&b);
     return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_SAID, text, err);
+}
+
+int tools_process_index(struct tools_process *p, const char *shown, int base,
+                        struct tools_indexed *ret, struct err *err)
+{
+    uint64_t numbers[TOOLS_INDEXED_NUMBERS];
+    struct wire_reader reader = {.type = WIRE_NONE};
+    struct wire_writer m;
+    struct buf b;
+    char *storage = malloc(LIMIT_FRAME);
+    buf_init(&b, 256);
+    wire_begin(&m, &b, WIRE_TOOL_INDEX);
+    wire_put_text(&m, shown);
+    int r = storage ? send_with(p, &m, base, err) : err_set(err, ERR_MEMORY, "no memory");
+    if (r == 0)
+        r = receive(p, storage, &reader, err);
+    if (r == 0 &&
+        (reader.type != WIRE_TOOL_INDEXED ||
+         wire_get_uints(&reader, numbers, TOOLS_INDEXED_NUMBERS) != TOOLS_INDEXED_NUMBERS))
+        r = err_set(err, ERR_FORMAT, "cordon-tool said what it may not say");
+    if (r == 0)
+        tools_indexed_unpack(numbers, ret);
+    buf_done(&b);
+    free(storage);
+    return r;
 }

@@ -24,7 +24,8 @@ struct tools_process {
     int stop;                    /* readable: nobody waits any more; the caller's, -1: none */
     int files[LIMIT_TOOL_FILES]; /* of the guest's, for a host tool; ours until the end */
     size_t nfiles;
-    char word[64];     /* of a tool that starts a program: the word about it .. */
+    char word
+        [64]; /* of a tool that starts a program, the word about it; of a search, its collection .. */
     struct buf source; /* .. and its source, as the guest wrote it */
 };
 
@@ -39,9 +40,18 @@ struct tools_run {
     struct tools_text final, value, streams[2];
 };
 
+/* The index that a search begins with. */
+struct tools_base {
+    int fd; /* open for reading; -1: none */
+    struct tools_indexed state;
+    char reason
+        [208]; /* why it was not brought up to date; empty: it was, as far as the state says */
+};
+
 enum tools_right {
     TOOLS_READS,
-    TOOLS_WRITES, /* the tool changes files */
+    TOOLS_WRITES,  /* the tool changes files */
+    TOOLS_INDEXES, /* it is no tool: it reads a folder, for an index that outlives the run */
     TOOLS_SERVES, /* it is no tool: it serves the files of the guest, request by request (wire/files.h) */
 };
 /* PROGRAM: its file, open. FILES -1: the run has none. STOP: tools_process.stop. As root it becomes the owner of the files. */
@@ -54,8 +64,13 @@ enum tools_end tools_process_check(struct tools_process *p, const char *tool, co
                                    const void *args, size_t len,
                                    const uint64_t limits[TOOLS_LIMITS], struct buf *text,
                                    struct err *err);
-/* Carries it out: TEXT is the answer, or why there is none, as JSON. */
-enum tools_end tools_process_go(struct tools_process *p, struct buf *text, struct err *err);
+/* Carries it out: TEXT is the answer, or why there is none, as JSON. BASE NULL: the call is no search. */
+enum tools_end tools_process_go(struct tools_process *p, const struct tools_base *base,
+                                struct buf *text, struct err *err);
+/* Of a process that TOOLS_INDEXES: what it was given as its files is read, as SHOWN/..., into what it was given as its index. BASE: the index so
+ * far, open for reading, or -1. */
+ERR_MUST_USE int tools_process_index(struct tools_process *p, const char *shown, int base,
+                                     struct tools_indexed *ret, struct err *err);
 /* Instead, of a host tool: BYTES are what its command wrote, or why it wrote nothing. TEXT is the same. */
 enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kind,
                                    const void *bytes, size_t len, struct buf *text,

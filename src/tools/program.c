@@ -9,6 +9,8 @@ enum tools_end tools_program(struct tools_call *c, struct tools_program *ret)
 {
     const json_t *code = json_object_get(c->args, "code");
     *ret = (struct tools_program){.word = "", .source = ""};
+    if (strcmp(c->name, "Search") == 0)
+        ret->word = tools_text(c, "collection", "");
     if (strcmp(c->name, "WorkerResult") == 0)
         ret->word = tools_text(c, "worker", "");
     if (strcmp(c->name, "SpawnWorker") == 0)

@@ -46,8 +46,14 @@ const struct tools_row tools_table[] = {
      OBJECT("\"worker\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":24}", "\"worker\"")},
     {"Edit", "replaces a text that occurs in a file exactly once",
      OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
-    {"Search", "files of the run that have words of a query, the best first (BM25)",
-     OBJECT(PATH("query") "," COUNT("limit", "100"), "\"query\"")},
+    {"Search",
+     "files of the run, or documents of a collection, that have words of a query, the best first "
+     "(BM25)",
+     OBJECT(PATH("query") "," COUNT(
+                "limit",
+                "100") ","
+                       "\"collection\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32}",
+            "\"query\"")},
     {"Filter", "results for which a condition holds",
      OBJECT(RESULTS("results") "," PATH("condition") "," COUNT("limit", "1000"),
             "\"results\",\"condition\"")},
@@ -72,4 +78,21 @@ const struct tools_row *tools_find(const char *name)
         if (strcmp(tools_table[i].name, name) == 0)
             return &tools_table[i];
     return NULL;
+}
+
+void tools_indexed_pack(const struct tools_indexed *from, uint64_t to[TOOLS_INDEXED_NUMBERS])
+{
+    const uint64_t numbers[TOOLS_INDEXED_NUMBERS] = {from->documents, from->read, from->removed,
+                                                     from->current,   from->full, from->written};
+    memcpy(to, numbers, sizeof numbers);
+}
+
+void tools_indexed_unpack(const uint64_t from[TOOLS_INDEXED_NUMBERS], struct tools_indexed *to)
+{
+    *to = (struct tools_indexed){.documents = from[0],
+                                 .read = from[1],
+                                 .removed = from[2],
+                                 .current = from[3] != 0,
+                                 .full = from[4] != 0,
+                                 .written = from[5] != 0};
 }

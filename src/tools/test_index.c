@@ -4,6 +4,8 @@
 #include "tools/api.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,13 +25,91 @@ static long documents(sqlite3 *db)
 static long add(int fd, bool whole)
 {
     sqlite3 *db = NULL;
-    if (tools_index_open(fd, &db) != SQLITE_OK)
+    if (tools_index_open(-1, fd, &db) != SQLITE_OK)
         return -1;
     base_assert(sqlite3_exec(db, "INSERT INTO docs(path) SELECT 'x' || count(*) FROM docs", NULL,
                              NULL, NULL) == SQLITE_OK);
     const long n = documents(db);
     tools_index_close(db, whole);
     return n;
+}
+
+static int memory(void)
+{
+    const int fd = memfd_create("index", MFD_CLOEXEC);
+    base_assert(fd >= 0);
+    return fd;
+}
+
+static off_t size_of(int fd)
+{
+    return lseek(fd, 0, SEEK_END);
+}
+
+/* An index that outlives its run is read by many. */
+static void based(void)
+{
+    const int base = memory(), fresh = memory();
+    sqlite3 *db = NULL;
+    base_assert(add(base, true) == 1);
+    const off_t before = size_of(base);
+    base_assert(tools_index_open(base, fresh, &db) == SQLITE_OK);
+    tap_eq_int(documents(db), 1, "an index is read from its base");
+    tap_ok(!tools_index_close(db, true) && size_of(fresh) == 0,
+           "where nothing is written, nothing is copied");
+    base_assert(tools_index_open(base, fresh, &db) == SQLITE_OK);
+    base_assert(sqlite3_exec(db, "INSERT INTO docs(path) VALUES('y')", NULL, NULL, NULL) ==
+                SQLITE_OK);
+    tap_ok(tools_index_close(db, true) && size_of(fresh) > 0, "the first write copies the base");
+    base_assert(tools_index_open(base, -1, &db) == SQLITE_OK);
+    tap_ok(documents(db) == 1 && size_of(base) == before,
+           "a base is not changed by what is written");
+    tap_eq_int(sqlite3_exec(db, "INSERT INTO docs(path) VALUES('z')", NULL, NULL, NULL),
+               SQLITE_READONLY, "who has a base alone cannot write");
+    tools_index_close(db, true);
+    base_assert(tools_index_open(base, fresh, &db) == SQLITE_OK);
+    tap_eq_int(documents(db), 2, "what was written once is read instead of the base");
+    tools_index_close(db, true);
+    tap_eq_int(tools_index_open(-1, -1, &db), SQLITE_CANTOPEN,
+               "without a descriptor there is none");
+    close(base);
+    close(fresh);
+}
+
+/* Ten files of 100 KB, and an index of 400 KB: MOST is looked at before each of them. */
+static void bounded(void)
+{
+    static char text[100000];
+    char top[] = "/tmp/cordon-index-XXXXXX", name[32];
+    struct tools_call c = {.name = "index"};
+    struct tools_indexed got = {.documents = 0};
+    sqlite3 *db = NULL;
+    const int fresh = memory();
+    base_assert(mkdtemp(top));
+    const int folder = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 10; i++) {
+        for (size_t k = 0; k < sizeof text; k++)
+            text[k] = (char)(k % 9 == 8 ? ' ' : 'a' + (k * 7 + k / 9 * (size_t)(i + 3)) % 26);
+        snprintf(name, sizeof name, "f%d", i);
+        const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        base_assert(fd >= 0 && write(fd, text, sizeof text) == (ssize_t)sizeof text);
+        close(fd);
+    }
+    base_assert(tools_index_open(-1, fresh, &db) == SQLITE_OK);
+    tap_ok(tools_index_update(&c, db, folder, "x:", 400000, &got) == SQLITE_OK && got.full &&
+               !got.current && got.documents > 0 && got.documents < 10,
+           "an index that is as large as it may be takes no further document, and says so");
+    tap_ok(tools_index_update(&c, db, folder, "x:", 100000000, &got) == SQLITE_OK && !got.full &&
+               got.current && got.documents == 10,
+           "an index that was full is whole, and takes the rest where it may be larger");
+    tools_index_close(db, true);
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        unlinkat(folder, name, 0);
+    }
+    rmdir(top);
+    close(folder);
+    close(fresh);
 }
 
 int main(void)
@@ -47,5 +127,7 @@ int main(void)
     base_assert(pwrite(fd, noise, sizeof noise, 4096) == (ssize_t)sizeof noise);
     tap_eq_int(add(fd, true), -1, "a database that is none is an error, and no crash");
     close(fd);
+    based();
+    bounded();
     return tap_done();
 }

@@ -9,7 +9,9 @@
 #ifndef TOOLS_TOOLS_H
 #define TOOLS_TOOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tools_row {
     const char *name, *summary;
@@ -41,6 +43,19 @@ enum tools_limit {
 #define TOOLS_MADE_FOLDER "/workspace/tools"
 #define TOOLS_MADE_NAME   40
 
+/* What came of bringing an index up to date; it travels as a list of numbers. */
+struct tools_indexed {
+    uint64_t documents, read, removed; /* in it; read for it this time; gone from it */
+    bool current; /* false: that was not finished, and goes on at the next call */
+    bool full;    /* ... because the index takes as much room as it may */
+    bool written; /* it differs from what it was */
+};
+enum { TOOLS_INDEXED_NUMBERS = 6 };
+void tools_indexed_pack(const struct tools_indexed *from, uint64_t to[TOOLS_INDEXED_NUMBERS]);
+void tools_indexed_unpack(const uint64_t from[TOOLS_INDEXED_NUMBERS], struct tools_indexed *to);
+
+#define TOOLS_COLLECTION 32 /* bytes of the name of a collection */
+
 /* What the bytes are that the command of a host tool wrote. */
 enum tools_wrote {
     TOOLS_WROTE_TEXT,
@@ -59,7 +74,7 @@ enum tools_ran {
     TOOLS_RAN_CUT = 4,   /* some of it was too long */
 };
 
-/* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, and the index of Search. */
+/* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, and the index of Search that it may write. */
 enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4, TOOLS_INDEX = 5 };
 
 /* The first descriptor of a file that the command of a host tool is given. */

@@ -94,9 +94,15 @@
     X(TOOL_CHECK, "ttbU", "broker -> cordon-tool: tool, its schema or nothing, arguments, limits") \
     X(TOOL_CHECKED, "btb",                                                                         \
       "cordon-tool -> broker: the arguments by their names, as JSON; of a tool that starts a "     \
-      "program, a word about it and its source; files of the guest's that a host tool is given "   \
-      "ride along")                                                                                \
-    X(TOOL_GO, "", "broker -> cordon-tool: carry it out")                                          \
+      "program, a word about it and its source; of a search, its collection or nothing; files "    \
+      "of the guest's that a host tool is given ride along")                                       \
+    X(TOOL_GO, "Ut",                                                                               \
+      "broker -> cordon-tool: carry it out; of a search, numbers of the index that rides along, "  \
+      "and why it is not up to date, or nothing")                                                  \
+    X(TOOL_INDEX, "t",                                                                             \
+      "broker -> cordon-tool: index the folder, whose files are called so; the index so far "      \
+      "rides along")                                                                               \
+    X(TOOL_INDEXED, "U", "cordon-tool -> broker: numbers of the index (struct tools_indexed)")     \
     X(TOOL_OUTPUT, "ub",                                                                           \
       "broker -> cordon-tool: what the command of a host tool gave (enum tools_wrote), its bytes") \
     X(TOOL_RAN, "tttubbbb",                                                                        \

@@ -6,27 +6,26 @@
 
 #include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/room.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 
 int storage_check(const char *option, const char *shown, int folder, const struct policy *policy,
                   struct err *err)
 {
-    struct statvfs disk;
-    if (fstatvfs(folder, &disk) < 0)
-        return err_sys(err, "%s %.160s: room on its disk", option, shown);
-    const uint64_t all = (uint64_t)disk.f_blocks * disk.f_frsize,
-                   free = (uint64_t)disk.f_bavail * disk.f_frsize,
-                   part = all / 100 * policy->workspaces.free_percent;
-    const uint64_t least = part > policy->workspaces.free ? part : policy->workspaces.free;
-    if (free >= least || all == 0) /* file systems of the kernel have no size */
+    struct room room;
+    struct err why = ERR_INIT;
+    if (room_look(folder, policy->workspaces.free, policy->workspaces.free_percent, &room, &why) <
+        0)
+        return err_set(err, ERR_SYS, "%s %.160s: %.200s", option, shown, why.msg);
+    if (!room.short_of)
         return 0;
     return err_set(
         err, ERR_LIMIT,
         "%s %.160s: its disk has %llu MB free, and %llu MB are kept free "
         "(workspaces.free and workspaces.free_percent of the policy): nothing is written",
-        option, shown, (unsigned long long)(free / MIB), (unsigned long long)(least / MIB));
+        option, shown, (unsigned long long)(room.free / MIB),
+        (unsigned long long)(room.kept / MIB));
 }
 
 int storage_check_binds(const struct jail_spec *spec, const struct policy *policy, struct err *err)

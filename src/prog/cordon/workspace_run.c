@@ -104,10 +104,11 @@ static int refuse_binds(const struct jail_spec *spec, struct err *err)
                : err_set(err, ERR_USAGE, "--ro and --rw are given too many times");
 }
 
-/* The checkout as one more thing that the jail shows: below what the guest writes. */
-static int add_lower(struct jail_spec *spec, const char *name, const char *tree, struct arena *mem,
-                     struct err *err)
+/* The checkout as one more thing that the jail shows: below what the guest writes. The index of its files lies beside it. */
+static int add_lower(struct flow_request *req, const char *name, const char *tree,
+                     struct arena *mem, struct err *err)
 {
+    struct jail_spec *spec = &req->spec;
     char state[STATE_PATH_MAX], path[STATE_PATH_MAX + 256], folder[WORKSPACE_NAME_MAX + 1];
     int r = state_path(state, sizeof state, err);
     if (r < 0)
@@ -116,7 +117,9 @@ static int add_lower(struct jail_spec *spec, const char *name, const char *tree,
     snprintf(path, sizeof path, "%s/workspaces/%s/trees/%s", state, folder, tree);
     struct jail_bind *binds = arena_alloc(mem, (spec->nbinds + 1) * sizeof *binds);
     const char *source = arena_strdup(mem, path);
-    if (!binds || !source)
+    snprintf(path, sizeof path, "%s/workspaces/%s", state, folder);
+    req->index_folder = arena_strdup(mem, path);
+    if (!binds || !source || !req->index_folder)
         return err_set(err, ERR_MEMORY, "no memory");
     if (spec->nbinds)
         memcpy(binds, spec->binds, spec->nbinds * sizeof *binds);
@@ -159,7 +162,7 @@ int workspace_run_begin(struct workspace_run *w, const struct jail_options *o,
     if (r == 0 && sscanf(text.data ? text.data : "", "%40[0-9a-f] %40[0-9a-f]", w->base, tree) != 2)
         r = err_set(err, ERR_FORMAT, strange_answer);
     if (r == 0)
-        r = add_lower(&req->spec, name, tree, mem, err);
+        r = add_lower(req, name, tree, mem, err);
     req->spec.keep_files = true;
     req->keep = keep;
     req->keep_ctx = w;

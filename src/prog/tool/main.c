@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon-tool: one call of a tool. It is started for the call and dies with it, since its arguments, the files that it reads and the
  * libraries that parse both are the least trusted of what is outside the guest's jail. Or, for one run, the files of a guest that
- * can open none (tools/served.c).
+ * can open none (tools/served.c). Or it reads a folder into an index that outlives the run, and nothing that the guest of that run sent.
  *
- * Waits: read in receive; the broker, its parent; none (its death ends us: the kernel kills us with it); ended
+ * Waits: fd_receive in receive; the broker, its parent; none (its death ends us: the kernel kills us with it); ended
  *        fd_send in say_with; the broker, which reads one packet at a time; the same; ended
  *        write in say; the broker, which reads one packet at a time; the same; ended */
 #include "base/limits.h"
 #include "jail/confine.h"
 #include "sys/fd.h"
-#include "tools/inside.h"
+#include "tools/api.h"
 #include "wire/msg.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,15 @@ enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static char storage[LIMIT_FRAME];
 
-static int receive(struct wire_reader *r)
+/* *RET_FD: what rode along, -1 where nothing did. */
+static int receive(struct wire_reader *r, int *ret_fd)
 {
-    const ssize_t n = read(TOOLS_SOCKET, storage, sizeof storage);
-    return n > 0 && wire_open(r, storage, (size_t)n, NULL) == 0 ? 0 : -1;
+    int fd = -1;
+    struct fd_packet p = {.data = storage, .len = sizeof storage, .fds = &fd, .nfds = 1};
+    if (fd_receive(TOOLS_SOCKET, &p) != 1 || wire_open(r, storage, p.len, NULL) < 0)
+        return -1;
+    *ret_fd = p.nfds ? fd : -1;
+    return 0;
 }
 
 static int say(struct wire_writer *m)
@@ -136,8 +142,9 @@ static int carry_out(struct tools_call *c)
 {
     struct wire_reader r;
     enum tools_end end;
+    uint64_t numbers[TOOLS_INDEXED_NUMBERS] = {0};
     size_t len;
-    if (receive(&r) < 0)
+    if (receive(&r, &c->base) < 0)
         return -1;
     if (r.type == WIRE_TOOL_RAN) {
         end = take_run(c, &r);
@@ -147,6 +154,9 @@ static int carry_out(struct tools_call *c)
         end = tools_host_answer(
             c, kind < TOOLS_WROTE_COUNT ? (enum tools_wrote)kind : TOOLS_WROTE_WHY, bytes, len);
     } else if (r.type == WIRE_TOOL_GO) {
+        (void)wire_get_uints(&r, numbers, TOOLS_INDEXED_NUMBERS);
+        tools_indexed_unpack(numbers, &c->indexed);
+        wire_get_text(&r, c->reason, sizeof c->reason);
         end = tools_do(c);
     } else {
         return -1;
@@ -158,13 +168,13 @@ static int carry_out(struct tools_call *c)
 static int serve(int files)
 {
     static char name[64], schema[16384];
-    struct tools_call c = {.name = name, .files = files};
+    struct tools_call c = {.name = name, .files = files, .base = -1};
     struct wire_reader r;
     size_t len, count = 0;
     int fds[LIMIT_TOOL_FILES];
     enum tools_end end = TOOLS_OK;
     struct tools_program start;
-    if (receive(&r) < 0 || r.type != WIRE_TOOL_CHECK)
+    if (receive(&r, &c.base) < 0 || r.type != WIRE_TOOL_CHECK)
         return -1;
     wire_get_text(&r, name, sizeof name);
     wire_get_text(&r, schema, sizeof schema);
@@ -189,15 +199,50 @@ static int serve(int files)
     return said;
 }
 
+/* No call of anybody's: a folder becomes an index. */
+static int make_index(void)
+{
+    struct tools_indexed state = {.documents = 0};
+    uint64_t numbers[TOOLS_INDEXED_NUMBERS];
+    char shown[64];
+    struct wire_reader r;
+    struct wire_writer m;
+    struct buf b;
+    int base = -1;
+    if (receive(&r, &base) < 0 || r.type != WIRE_TOOL_INDEX)
+        return -1;
+    wire_get_text(&r, shown, sizeof shown);
+    if (tools_index_folder(base, TOOLS_INDEX, TOOLS_FILES, shown, &state) != 0)
+        return -1;
+    tools_indexed_pack(&state, numbers);
+    buf_init(&b, 256);
+    wire_begin(&m, &b, WIRE_TOOL_INDEXED);
+    wire_put_uints(&m, numbers, TOOLS_INDEXED_NUMBERS);
+    const int said = say(&m);
+    buf_done(&b);
+    return said;
+}
+
 static int limit_itself(void)
 {
     const struct rlimit memory = {LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY}, files = {128, 128},
                         size = {LIMIT_INDEX, LIMIT_INDEX},
                         seconds = {2 * LIMIT_TOOL_MS / 1000, 2 * LIMIT_TOOL_MS / 1000};
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond it fails instead */
     return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
                    setrlimit(RLIMIT_FSIZE, &size) < 0 || setrlimit(RLIMIT_CPU, &seconds) < 0
                ? -1
                : 0;
+}
+
+/* What it was started for; confined by now. */
+static int act(const char *what, int files)
+{
+    if (strcmp(what, "serve") == 0)
+        return files < 0 ? -1 : tools_serve_files(files);
+    if (strcmp(what, "index") == 0)
+        return files < 0 ? -1 : make_index();
+    return serve(files);
 }
 
 int main(int argc, char **argv)
@@ -223,7 +268,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "cordon-tool: %s\n", err.msg);
         return FAILED;
     }
-    if (serves)
-        return has && tools_serve_files(TOOLS_FILES) == 0 ? DONE : FAILED;
-    return serve(has ? TOOLS_FILES : -1) == 0 ? DONE : FAILED;
+    return act(argv[2], has ? TOOLS_FILES : -1) == 0 ? DONE : FAILED;
 }
