@@ -583,21 +583,16 @@ static void name_worker(struct flow *f)
         snprintf(f->worker_id, sizeof f->worker_id, "pid:%d", (int)jail_run_guest(f->run));
 }
 
-int flow_execute(struct flow *f, struct err *err)
+/* From here on the program runs, and its clocks. */
+static int release(struct flow *f, bool exec, struct err *err)
 {
-    bool exec = f->req->kind == FLOW_EXEC;
     struct timespec now;
-    if (!exec &&
-        jail_run_step(f->run, 0)) { /* the worker waited for the gate: it may have died meanwhile */
-        int next = flow_lost(f, true) ? flow_retry(f, err) : died_early(f);
-        if (next != FLOW_GO_ON)
-            return next;
-    }
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
+    flow_room_open(f);
     int r =
         exec ? start(f, err) : flow_calls_start(f, err); /* while we may do what the gate needs */
     if (r == 0 && !exec && f->req->once)
@@ -605,9 +600,22 @@ int flow_execute(struct flow *f, struct err *err)
     if (r == 0 && !exec)
         r = flow_calls_watch(f, err);
     if (r == 0)
+        r = flow_room_watch(f, err);
+    if (r == 0)
         r = heed_keys(f, err);
-    if (r == 0 && !exec)
-        r = flow_worker_go(&f->worker, err);
+    return r == 0 && !exec ? flow_worker_go(&f->worker, err) : r;
+}
+
+int flow_execute(struct flow *f, struct err *err)
+{
+    bool exec = f->req->kind == FLOW_EXEC;
+    if (!exec &&
+        jail_run_step(f->run, 0)) { /* the worker waited for the gate: it may have died meanwhile */
+        int next = flow_lost(f, true) ? flow_retry(f, err) : died_early(f);
+        if (next != FLOW_GO_ON)
+            return next;
+    }
+    int r = release(f, exec, err);
     if (r < 0)
         return r;
     name_worker(f);
@@ -627,6 +635,7 @@ int flow_execute(struct flow *f, struct err *err)
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
     (void)say_who_stopped(f);
+    flow_room_end(f);
     return FLOW_GO_ON;
 }
 
@@ -646,6 +655,7 @@ void flow_child_close(struct flow *f)
 {
     flow_calls_stop(f);
     flow_files_stop(f);
+    flow_room_close(f);
     if (flow_in_session(f))
         leave_session(f);
     jail_run_free(f->run);

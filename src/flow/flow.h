@@ -28,6 +28,7 @@ struct flow_watch {
     void *ctx;
     void (*started)(void *ctx, const char *id); /* the program, and not its jail; NULL: not told */
     void (*violation)(void *ctx, const struct flow_violation *v);
+    void (*note)(void *ctx, const char *sentence); /* how it stands with its room; NULL: not told */
 };
 
 /* What a run uses up together with the runs that its calls start; in memory that their processes share. */

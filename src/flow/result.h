@@ -69,7 +69,7 @@ struct flow_snapshot {
     struct buf left; /* path and reason of each file that is not in it, each with a NUL behind it */
 };
 
-#define FLOW_NOTES_MAX 4
+#define FLOW_NOTES_MAX 8
 
 struct flow_result {
     char id[40];

@@ -125,7 +125,7 @@ ERR_MUST_USE int jail_run_heed_keys(struct jail_run *run, int fd, struct err *er
  * taken, everything is killed; the next step returns true. jail_run_free returns when all of it is gone. */
 void jail_run_end_now(struct jail_run *run, int exit_code);
 
-#define JAIL_RUN_ALSO 2
+#define JAIL_RUN_ALSO 3
 /* Whenever FD, which stays the caller's, is readable, the step that sees it calls READY. False: do not watch it any
  * more. At most JAIL_RUN_ALSO a run; also from within READY of another. */
 ERR_MUST_USE int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *ctx,

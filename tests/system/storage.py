@@ -3,6 +3,7 @@
 """What a run keeps for later stays in its own file system, which has a quota; and no run may take the last room of a disk of the host.
 
 Usage: storage.py BUILD."""
+import json
 import os
 import pathlib
 import shutil
@@ -85,7 +86,51 @@ def small(who):
     tap.eq(r["status"], "ok", f"{who}: a full disk can still be read by a run", r.story())
 
 
+FILL = "import sys\nf = open('/workspace/f', 'wb')\nf.write(b'x' * int(sys.argv[1]))\nf.flush()\nsys.stdin.read(1)\n"
+NEAR = {percent: f"its files take more than {percent} % of --disk or --inodes: what does not fit is refused" for percent in (80, 95)}
+
+
+def announced(who):
+    """The quota of a run: told while it runs, and at its end."""
+    env = {"CORDON_STATE": str(state(who))}
+    for part, want in ((0.5, []), (0.85, [NEAR[80]]), (0.97, [NEAR[95]])):
+        r = cordon(programs, ["exec", "--json", "--disk", "4m", "--", "/usr/bin/python3", "-c", FILL, str(int(part * (4 << 20)))], who, env=env)
+        tap.eq((r["status"], r["notes"]), ("ok", want), f"{who}: {part:.0%} of --disk: what the result says of it", r.story())
+    r = cordon(programs, ["run", "--disk", "4m", "--profile", "standard", "-c", f"open('f', 'wb').write(b'x' * {int(0.9 * (4 << 20))})"], who, env=env)
+    tap.ok(NEAR[80] in r.err, f"{who}: a run says on standard error that its quota is nearly used", r.story())
+    r = cordon(programs, ["exec", "--json", "--inodes", "100", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 85 ]; do : > f$i; i=$((i+1)); done"], who, env=env)
+    tap.eq((r["status"], r["notes"]), ("ok", [NEAR[80]]), f"{who}: --inodes is announced, too", r.story())
+    p = subprocess.Popen(programs.command(["exec", "--events", "--disk", "4m", "--", "/usr/bin/python3", "-c", FILL, str(int(0.9 * (4 << 20)))], who), stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=tapsys.clean_env(env), cwd="/", text=True)
+    seen = []
+    for line in p.stdout:  # it waits for its input until somebody has seen the event
+        event = json.loads(line)
+        seen.append(event["event"])
+        if event["event"] == "progress":
+            tap.eq((event["what"], event["message"]), ("room", NEAR[80]), f"{who}: --events tells while the program runs that its quota is nearly used")
+            p.stdin.close()
+    tap.ok("progress" in seen and seen[-1] != "progress" and p.wait() == 0, f"{who}: the program goes on after its quota was announced", seen)
+
+
+def taken(who):
+    """A disk of 8 MB, of which 4 MB are kept free; the program takes 5 MB of it once it runs."""
+    disk = TOP / f"taken-{who}"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "none", str(disk)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip(f"{who}: a disk that a run fills", "no file system can be mounted here")
+        return
+    policy = TOP / "taken.yaml"
+    policy.write_text("workspaces: {free: 4m, free_percent: 5}\n")
+    os.chmod(policy, 0o644)
+    fill = "import time\nwith open('/data/f', 'wb') as f:\n    f.write(b'x' * (5 << 20))\nwhile True:\n    time.sleep(1)\n"
+    r = cordon(programs, ["exec", "--json", "--policy", policy, "--timeout", "60s", "--rw", f"{disk}:/data", "--", "/usr/bin/python3", "-c", fill], who, env={"CORDON_STATE": str(state(who))})
+    tap.ok((r["status"], r["layer"], r["error"]["type"]) == ("error", "filesystem", "StorageError") and "--rw /data" in r["reason"] and "the run was ended" in r["reason"] and r.code == 1,
+           f"{who}: a run that takes the room which is kept free on a disk of the host is ended by name", r.story())
+
+
 for person in users():
     caches(person)
     small(person)
+    announced(person)
+    taken(person)
 tap.done()

@@ -55,6 +55,17 @@ static void tell_violation(void *ctx, const struct flow_violation *v)
     finish(&event);
 }
 
+static void tell_note(void *ctx, const char *sentence)
+{
+    struct event event;
+    (void)ctx;
+    begin(&event, "progress");
+    jsonw_string(&event.j, "what", "room");
+    jsonw_string(&event.j, "approval", NULL);
+    jsonw_string(&event.j, "message", sentence);
+    finish(&event);
+}
+
 void events_progress(const struct gate_event *g)
 {
     struct event event;
@@ -121,7 +132,7 @@ void events_init(struct events *e, struct flow_request *req, enum output_unit un
                                    .pass_on = pass_on,
                                    .onward = {STDOUT_FILENO, STDOUT_FILENO}};
     req->live_gone = &e->gone;
-    req->watch = (struct flow_watch){e, tell_started, tell_violation};
+    req->watch = (struct flow_watch){e, tell_started, tell_violation, tell_note};
 }
 
 void events_done(struct events *e)

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room is looked at while a program runs, not only before: what it takes in its own files, whose quota the kernel holds, is announced
+ * before that quota ends it; and a folder of the host that it may write in (--rw) has no quota, so a run that has taken the room
+ * which is kept free there is ended, by name, before the disk is full for everybody else.
+ *
+ * Waits: read in on_tick; nobody: the timer is non-blocking; at once; comes again */
+#include "flow/steps.h"
+
+#include "base/limits.h"
+#include "sys/fd.h"
+#include "sys/room.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static const struct {
+    unsigned percent;
+    const char *sentence;
+} marks[] = {
+    {95, "its files take more than 95 % of --disk or --inodes: what does not fit is refused"},
+    {80, "its files take more than 80 % of --disk or --inodes: what does not fit is refused"},
+};
+
+static void note(struct flow *f, const char *sentence)
+{
+    struct flow_result *r = f->result;
+    for (size_t i = 0; i < r->note_count; i++)
+        if (r->notes[i] == sentence)
+            return;
+    if (r->note_count == FLOW_NOTES_MAX)
+        return;
+    r->notes[r->note_count++] = sentence;
+    if (f->req->watch.note)
+        f->req->watch.note(f->req->watch.ctx, sentence);
+}
+
+static unsigned part(uint64_t free, uint64_t all)
+{
+    return all ? (unsigned)((all - free) * 100 / all) : 0;
+}
+
+/* The fuller of blocks and inodes. */
+static void look_at_quota(struct flow *f)
+{
+    struct statvfs fs;
+    const int files = f->run ? jail_run_files(f->run) : -1;
+    if (files < 0 || f->spec.mode != JAIL_FULL || fstatvfs(files, &fs) < 0)
+        return;
+    const unsigned bytes = part(fs.f_bfree, fs.f_blocks), names = part(fs.f_ffree, fs.f_files);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if ((bytes > names ? bytes : names) > marks[i].percent) {
+            note(f, marks[i].sentence);
+            return;
+        }
+}
+
+/* A disk that nobody can look at any more was looked at before the run. */
+static void look_at_disks(struct flow *f)
+{
+    const struct policy *p = f->req->context->policy;
+    for (size_t i = 0; i < f->ndisks; i++) {
+        struct room room;
+        struct err err = ERR_INIT;
+        if (room_look(f->disks[i], p->workspaces.free, p->workspaces.free_percent, &room, &err) <
+                0 ||
+            !room.short_of)
+            continue;
+        snprintf(f->no_room, sizeof f->no_room,
+                 "--rw %.160s: its disk has %llu MB free, and %llu MB are kept free "
+                 "(workspaces.free and workspaces.free_percent of the policy): the run was ended",
+                 f->disk_names[i], (unsigned long long)(room.free / MIB),
+                 (unsigned long long)(room.kept / MIB));
+        jail_run_stop(f->run);
+        return;
+    }
+}
+
+static bool on_tick(void *ctx)
+{
+    struct flow *f = ctx;
+    uint64_t times;
+    if (read(f->room_timer, &times, sizeof times) != (ssize_t)sizeof times)
+        return true;
+    look_at_quota(f);
+    look_at_disks(f);
+    return !f->no_room[0];
+}
+
+/* One that cannot be opened is left to whoever binds it. */
+void flow_room_open(struct flow *f)
+{
+    const struct jail_spec *s = &f->req->spec;
+    for (size_t i = 0; i < s->nbinds && f->ndisks < LIMIT_BINDS; i++) {
+        const int fd = s->binds[i].writable ? open(s->binds[i].source, O_PATH | O_CLOEXEC) : -1;
+        if (fd < 0)
+            continue;
+        f->disk_names[f->ndisks] = s->binds[i].source;
+        f->disks[f->ndisks++] = fd;
+    }
+}
+
+int flow_room_watch(struct flow *f, struct err *err)
+{
+    const struct itimerspec every = {.it_interval = {.tv_nsec = LIMIT_ROOM_MS * 1000000L},
+                                     .it_value = {.tv_nsec = LIMIT_ROOM_MS * 1000000L}};
+    f->room_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (f->room_timer < 0 || timerfd_settime(f->room_timer, 0, &every, NULL) < 0)
+        return err_sys(err, "timerfd");
+    return jail_run_also(f->run, f->room_timer, on_tick, f, err);
+}
+
+void flow_room_end(struct flow *f)
+{
+    look_at_quota(f);
+    if (f->no_room[0])
+        flow_result_say(f->result, FLOW_ERROR, "filesystem", "CODE", "StorageError", f->no_room);
+}
+
+void flow_room_close(struct flow *f)
+{
+    while (f->ndisks)
+        fd_close(f->disks[--f->ndisks]);
+    fd_close(fd_take(&f->room_timer));
+}
