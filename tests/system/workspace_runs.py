@@ -101,6 +101,16 @@ def ordinary(who, env=None, label=""):
     return before
 
 
+def moved(who, env=None, label=""):
+    """Folders under other names: those of the head, whose files lie in the lower layer, and those that the run made."""
+    fresh("moved", BASE, who, env=env)
+    r = run_in("moved", "mv d/e g/e; mv d dd; mkdir m; echo 1 > m/1; mv m f/m; rm -r g/1; mv f d; mv dd/y .", who=who, env=env)
+    tap.eq((r["status"], {p: v[1] for p, v in head("moved", who, env).items()}),
+           ("ok", {"a": blob("a\n"), "b": blob("b\n"), "dd/x": blob("x\n"), "y": blob("y\n"), "g/e/z": blob("z\n"), "d/only": blob("o\n"), "d/m/1": blob("1\n")}),
+           f"{who}{label}: folders that a run renamed, of the head and its own, are in the commit under their new names alone", r.story())
+    tap.eq(fsck("moved", who, env), "", f"{who}{label}: git fsck accepts renamed folders")
+
+
 def odd(who, env=None, label=""):
     """Whatever a guest leaves has the answer that import gives."""
     fresh("odd", BASE, who, env=env)
@@ -325,6 +335,19 @@ def forged():
     os.symlink("/etc", layer / "d")
     (layer / "new").mkdir()
     (layer / "new/file").write_text("f\n")
+    (layer / "mounted").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(layer / "mounted")], check=True)
+    (layer / "mounted/secret").write_text("s\n")
+    (layer / "bound").write_text("")
+    subprocess.run(["mount", "--bind", "/etc/passwd", str(layer / "bound")], check=True)
+    code, told, err = keep("k", base, top, who)
+    tap.ok(code == 0 and [told[told.index(n) + 1] for n in ("bound", "mounted") if n in told] == ["it is on another file system"] * 2 and "mounted/secret" not in head("k", who) and "bound" not in head("k", who),
+           "keep: a folder or file of another file system in the upper layer is left out by name, and not read", told, err)
+    for name in ("mounted", "bound"):
+        subprocess.run(["umount", str(layer / name)], check=True)
+    shutil.rmtree(layer / "mounted")
+    (layer / "bound").unlink()
+    base = told[0]
     code, told, err = keep("k", base, top, who)
     tap.eq((code, sorted(head("k", who))), (0, ["f/other", "g/1", "new/file"]),
            "keep: a folder that became a link outside is gone, a file may become a folder", told, err)
@@ -416,6 +439,7 @@ def kills(count):
 for person in users():
     ordinary(person)
     odd(person)
+    moved(person)
     refusals(person)
     conflict(person)
 earlier_boot(users()[-1])
