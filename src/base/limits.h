@@ -77,6 +77,9 @@
 #define LIMIT_WORKSPACE_BYTES (4 * GIB) /* of all files; beyond it there is no commit */
 #define LIMIT_WORKSPACE_FILES 200000    /* files and folders; the same */
 #define LIMIT_WORKSPACE_DEPTH 64        /* folders below each other; deeper ones are left out */
+#define LIMIT_WORKSPACE_DIFF                                                                       \
+    (4 *                                                                                           \
+     MIB) /* a file that is compared line by line: lines of one character take a hundred times as much memory */
 #define LIMIT_WORKSPACE_LEFT                                                                       \
     1000 /* names of what was left out that are kept; the rest is counted */
 #define LIMIT_WORKSPACE_MS                                                                         \

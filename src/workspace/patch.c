@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changed between two states, as git prints it: the options below are those that git has by default, or that the
- * store's configuration gives it (store.c). Contents of files are hostile here: they are compared and passed on. */
+ * store's configuration gives it (store.c). Contents of files are hostile here: they are compared and passed on. To compare lines takes many
+ * times the memory of a file, so a large one is compared as bytes, and whoever asked is told. */
 #include "workspace/inside.h"
 
 #include "base/buf.h"
@@ -36,12 +37,26 @@ static void put_header(struct printing *p, const char *text, size_t len)
     }
 }
 
+/* Known once both were looked at. */
+static bool is_large(const git_diff_delta *d)
+{
+    return d->old_file.size > LIMIT_WORKSPACE_DIFF || d->new_file.size > LIMIT_WORKSPACE_DIFF;
+}
+
+static void tell_large(const struct printing *p, const git_diff_delta *d)
+{
+    if (p->out->large && is_large(d))
+        p->out->large(p->out->ctx,
+                      d->status == GIT_DELTA_DELETED ? d->old_file.path : d->new_file.path);
+}
+
 static int put_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
                     const git_diff_line *line, void *printing)
 {
     struct printing *p = printing;
-    (void)delta;
     (void)hunk;
+    if (line->origin == GIT_DIFF_LINE_BINARY)
+        tell_large(p, delta);
     if (line->origin == GIT_DIFF_LINE_CONTEXT || line->origin == GIT_DIFF_LINE_ADDITION ||
         line->origin == GIT_DIFF_LINE_DELETION)
         put(p, &line->origin, 1);
@@ -90,7 +105,7 @@ struct change {
     char status; /* as git's letter */
     unsigned old_mode, new_mode;
     size_t added, deleted;
-    bool binary;
+    bool binary, large;
 };
 
 static void put_counts(struct printing *p, const struct change *c)
@@ -122,6 +137,7 @@ static void put_object(struct printing *p, const struct change *c, bool first)
     put_mode(&j, "old_mode", c->old_mode);
     put_mode(&j, "new_mode", c->new_mode);
     jsonw_bool(&j, "binary", c->binary);
+    jsonw_bool(&j, "large", c->large);
     jsonw_int(&j, "added", (int64_t)c->added);
     jsonw_int(&j, "deleted", (int64_t)c->deleted);
     jsonw_close(&j, '}');
@@ -153,6 +169,7 @@ static int look(git_diff *diff, size_t i, struct change *ret, struct err *err)
     if (d->status != GIT_DELTA_DELETED)
         ret->new_mode = d->new_file.mode;
     ret->binary |= binary;
+    ret->large |= binary && is_large(patch ? git_patch_get_delta(patch) : d);
     ret->added = ret->binary ? 0 : ret->added + added;
     ret->deleted = ret->binary ? 0 : ret->deleted + deleted;
     git_patch_free(patch);
@@ -176,6 +193,8 @@ static int put_files(git_diff *diff, enum workspace_form form, struct printing *
         r = look(diff, i, &c, err);
         if (r == 0 && two)
             r = look(diff, ++i, &c, err);
+        if (r == 0 && c.large && p->out->large)
+            p->out->large(p->out->ctx, c.path);
         if (r == 0 && form == WORKSPACE_STAT)
             put_counts(p, &c);
         else if (r == 0)
@@ -192,6 +211,7 @@ int workspace_patch(git_repository *repo, git_tree *old, git_tree *new, enum wor
     git_diff *diff = NULL;
     options.flags = GIT_DIFF_INDENT_HEURISTIC;
     options.id_abbrev = 12;
+    options.max_size = LIMIT_WORKSPACE_DIFF;
     int r = 0;
     if (git_diff_tree_to_tree(&diff, repo, old, new, &options) < 0)
         return workspace_git_err(err, "two states cannot be compared");

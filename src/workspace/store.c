@@ -116,6 +116,8 @@ static int configure(git_repository *repo)
         r = git_config_set_bool(config, "core.protectNTFS", 1);
     if (r == 0) /* objects that no ref names may be another process's commit in the making */
         r = git_config_set_int32(config, "gc.auto", 0);
+    if (r == 0) /* git compares no more by lines than we do */
+        r = git_config_set_int32(config, "core.bigFileThreshold", LIMIT_WORKSPACE_DIFF);
     git_config_free(config);
     return r;
 }

@@ -39,6 +39,8 @@ struct workspace;
 struct workspace_sink {
     int (*put)(void *ctx, const void *data, size_t len);
     void *ctx;
+    /* A file that is too large to be compared line by line; NULL: nobody is told. */
+    void (*large)(void *ctx, const char *path);
 };
 
 /* Once, before anything else. */

@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -120,6 +121,24 @@ def ordinary(who):
            and not os.access(clone / "main.py", os.X_OK), f"{who}: git clone gives the files, and which of them are executable", text)
     tap.ok(*fsck(name, who)[:1], f"{who}: git fsck --strict has nothing to say", fsck(name, who)[1])
     return name, genesis, two["id"]
+
+
+def large(who):
+    """Two versions of a file of 20 MB, in lines of two bytes: by lines they take gigabytes."""
+    name = f"large-{who}"
+    fresh(name, who)
+    short = lambda a, n: (a * n).encode()
+    workspace("import", name, folder("large-1", {"big\x1b[2J": short("a\nb\n", 5 << 20), "small": "1\n", "gone": short("x\n", 3 << 20)}), who=who)
+    workspace("import", name, folder("large-2", {"big\x1b[2J": short("b\na\nc\n", 4 << 20), "small": "2\n"}), who=who)
+    bound = lambda: resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
+    for words, theirs in ((["diff"], ["diff", "main~1", "main"]), (["diff", "--stat"], ["diff", "--numstat", "main~1", "main"]), (["log", "--patch", "--lines", "1"], ["log", "-p", "-1"])):
+        r = subprocess.run(programs.command(["workspace", words[0], name, *words[1:]], who), env=tapsys.clean_env(None, who), cwd="/", stdin=subprocess.DEVNULL, capture_output=True, preexec_fn=bound)
+        lines = sorted(r.stderr.decode("utf-8", "surrogateescape").splitlines())
+        tap.eq((r.returncode, lines), (0, ["cordon workspace: big^[[2J: larger than 4 MB, so it is not compared line by line", "cordon workspace: gone: larger than 4 MB, so it is not compared line by line"]),
+               f"{who}: `workspace {' '.join(words)}` of files of 20 MB needs less than 600 MB, and names what is not compared by lines")
+        tap.eq(r.stdout.decode("utf-8", "surrogateescape"), in_store(name, *theirs, who=who)[1], f"{who}: of such files `workspace {' '.join(words)}` prints what git prints")
+    j = workspace("diff", name, "--json", who=who).json
+    tap.eq([(f["path"], f["binary"], f["large"]) for f in j["files"]], [("big\x1b[2J", True, True), ("gone", True, True), ("small", False, False)], f"{who}: diff --json says which file was too large for lines")
 
 
 def states(who, name, genesis, two):
@@ -538,6 +557,7 @@ if len(sys.argv) > 2:
 for person in users():
     made = ordinary(person)
     states(person, *made)
+large(users()[-1])
 usage()
 damaged()
 odd_files()

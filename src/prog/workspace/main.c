@@ -123,6 +123,22 @@ static int do_restore(const struct order *o, struct err *err)
     return r < 0 ? r : order_tell(o, id, new, NULL, err);
 }
 
+static void tell_large(void *output, const char *path)
+{
+    static const char why[] = ": larger than 4 MB, so it is not compared line by line\n";
+    struct err ignored = ERR_INIT; /* of whoever does not read standard error */
+    struct output out;
+    (void)output;
+    _Static_assert(LIMIT_WORKSPACE_DIFF == 4 * MIB, "the sentence above says so");
+    output_init(&out, STDERR_FILENO, true);
+    int r = output_put(&out, "cordon workspace: ", 18);
+    if (r == 0)
+        r = output_put(&out, path, strlen(path));
+    if (r == 0)
+        r = output_put(&out, why, sizeof why - 1);
+    (void)!output_end(&out, r, &ignored);
+}
+
 static int do_log(const struct order *o, struct err *err)
 {
     struct workspace *w = NULL;
@@ -133,7 +149,8 @@ static int do_log(const struct order *o, struct err *err)
     output_init(&out, STDOUT_FILENO, o->tty);
     int r = workspace_open(o->name, false, &w, err);
     if (r == 0)
-        r = workspace_log(w, most, o->form, &(struct workspace_sink){output_put, &out}, err);
+        r = workspace_log(w, most, o->form, &(struct workspace_sink){output_put, &out, tell_large},
+                          err);
     workspace_close(w);
     return output_end(&out, r, err);
 }
@@ -146,7 +163,7 @@ static int do_diff(const struct order *o, struct err *err)
     int r = workspace_open(o->name, false, &w, err);
     if (r == 0)
         r = workspace_diff(w, o->words[0], o->words[1], o->form,
-                           &(struct workspace_sink){output_put, &out}, err);
+                           &(struct workspace_sink){output_put, &out, tell_large}, err);
     workspace_close(w);
     return output_end(&out, r, err);
 }
