@@ -27,12 +27,14 @@
 
 #define INDEXES "indexes" /* in the state folder */
 #define HEAD    "search"  /* the name in the folder of a workspace */
+#define STATE   "search.state"
 
 /* What is indexed, and where the index lies. */
 struct place {
     int folder, dir;
     char name[POLICY_COLLECTION_MAX + 1], shown[POLICY_COLLECTION_MAX + 2];
     char fresh[POLICY_COLLECTION_MAX + 8], lock[POLICY_COLLECTION_MAX + 8];
+    char state[48]; /* what never changes and has this name is indexed; empty: it may change */
 };
 
 static void name_files(struct place *p, const char *name)
@@ -106,6 +108,8 @@ static int open_head(const struct flow *f, struct place *p, struct err *err)
     p->folder = open(lower->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (p->folder < 0)
         return err_sys(err, "the checkout of the workspace");
+    const char *tree = strrchr(lower->source, '/');
+    snprintf(p->state, sizeof p->state, "%s", tree ? tree + 1 : "");
     name_files(p, HEAD);
     snprintf(p->shown, sizeof p->shown, "/workspace");
     return state_open(f->req->index_folder, false, &p->dir, err);
@@ -174,6 +178,37 @@ static int bring_up(const struct flow *f, const struct place *p, int stop,
     return r == 0 ? index_now(f, p, stop, ret, err) : r;
 }
 
+/* A checkout is named by the git id of its tree, and never changed: once all of it is in the index, there is nothing to look for. A note
+ * that a crash left behind is of an older index at worst, and the run's own look finds what differs. */
+static bool is_noted(const struct place *p)
+{
+    char noted[sizeof p->state] = "";
+    struct stat st;
+    return p->state[0] && fd_read_file(p->dir, STATE, noted, sizeof noted) > 0 &&
+           strcmp(noted, p->state) == 0 && fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void note_state(const struct place *p)
+{
+    struct err ignored = ERR_INIT; /* then the next search looks again */
+    FD_AUTO fd = -1;
+    if (p->state[0] && state_file(p->dir, STATE, O_WRONLY | O_CREAT | O_TRUNC, &fd, &ignored) == 0)
+        (void)!fd_write_all(fd, p->state, strlen(p->state));
+}
+
+/* What is not finished yet goes on at the next call; until then the process that has the query reads nothing by itself, which would
+ * not be kept. */
+static void bring_up_head(const struct flow *f, const struct place *p, int stop,
+                          struct tools_indexed *ret, struct err *err)
+{
+    if (is_noted(p)) {
+        ret->current = true;
+        return;
+    }
+    if (bring_up(f, p, stop, ret, err) == 0 && ret->current)
+        note_state(p);
+}
+
 /* ---- for one search ---- */
 
 static enum tools_end refuse(const struct policy *policy, const char *name, struct buf *text)
@@ -225,7 +260,9 @@ enum tools_end flow_search_base(const struct flow *f, const char *collection, in
     if (*collection && !path)
         return refuse(policy, collection, text);
     int r = path ? open_collection(collection, path, &p, &why) : open_head(f, &p, &why);
-    if (r == 0 && bring_up(f, &p, stop, &ret->state, &why) < 0)
+    if (r == 0 && !path)
+        bring_up_head(f, &p, stop, &ret->state, &why);
+    else if (r == 0 && bring_up(f, &p, stop, &ret->state, &why) < 0)
         snprintf(ret->reason, sizeof ret->reason, "%.200s", why.msg);
     if (r == 0)
         ret->fd = open_index(&p, &why);

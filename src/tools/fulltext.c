@@ -68,7 +68,8 @@ static int hits(struct tools_call *c, sqlite3 *db, const struct buf *query, json
 }
 
 /* Where a search looks: the files of the run, whose index is brought up to date first; or a collection, whose index somebody else has brought up
- * to date (src/flow/search.c), and which is only read here. */
+ * to date (src/flow/search.c), and which is only read here. So is the index of a workspace while it is in the making: what would be read here
+ * twice goes on there at the next call. */
 struct looking {
     const char *shown, *collection; /* NULL: the run's files */
     int folder;
@@ -78,17 +79,19 @@ static int ask(struct tools_call *c, const struct looking *l, const struct buf *
                json_t *results, struct tools_indexed *state)
 {
     struct tools_indexed own = *state;
+    const bool grows = c->base >= 0 && !state->current && !state->full && state->read;
+    const bool reads = l->collection || grows;
     sqlite3 *db = NULL;
-    int r = tools_index_open(c->base, l->collection ? -1 : TOOLS_INDEX, &db);
+    int r = tools_index_open(c->base, reads ? -1 : TOOLS_INDEX, &db);
     if (r != SQLITE_OK)
         return r;
-    r = l->collection ? tools_index_documents(db, &own.documents)
-                      : tools_index_update(c, db, l->folder, l->shown, LIMIT_INDEX / 2, &own);
+    r = reads ? tools_index_documents(db, &own.documents)
+              : tools_index_update(c, db, l->folder, l->shown, LIMIT_INDEX / 2, &own);
     if (r == SQLITE_OK)
         r = hits(c, db, query, results);
     tools_index_close(db, r == SQLITE_OK);
-    own.read += l->collection ? 0 : state->read;
-    own.removed += l->collection ? 0 : state->removed;
+    own.read += reads ? 0 : state->read;
+    own.removed += reads ? 0 : state->removed;
     *state = own;
     return r;
 }
