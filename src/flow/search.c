@@ -7,6 +7,7 @@
  * any instant, the old one is there or the new one; half of a new one is removed next time.
  *
  * Waits: lock_within in bring_up; another search that brings it up to date; LIMIT_INDEX_LOCK_MS; the index as it is
+ *        fd_write_all in note_state; the disk; none (the kernel's own); the next search looks again
  *        fdatasync in name_new; the disk; none (the kernel's own); an error, and the index as it is */
 #include "flow/steps.h"
 
