@@ -2,10 +2,12 @@
 """Every program of docs/agents.md, run as it stands there, against the real daemon and a scripted model on loopback.
 
 Usage: agents.py BUILD SOURCE. A block of `text` behind a program is what it prints."""
+import atexit
 import http.server
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -96,6 +98,26 @@ def run(language, text, folder, url):
     return r.stdout, r.stderr
 
 
+def profiles():
+    """The table of README.md: the head of a column is a program, each cell says whether a profile runs it."""
+    text = (SOURCE / "README.md").read_text()
+    table = re.search(r"^\| profile \| (`import csv`.*?) \| what it costs \|\n.*?\n(.*?)\n\n", text, re.M | re.S)
+    probes = re.findall(r"`(.*?)`", table.group(1))
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in table.group(2).splitlines()]
+    tap.eq([r[0].strip("`") for r in rows], ["strict", "locked", "standard", "open"], "README.md: what an agent gets is told for each profile")
+    folder = tempfile.mkdtemp(prefix="cordon-profiles-", dir="/tmp")  # a state of its own: runs without a pool
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    alone = {"CORDON_STATE": folder, "XDG_RUNTIME_DIR": folder}
+    for row in rows:
+        name = row[0].strip("`")
+        for probe, cell in zip(probes, row[1:]):
+            r = tapsys.cordon(programs, ["run", "--json", "--profile", name, "-c", probe], env=alone)
+            tap.ok((r["status"] == "ok") == (cell == "yes"), f"README.md: {name}: {probe}: {cell}", r.story())
+        for what, code in (("network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)"), ("second process", "import subprocess\nsubprocess.run(['/bin/true'])")):
+            r = tapsys.cordon(programs, ["run", "--json", "--profile", name, "-c", code], env=alone)
+            tap.ok(r["status"] == "blocked" or r["error"]["type"] == "PermissionError", f"README.md: {name} has no {what}", r.story())
+
+
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 found, fences = blocks()
@@ -109,4 +131,5 @@ for language, heading, program, prints in found:
 tap.ok(len(asked) == 2 and all("ctypes" in told[1] and "status: blocked" in told[1] for told in asked),
        "both models were told what was refused, and went on", asked)
 server.shutdown()
+profiles()
 tap.done()
