@@ -25,8 +25,15 @@ CODE = ["total = sum(n * n for n in range(1, 101))", "import ctypes", "print(tot
 asked = []  # what the model was told about each
 
 
+METHOD = ["Sure!\n\n```ruby\ndef initials(name)\n  `date`\n  name.split.map { |w| w[0] }.join\nend\n```\n",
+          "```ruby\ndef initials(name)\n  name.split.map { |w| w[0] }.join\nend\n```\n"]  # what it writes first, and once it was told why not
+
+
 def openai(body):
     """A turn: the next program, or the answer."""
+    if "tools" not in body:
+        told = body["messages"][-1]["content"]
+        return {"choices": [{"message": {"role": "assistant", "content": METHOD["rb.call" in told or "Blocked name" in told]}, "finish_reason": "stop"}]}
     told = [m["content"] for m in body["messages"] if m["role"] == "tool"]
     if len(told) < len(CODE):
         call = {"id": f"call-{len(told)}", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"code": CODE[len(told)]})}}
@@ -125,6 +132,9 @@ texts = sum(1 for b in found if b[3] is not None)
 tap.eq(len(found) + texts, fences, "every block of the page is a program or what it prints")
 tap.ok(texts == len(found) and len(found) > 5, "every program of the page is followed by what it prints", [b[1] for b in found if b[3] is None])
 for language, heading, program, prints in found:
+    if "--lang" in program and not (programs.bin / "cordon-ruby").exists():
+        tap.skip(f"{language}, {heading}", "this build has no cordon-ruby")
+        continue
     with tempfile.TemporaryDirectory(prefix="cordon-agents-", dir="/tmp") as folder:
         out, err = run(language, program, folder, f"http://127.0.0.1:{server.server_port}")
         tap.ok(out == prints, f"{language}, {heading or 'the first program'}: {program.strip().splitlines()[-1].strip()[:60]} prints what the page says", out, err[-2000:])
