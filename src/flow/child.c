@@ -592,7 +592,7 @@ static int release(struct flow *f, bool exec, struct err *err)
     f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
-    flow_room_open(f);
+    flow_space_open(f);
     int r =
         exec ? start(f, err) : flow_calls_start(f, err); /* while we may do what the gate needs */
     if (r == 0 && !exec && f->req->once)
@@ -600,7 +600,7 @@ static int release(struct flow *f, bool exec, struct err *err)
     if (r == 0 && !exec)
         r = flow_calls_watch(f, err);
     if (r == 0)
-        r = flow_room_watch(f, err);
+        r = flow_space_watch(f, err);
     if (r == 0)
         r = heed_keys(f, err);
     return r == 0 && !exec ? flow_worker_go(&f->worker, err) : r;
@@ -635,7 +635,7 @@ int flow_execute(struct flow *f, struct err *err)
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
     (void)say_who_stopped(f);
-    flow_room_end(f);
+    flow_space_end(f);
     return FLOW_GO_ON;
 }
 
@@ -655,7 +655,7 @@ void flow_child_close(struct flow *f)
 {
     flow_calls_stop(f);
     flow_files_stop(f);
-    flow_room_close(f);
+    flow_space_close(f);
     if (flow_in_session(f))
         leave_session(f);
     jail_run_free(f->run);

@@ -63,7 +63,7 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
     int r = FLOW_GO_ON;
     flow_result_init(result);
     f.pool.sock = -1;
-    f.broker_sock = f.files_program = f.files_process.sock = f.room_timer = -1;
+    f.broker_sock = f.files_program = f.files_process.sock = f.space_timer = -1;
     if (req->session)
         snprintf(result->session, sizeof result->session, "%s", req->session);
     f.worker.fd = -1;

@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "sys/fd.h"
 #include "sys/lock.h"
-#include "sys/room.h"
+#include "sys/space.h"
 #include "sys/state.h"
 #include "tools/process.h"
 
@@ -164,14 +164,15 @@ static int bring_up(const struct flow *f, const struct place *p, int stop,
                     struct tools_indexed *ret, struct err *err)
 {
     const struct policy *policy = f->req->context->policy;
-    struct room room = {.short_of = false};
+    struct disk_space space = {.short_of = false};
     FD_AUTO lock = -1;
-    int r = room_look(p->dir, policy->workspaces.free, policy->workspaces.free_percent, &room, err);
-    if (r == 0 && room.short_of)
+    int r = disk_space_look(p->dir, policy->workspaces.free, policy->workspaces.free_percent,
+                            &space, err);
+    if (r == 0 && space.short_of)
         r = err_set(err, ERR_LIMIT,
                     "the disk of the state folder has %llu MB free, and %llu MB are kept free "
                     "(workspaces.free and workspaces.free_percent of the policy)",
-                    (unsigned long long)(room.free / MIB), (unsigned long long)(room.kept / MIB));
+                    (unsigned long long)(space.free / MIB), (unsigned long long)(space.kept / MIB));
     if (r == 0)
         r = state_file(p->dir, p->lock, O_RDWR | O_CREAT, &lock, err);
     if (r == 0)

@@ -83,7 +83,7 @@ struct flow {
     bool again;                  /* a child was lost, and replaced */
     char filter[48];             /* of a cold worker */
     char worker_path[4096];      /* of another language than Python */
-    int room_timer;              /* -1: none */
+    int space_timer;              /* -1: none */
     int disks[LIMIT_BINDS];      /* folders of --rw, and what they are called */
     const char *disk_names[LIMIT_BINDS];
     size_t ndisks;
@@ -199,11 +199,11 @@ enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_proce
 enum tools_end flow_search_base(const struct flow *f, const char *collection, int stop,
                                 struct tools_base *ret, struct buf *text);
 
-/* room.c: what the program takes of its quota and of the host's disks, looked at while it runs. */
-void flow_room_open(struct flow *f); /* while we may */
-ERR_MUST_USE int flow_room_watch(struct flow *f, struct err *err);
-void flow_room_end(struct flow *f); /* the last look, and the result of a run that was ended */
-void flow_room_close(struct flow *f);
+/* space.c: what the program takes of its quota and of the host's disks, looked at while it runs. */
+void flow_space_open(struct flow *f); /* while we may */
+ERR_MUST_USE int flow_space_watch(struct flow *f, struct err *err);
+void flow_space_end(struct flow *f); /* the last look, and the result of a run that was ended */
+void flow_space_close(struct flow *f);
 
 /* served.c: files of a guest whose process can open none, served by cordon-tool from the first request on. */
 void flow_files_expect(struct flow *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room is looked at while a program runs, not only before: what it takes in its own files, whose quota the kernel holds, is announced
- * before that quota ends it; and a folder of the host that it may write in (--rw) has no quota, so a run that has taken the room
+/* Free space is looked at while a program runs, not only before: what it takes in its own files, whose quota the kernel holds, is announced
+ * before that quota ends it; and a folder of the host that it may write in (--rw) has no quota, so a run that has taken the space
  * which is kept free there is ended, by name, before the disk is full for everybody else.
  *
  * Waits: read in on_tick; nobody: the timer is non-blocking; at once; comes again */
@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "sys/fd.h"
-#include "sys/room.h"
+#include "sys/space.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,17 +63,17 @@ static void look_at_disks(struct flow *f)
 {
     const struct policy *p = f->req->context->policy;
     for (size_t i = 0; i < f->ndisks; i++) {
-        struct room room;
+        struct disk_space space;
         struct err err = ERR_INIT;
-        if (room_look(f->disks[i], p->workspaces.free, p->workspaces.free_percent, &room, &err) <
-                0 ||
-            !room.short_of)
+        if (disk_space_look(f->disks[i], p->workspaces.free, p->workspaces.free_percent, &space,
+                            &err) < 0 ||
+            !space.short_of)
             continue;
         snprintf(f->no_room, sizeof f->no_room,
                  "--rw %.160s: its disk has %llu MB free, and %llu MB are kept free "
                  "(workspaces.free and workspaces.free_percent of the policy): the run was ended",
-                 f->disk_names[i], (unsigned long long)(room.free / MIB),
-                 (unsigned long long)(room.kept / MIB));
+                 f->disk_names[i], (unsigned long long)(space.free / MIB),
+                 (unsigned long long)(space.kept / MIB));
         jail_run_stop(f->run);
         return;
     }
@@ -83,7 +83,7 @@ static bool on_tick(void *ctx)
 {
     struct flow *f = ctx;
     uint64_t times;
-    if (read(f->room_timer, &times, sizeof times) != (ssize_t)sizeof times)
+    if (read(f->space_timer, &times, sizeof times) != (ssize_t)sizeof times)
         return true;
     look_at_quota(f);
     look_at_disks(f);
@@ -91,7 +91,7 @@ static bool on_tick(void *ctx)
 }
 
 /* One that cannot be opened is left to whoever binds it. */
-void flow_room_open(struct flow *f)
+void flow_space_open(struct flow *f)
 {
     const struct jail_spec *s = &f->req->spec;
     for (size_t i = 0; i < s->nbinds && f->ndisks < LIMIT_BINDS; i++) {
@@ -103,26 +103,26 @@ void flow_room_open(struct flow *f)
     }
 }
 
-int flow_room_watch(struct flow *f, struct err *err)
+int flow_space_watch(struct flow *f, struct err *err)
 {
     const struct itimerspec every = {.it_interval = {.tv_nsec = LIMIT_ROOM_MS * 1000000L},
                                      .it_value = {.tv_nsec = LIMIT_ROOM_MS * 1000000L}};
-    f->room_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (f->room_timer < 0 || timerfd_settime(f->room_timer, 0, &every, NULL) < 0)
+    f->space_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (f->space_timer < 0 || timerfd_settime(f->space_timer, 0, &every, NULL) < 0)
         return err_sys(err, "timerfd");
-    return jail_run_also(f->run, f->room_timer, on_tick, f, err);
+    return jail_run_also(f->run, f->space_timer, on_tick, f, err);
 }
 
-void flow_room_end(struct flow *f)
+void flow_space_end(struct flow *f)
 {
     look_at_quota(f);
     if (f->no_room[0])
         flow_result_say(f->result, FLOW_ERROR, "filesystem", "CODE", "StorageError", f->no_room);
 }
 
-void flow_room_close(struct flow *f)
+void flow_space_close(struct flow *f)
 {
     while (f->ndisks)
         fd_close(f->disks[--f->ndisks]);
-    fd_close(fd_take(&f->room_timer));
+    fd_close(fd_take(&f->space_timer));
 }
