@@ -23,6 +23,8 @@ ENDLESS = ("import sys\nsys.setrecursionlimit(10**9)\nprint('before')\n"
            "class A:\n    def __repr__(self): return repr(A())\nrepr(A())\n")
 STACK = {"status": "crashed", "layer": "resources", "signal": 11, "error.type": "StackOverflow",
          "reason": "killed by signal 11 (SEGV): stack exhausted (limit 256 MB); nest objects less deeply"}
+CLOSES = ("import sqlite3\ndb = sqlite3.connect(':memory:')\nclass A:\n    def __conform__(self, protocol):\n        db.close()\n        return 1\n"
+          "print('before')\ndb.execute('select ?', (A(),))\n")
 THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread(target=hold.wait, daemon=True) for i in range(2)]\n"
            "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
 SECOND, TWO = f"{tapsys.SLOW}s", f"{2 * tapsys.SLOW}s"  # where the processor is emulated the start of Python alone takes a second
@@ -38,6 +40,8 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit"], STACK, "before\n"),
     ("a stack that nobody uses takes no address space", "print(sum(range(10)))", ["--memory-by", "rlimit", "--memory", "128m"], {"status": "ok"}, "45\n"),
     ("stacks of threads are of the usual size", THREADS, ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "2\n"),
+    # Why strict has no sqlite3, not even in memory. A Python in which this row fails is a reason to think again.
+    ("an object that sqlite3 asks in the middle of a statement ends the interpreter", CLOSES, [], {"status": "crashed", "signal": 11}, "before\n"),
     ("recursion", "def f(): f()\nf()", [], {"status": "error", "error.type": "RecursionError"}, ""),
     ("deep recursion of the parser", "(" * 5000, [], {"status": "blocked", "error.type": "ValidationError"}, ""),
     ("huge number", "x = 9 ** 9 ** 9", ["--timeout", TWO], {"status": "timeout"}, ""),
@@ -123,6 +127,7 @@ GUARDED = [  # of the profiles with guards alone
 IN_ORDER = "threads and executors ran in order, in one thread: start() and submit() return when the work is done"
 CAUSES = "e = None\nfor i in range(100000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e\n"
 STRICT = [  # of strict alone
+    ("sqlite3 is refused in memory, too, and the hint says what takes its place", CLOSES, [], {"status": "blocked", "violations": "keep rows in lists and dicts"}, ""),
     ("recursion in C without an end is named where the program only computes, too", ENDLESS, [], STACK, "before\n"),
     ("a chain of 100,000 causes is an error like another", CAUSES, [], {"status": "error", "error.type": "ValueError", "signal": None}, ""),
     ("threads and executors run in order, which is said once and is no violation",
