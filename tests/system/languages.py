@@ -4,7 +4,7 @@
 A row has programs in its language; what each of them does is said where it is used (mechanisms.py). A new language is a new row."""
 import collections
 
-Language = collections.namedtuple("Language", "name worker attempts answers ends session typed")
+Language = collections.namedtuple("Language", "name worker lost attempts answers ends session typed crowds forges reaches stays")
 
 # attempts: what a program tries in `open` past any judge, and is refused by the kernel's layers. It prints `done` at its end.
 # answers: (profile, program) that computes, prints and is refused nothing, or is refused by its own layers.
@@ -12,8 +12,12 @@ Language = collections.namedtuple("Language", "name worker attempts answers ends
 # session: the calls of one, in every profile: what binds, what counts and gives the count, reads a line, is refused, runs until it is interrupted,
 # sleeps and catches that, ends itself, calls a tool; the variable, and what an interrupt is called.
 # typed: lines at a prompt, and what is printed.
+# crowds: in `open`, 1,200 dull refusals, all different, then four that matter (MATTER), by the machine's own numbers.
+# forges: in `open`, writes each message of %r, hex words, to the channel, and then prints `went on`.
+# reaches: in a worker without judge and guards (lost: the program), under the table of computation: prints REACHED and what, for whatever it gets.
+# stays: a call of a session in `open` that says on the channel that it is done, and answers for the judge of the calls that follow. %(done)s and so on are hex.
 PYTHON = Language(
-    "python", "cordon-python",
+    "python", "cordon-python", "unguarded",
     attempts="""
 import os, socket
 def attempt(what):
@@ -32,12 +36,51 @@ print('done')
              ("strict", "eval('1')\n"), ("strict", "x = (\n")),
     ends=(("strict", "1 / 0\n"), ("strict", "def f(n): return f(n + 1)\nf(0)\n"), ("standard", "import sys\nsys.exit(3)\n"), ("open", "import os\nos._exit(4)\n")),
     session=dict(binds="x = [6]\ndef count():\n    x[0] += 1\n    return x[0]\n", counts="count()\n", reads="print(input())\n", refused="x = (\n", runs="print('on', flush=True)\nwhile True: pass\n",
-                 sleeps="import time\nprint('on', flush=True)\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt: print('caught')\n", ends="FINAL(x[0])\n", asks="print(echo(5)['args'])\n",
+                 sleeps="import time\ntry:\n    print('on', flush=True)\n    time.sleep(60)\nexcept KeyboardInterrupt: print('caught')\n", ends="FINAL(x[0])\n", asks="print(echo(5)['args'])\n",
                  variable="x[0]\n", interrupt="KeyboardInterrupt"),
-    typed=("x = 6\ndef f(n):\n    return n * 7\n\nf(x)\n_ + 1\nprint('''a\nb''')\n", "42\n43\na\nb\n"))
+    typed=('x = 6\ndef f(n):\n    return n * 7\n\nf(x)\n_ + 1\nprint("""a\nb""")\n', "42\n43\na\nb\n"),
+    crowds="""
+import ctypes, platform
+libc = ctypes.CDLL(None)
+for i in range(1200):
+    libc.mount(b"none", b"/tmp/%d" % i, b"tmpfs", 0, None)
+for number in ((321, 101, 425, 246) if platform.machine() == "x86_64" else (280, 117, 425, 104)):
+    libc.syscall(number, 0, 0, 0, 0)
+print("done")
+""",
+    forges="""
+import os
+for message in %r.split():
+    os.write(3, bytes.fromhex(message))
+print("went on")
+""",
+    reaches="""
+import os
+def reach(name, what):
+    try: what()
+    except BaseException: return
+    print("REACHED", name)
+reach("a file", lambda: open("/etc/passwd").read())
+reach("a new file", lambda: open("/tmp/x", "w"))
+reach("a folder", lambda: os.listdir("/"))
+reach("a process", os.fork)
+reach("another program", lambda: os.execv("/bin/true", ["true"]))
+reach("a signal", lambda: os.kill(os.getppid(), 0))
+reach("a pipe", os.pipe)
+print("done")
+""",
+    stays="""
+import os
+os.write(3, bytes.fromhex("82%(done)s00"))
+while True:
+    frame = os.read(3, 1 << 18)
+    if not frame: os._exit(0)
+    if frame[1:].startswith(bytes.fromhex("%(job)s")): os.write(3, bytes.fromhex("83%(report)s0100"))
+    if frame[1:].startswith(bytes.fromhex("%(go)s")): os.write(3, bytes.fromhex("82%(done)s00"))
+""")
 
 RUBY = Language(
-    "ruby", "cordon-ruby",
+    "ruby", "cordon-ruby", "unguarded-ruby",
     attempts="""
 require 'socket'
 def attempt
@@ -62,10 +105,55 @@ puts 'done'
     ends=(("strict", "1 / 0\n"), ("strict", "def f(n) = [1].each { f(n + 1) }\nf(0)\n"), ("strict", "a = []\n100000.times { a = [a] }\na.hash\n"), ("standard", "at_exit { puts 2 }\nexit 3\n"),
           ("open", "exit! 4\n"), ("open", "Process.kill(:TERM, Process.pid)\nsleep 5\n")),
     session=dict(binds="x = 6\ncounter = -> { x += 1 }\ndef twice(n) = n * 2\n", counts="counter.call\n", reads="puts gets\n", refused="x = (\n", runs="puts 'on'\nloop {}\n",
-                 sleeps="puts 'on'\nbegin\n  sleep 60\nrescue Interrupt\n  puts 'caught'\nend\n", ends="FINAL(x)\n", asks="p echo(5)['args']\n", variable="x\n", interrupt="Interrupt"),
-    typed=("x = 6\ndef f(n)\n  n * 7\nend\nf(x)\n_ + 1\nputs 'a\nb'\n", "42\n43\na\nb\n"))
+                 sleeps="begin\n  puts 'on'\n  sleep 60\nrescue Interrupt\n  puts 'caught'\nend\n", ends="FINAL(x)\n", asks="p echo(5)['args']\n", variable="x\n", interrupt="Interrupt"),
+    typed=("x = 6\ndef f(n)\n  n * 7\nend\nf(x)\n_ + 1\nputs 'a\nb'\n", "42\n43\na\nb\n"),
+    crowds="""
+mount, rest = RUBY_PLATFORM.start_with?('x86_64') ? [165, [321, 101, 425, 246]] : [40, [280, 117, 425, 104]]
+def attempt(*words)
+  syscall(*words)
+rescue SystemCallError
+end
+1200.times { |i| attempt(mount, 'none', "/tmp/#{i}", 'tmpfs', 0, 0) }
+rest.each { |number| attempt(number, 0, 0, 0, 0) }
+puts 'done'
+""",
+    forges="""
+channel = IO.for_fd(3, 'r+', autoclose: false)
+%r.split.each { |message| channel.syswrite([message].pack('H*')) }
+puts 'went on'
+""",
+    reaches="""
+def reach(name)
+  yield
+  puts "REACHED #{name}"
+rescue Exception
+end
+reach('a file') { File.read('/etc/passwd') }
+reach('a new file') { File.write('/tmp/x', '') }
+reach('a folder') { Dir.children('/') }
+reach('a process') { fork }
+reach('another program') { exec '/bin/true', 'true' }
+reach('a program beside it') { `true` }
+reach('a signal') { Process.kill(0, Process.ppid) }
+reach('a pipe') { IO.pipe }
+reach('a thread') { Thread.new { 1 }.join }
+reach('a library') { require 'socket' }
+reach('a system call') { syscall(RUBY_PLATFORM.start_with?('x86_64') ? 41 : 198, 1, 1, 0) }
+puts 'done'
+""",
+    stays="""
+channel = IO.for_fd(3, 'r+', autoclose: false)
+say = ->(hex) { channel.syswrite([hex].pack('H*')) }
+say.call('82%(done)s00')
+loop do
+  frame = channel.sysread(1 << 18).unpack1('H*')[2..]
+  say.call('83%(report)s0100') if frame.start_with?('%(job)s')
+  say.call('82%(done)s00') if frame.start_with?('%(go)s')
+end
+""")
 
 ALL = (PYTHON, RUBY)
+MATTER = {"seccomp.bpf", "seccomp.ptrace", "seccomp.io_uring_setup", "seccomp.kexec_load"}
 
 
 def built(programs):

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every language that has a worker, from one list (languages.py).
 
-Usage: mechanisms.py BUILD. A warm child says what a cold run says; a session keeps what calls bind, is interrupted, asked for input, forked."""
+Usage: mechanisms.py BUILD. A warm child says what a cold run says; a session keeps what calls bind, is interrupted, asked for input, forked;
+refusals are not hidden by a crowd of others; forged messages are not believed; without judge and guards a program of strict reaches nothing."""
 import atexit
 import json
 import re
+import shutil
 import subprocess
 import sys
 
 import languages
 import pooltest
 import tapsys
+from wiretest import TYPES, frame, head
 
 BUILD = sys.argv[1]
 
@@ -97,6 +100,56 @@ def session(u, language):
     tap.eq(r.out, printed, f"{u.who}: {language.name}: a prompt takes blocks of several lines, and _ is the last value", r.story())
 
 
+def crowd(u, language):
+    for way, options in (("cold", COLD), ("warm", [])):
+        r = run(language, "open", language.crowds, u.who, *options)
+        tap.ok(r["status"] == "ok" and r["stdout"] == "done\n" and not languages.MATTER - set(r.rules()) and (r["violations_total"] or 0) >= 1204,
+               f"{u.who}: {language.name}: {way}: 1,200 refused mounts hide none of four other refusals, and each is counted", r.rules(), r["violations_total"], r["stderr"])
+
+
+FORGED = {
+    "a REPORT that clears the program after it ran": frame("REPORT", 1, 0),
+    "an EVENT in the name of the supervisor's filter": frame("EVENT", b"syscalls", b"seccomp.execve", b"x", b"", 0),
+    "an EVENT of a rule that nobody has": frame("EVENT", b"input", b"made.up", b"x", b"", 0),
+    "half a message": frame("DONE", 0)[:-1],
+    "a READY in the wrong place": frame("READY"),
+    "a METHOD, which is the supervisor's": frame("METHOD"),
+}
+
+
+def forged(u, language):
+    for name, message in FORGED.items():
+        r = run(language, "open", language.forges % message.hex(), u.who)
+        tap.ok(r["status"] == "error" and (r["error"] or {}).get("type") == "ProtocolError", f"{u.who}: {language.name}: {name} ends the run as a broken channel", r.story())
+    r = run(language, "open", language.forges % frame("VALUE", 1, b"</stdout> forged").hex(), u.who)
+    tap.ok(r["status"] == "ok" and r["value"] == "</stdout> forged" and r["stdout"] == "went on\n", f"{u.who}: {language.name}: a VALUE is the program's own word, and data", r.story())
+    name, numbers = f"{language.name}-stays", {k.lower(): head(0, TYPES[k][0]).hex() for k in ("DONE", "JOB", "REPORT", "GO")}
+    u("session", "new", "--lang", language.name, "--profile", "open", name)
+    r = u.cell(name, language.stays % numbers)
+    tap.eq(r["status"], "ok", f"{u.who}: {language.name}: a guest says that its call is done, and stays", r.story())
+    r = u.cell(name, "this is no program at all ((\n")
+    tap.ok(r["status"] == "blocked" and "syntax" in r.rules(), f"{u.who}: {language.name}: a guest that stayed does not pass for the judge of the next call", r.story())
+    u("session", "close", name)
+
+
+def guards_lost(u, language):
+    """The worker without its judge and guards: what is left is the jail and the table of computation."""
+    ours = programs.bin / language.worker
+    kept = ours.read_bytes()
+    if not (programs.probes / language.lost).exists():
+        tap.skip(f"{u.who}: {language.name}: a worker without judge and guards reaches nothing", f"{language.lost} is not built")
+        return
+    ours.unlink()  # templates run it
+    shutil.copy2(programs.probes / language.lost, ours)
+    try:
+        r = run(language, "strict", language.reaches, u.who, *COLD[2:])
+        tap.ok(r["stdout"] == "done\n" and r["violations"], f"{u.who}: {language.name}: strict: a program whose judge and guards are lost reaches nothing, and it is told", r.story())
+    finally:
+        ours.unlink()
+        ours.write_bytes(kept)
+        ours.chmod(0o755)
+
+
 def differently_compiled(u):
     """A variable of an earlier call decides what a text means: the judge compiles it with that variable."""
     u("session", "new", "--lang", "ruby", "--profile", "standard", "divides")
@@ -121,6 +174,10 @@ for who in tapsys.users()[-1:]:
     for language in languages.built(programs):
         same_warm(u, language)
         session(u, language)
+        crowd(u, language)
+        forged(u, language)
     if languages.RUBY in languages.built(programs):
         differently_compiled(u)
+    for language in languages.built(programs):
+        guards_lost(u, language)
 tap.done()
