@@ -36,9 +36,13 @@ static int take_language(struct flow *f, const struct language *l, struct err *e
         return err_set(err, ERR_USAGE, "--method is for Ruby, and the program is %s", l->title);
     if (f->req->method && !f->req->source_too_long)
         check_structure(f, l);
-    return l == language_default() || flow_in_session(f) /* its process is there */
-               ? FLOW_GO_ON
-               : f->req->find(l->worker, f->worker_path, sizeof f->worker_path, err);
+    if (l == language_default() || flow_in_session(f)) /* its process is there */
+        return FLOW_GO_ON;
+    int r = f->req->find(l->worker, f->worker_path, sizeof f->worker_path, err);
+    if (r == ERR_MISSING) /* a package of its own */
+        err_set(err, r, "%s needs %s, which is not installed (Debian: apt install %s)", l->title,
+                l->worker, l->worker);
+    return r;
 }
 
 static bool runs(const struct flow *f, const struct language *l)

@@ -168,6 +168,8 @@ given = programs.dir / "mechanisms-input"
 given.write_text("a line\n")
 given.chmod(0o644)
 tap = tapsys.Tap()
+r = tapsys.cordon(programs, ["doctor"])
+tap.ok(re.search(rf"^Languages: {' '.join(l.name for l in languages.built(programs))}$", r.out, re.M), "cordon doctor tells which languages are there", r.out)
 for who in tapsys.users()[-1:]:
     u = pooltest.User(tap, programs, who)
     atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)

@@ -3,6 +3,7 @@
  */
 #include "jail/doctor.h"
 #include "base/jsonw.h"
+#include "base/languages.h"
 #include "commands.h"
 #include "doctor_context.h"
 #include "jail/run.h"
@@ -75,6 +76,20 @@ static void judge(struct verdict *v, const struct jail_check *c, size_t n)
         }
 }
 
+/* A worker may be a package of its own. */
+static void print_languages(void)
+{
+    char path[4096];
+    struct err none = ERR_INIT;
+    fputs("Languages:", stdout);
+    for (const struct language *l = language_next(NULL); l; l = language_next(l))
+        if (l->worker)
+            printf(" %s%s", l->name,
+                   programs_find(l->worker, path, sizeof path, &none) == 0 ? ""
+                                                                           : " (not installed)");
+    putchar('\n');
+}
+
 static void print_text(const struct verdict *v, const struct jail_check *c, size_t n,
                        const char *mode)
 {
@@ -95,6 +110,7 @@ static void print_text(const struct verdict *v, const struct jail_check *c, size
     else
         printf("\nNo program can be run in mode %s: %s%s%s\n", mode, v->why.layer,
                v->why.layer[0] ? ": " : "", v->why.msg);
+    print_languages();
     if (v->context.part)
         printf("%sNothing would run: %s: %s\n", v->ran ? "" : "\n", v->context.part,
                v->context.why.msg);
