@@ -33,17 +33,7 @@ os.chmod(folder, 0o755)
 (folder / "policy.yaml").write_text(POLICY)
 
 # the table's own words, from the build's test: what may happen on this machine
-ARCH = os.uname().machine
-said = subprocess.run([f"{BUILD}/src/jail/test_filter", "/nonexistent"], capture_output=True, text=True).stdout
-lists = dict(re.findall(r"^#= filter (\w+) compute over python-compute, calls that can happen: (.*)$", said, re.M))
-for arch, words in sorted(lists.items()):
-    tap.figure(f"{arch}: {len(words.split())} calls: {words}")
-    tap.ok(len(words.split()) <= 35, f"{arch}: at most 35 system calls can happen", words)
-tap.ok(set(lists) == {"x86_64", "aarch64"}, "both architectures are listed", sorted(lists))
-ALLOWED = set(lists.get(ARCH, "").split())
-
-macros = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True).stdout
-NUMBERS = {name: int(n) for name, n in re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)$", macros, re.M)}
+ALLOWED, NUMBERS = tapsys.compute_calls(tap, BUILD)
 
 
 def run(profile, code, who):

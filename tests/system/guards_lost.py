@@ -8,10 +8,8 @@ asks the kernel for something is watched, and one that gets it is a failure. An 
 child goes on behind it."""
 import ast
 import atexit
-import os
 import re
 import shutil
-import subprocess
 import sys
 
 import corpus
@@ -29,16 +27,7 @@ MIXED = 80  # attacks in one child
 
 # --- the list of calls -------------------------------------------------------------------------------
 
-ARCH = os.uname().machine
-said = subprocess.run([f"{BUILD}/src/jail/test_filter", "/nonexistent"], capture_output=True, text=True).stdout
-lists = dict(re.findall(r"^#= filter (\w+) compute over python-compute, calls that can happen: (.*)$", said, re.M))
-for arch, words in sorted(lists.items()):
-    tap.figure(f"{arch}: {len(words.split())} calls: {words}")
-    tap.ok(len(words.split()) <= 35, f"{arch}: at most 35 system calls can happen in a child of strict", words)
-tap.ok(set(lists) == {"x86_64", "aarch64"}, "the calls of both architectures are listed", sorted(lists))
-ALLOWED = set(lists.get(ARCH, "").split())
-macros = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True).stdout
-NUMBERS = {name: int(n) for name, n in re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)$", macros, re.M)}
+ALLOWED, NUMBERS = tapsys.compute_calls(tap, BUILD)
 
 
 def run(code, who, profile="strict", seconds=20, env=None):

@@ -5,16 +5,7 @@ import pathlib
 import time
 
 import tapsys
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds * tapsys.SLOW
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.02)
-    return condition()
+from tapsys import until
 
 
 def proc(pid, name):

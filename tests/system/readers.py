@@ -5,6 +5,7 @@ Usage: readers.py BUILD. As root and as an ordinary user, each with a state fold
 pipe that nobody reads. Nothing here is asserted by a time: what must happen is waited for while nobody reads."""
 import atexit
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -30,19 +31,10 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 OURS = {(s.st_dev, s.st_ino): p.name for p in programs.bin.iterdir() for s in [p.stat()]}
 LIMIT = ["--timeout", "1s"]
+until = functools.partial(tapsys.until, seconds=60)
 MARK = b"\n[... output truncated ...]\n"
 ENDLESS = {1: "while True: print('y' * 99)", 2: "while True: __import__('sys').stderr.write('y' * 99 + '\\n')"}
 SHELL = {1: ["/usr/bin/yes"], 2: ["/bin/sh", "-c", f"while :; do echo {'y' * 99} >&2; done"]}
-
-
-def until(condition, seconds=60):
-    end = time.monotonic() + seconds * tapsys.SLOW
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.02)
-    return condition()
 
 
 def below(pid):

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import secrets
 import select
 import shutil
@@ -273,6 +274,30 @@ def enter_empty_network():
         fcntl.ioctl(s, 0x8914, request + bytes(16))  # SIOCSIFFLAGS
     names = [n for _, n in socket.if_nameindex()]
     assert names == ["lo"], f"the namespace is not empty: {names}"
+
+
+def until(condition, seconds=20):
+    """The first true answer of CONDITION, or its last one."""
+    end = time.monotonic() + seconds * SLOW
+    while True:
+        got = condition()
+        if got or time.monotonic() > end:
+            return got
+        time.sleep(0.01)
+
+
+def compute_calls(tap, build):
+    """The system calls that can happen in a child that computes only, on this machine, by the build's own test of the tables; and the
+    numbers of all calls by their names."""
+    said = subprocess.run([f"{build}/src/jail/test_filter", "/nonexistent"], capture_output=True, text=True).stdout
+    lists = dict(re.findall(r"^#= filter (\w+) compute over python-compute, calls that can happen: (.*)$", said, re.M))
+    for arch, words in sorted(lists.items()):
+        tap.figure(f"{arch}: {len(words.split())} calls: {words}")
+        tap.ok(len(words.split()) <= 35, f"{arch}: at most 35 system calls can happen in a child that computes only", words)
+    tap.ok(set(lists) == {"x86_64", "aarch64"}, "the calls of both architectures are listed", sorted(lists))
+    macros = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True).stdout
+    numbers = {name: int(n) for name, n in re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)$", macros, re.M)}
+    return set(lists.get(os.uname().machine, "").split()), numbers
 
 
 def soonest(attempt, tries=10):

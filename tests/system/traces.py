@@ -6,9 +6,9 @@ import collections
 import ctypes
 import os
 import pathlib
-import time
 
 import tapsys
+from tapsys import until
 
 Process = collections.namedtuple("Process", "pid parent name state")
 
@@ -93,16 +93,6 @@ def descriptors(pid):
         return len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return None
-
-
-def until(condition, seconds=20):
-    """The first true answer of CONDITION, or its last one."""
-    end = time.monotonic() + seconds * tapsys.SLOW
-    while True:
-        got = condition()
-        if got or time.monotonic() > end:
-            return got
-        time.sleep(0.01)
 
 
 # --- what else a run could leave --------------------------------------------------------------------
