@@ -58,7 +58,7 @@
 #define LIMIT_CONTENTS_BYTES (64 * MIB) /* of shared folders that an approval is bound to */
 #define LIMIT_CONTENTS_FILES 10000      /* files and folders of each of them */
 #define LIMIT_TASK           64         /* letters of the name of a task */
-#define LIMIT_HOST_TOOLS     32         /* tools that one run may call */
+#define LIMIT_HOST_TOOLS     64         /* tools that one run may call */
 #define LIMIT_NESTED         2          /* runs that calls of tools started, one within the other */
 #define LIMIT_NESTED_MEMORY  (64 * MIB) /* that such a run needs at least */
 #define LIMIT_WORKERS        10         /* completed workers of a run whose results are kept */
