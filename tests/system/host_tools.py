@@ -11,7 +11,7 @@ import sys
 import time
 
 import gatetest
-from tapsys import Programs, Tap, users
+from tapsys import Programs, Tap, until, users
 from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
@@ -133,15 +133,6 @@ def bounds(who):
     got, r = calls(s, "t(slow, stay=True)\n")
     tap.ok(got == ["slow took longer than 700 ms and was ended"] and not alive(s.home / "left"), f"{who}: a command that takes too long is ended with all that it left", got, r.story())
     s.close()
-
-
-def until(question):
-    for _ in range(1200):
-        answer = question()
-        if answer:
-            return answer
-        time.sleep(0.025)
-    return None
 
 
 def clocks(who):

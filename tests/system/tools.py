@@ -15,7 +15,7 @@ import time
 import exits
 import gatetest
 from gatetest import apart
-from tapsys import Programs, Tap, clean_env, users
+from tapsys import clean_env, Programs, Tap, until, users
 from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
@@ -241,15 +241,6 @@ def below(pid, name):
         deeper = below(child, name)
         if deeper:
             return deeper
-    return None
-
-
-def until(question):
-    for _ in range(1200):
-        answer = question()
-        if answer:
-            return answer
-        time.sleep(0.025)
     return None
 
 

@@ -13,7 +13,7 @@ import time
 
 import gatetest
 from gatetest import apart
-from tapsys import Programs, Tap, clean_env, users
+from tapsys import clean_env, Programs, Tap, until, users
 from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
@@ -145,15 +145,6 @@ def family(pid):
         except (OSError, ValueError):
             pass
     return found
-
-
-def until(question):
-    for _ in range(1200):
-        answer = question()
-        if answer:
-            return answer
-        time.sleep(0.025)
-    return None
 
 
 def clocks(who):
