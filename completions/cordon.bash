@@ -89,7 +89,7 @@ _cordon()
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     repl--images) COMPREPLY=($(compgen -W 'auto kitty iterm sixel none' -- "$cur")) ;;
     exec--role | run--role | session--role | repl--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
-    run--tool | session--tool | repl--tool) COMPREPLY=($(compgen -W 'echo ReadFile ListFiles FileInfo Find Grep Jq WriteFile Edit Goal ModifyGoal CreateTool SpawnWorker WorkerResult llm' -- "$cur")) ;;
+    run--tool | session--tool | repl--tool) COMPREPLY=($(compgen -W 'echo ReadFile ListFiles FileInfo Find Grep Jq WriteFile Edit Goal ModifyGoal CreateTool LoadModule SpawnWorker WorkerResult llm' -- "$cur")) ;;
     run--worker | session--worker | repl--worker) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
     audit--status) COMPREPLY=($(compgen -W 'ok error blocked denied timeout memory output crashed refused lost' -- "$cur")) ;;
     audit--kind)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define CREATE "CreateTool"
+#define LOAD   "LoadModule"
 
 /* One a process, made by flow_broker: a nested run's broker is forked from one, and has nothing of it. */
 static struct broker {
@@ -291,18 +292,20 @@ static struct flow_caller caller_of(const struct calling *c, const struct gate_p
 static enum tools_end look_closer(struct calling *c, struct err *err)
 {
     const struct flow_caller caller = caller_of(c, NULL);
-    char why[320];
+    char why[320] = "";
     enum tools_end end = TOOLS_OK;
     if (flow_goal_is(c->tool))
         end = !flow_goal_fits(&c->answer)                             ? TOOLS_REFUSED
               : buf_add(&c->known, c->answer.data, c->answer.len) < 0 ? TOOLS_FAILED
                                                                       : TOOLS_OK;
-    if (strcmp(c->tool, CREATE) != 0)
-        return end;
-    end = flow_made_check(&caller, &c->process, &c->makes, why, err);
-    if (end == TOOLS_REFUSED)
+    if (strcmp(c->tool, LOAD) == 0)
+        end = flow_module_check(&caller, &c->process, why, err);
+    if (strcmp(c->tool, CREATE) == 0)
+        end = flow_made_check(&caller, &c->process, &c->makes, why, err);
+    if (end == TOOLS_REFUSED && why[0])
         set_text(&c->answer, why);
-    else if (end == TOOLS_OK && flow_made_record(&c->makes, c->args, c->len, &c->known) < 0)
+    else if (end == TOOLS_OK && c->makes.name[0] &&
+             flow_made_record(&c->makes, c->args, c->len, &c->known) < 0)
         end = TOOLS_FAILED;
     return end;
 }
@@ -355,12 +358,30 @@ static void carry_out(struct calling *c, struct gate_plan *plan)
         finish_unmade(c, end, &err);
 }
 
+/* Who is asked about a tool that was made sees which it is. There is room for all of it. */
+static void show_call(struct calling *c)
+{
+    (void)!buf_printf(&c->shown, "%s ", c->tool);
+    (void)!buf_add(&c->shown, c->args, c->len);
+}
+
+/* Whoever is asked about a module is asked about what it is, not what it is called. */
+static int ask_about_source(struct calling *c, struct gate_request *ask,
+                            struct gate_ticket **ticket, struct err *err)
+{
+    gate_abandon(*ticket);
+    *ticket = NULL;
+    ask->code = c->process.source.data;
+    ask->code_len = c->process.source.len;
+    return gate_admit(broker->context.gate, ask, ticket, &c->no, err);
+}
+
 static void admit(struct calling *c)
 {
     static const char *const made_path[] = {"/tools/"};
     const struct flow *f = broker->f;
-    if (c->made) /* who is asked sees which tool it is */
-        (void)!buf_printf(&c->shown, "%s %.*s", c->tool, (int)c->len, c->args);
+    if (c->made)
+        show_call(c);
     struct gate_request ask = {.client = f->ask.client,
                                .run = f->result->id,
                                .role = role_for(gated_as(c)),
@@ -384,7 +405,10 @@ static void admit(struct calling *c)
             finish_unmade(c, end, &err);
             return;
         }
-        r = decide(c, ticket, &plan, &err);
+        if (strcmp(c->tool, LOAD) == 0)
+            r = ask_about_source(c, &ask, &ticket, &err);
+        if (r == 1)
+            r = decide(c, ticket, &plan, &err);
     }
     if (r == 1 && plan) {
         carry_out(c, plan);

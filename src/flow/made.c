@@ -137,6 +137,26 @@ enum tools_end flow_made_check(const struct flow_caller *c, const struct tools_p
     return flow_nested_judge(c, ret->name, &process->source, why, err);
 }
 
+enum tools_end flow_module_check(const struct flow_caller *c, const struct tools_process *process,
+                                 char why[320], struct err *err)
+{
+    const struct policy_profile *profile = c->f->req->profile;
+    if (profile->guards) { /* they take code with globals of its own for a library's */
+        snprintf(why, 320,
+                 "a program of profile %.40s loads no modules: make a tool of it with CreateTool, "
+                 "or use "
+                 "--profile standard",
+                 profile->name);
+        return TOOLS_REFUSED;
+    }
+    if (c->f->language != language_default()) {
+        snprintf(why, 320, "modules are loaded in Python, and this program is %s",
+                 c->f->language->title);
+        return TOOLS_REFUSED;
+    }
+    return flow_nested_judge(c, process->word, &process->source, why, err);
+}
+
 int flow_made_record(const struct flow_made *made, const void *args, size_t len, struct buf *out)
 {
     struct jsonw j = {.out = out};

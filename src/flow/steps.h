@@ -182,6 +182,9 @@ const struct flow_made *flow_made_find(const struct flow *f, struct flow_mades *
 /* CreateTool, once its arguments are checked: TOOLS_OK: RET is what it will be. TOOLS_REFUSED: WHY has a sentence. */
 enum tools_end flow_made_check(const struct flow_caller *c, const struct tools_process *process,
                                struct flow_made *ret, char why[320], struct err *err);
+/* LoadModule, the same. */
+enum tools_end flow_module_check(const struct flow_caller *c, const struct tools_process *process,
+                                 char why[320], struct err *err);
 /* What the record of the call has as its arguments. */
 ERR_MUST_USE int flow_made_record(const struct flow_made *made, const void *args, size_t len,
                                   struct buf *out);

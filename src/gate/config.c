@@ -23,6 +23,7 @@ const struct gate_tool gate_tools[] = {
     {"Goal", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"ModifyGoal", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"CreateTool", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
+    {"LoadModule", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"SpawnWorker", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"WorkerResult", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},

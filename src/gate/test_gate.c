@@ -27,7 +27,7 @@ static void test_roles(void)
         {"explore", "WriteFile", 0, GATE_RULE_ROLE},
         {"explore", "Jq", 0, GATE_RULE_ROLE},
         {"analyze", "Jq", 1, 0},
-        {"execute", "LoadModule", 0, GATE_RULE_TOOL}, /* it may, but there is none */
+        {"execute", "LoadModule", 1, 0},
         {"analyze", "Find", 0, GATE_RULE_ROLE},
         {"execute", "nothing", 0, GATE_RULE_TOOL},
         {"admin", "run", 0, GATE_RULE_ROLE},

@@ -63,6 +63,7 @@ static const struct {
     {"WriteFile", tools_do_write},
     {"Edit", tools_do_edit},
     {"CreateTool", tools_do_create},
+    {"LoadModule", tools_do_load},
     {"Search", tools_do_search},
     {"Filter", tools_do_filter},
     {"Fuse", tools_do_fuse},

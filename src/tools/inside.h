@@ -85,6 +85,9 @@ enum tools_end tools_made_new(struct tools_call *c);
 enum tools_end tools_do_create(struct tools_call *c);
 /* A call of such a tool: its file is read into `text`, and GIVEN checked by the schema in it, as tools_check. */
 enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t len);
+/* LoadModule: the file of the module is read into `text`; then its source is the answer, byte by byte. */
+enum tools_end tools_module(struct tools_call *c);
+enum tools_end tools_do_load(struct tools_call *c);
 enum tools_end tools_made_answer(struct tools_call *c, const struct tools_run *run);
 
 /* ---- mark.c ---- */

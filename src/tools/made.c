@@ -170,6 +170,22 @@ enum tools_end tools_do_create(struct tools_call *c)
                : end;
 }
 
+static enum tools_end read_file(struct tools_call *c, const char *path)
+{
+    struct tools_place p;
+    struct stat st;
+    FD_AUTO fd = -1;
+    enum tools_end end = tools_place_open(c, path, false, &p);
+    if (end == TOOLS_OK)
+        end = tools_open_file(c, &p, &fd, &st);
+    if (end == TOOLS_OK && st.st_size > (off_t)(2 * LIMIT_CALL))
+        end = tools_refuse(c, "%.200s is longer than %llu KB", p.shown, 2 * LIMIT_CALL / KIB);
+    if (end == TOOLS_OK)
+        end = tools_read(c, fd, 0, 2 * LIMIT_CALL, &c->text);
+    tools_place_close(&p);
+    return end;
+}
+
 /* ---- calling one ---- */
 
 /* The schema in the first line, as text; the caller's to free. NULL: there is none. */
@@ -187,22 +203,6 @@ static char *schema_of(const struct buf *file)
         schema && schema_is_good(schema, 1, &why) ? json_dumps(schema, JSON_COMPACT) : NULL;
     json_decref(line);
     return text;
-}
-
-static enum tools_end read_file(struct tools_call *c, const char *path)
-{
-    struct tools_place p;
-    struct stat st;
-    FD_AUTO fd = -1;
-    enum tools_end end = tools_place_open(c, path, false, &p);
-    if (end == TOOLS_OK)
-        end = tools_open_file(c, &p, &fd, &st);
-    if (end == TOOLS_OK && st.st_size > (off_t)(2 * LIMIT_CALL))
-        end = tools_refuse(c, "%.200s is longer than %llu KB", p.shown, 2 * LIMIT_CALL / KIB);
-    if (end == TOOLS_OK)
-        end = tools_read(c, fd, 0, 2 * LIMIT_CALL, &c->text);
-    tools_place_close(&p);
-    return end;
 }
 
 enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t len)
@@ -238,5 +238,47 @@ enum tools_end tools_made_answer(struct tools_call *c, const struct tools_run *r
     json_t *marked = tools_mark_all(c, value);
     json_decref(value);
     c->answer = json_pack("{s:o, s:s}", "value", marked, "source", c->name);
+    return c->answer ? TOOLS_OK : tools_fail(c, "no memory");
+}
+
+/* ---- modules ---- */
+
+/* Names with dots between them, each of small letters and digits as modules have. No name begins with an underscore: those are the
+ * interpreter's. */
+static bool is_module(const char *name)
+{
+    const char *at = name;
+    do {
+        const size_t n =
+            strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (n == 0 || *at == '_' || isdigit(*at) || (at[n] && at[n] != '.'))
+            return false;
+        at += n;
+    } while (*at++);
+    return true;
+}
+
+enum tools_end tools_module(struct tools_call *c)
+{
+    const char *name = tools_text(c, "name", "");
+    char path[96];
+    if (!is_module(name))
+        return tools_refuse(
+            c, "'%.60s' is no name of a module: letters, digits and _, and dots between folders",
+            name);
+    snprintf(path, sizeof path, "/workspace/%s", name);
+    for (char *dot = path; (dot = strchr(dot, '.'));)
+        *dot = '/';
+    strncat(path, ".py", sizeof path - strlen(path) - 1);
+    buf_init(&c->text, LIMIT_FRAME);
+    return read_file(c, path);
+}
+
+enum tools_end tools_do_load(struct tools_call *c)
+{
+    json_t *code = json_stringn(c->text.data ? c->text.data : "", c->text.len);
+    if (!code)
+        return tools_refuse(c, "the module is not UTF-8");
+    c->answer = json_pack("{s:s, s:o}", "name", tools_text(c, "name", ""), "code", code);
     return c->answer ? TOOLS_OK : tools_fail(c, "no memory");
 }

@@ -17,12 +17,14 @@ enum tools_end tools_program(struct tools_call *c, struct tools_program *ret)
         *ret = (struct tools_program){.word = tools_text(c, "type", ""),
                                       .source = json_string_value(code),
                                       .len = json_string_length(code)};
-    const bool creates = strcmp(c->name, "CreateTool") == 0;
-    const enum tools_end end = creates ? tools_made_new(c) : TOOLS_OK;
-    if (end == TOOLS_OK && (creates || c->limits[TOOLS_MADE]))
-        *ret = (struct tools_program){.word = creates ? tools_text(c, "name", "") : c->name,
-                                      .source = c->text.data,
-                                      .len = c->text.len};
+    const bool creates = strcmp(c->name, "CreateTool") == 0,
+               loads = strcmp(c->name, "LoadModule") == 0;
+    const enum tools_end end = creates ? tools_made_new(c) : loads ? tools_module(c) : TOOLS_OK;
+    if (end == TOOLS_OK && (creates || loads || c->limits[TOOLS_MADE]))
+        *ret =
+            (struct tools_program){.word = creates || loads ? tools_text(c, "name", "") : c->name,
+                                   .source = c->text.data,
+                                   .len = c->text.len};
     return end;
 }
 

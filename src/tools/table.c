@@ -38,6 +38,8 @@ const struct tools_row tools_table[] = {
             "\"description\":{\"type\":\"string\",\"maxLength\":1000},"
             "\"schema\":{\"type\":\"object\"}," TEXT("source"),
             "\"name\",\"description\",\"schema\",\"source\"")},
+    {"LoadModule", "loads a module of the workspace, once it is judged",
+     OBJECT("\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":60}", "\"name\"")},
     {"SpawnWorker", "runs a program as a worker of a type, in a jail of its own",
      OBJECT("\"type\":{\"type\":\"string\",\"enum\":[\"explore\",\"analyze\",\"execute\"]}," TEXT(
                 "code"),

@@ -155,6 +155,39 @@ def sessions(who):
     return None
 
 
+def modules(who):
+    s = State(who)
+    text = CALLS + '''
+WriteFile("helper.py", "import math\\nX = 3\\nclass A:\\n    def f(self): return X\\ndef area(r):\\n    return round(math.pi * r * r)\\n")
+print(json.dumps([LoadModule("helper").area(2), helper.X, helper.A().f()]))
+Edit("helper.py", "X = 3", "X = 4"); was = helper.X; LoadModule("helper"); print(json.dumps([was, helper.X]))
+WriteFile("pkg/deep.py", "def f(): return 'deep'"); print(json.dumps([LoadModule("pkg.deep").f(), deep.f()]))
+WriteFile("bad.py", "x = int.__subclasses__()\\n"); WriteFile("wrong.py", "def"); WriteFile("json.py", "dumps = 7"); WriteFile("boom.py", "1 / 0")
+for name in ("bad", "wrong", "../helper", "/etc/passwd", "_x", "a..b", "nothing", "x" * 61): t(LoadModule, name)
+LoadModule("json"); import json as again; print(again.dumps(json.dumps))
+try:
+    LoadModule("boom")
+except ZeroDivisionError as e:
+    print(again.dumps(str(e)))
+'''
+    got, r = run(s, text)
+    tap.eq(got[:3], [[13, 3, 3], [3, 4], ["deep", "deep"]], f"{who}: a module of the workspace is loaded, again as it is now, and from a folder", r.story())
+    words = ["__subclasses__", "Syntax error"] + ["no name of a module"] * 4 + ["there is no /workspace/nothing.py", "maxLength"]
+    tap.eq([(w, g) for w, g in zip(words, got[3:11]) if w not in str(g)], [], f"{who}: what is no module, or not one of the workspace's, is refused by name", got[3:11])
+    tap.eq(got[11:], [7, "division by zero"], f"{who}: a loaded module is no other module for an import, and what it raises its loader gets", r.story())
+    got, r = run(s, CALLS + "WriteFile('helper.py', 'X = 3')\nt(LoadModule, 'helper')\n", profile="strict")
+    tap.ok(len(got) == 1 and "loads no modules: make a tool" in str(got[0]), f"{who}: strict loads no module, and says what to do instead", got, r.story())
+    if (programs.bin / "cordon-holder").exists():
+        say = lambda text: s.run("session", "run", "one", "--json", "--worker", "execute", "-", text=text)
+        s.run("session", "new", "one", "--profile", "standard")
+        say("WriteFile('helper.py', 'X = [3]')\nLoadModule('helper').X.append(4)")
+        then = say("helper.X")
+        tap.eq(then["value"], "[3, 4]", f"{who}: a module that is loaded into a session is there in its next call", then.story())
+        s.run("session", "close", "one")
+        s.run("pool", "stop", "--force")
+    s.close()
+
+
 def asked(who):
     s = State(who)
     r = s.run("run", "--json", "--no-wait", "--profile", "standard", "--worker", "execute", "--policy", s.policy("tools: {CreateTool: {risk: medium, approval: true}}\n"), "-",
@@ -170,10 +203,14 @@ def asked(who):
                  s.policy("arena:\n  enabled: true\n  risk: critical\n  judges:\n" + rows))  # by the path /tools/ alone
     tap.ok(len(got) == 3 and got[0].get("value") == 1 and "rejects: a test" in got[1] and [n["name"] for n in got[2]["names"]] == ["OneIt.py"] and r.rules() == ["gate.arena"],
            f"{who}: an arena decides about what is written to /tools/, and a tool that it rejects is none", got, r.story())
+    got, r = run(s, CALLS + "WriteFile('one.py', 'X = 1'); print(json.dumps(LoadModule('one').X))\n"
+                 "WriteFile('one.py', 'X = \"Bad' 'It\"'); t(LoadModule, 'one'); print(one.X)\n", "--worker", "execute", "--policy",
+                 s.policy("arena:\n  enabled: true\n  judges:\n" + rows))
+    tap.ok(len(got) == 3 and got[0] == 1 and "rejects: a test" in str(got[1]) and got[2] == 1, f"{who}: the arena decides about the source of a module, and one that it rejects is not loaded", got, r.story())
     s.close()
 
 
 made(users()[0], "standard")  # where root starts it, its processes change their id
-for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, asked):
+for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, modules, asked):
     part(users()[-1])
 tap.done()

@@ -5,6 +5,7 @@
 #include "host.h"
 
 #include "base/limits.h"
+#include "load.h"
 #include "worker/frame/channel.h"
 #include "worker/frame/host.h"
 
@@ -75,6 +76,27 @@ static PyObject *bind_made(PyObject *answer)
     return NULL;
 }
 
+static const struct check_ruleset *rules; /* of the program; outlive it */
+
+/* A module comes as its source. The dictionary is no answer for the program: its text is not marked as data. */
+static PyObject *load_module(PyObject *answer)
+{
+    PyObject *name =
+        PyDict_Check(answer) ? PyDict_GetItemString(answer, "name") : NULL; /* borrowed */
+    PyObject *code = name ? PyDict_GetItemString(answer, "code") : NULL;    /* the same */
+    Py_ssize_t len = 0;
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    const char *source =
+        text && code && PyUnicode_Check(code) ? PyUnicode_AsUTF8AndSize(code, &len) : NULL;
+    const bool guarded = check_ruleset_profile(rules)->guards; /* the trusted side has refused it */
+    PyObject *module =
+        source && !guarded ? py_load_module(rules, names, text, source, (size_t)len) : NULL;
+    if (!module && !PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "the module has no source");
+    Py_DECREF(answer);
+    return module;
+}
+
 static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("json");
@@ -95,6 +117,8 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
         worker_host_unlock();
         if (value && strcmp(name, "CreateTool") == 0)
             value = bind_made(value);
+        else if (value && strcmp(name, "LoadModule") == 0)
+            value = load_module(value);
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "the arguments cannot be written as JSON");
     }
@@ -162,12 +186,13 @@ static int bind(const char *tool)
     return r;
 }
 
-int py_host_bind(PyObject *globals)
+int py_host_bind(PyObject *globals, const struct check_ruleset *of)
 {
     static PyMethodDef final_def = {"FINAL", final, METH_O,
                                     "FINAL(x): x is the answer; ends here."};
     PyObject *f = PyCFunction_New(&final_def, NULL);
     names = globals;
+    rules = of;
     int r = f ? PyDict_SetItemString(globals, "FINAL", f) : -1;
     Py_XDECREF(f);
     for (size_t i = 0; i < worker_host_count() && r == 0; i++)

@@ -13,9 +13,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "check/ruleset.h"
+
 #include <stdbool.h>
 
-int py_host_bind(PyObject *globals); /* 0, or -1 with a Python exception */
+/* 0, or -1 with a Python exception. RULES, those of the program, are kept until the next call. */
+int py_host_bind(PyObject *globals, const struct check_ruleset *rules);
 
 /* Whether the run's tools make the module NAME: code_api and what lies below it. */
 bool py_host_has_module(const char *name, size_t len);

@@ -121,7 +121,7 @@ static int fresh_globals(const struct check_ruleset *rules)
         program.globals = py_guard_globals(rules);
     }
     program.spare = false;
-    return program.globals && py_host_bind(program.globals) == 0 ? 0 : -1;
+    return program.globals && py_host_bind(program.globals, rules) == 0 ? 0 : -1;
 }
 
 int py_program_expect(const struct check_ruleset *rules)
@@ -251,7 +251,7 @@ void py_program_execute(const struct worker_job *job)
 int py_program_begin(const struct worker_job *job)
 {
     const bool fresh = job->kind == WORKER_RUN || !program.globals || program.spare;
-    if (fresh ? fresh_globals(job->rules) < 0 : py_host_bind(program.globals) < 0)
+    if (fresh ? fresh_globals(job->rules) < 0 : py_host_bind(program.globals, job->rules) < 0)
         return -1; /* a later cell may have been given other functions of the host */
     if (job->kind == WORKER_RUN && py_call_program(program.globals, job->name) < 0)
         return -1;
