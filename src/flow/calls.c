@@ -298,7 +298,7 @@ static bool lost(struct flow *f)
                                .len = f->calling_args.len,
                                .status = "error",
                                .reason = "the process that carries calls out died"};
-    jail_run_resume(f->run);
+    wait_for_people(f, false);
     fd_close(fd_take(&f->broker_sock));
     if (f->is_calling)
         refuse(f, f->calling_id, &call);

@@ -71,7 +71,7 @@ static void take_text(struct flow_ran *r, struct buf *to, const struct buf *from
 {
     const size_t len = from->len < most ? from->len : most;
     buf_init(to, most + 1);
-    if (len < from->len || (len && buf_add(to, from->data, len) < 0))
+    if ((len && buf_add(to, from->data, len) < 0) || len < from->len)
         r->flags |= TOOLS_RAN_CUT;
 }
 
@@ -224,6 +224,7 @@ static int run_nested(const struct flow_caller *c, const char *type, const char 
     if (r < 0)
         return r;
     r = flow_run(&req, result, err);
+    c->waits(false); /* it may have ended while somebody was asked */
     __atomic_add_fetch(&outer->budget->cpu_us, result->cpu_us, __ATOMIC_RELAXED);
     if (r < 0)
         flow_result_done(result);

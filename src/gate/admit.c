@@ -81,9 +81,10 @@ static int refuse_broken(const struct gate *g, const struct gate_tool *tool,
 /* Under the lock. 1 or 2 (queued): the ticket has a row. */
 static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gate_refusal *r)
 {
-    struct gate_breaker_word word;
+    struct gate_breaker_word word = {0};
     struct err err = ERR_INIT;
-    bool slots = t->tool->kind == GATE_TOOL_EXECUTION;
+    /* what a call starts runs in the slot of the run that calls, and what its code does is nothing against its client */
+    const bool part = t->request.part_of, slots = t->tool->kind == GATE_TOOL_EXECUTION && !part;
     if (gate_load(&g->map.at->stopped))
         return gate_refuse_stopped(g, r);
     if (gate_client_find(g, t->request.client.id, now, &t->client, &err) < 0)
@@ -91,7 +92,8 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
     struct gate_client_row *client = &g->map.at->clients[t->client];
     if (client->refused)
         gate_refusals_flush(g, &t->request.client, client, now);
-    gate_breaker_ask(g, t, now, &word);
+    if (!part)
+        gate_breaker_ask(g, t, now, &word);
     if (word.refuse)
         return refuse_broken(g, t->tool, &word, r);
     uint64_t wait =
@@ -110,7 +112,8 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
     row->client = t->client;
     snprintf(row->run, sizeof row->run, "%s", t->request.run ? t->request.run : "");
     snprintf(row->tool, sizeof row->tool, "%s", t->request.tool);
-    gate_breaker_probe(g, t, &word);
+    if (!part)
+        gate_breaker_probe(g, t, &word);
     gate_row_set(&g->map, t->row, slots ? GATE_ROW_WAITING : GATE_ROW_PARKED, now);
     if (!slots)
         return 1;

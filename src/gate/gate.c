@@ -226,7 +226,8 @@ void gate_release(struct gate_plan *plan, const struct gate_outcome *outcome)
     struct gate *g = t->g;
     if (gate_map_lock(&g->map, &err) == 0) {
         uint64_t now = gate_now(g);
-        gate_breaker_feed(g, t, outcome, now);
+        if (!t->request.part_of)
+            gate_breaker_feed(g, t, outcome, now);
         gate_count(g, GATE_COUNTER_released);
         gate_leave(t, now);
         gate_map_unlock(&g->map);

@@ -86,7 +86,7 @@ struct gate_request {
     uint64_t approval_wait_ms; /* for a person; 0: refuse at once, the question stays */
     const int *stop; /* a descriptor that becomes readable when nobody waits any more; NULL: none */
     /* The plan of the call that starts it: people and arena have decided about that call, code and all, and are not asked
-     * again; nor is it a step of its own for EVERY_N. NULL: it is no part of one. */
+     * again. It has no slot, no turn of the rates, no breaker and no step for EVERY_N of its own. NULL: it is no part of one. */
     const struct gate_plan *part_of;
 };
 

@@ -226,6 +226,16 @@ def sessions(who):
     return None
 
 
+def harmless(who):
+    """What workers do is nothing against the client: neither its breaker nor its rate nor its slots."""
+    s = State(who)
+    policy = s.policy("rates: {executions: 3, concurrent: 1}\n")
+    got, r = run(s, CALLS + "for n in range(5): print(json.dumps(SpawnWorker('execute', f'print(\\'x\\' * 40000)\\nraise KeyError({n})')['status']))\n", "--worker", "execute", "--policy", policy)
+    again, r = run(s, CALLS + "r = SpawnWorker('execute', 'print(\"x\" * 40000)')\nprint(json.dumps([r['status'], len(r['stdout']), r['cut']]))\n", "--worker", "execute", "--policy", policy)
+    tap.eq((got, again), (["error"] * 5, [["ok", 32768, True]]), f"{who}: workers that fail, one after the other, keep nobody out, and long output is cut, not lost", r.story())
+    s.close()
+
+
 def gateway(who):
     s = State(who)
     r = s.run("run", "--json", "--tool", "llm", "-c", "try:\n    llm('hello')\nexcept RuntimeError as e:\n    print(e)\n")
@@ -237,6 +247,6 @@ def gateway(who):
 for person in users():
     answers(person)
 clocks(users()[0])  # where root starts it, its processes change their id
-for part in (types, narrower, budgets, asked, kept, sessions, gateway):
+for part in (types, narrower, budgets, asked, kept, sessions, harmless, gateway):
     part(users()[-1])
 tap.done()
