@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of a guest's call against a schema: before a NUL the schema, which an operator may have written wrong, behind it the
- * arguments. Without a NUL all of it is arguments, for each schema of the table. */
+ * arguments. Without a NUL all of it is arguments, for each schema of the table and for a tool that is to be made. */
 #include "tools/inside.h"
 
 #include <stdlib.h>
@@ -27,6 +27,23 @@ static void check(const char *schema, const char *given, size_t len)
     json_decref(args);
 }
 
+/* Arguments of CreateTool: what is made of them is one line of a comment and the source, or they have a reason. */
+static void make(const char *given, size_t len)
+{
+    struct tools_call c = {.name = "CreateTool", .files = -1};
+    struct tools_program made;
+    if (tools_check(tools_find(c.name)->schema, given, len, &c.args, c.refusal, sizeof c.refusal) <
+        0)
+        return;
+    if (tools_program(&c, &made) == TOOLS_OK)
+        base_assert(made.len > 2 && memcmp(made.source, "# {", 3) == 0 &&
+                    memchr(made.source, '\n', made.len));
+    else
+        base_assert(c.refusal[0]);
+    buf_done(&c.text);
+    json_decref(c.args);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -37,5 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t i = 0; i < tools_count; i++)
         check(tools_table[i].schema, text, size);
+    make(text, size);
     return 0;
 }

@@ -216,9 +216,51 @@ static void goals(void)
     }
 }
 
+static void made(void)
+{
+#define NONE "{\"type\":\"object\",\"properties\":{}}"
+    static const struct {
+        const char *name, *schema, *source, *why; /* NULL: it is good */
+    } rows[] = {
+        {"WordCount", NONE, "def WordCount():\n    pass\n", NULL},
+        {"A1", "{\"type\":\"object\"}", "x = 1\ndef  A1 ():\n    pass\n", "no name"},
+        {"Ab", "{\"type\":\"object\"}", "x = 1\ndef  Ab ():\n    pass\n", NULL},
+        {"wordCount", NONE, "def wordCount(): pass", "no name"},
+        {"Word/../x", NONE, "def x(): pass", "no name"},
+        {"Grep", NONE, "def Grep(): pass", "already"},
+        {"WordCount", NONE, "def WordCounts(): pass", "has no line"},
+        {"WordCount", NONE, "    def WordCount(): pass", "has no line"},
+        {"WordCount", "{\"type\":\"array\"}", "def WordCount(): pass", "not of type object"},
+        {"WordCount", "{\"type\":\"object\",\"properties\":{\"a\":{}}}", "def WordCount(a): pass",
+         "does not say its type"},
+        {"WordCount",
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"format\":\"file\"}}}",
+         "def WordCount(a): pass", "nobody checks"},
+    };
+#undef NONE
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tools_program p;
+        struct tools_call c = {.name = "CreateTool",
+                               .files = -1,
+                               .args = json_pack("{s:s, s:s, s:o, s:s}", "name", rows[i].name,
+                                                 "description", "d\n# x", "schema",
+                                                 json_loads(rows[i].schema, 0, NULL), "source",
+                                                 rows[i].source)};
+        const enum tools_end end = tools_program(&c, &p);
+        tap_ok(rows[i].why ? end == TOOLS_REFUSED && strstr(c.refusal, rows[i].why)
+                           : end == TOOLS_OK && strcmp(p.word, rows[i].name) == 0 &&
+                                 strncmp(p.source, "# {\"description\":\"d\\n# x\"", 25) == 0 &&
+                                 strcmp(strchr(p.source, '\n') + 1, rows[i].source) == 0,
+               "a tool %s is %s: %s", rows[i].name, rows[i].why ? "refused" : "made", c.refusal);
+        buf_done(&c.text);
+        json_decref(c.args);
+    }
+}
+
 int main(void)
 {
     schemas();
+    made();
     goals();
     marks();
     paths();
