@@ -198,7 +198,8 @@ static void note_state(const struct place *p)
         (void)!fd_write_all(fd, p->state, strlen(p->state));
 }
 
-/* What is not finished yet goes on at the next call; until then the process that has the query reads nothing by itself, which would
+/* A file that was as new as the look at it is read once more, so a state is noted by a look that found nothing to read.
+ * What is not finished yet goes on at the next call; until then the process that has the query reads nothing by itself, which would
  * not be kept. */
 static void bring_up_head(const struct flow *f, const struct place *p, int stop,
                           struct tools_indexed *ret, struct err *err)
@@ -207,7 +208,8 @@ static void bring_up_head(const struct flow *f, const struct place *p, int stop,
         ret->current = true;
         return;
     }
-    if (bring_up(f, p, stop, ret, err) == 0 && ret->current)
+    (void)unlinkat(p->dir, STATE, 0); /* of the state that the index is brought away from */
+    if (bring_up(f, p, stop, ret, err) == 0 && ret->current && !ret->read)
         note_state(p);
 }
 
