@@ -4,7 +4,7 @@
 A row has programs in its language; what each of them does is said where it is used (mechanisms.py). A new language is a new row."""
 import collections
 
-Language = collections.namedtuple("Language", "name worker lost attempts answers ends session typed crowds forges reaches stays")
+Language = collections.namedtuple("Language", "name worker lost attempts answers ends session typed crowds forges reaches stays outside")
 
 # attempts: what a program tries in `open` past any judge, and is refused by the kernel's layers. It prints `done` at its end.
 # answers: (profile, program) that computes, prints and is refused nothing, or is refused by its own layers.
@@ -15,6 +15,7 @@ Language = collections.namedtuple("Language", "name worker lost attempts answers
 # crowds: in `open`, 1,200 dull refusals, all different, then four that matter (MATTER), by the machine's own numbers.
 # forges: in `open`, writes each message of %r, hex words, to the channel, and then prints `went on`.
 # reaches: in a worker without judge and guards (lost: the program), under the table of computation: prints REACHED and what, for whatever it gets.
+# outside: in `open`, the same for what lies outside of the jail: {secret} is a file, {port} listens, {pid} is a process.
 # stays: a call of a session in `open` that says on the channel that it is done, and answers for the judge of the calls that follow. %(done)s and so on are hex.
 PYTHON = Language(
     "python", "cordon-python", "unguarded",
@@ -77,6 +78,18 @@ while True:
     if not frame: os._exit(0)
     if frame[1:].startswith(bytes.fromhex("%(job)s")): os.write(3, bytes.fromhex("83%(report)s0100"))
     if frame[1:].startswith(bytes.fromhex("%(go)s")): os.write(3, bytes.fromhex("82%(done)s00"))
+""",
+    outside="""
+import os, socket
+def reach(name, what):
+    try: what()
+    except OSError: return
+    print("REACHED", name)
+reach("a file", lambda: open("{secret}").read())
+reach("a file to write", lambda: open("{secret}", "a"))
+reach("a port", lambda: socket.create_connection(("127.0.0.1", {port}), 2))
+reach("a process", lambda: os.kill({pid}, 0))
+print("done")
 """)
 
 RUBY = Language(
@@ -150,6 +163,19 @@ loop do
   say.call('83%(report)s0100') if frame.start_with?('%(job)s')
   say.call('82%(done)s00') if frame.start_with?('%(go)s')
 end
+""",
+    outside="""
+require 'socket'
+def reach(name)
+  yield
+  puts "REACHED #{name}"
+rescue SystemCallError, SocketError
+end
+reach('a file') { File.read('{secret}') }
+reach('a file to write') { File.open('{secret}', 'a') }
+reach('a port') { Socket.tcp('127.0.0.1', {port}, connect_timeout: 2) }
+reach('a process') { Process.kill(0, {pid}) }
+puts 'done'
 """)
 
 ALL = (PYTHON, RUBY)

@@ -8,6 +8,7 @@ import re
 import sys
 
 import exits
+import languages
 import tapsys
 
 BUILD = sys.argv[1]
@@ -104,6 +105,14 @@ def without(off):
                 canaries = tapsys.Canaries(programs, who)
         else:
             held.append(p.name)
+    for language in languages.built(programs):
+        text = language.outside
+        for name, value in (("secret", canaries.secret), ("port", canaries.port), ("pid", canaries.sibling.pid)):
+            text = text.replace("{" + name + "}", str(value))
+        run = tapsys.cordon(programs, ["run", "--json", "--lang", language.name, "--intake", "source", "--profile", "open", *WHOLE, "-"], who, env=env, text=text)
+        faults = canaries.faults()
+        runs = run["stdout"] == "done\n" or off == "mount"  # its worker has no place then, and nothing runs
+        cases.append((runs and "REACHED" not in run.out and not faults, f"{off} off: a program in {language.name} reaches nothing outside", *faults, run.story()))
     expected = {a for o, a in EXCEPTIONS if o == off and a in kinds}
     expected |= {a for (o, a), (_, lacks) in LACKS.items() if o == off and a in kinds and lacks(canaries)}
     cases += [(False, f"{off} off: {name} is contained by another layer", open_[name]) for name in sorted(set(open_) - expected)]
