@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs official clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -41,6 +41,10 @@ tidy-deep: build build-cross	## clang-tidy to its analyzer's own bound: three ti
 
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
 	@bench/run build $(BENCH)
+
+official: build		## the official inspector and clients of MCP at cordon serve; installs them from npm
+	@scripts/conformance $(CURDIR) official
+	@/usr/bin/python3 tests/system/official.py build $(CURDIR)
 
 messages:		## every message of the program, to be read in one go
 	@scripts/messages
@@ -114,7 +118,7 @@ deb-test: deb		## installed, used and removed in a clean Debian root (root)
 	@/usr/bin/python3 tests/deb/try.py build-deb
 
 clean:			## every build folder
-	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-without build-switches-* build-vm-* build-conformance
+	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-without build-switches-* build-vm-* build-conformance build-official
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

@@ -9,15 +9,15 @@ _cordon()
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --method --args --save --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
-        --descriptors --disk --inodes --processes --output --policy --role --task --no-wait --escape --json --events --help'
-    local session='--lang --code --in --venv --replace --events --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+        --descriptors --disk --inodes --processes --output --policy --role --task --no-wait --escape --json --events --images --help'
+    local session='--lang --code --in --venv --replace --events --images --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --worker --env --role --policy --no-wait --escape --json --help'
     local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --images --escape --json --help'
     local pool='--lang --profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --workspace --schema --expr --json --help'
-    local serve='--stdio --socket --http --activated --token-file --allow-host --metrics --conformance --print-config --profile --role --policy --answer --drain --timeout --memory --output --help'
+    local serve='--stdio --socket --http --activated --token-file --allow-host --metrics --conformance --print-config --profile --role --policy --workspaces --answer --drain --timeout --memory --output --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
@@ -106,7 +106,7 @@ _cordon()
         ;;
     session--* | repl--* | pool--*) # a flag, or a value that only you know
         case $prev in
-        --packages | --no-wait | --json | --events | --replace | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
+        --packages | --no-wait | --json | --events | --images | --replace | --force) COMPREPLY=($(compgen -W "${!command}" -- "$cur")) ;;
         esac
         ;;
     session*)

@@ -174,6 +174,8 @@ int flow_collect(struct flow *f, struct err *err)
         f->req->keep(f->req->keep_ctx, root, f->result);
     jail_run_own_files(f->run, true);
     list_files(f, root);
+    if (f->req->look)
+        f->req->look(root, f->result);
     jail_run_own_files(f->run, false);
     if (f->req->keep && call)
         f->req->keep(f->req->keep_ctx, root, f->result);

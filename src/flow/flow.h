@@ -113,6 +113,8 @@ struct flow_request {
      * file system that it wrote in. What came of it goes into RESULT. NULL: nothing is kept. */
     void (*keep)(void *ctx, int files, struct flow_result *result);
     void *keep_ctx;
+    /* Called then, too, once RESULT lists what it left, while that can be read. NULL: nobody looks. */
+    void (*look)(int files, const struct flow_result *result);
 
     /* A folder of the host that what the program leaves in /workspace is copied to, opened, and its name; -1: none. */
     int out;

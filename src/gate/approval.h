@@ -48,5 +48,10 @@ ERR_MUST_USE int gate_approval_show(struct gate *g, const char *id, struct arena
 ERR_MUST_USE int gate_approval_answer(struct gate *g, const char *id,
                                       const struct gate_lineage *self, bool yes, const char *why,
                                       struct gate_refusal *ret_refusal, struct err *err);
+/* The same of the person at a client of `cordon serve`, whose cordond is the parent of SELF and of the process ASKER that
+ * asked: only where the policy has approval.elicitation, and wants no other user. */
+ERR_MUST_USE int gate_approval_elicited(struct gate *g, const char *id,
+                                        const struct gate_lineage *self, pid_t asker, bool yes,
+                                        struct gate_refusal *ret_refusal, struct err *err);
 
 #endif

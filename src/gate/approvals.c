@@ -165,24 +165,32 @@ static int record_answer(struct gate *g, const char *id, bool yes, const char *b
     return 1;
 }
 
-int gate_approval_answer(struct gate *g, const char *id, const struct gate_lineage *self, bool yes,
-                         const char *why, struct gate_refusal *r, struct err *err)
+/* 1: FULL is the whole id and ASKER who asked. */
+static int find_asker(struct gate *g, const char *id, char full[24], struct gate_lineage *asker,
+                      struct gate_refusal *r, struct err *err)
 {
     struct buf reply;
-    struct gate_lineage asker;
-    char full[24], obstacle[160], by[96];
     int e = look_up(g, id, &reply, err);
     struct gate_field chain = {0};
     if (e == 1) {
-        gate_record_copy(reply.data, reply.len, "id", full, sizeof full);
+        gate_record_copy(reply.data, reply.len, "id", full, 24);
         chain = gate_record_find(reply.data, reply.len, "lineage");
-        if (gate_lineage_parse(&asker, chain.data, chain.len) < 0)
+        if (gate_lineage_parse(asker, chain.data, chain.len) < 0)
             e = err_set(err, ERR_STATE, "approval %s does not say who asked", full);
     } else if (e == 0) {
         gate_refuse(r, GATE_RULE_APPROVAL, 0, "see `cordon approve list`",
                     "there is no approval '%.40s'", id);
     }
     buf_done(&reply);
+    return e;
+}
+
+int gate_approval_answer(struct gate *g, const char *id, const struct gate_lineage *self, bool yes,
+                         const char *why, struct gate_refusal *r, struct err *err)
+{
+    struct gate_lineage asker;
+    char full[24], obstacle[160], by[96];
+    int e = find_asker(g, id, full, &asker, r, err);
     if (e != 1)
         return e;
     /* anybody may say no: that only stops things */
@@ -195,4 +203,24 @@ int gate_approval_answer(struct gate *g, const char *id, const struct gate_linea
                            "who asks does not answer: %s", obstacle);
     gate_lineage_name(self, by, sizeof by);
     return record_answer(g, full, yes, by, why, r, err);
+}
+
+int gate_approval_elicited(struct gate *g, const char *id, const struct gate_lineage *self,
+                           pid_t asked_by, bool yes, struct gate_refusal *r, struct err *err)
+{
+    struct gate_lineage asker;
+    char full[24], name[64], by[96];
+    int e = find_asker(g, id, full, &asker, r, err);
+    if (e != 1)
+        return e;
+    if (!g->config->approval.elicitation || g->config->approval.approvers == GATE_OTHER_USER)
+        return gate_refuse(r, GATE_RULE_APPROVAL, 0, "answer it with `cordon approve`",
+                           "the policy lets nobody answer at a client (approval.elicitation, "
+                           "approval.approvers)");
+    if (!gate_lineage_siblings(&asker, asked_by, self))
+        return gate_refuse(r, GATE_RULE_APPROVAL, 0, "answer it with `cordon approve`",
+                           "approval %s was not asked by this client", full);
+    gate_lineage_name(self, name, sizeof name);
+    snprintf(by, sizeof by, "%s, elicitation", name);
+    return record_answer(g, full, yes, by, "the person at the client answered", r, err);
 }

@@ -128,6 +128,7 @@ struct gate_config {
         enum gate_mode mode;
         uint64_t every_n, expiry_ms;
         enum gate_approvers approvers;
+        bool elicitation; /* the person at a client of `cordon serve` may answer there */
     } approval;
     uint64_t iterations; /* executions of one task; 0: no cap */
 

@@ -181,6 +181,16 @@ bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate
     return true;
 }
 
+bool gate_lineage_siblings(const struct gate_lineage *asker, pid_t pid,
+                           const struct gate_lineage *answerer)
+{
+    for (size_t i = 0; i + 1 < asker->count && answerer->count > 1; i++)
+        if (asker->items[i].pid == pid)
+            return asker->items[i + 1].pid == answerer->items[1].pid &&
+                   asker->items[i + 1].start == answerer->items[1].start;
+    return false;
+}
+
 void gate_lineage_name(const struct gate_lineage *l, char *out, size_t size)
 {
     const struct gate_process *p = &l->items[0];

@@ -40,6 +40,10 @@ ERR_MUST_USE int gate_lineage_parse(struct gate_lineage *l, const char *text, si
 bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate_lineage *answerer,
                              bool other_user, char *why, size_t size);
 
+/* Whether ASKER has the process PID in it, and PID and ANSWERER are children of one process. */
+bool gate_lineage_siblings(const struct gate_lineage *asker, pid_t pid,
+                           const struct gate_lineage *answerer);
+
 /* The process in words: uid 1000, pid 4242, terminal 136:3. */
 void gate_lineage_name(const struct gate_lineage *l, char *out, size_t size);
 

@@ -44,6 +44,7 @@ static const struct {
     {"approval.expiry", LESS},
     {"approval.approvers", MORE}, /* another user is stricter than another session */
     {"approval.iterations", LESS_NOT0},
+    {"approval.elicitation", LESS},
     {"approval.contents", MORE},
     {"arena.enabled", MORE},
     {"arena.timeout", LESS},

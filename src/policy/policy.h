@@ -148,6 +148,7 @@ struct policy {
         uint64_t every_n, expiry_ms;
         enum policy_approvers approvers;
         uint64_t iterations; /* executions of one task; 0: no cap */
+        bool elicitation;    /* the person at a client of `cordon serve` may answer there */
         bool contents;       /* an approval is bound to what lies in shared folders */
     } approval;
     struct {

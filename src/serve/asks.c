@@ -133,7 +133,10 @@ static void make_session(struct serve_client *c, struct serve_ask *a, uint64_t n
 {
     char handle[SERVE_HANDLE + 1];
     struct err err = ERR_INIT;
-    if (!serve_sessions_room(c, now_ns))
+    if (a->body.len && !serve_sessions_workspace(c->config, &a->body))
+        serve_asks_refuse(a, "workspace: this server gives none of that name to its clients; the "
+                             "description of the session tool names those that it gives");
+    else if (!serve_sessions_room(c, now_ns))
         serve_asks_refuse(a, "this client has 16 sessions, which is the most; close one first");
     else if (serve_handle_new(SERVE_HANDLE_SESSION, handle, &err) < 0)
         serve_asks_refuse(a, err.msg);
@@ -172,55 +175,54 @@ static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_n
         tell_running(a, job, now_ns);
 }
 
+static void answer_approval(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    const struct serve_job *job = serve_jobs_find(c, a->q.handle);
+    if (c->config->elicits && job && !job->ended_ns)
+        start(c, a, NULL, now_ns);
+    else
+        serve_asks_refuse(a, "there is nothing that this client may answer");
+}
+
+/* What is asked of a session that this client has. */
+static void begin_session(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
+{
+    struct serve_session *s = serve_sessions_find(c, a->q.handle, now_ns);
+    if (!s) {
+        serve_asks_refuse(a, "there is no such session; one without a call ends after 30 "
+                             "minutes; make a new one");
+        return;
+    }
+    if (a->q.verb == SERVE_SESSION_FORK) {
+        make_session(c, a, now_ns);
+        return;
+    }
+    if (a->q.verb == SERVE_SESSION_RUN || serve_verb_files(a->q.verb)) {
+        s->calls += a->q.verb == SERVE_SESSION_RUN;
+        s->called_ns = now_ns;
+    }
+    start(c, a, a->q.handle, now_ns);
+}
+
 /* The whole request is here. */
 static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
 {
-    struct serve_session *s = NULL;
-    if (serve_verb_handle(a->q.verb) == SERVE_HANDLE_SESSION) {
-        s = serve_sessions_find(c, a->q.handle, now_ns);
-        if (!s) {
-            serve_asks_refuse(a, "there is no such session; one without a call ends after 30 "
-                                 "minutes; make a new one");
-            return;
-        }
-    }
-    switch (a->q.verb) {
-    case SERVE_SESSION_RUN:
-        base_assert(s); /* by its row */
-        s->calls++;
-        s->called_ns = now_ns;
-        start(c, a, a->q.handle, now_ns);
-        break;
-    case SERVE_RUN:
-    case SERVE_CHECK:
-        start(c, a, NULL, now_ns);
-        break;
-    case SERVE_SESSION_NEW:
-    case SERVE_SESSION_FORK:
-        make_session(c, a, now_ns);
-        break;
-    case SERVE_SESSION_CLOSE:
-    case SERVE_SESSION_INTERRUPT:
-        start(c, a, a->q.handle, now_ns);
-        break;
-    case SERVE_SESSION_LIST:
-        list_sessions(c, a, now_ns);
-        break;
-    case SERVE_JOB_WAIT:
-    case SERVE_JOB_LOOK:
-    case SERVE_JOB_CANCEL:
+    const enum serve_handle kind = serve_verb_handle(a->q.verb);
+    if (kind == SERVE_HANDLE_SESSION)
+        begin_session(c, a, now_ns);
+    else if (a->q.verb == SERVE_APPROVAL_ANSWER)
+        answer_approval(c, a, now_ns);
+    else if (kind == SERVE_HANDLE_JOB)
         wait_job(c, a, now_ns);
-        break;
-    case SERVE_METRICS:
-        start(c, a, NULL, now_ns);
-        break;
-    case SERVE_HEALTH:
+    else if (a->q.verb == SERVE_HEALTH)
         answer(a, SERVE_DONE, "", c->all->draining, c->all->draining ? "ending\n" : "ok\n",
                c->all->draining ? 7 : 3);
-        break;
-    case SERVE_VERB_COUNT:
-        base_assert(false); /* the reader lets none through */
-    }
+    else if (a->q.verb == SERVE_SESSION_NEW)
+        make_session(c, a, now_ns);
+    else if (a->q.verb == SERVE_SESSION_LIST)
+        list_sessions(c, a, now_ns);
+    else
+        start(c, a, NULL, now_ns);
 }
 
 static void begin_counted(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
@@ -308,11 +310,21 @@ int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint6
 
 /* ---- time ---- */
 
-/* Sessions are made and ended in a moment; a run may take longer than a client waits for an answer. */
+/* The front looks there for a question to a person. Nobody looks where the policy has no elicitation. */
+bool serve_asks_shows(const struct serve_client *c, const struct serve_ask *a)
+{
+    return c->config->elicits && a->state == SERVE_WAITING && !a->job->ended_ns &&
+           (a->q.verb == SERVE_RUN || a->q.verb == SERVE_SESSION_RUN ||
+            serve_verb_files(a->q.verb)) &&
+           a->shown < LIMIT_SERVE_SHOWN && a->job->runner.text.len > a->shown;
+}
+
+/* Sessions are made and ended in a moment; a run may take longer than a client waits for an answer, and a person who is
+ * asked whether a file may be written does. */
 static bool becomes_job(const struct serve_ask *a)
 {
     const enum serve_verb v = a->job->verb;
-    return v == SERVE_RUN || v == SERVE_SESSION_RUN || v == SERVE_CHECK;
+    return v == SERVE_RUN || v == SERVE_SESSION_RUN || v == SERVE_CHECK || serve_verb_files(v);
 }
 
 static uint64_t answer_at(const struct serve_client *c, const struct serve_ask *a)

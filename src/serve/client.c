@@ -33,6 +33,8 @@ _Noreturn static void exec_front(const struct serve_config *f, bool http, bool m
                                 numbers[2],
                                 numbers[3],
                                 f->profile,
+                                f->workspaces,
+                                f->elicits ? "elicits" : "",
                                 http ? f->names : NULL,
                                 metrics ? "metrics" : NULL,
                                 NULL};
@@ -129,6 +131,29 @@ static void send_note(struct serve_client *c, struct serve_ask *ask)
     ask->due_ms = 0;
 }
 
+/* What the job printed since, before any answer, with the handle that the question is answered by. */
+static void send_shown(struct serve_client *c, struct serve_ask *ask)
+{
+    const struct buf *text = &ask->job->runner.text;
+    const size_t most = text->len < LIMIT_SERVE_SHOWN ? text->len : LIMIT_SERVE_SHOWN;
+    struct serve_answer going = {.request = ask->q.number, .stand = SERVE_GOING, .number = 1};
+    struct buf frame;
+    struct err err = ERR_INIT;
+    memcpy(going.handle, ask->job->handle, sizeof going.handle);
+    buf_init(&frame, 2 * LIMIT_SERVE_SHOWN);
+    bool sent = serve_answer_write(&going, &frame, &err) == 0 && put(c, &frame);
+    buf_reset(&frame);
+    sent = sent &&
+           serve_piece_write(ask->q.number, text->data + ask->shown, most - ask->shown, &frame,
+                             &err) == 0 &&
+           put(c, &frame);
+    buf_done(&frame);
+    if (!sent)
+        return; /* the socket is full: the next turn tries again */
+    ask->shown = most;
+    ask->job->told = true;
+}
+
 /* The head or the next piece of an answer. False: the socket is full. */
 static bool send_some(struct serve_client *c, struct serve_ask *a)
 {
@@ -164,9 +189,12 @@ void serve_client_write(struct serve_client *c)
 {
     if (!c->told && !c->gone)
         send_limits(c);
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+        if (serve_asks_shows(c, &c->asks[i]))
+            send_shown(c, &c->asks[i]);
         if (c->asks[i].state == SERVE_WAITING && c->asks[i].due_ms)
             send_note(c, &c->asks[i]);
+    }
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         while (c->asks[i].state == SERVE_ANSWERING)
             if (!send_some(c, &c->asks[i]))

@@ -16,6 +16,7 @@
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
     bool used, kept; /* kept: the client knows the handle */
+    bool told;       /* the front knows the handle */
     bool cancelled;  /* by JOB_CANCEL, while it ran */
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
@@ -43,6 +44,7 @@ struct serve_ask {
     uint64_t asked_ns, told_ns; /* told: when it was last said that it is not forgotten */
     uint64_t
         due_ms; /* the number of the next note to the client that its request is not forgotten; 0: none is due */
+    size_t shown; /* of what the job printed: the front has it, before any answer */
     struct serve_answer answer;
     struct buf bytes; /* of the answer */
     size_t sent;
@@ -104,7 +106,12 @@ void serve_asks_free(struct serve_ask *a);
 void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns);
 /* Answers where a job has ended and by time, notes by time; the earliest moment at which there is something to do. */
 void serve_asks_tick(struct serve_client *c, uint64_t now_ns);
+/* Whether more of what its job printed is to be shown now. */
+bool serve_asks_shows(const struct serve_client *c, const struct serve_ask *a);
 uint64_t serve_asks_next(const struct serve_client *c);
+
+/* sessions.c: the workspace of the operator's list that NAME is; NULL: it is none of them. */
+const char *serve_sessions_workspace(const struct serve_config *config, const struct buf *name);
 
 /* jobs.c */
 struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,

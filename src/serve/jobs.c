@@ -63,8 +63,18 @@ static void chosen(struct words *w, const struct serve_config *f, bool profile, 
     option(w, "--policy", f->policy);
 }
 
+static void build_files(struct words *w, const struct serve_client *c,
+                        const struct serve_request *q)
+{
+    word(w, "session");
+    word(w, "files");
+    chosen(w, c->config, false, true);
+    word(w, q->handle);
+    word(w, serve_verb_files(q->verb));
+}
+
 static void build_session(struct words *w, const struct serve_client *c,
-                          const struct serve_request *q, const char *session)
+                          const struct serve_request *q, const char *session, const char *workspace)
 {
     static const char *const verbs[SERVE_VERB_COUNT] = {[SERVE_SESSION_RUN] = "run",
                                                         [SERVE_SESSION_NEW] = "new",
@@ -77,6 +87,8 @@ static void build_session(struct words *w, const struct serve_client *c,
     word(w, "session");
     word(w, verbs[q->verb]);
     word(w, runs ? "--events" : "--json");
+    if (runs)
+        word(w, "--images");
     chosen(w, c->config, makes, runs || makes);
     if (runs) {
         limit(w, "--timeout", l.timeout_ms, "ms");
@@ -85,6 +97,7 @@ static void build_session(struct words *w, const struct serve_client *c,
     if (makes) {
         limit(w, "--memory", l.memory, "");
         limit(w, "--idle", LIMIT_SERVE_IDLE_MS, "ms");
+        option(w, "--workspace", workspace);
     } else {
         word(w, q->handle);
     }
@@ -94,14 +107,28 @@ static void build_session(struct words *w, const struct serve_client *c,
         word(w, "-");
 }
 
-static void build(struct words *w, const struct serve_client *c, const struct serve_request *q,
-                  const char *session)
+/* Which process asked is our own word: a front answers for its client's runs and for no others. */
+static void build_answer(struct words *w, struct serve_client *c, const struct serve_request *q)
+{
+    const struct serve_job *job = serve_jobs_find(c, q->handle);
+    base_assert(job); /* asks.c looked */
+    word(w, "approve");
+    word(w, "elicited");
+    snprintf(w->numbers[w->used], sizeof w->numbers[0], "%d", (int)job->runner.pid);
+    word(w, w->numbers[w->used++]);
+    if (c->config->policy[0])
+        word(w, c->config->policy);
+}
+
+static void build(struct words *w, struct serve_client *c, const struct serve_request *q,
+                  const char *session, const char *workspace)
 {
     const struct serve_limits l = limits_of(c, q);
     word(w, c->config->cordon);
     if (q->verb == SERVE_RUN) {
         word(w, "run");
         word(w, "--events");
+        word(w, "--images");
         chosen(w, c->config, true, true);
         limit(w, "--timeout", l.timeout_ms, "ms");
         limit(w, "--memory", l.memory, "");
@@ -118,8 +145,12 @@ static void build(struct words *w, const struct serve_client *c, const struct se
         word(w, "--metrics");
         word(w, "0");
         chosen(w, c->config, false, false);
+    } else if (q->verb == SERVE_APPROVAL_ANSWER) {
+        build_answer(w, c, q);
+    } else if (serve_verb_files(q->verb)) {
+        build_files(w, c, q);
     } else {
-        build_session(w, c, q, session);
+        build_session(w, c, q, session, workspace);
     }
 }
 
@@ -170,7 +201,10 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
     *j = (struct serve_job){.verb = q->verb, .runner = SERVE_RUNNER_INIT, .started_ns = now_ns};
     if (session)
         memcpy(j->session, session, sizeof j->session);
-    build(&w, c, q, j->session);
+    const bool makes =
+        q->verb == SERVE_SESSION_NEW; /* its body is a word for us, and not for the runner */
+    build(&w, c, q, j->session, makes && body ? serve_sessions_workspace(c->config, body) : NULL);
+    body = makes ? NULL : body;
     const bool runs = q->verb == SERVE_RUN || q->verb == SERVE_SESSION_RUN;
     j->deadline_ns = now_ns + (runs ? limits_of(c, q).timeout_ms + LIMIT_SERVE_QUEUE_MS
                                : q->verb == SERVE_METRICS ? LIMIT_SERVE_RELOAD_MS
@@ -186,7 +220,8 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
 struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
 {
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
-        if (c->jobs[i].used && c->jobs[i].kept && strcmp(c->jobs[i].handle, handle) == 0)
+        if (c->jobs[i].used && (c->jobs[i].kept || c->jobs[i].told) &&
+            strcmp(c->jobs[i].handle, handle) == 0)
             return &c->jobs[i];
     return NULL;
 }
@@ -205,8 +240,9 @@ static void note_session(struct serve_client *c, const struct serve_job *j, uint
         (void)serve_sessions_add(c, j->session, now_ns);
     if (j->verb == SERVE_SESSION_CLOSE)
         serve_sessions_remove(c, j->session);
-    struct serve_session *s =
-        j->verb == SERVE_SESSION_RUN ? serve_sessions_find(c, j->session, now_ns) : NULL;
+    struct serve_session *s = j->verb == SERVE_SESSION_RUN || serve_verb_files(j->verb)
+                                  ? serve_sessions_find(c, j->session, now_ns)
+                                  : NULL;
     if (s)
         s->called_ns = now_ns;
 }

@@ -22,6 +22,22 @@ int serve_handle_new(enum serve_handle kind, char out[SERVE_HANDLE + 1], struct 
     return 0;
 }
 
+const char *serve_sessions_workspace(const struct serve_config *config, const struct buf *name)
+{
+    static char found[SERVE_WORKSPACE +
+                      1]; /* the operator's word, for the one command line that is being built */
+    for (const char *w = config->workspaces; name->len && w && *w;) {
+        const size_t n = strcspn(w, ",");
+        if (n == name->len && n <= SERVE_WORKSPACE && memcmp(w, name->data, n) == 0) {
+            memcpy(found, w, n);
+            found[n] = 0;
+            return found;
+        }
+        w += n + (w[n] == ',');
+    }
+    return NULL;
+}
+
 /* The holder ends a session that was not called for so long; then the handle is nobody's. */
 static bool expired(const struct serve_client *c, const struct serve_session *s, uint64_t now_ns)
 {

@@ -22,6 +22,16 @@ enum serve_handle serve_verb_handle(enum serve_verb verb)
     return rows[verb].handle;
 }
 
+const char *serve_verb_files(enum serve_verb verb)
+{
+    static const char *const words[SERVE_VERB_COUNT] = {
+        [SERVE_FILE_READ] = "read",           [SERVE_FILE_WRITE] = "write",
+        [SERVE_FILE_LIST] = "list",           [SERVE_FILE_SEARCH] = "search",
+        [SERVE_SNAPSHOT_CREATE] = "snapshot", [SERVE_SNAPSHOT_LIST] = "log",
+        [SERVE_SNAPSHOT_DIFF] = "diff",       [SERVE_SNAPSHOT_RESTORE] = "restore"};
+    return words[verb];
+}
+
 uint64_t serve_verb_body(enum serve_verb verb)
 {
     return rows[verb].body;

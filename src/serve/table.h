@@ -15,19 +15,34 @@
 
 #define SERVE_HANDLE 30 /* letters: four that say what it is, and 26 that hold 130 random bits */
 
+#define SERVE_WORKSPACE 129        /* letters of a workspace's name, its clone's too */
+#define SERVE_APPROVAL  64         /* the id of a question, and yes or no */
+#define SERVE_WORDS     (16 * KIB) /* of a request about files: words with a NUL behind each */
+
 /* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, meaning */
 #define SERVE_VERBS(X)                                                                             \
     X(RUN, NONE, LIMIT_SOURCE + 1, true, "run a program in a jail of its own")                     \
     X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, true, "run code in a session")                       \
     X(CHECK, NONE, LIMIT_SOURCE + 1, false, "judge a program")                                     \
-    X(SESSION_NEW, NONE, 0, false, "make a session")                                               \
+    X(SESSION_NEW, NONE, SERVE_WORKSPACE, false,                                                   \
+      "make a session, in the workspace that the body names")                                      \
     X(SESSION_FORK, SESSION, 0, false, "make a branch of a session")                               \
     X(SESSION_CLOSE, SESSION, 0, false, "end a session")                                           \
     X(SESSION_INTERRUPT, SESSION, 0, false, "raise KeyboardInterrupt in the call of a session")    \
     X(SESSION_LIST, NONE, 0, false, "the sessions of this client")                                 \
+    X(FILE_READ, SESSION, SERVE_WORDS, false, "read a file of a session")                          \
+    X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, false, "write one")                     \
+    X(FILE_LIST, SESSION, SERVE_WORDS, false, "the names in a folder of it")                       \
+    X(FILE_SEARCH, SESSION, SERVE_WORDS, false, "lines or names that match a pattern")             \
+    X(SNAPSHOT_CREATE, SESSION, SERVE_WORDS, false, "name the state of a session's workspace")     \
+    X(SNAPSHOT_LIST, SESSION, SERVE_WORDS, false, "its states")                                    \
+    X(SNAPSHOT_DIFF, SESSION, SERVE_WORDS, false, "what differs between two of them")              \
+    X(SNAPSHOT_RESTORE, SESSION, SERVE_WORDS, false, "go back to one")                             \
     X(JOB_WAIT, JOB, 0, false, "wait for a run that was answered with a job")                      \
     X(JOB_LOOK, JOB, 0, false, "how such a run stands, at once")                                   \
     X(JOB_CANCEL, JOB, 0, false, "end such a run")                                                 \
+    X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, false,                                                 \
+      "what the person at the client says to what it asks")                                        \
     X(METRICS, NONE, 0, false, "what was counted, as text; only for the front of --metrics")       \
     X(HEALTH, NONE, 0, false, "whether new work is taken; only for that front, too")
 
@@ -70,6 +85,8 @@ struct serve_answer {
     uint64_t number, body;
 };
 
+/* Whether it is a word of the files of a session; then what `cordon session files` calls it. */
+const char *serve_verb_files(enum serve_verb verb);
 /* What a verb takes. */
 enum serve_handle serve_verb_handle(enum serve_verb verb);
 uint64_t serve_verb_body(enum serve_verb verb);

@@ -61,6 +61,8 @@ def against_server():
         got = {k: {"type": v["type"], **({"required": True} if k in schema["required"] else {}), **({"enum": v["enum"]} if "enum" in v else {})}
                for k, v in schema["properties"].items()}
         tap.eq(got, want["arguments"], f"{name}: arguments, types and words are those of the table")
+        if want.get("model_only"):  # a library has no method for it, and so no type of its result
+            continue
         fields = table["results"].get(want["result"], {})
         wrong = [k for k, v in tool["outputSchema"]["properties"].items() if k not in fields or not is_of(v, fields[k])]
         tap.eq(wrong, [], f"{name}: every field of its output schema is in the table, with its type")
@@ -78,7 +80,7 @@ def against_server():
     for name, tool in table["tools"].items():
         if tool.get("model_only"):
             continue
-        left = set(tool["arguments"]) - used.get(name, {"arguments": set()})["arguments"] - ({"action", "session_id"} if name == "session" else set())
+        left = set(tool["arguments"]) - used.get(name, {"arguments": set()})["arguments"] - ({"action", "session_id"} if name == "session" else set()) - set(tool.get("model_only_arguments", ()))
         tap.eq(left, set(), f"{name}: every argument belongs to a method")
         words = set(tool["arguments"].get("action", {}).get("enum", ())) - used.get(name, {"actions": set()})["actions"]
         tap.eq(words, set(), f"{name}: every action belongs to a method")

@@ -8,7 +8,8 @@ import sys
 
 import exits
 import tapsys
-from mcptest import Server
+from httptest import Site
+from mcptest import Connection, Server, appears, start, stop, text
 from tapsys import Tap, users
 
 if os.geteuid() == 0 and "FINAL_INSIDE" not in os.environ:  # a copy of /etc that only this test sees
@@ -159,6 +160,64 @@ def every_way(who):
         tap.eq(left, ["ok", "ok", "denied"], f"{who}: a client of serve has the machine's rates")
 
 
+def interfaces(who, env, *options):
+    """The tool function of a client of each interface of one server."""
+    with Server(programs, *options, who=who, env=env) as s:
+        yield "--stdio", s.tool
+    folder = programs.dir / f"{who}-socket"
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700)
+        os.chown(folder, *[0 if who == "root" else tapsys.ROOTLESS] * 2)
+    if who != "root":  # who connects must be the same user, and the test is root
+        with Site(programs, *options, who=who, env=env) as h:
+            yield "--http", h.tool
+        return
+    process = start(programs, ["--socket", str(folder / "s"), *options], who, env)
+    appears(lambda: (folder / "s").exists())
+    with Connection(folder / "s") as c:
+        yield "--socket", c.tool
+    process.send_signal(15)
+    stop(process)
+    with Site(programs, *options, who=who, env=env) as h:
+        yield "--http", h.tool
+
+
+def every_interface(who):
+    """A client of a server, by whichever interface, has the machine's lids over it, and chooses nothing beyond them."""
+    other = programs.dir / f"{who}-served"
+    other.mkdir(mode=0o700)
+    os.chown(other, *[0 if who == "root" else tapsys.ROOTLESS] * 2)
+    env = {**free(who), "CORDON_STATE": str(other)}
+    lids = "run: {profiles: [strict]}\nlimits: {timeout: 200ms}\nceilings: {timeout: 300ms}\n"
+    machine("final: [run.profiles, run.role, ceilings, limits, approval, roles, breakers]\n" + lids)
+    lax = [file_of(who, f"lax-{i}.yaml", text) for i, text in enumerate((
+        "run: {profiles: [strict, open]}\n", "run: {role: analyze}\n", "ceilings: {timeout: 10m}\n", "approval: {elicitation: true}\n", "roles: {execute: {tools: [ReadFile]}}\n"))]
+    walked = []
+    for where in (["--stdio"], ["--socket", str(programs.dir / "none" / "s")], ["--http", "127.0.0.1:0"]):
+        for options, word in ((["--profile", "open"], "open"), (["--role", "analyze"], "run.role is final"), (["--timeout", "50s"], "ceiling"),
+                              *((["--policy", str(f)], " final") for f in lax)):
+            r = tapsys.cordon(programs, ["serve", *where, *options], who, env=env, text="")
+            if r.code == 0 or word not in r.err:
+                walked.append(f"{where[0]} {options}: {r.story()}")
+    tap.eq(walked, [], f"{who}: no server begins, at any interface, with a profile, a role, a limit or a policy beyond what is final")
+    for where, tool in interfaces(who, env):
+        for name in ("policy", "profile", "role", "state", "approval"):
+            r = tool("execute_code", code="print(1)", **{name: "open"})
+            tap.ok(r["isError"] and name in text(r) and "structuredContent" not in r, f"{who}: {where}: a client cannot choose {name}", r)
+        r = tool("execute_code", code="import ctypes")["structuredContent"]
+        tap.eq(r["status"], "blocked", f"{who}: {where}: the machine's profile holds")
+        r = tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
+        tap.ok(r["status"] == "timeout", f"{who}: {where}: a limit that a client asks for does not pass the ceiling", r)
+        for arguments in ({"action": "new", "profile": "open"}, {"action": "new", "workspace": "w"}):
+            r = tool("session", **arguments)
+            tap.ok(r["isError"] and ("profile" in text(r) or "workspace" in text(r)), f"{who}: {where}: session {arguments} is refused", r)
+    machine("final: [approval]\napproval: {mode: HITL, expiry: 200ms}\n")
+    for where, tool in interfaces(who, env):
+        r = tool("execute_code", code=f"print({len(where)})")
+        tap.eq((r.get("structuredContent") or {}).get("status"), "denied", f"{who}: {where}: a client is denied what a person must approve", r)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], who, env=env)
+
+
 if os.geteuid() != 0:
     tap.skip("the machine's policy", "only root can have a /etc of its own")
     tap.done()
@@ -166,4 +225,5 @@ prepare()
 for who in users():
     test(who)
     every_way(who)
+    every_interface(who)
 tap.done()

@@ -19,7 +19,7 @@ except ImportError:
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
-TOOLS = ["execute_code", "check_code", "eval_expression", "session", "wait_job"]
+TOOLS = ["execute_code", "check_code", "eval_expression", "session", "read_file", "write_file", "list_files", "search_files", "snapshot", "wait_job"]
 HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
 
@@ -43,7 +43,7 @@ def handshakes():
             told = s.opened.get("result") or {}
             tap.eq(told.get("protocolVersion"), version, f"initialize with {version} is answered with the same revision")
             tools = (s.ask("tools/list").get("result") or {}).get("tools") or [{}]
-            tap.eq([t.get("name") for t in tools], TOOLS, f"{version}: tools/list has the five tools, in their order")
+            tap.eq([t.get("name") for t in tools], TOOLS, f"{version}: tools/list has every tool, in their order")
             tap.eq(("annotations" in tools[0], "outputSchema" in tools[0]), (version >= "2025-03-26", version >= "2025-06-18"),
                    f"{version}: annotations and output schemas are there since the revision that brought them")
             result = s.tool("execute_code", code="print(6 * 7)")

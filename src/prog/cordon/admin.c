@@ -61,23 +61,28 @@ static int enter(struct admin *o, struct err *err)
     return become_owner(err);
 }
 
-static int open_context(struct admin *o, bool brief, struct err *err)
+static int open_context(struct admin *o, const char *policy, bool brief, struct err *err)
 {
     char approvals[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
-    int r = flow_context_open(&o->context, NULL, err);
+    int r = flow_context_open(&o->context, policy, err);
     o->context.brief = brief;
     return r == 0 ? flow_context_open_gate(&o->context, found ? approvals : NULL, err) : r;
 }
 
-int admin_open(struct admin *o, struct err *err)
+int admin_open_policy(struct admin *o, const char *policy, struct err *err)
 {
     int r = enter(o, err);
     if (r == 0)
-        r = open_context(o, false, err);
+        r = open_context(o, policy, false, err);
     o->gate = o->context.gate;
     return r;
+}
+
+int admin_open(struct admin *o, struct err *err)
+{
+    return admin_open_policy(o, NULL, err);
 }
 
 static const char *keep(char *out, size_t size, const char *text)
@@ -122,7 +127,7 @@ int admin_open_bare(struct admin *o, struct err *err)
 int admin_record(struct admin *o, struct err *err)
 {
     struct err why = ERR_INIT;
-    int r = open_context(o, true, &why);
+    int r = open_context(o, NULL, true, &why);
     if (r < 0)
         return err_set(err, r, "done, but it is not recorded: %.200s", why.msg);
     const struct gate_config *c = &o->context.gate_config;

@@ -31,8 +31,9 @@ struct admin {
  * cannot be read is no reason not to look after what runs: then the environment names the folder. */
 void admin_pin_state(void);
 
-/* Everything: policy, audit, gate. */
+/* Everything: policy (POLICY on top of it; NULL: none), audit, gate. */
 ERR_MUST_USE int admin_open(struct admin *o, struct err *err);
+ERR_MUST_USE int admin_open_policy(struct admin *o, const char *policy, struct err *err);
 /* The gate alone, whatever state the rest is in; what happens is kept until admin_record. */
 ERR_MUST_USE int admin_open_bare(struct admin *o, struct err *err);
 /* Writes down what was kept. An error says that it was not. */

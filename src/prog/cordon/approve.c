@@ -4,20 +4,24 @@
  *
  * Waits: write in ask_why; the terminal; none (a person sits there); Ctrl-C
  *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C
+ *        source_read in elicited; nobody: cordond wrote it before; LIMIT_TOOL_MS; an error
  *        poll in watch; nothing: it is a pause; LOOK_MS; looks again */
 #include "admin.h"
 #include "base/jsonw.h"
 #include "base/limits.h"
+#include "base/units.h"
 #include "commands.h"
 #include "gate/approval.h"
 #include "options.h"
 #include "result.h"
 #include "shown_code.h"
+#include "source.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -252,11 +256,51 @@ static int answer(struct admin *admin, const struct approve_options *o, bool yes
     return EXIT_DONE;
 }
 
+/* ---- the person at a client of `cordon serve` ---- */
+
+/* Only cordond starts this one. By its name alone: a program that takes that name has the user's rights already. */
+static bool started_by_cordond(void)
+{
+    char path[40], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
+    return fd_read_file(AT_FDCWD, path, name, sizeof name) > 0 && strcmp(name, "cordond\n") == 0;
+}
+
+/* PID: the runner that asked, by cordond's own list; the id and yes or no come from the client's front. */
+static int elicited(const char *word, const char *policy, struct err *err)
+{
+    struct admin admin;
+    struct gate_refusal no;
+    struct err closing = ERR_INIT;
+    struct text text = {0};
+    uint64_t pid = 0;
+    if (!started_by_cordond() || units_count(word, &pid) < 0 || pid > INT32_MAX)
+        return err_set(err, ERR_USAGE, "elicited: started by cordon serve only");
+    int r = source_read("-", 256, LIMIT_TOOL_MS, &text, err);
+    const char *answer = r == 0 ? memchr(text.data, 0, text.len) : NULL;
+    if (r == 0 && (!answer || text.data[text.len - 1] != 0))
+        r = err_set(err, ERR_USAGE, "elicited: an id and yes or no, each with a NUL behind it");
+    if (r == 0)
+        r = admin_open_policy(&admin, policy, err);
+    if (r == 0) {
+        r = gate_approval_elicited(admin.gate, text.data, &admin.self, (pid_t)pid,
+                                   strcmp(answer + 1, "yes") == 0, &no, err);
+        if (admin_close(&admin, &closing) < 0 && r >= 0)
+            r = err_set(err, closing.code, "%s", closing.msg);
+        if (r == 0)
+            r = err_set(err, ERR_STATE, "%s; %s", no.reason, no.hint);
+    }
+    free(text.data);
+    return r < 0 ? r : EXIT_DONE;
+}
+
 static int act(const struct approve_options *o, struct arena *mem, struct err *err)
 {
     static const char *const verbs[] = {"list", "show", "yes", "no"};
     const char *word = o->words.count ? o->words.items[0] : "list";
     size_t verb = 0;
+    if (strcmp(word, "elicited") == 0 && (o->words.count == 2 || o->words.count == 3))
+        return elicited(o->words.items[1], o->words.count == 3 ? o->words.items[2] : NULL, err);
     while (verb < 4 && strcmp(verbs[verb], word) != 0)
         verb++;
     if (verb == 4)

@@ -66,11 +66,28 @@ static void tell_note(void *ctx, const char *sentence)
     finish(&event);
 }
 
+static void tell_breaker(const struct gate_event *g, const char *state)
+{
+    struct event event;
+    begin(&event, "breaker");
+    jsonw_string(&event.j, "state", state);
+    jsonw_string(&event.j, "subject", g->subject);
+    jsonw_string(&event.j, "message", g->detail);
+    jsonw_int(&event.j, "seconds", (int64_t)g->seconds);
+    finish(&event);
+}
+
 void events_progress(const struct gate_event *g)
 {
+    static const char *const states[GATE_EVENT_COUNT] = {[GATE_EVENT_BREAKER_OPEN] = "open",
+                                                         [GATE_EVENT_BREAKER_HALF_OPEN] =
+                                                             "half-open",
+                                                         [GATE_EVENT_BREAKER_CLOSE] = "closed"};
     struct event event;
     char line[400];
     const bool approval = g->kind == GATE_EVENT_APPROVAL_ASKED;
+    if (g->kind < GATE_EVENT_COUNT && states[g->kind])
+        tell_breaker(g, states[g->kind]);
     if (!approval && g->kind != GATE_EVENT_WAITING)
         return;
     if (approval)
@@ -83,6 +100,17 @@ void events_progress(const struct gate_event *g)
     jsonw_string(&event.j, "what", approval ? "approval" : "queue");
     jsonw_string(&event.j, "approval", approval ? g->subject : NULL);
     jsonw_string(&event.j, "message", line);
+    finish(&event);
+}
+
+void events_image(const char *path, const char *data, size_t len)
+{
+    struct event event;
+    begin(&event, "image");
+    jsonw_string(&event.j, "path", path);
+    jsonw_string(&event.j, "type", "image/png");
+    jsonw_bytes(&event.j, "data", data, len);
+    writer_ceiling(EXPANSION * LIMIT_OUTPUT_MAX + BESIDE + LIMIT_IMAGES * 2 * LIMIT_IMAGE_SENT);
     finish(&event);
 }
 

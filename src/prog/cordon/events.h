@@ -25,6 +25,9 @@ void events_done(struct events *e);
 /* After the run: what was not final yet is told, and R has its streams. */
 void events_rest(struct events *e, struct flow_result *r);
 
+/* A picture: DATA is the base64 of a PNG of cordon-image's making. */
+void events_image(const char *path, const char *data, size_t len);
+
 /* For flow_context.notice. */
 void events_progress(const struct gate_event *event);
 

@@ -7,6 +7,7 @@
 #include "images.h"
 
 #include "base/limits.h"
+#include "events.h"
 #include "flow/take.h"
 #include "jail_options.h"
 #include "programs.h"
@@ -178,6 +179,39 @@ static void name(const struct flow_file *f, const char *session)
              "%.160s (%s, %llu bytes); cordon session get %.40s %.160s copies it", f->path, f->type,
              (unsigned long long)f->bytes, session, f->path);
     result_note("image", line);
+}
+
+bool images_event(int workspace, const char *path, const char *shown)
+{
+    struct stat st;
+    struct err err = ERR_INIT;
+    struct buf picture;
+    FD_AUTO file = flow_take_open(workspace, path, &st, &err);
+    if (file < 0)
+        return false;
+    buf_init(&picture, LIMIT_IMAGE_SENT);
+    const size_t len = make_picture(file, IMAGES_KITTY, &picture) == 0 ? picture.len : 0;
+    char *text = len ? malloc(BASE64_ENCODE_RAW_LENGTH(len)) : NULL;
+    if (text) {
+        base64_encode_raw(text, len, (const uint8_t *)picture.data);
+        events_image(shown, text, BASE64_ENCODE_RAW_LENGTH(len));
+    }
+    buf_done(&picture);
+    free(text);
+    return text != NULL;
+}
+
+void images_events(int files, const struct flow_result *result)
+{
+    static const char below[] = "/workspace/";
+    size_t shown = 0;
+    FD_AUTO workspace = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (size_t i = 0; workspace >= 0 && i < result->file_count && shown < LIMIT_IMAGES; i++) {
+        const struct flow_file *f = &result->files[i];
+        if (f->type && strcmp(f->type, "image/png") == 0 &&
+            strncmp(f->path, below, sizeof below - 1) == 0)
+            shown += images_event(workspace, f->path + sizeof below - 1, f->path);
+    }
 }
 
 void images_show(enum images how, int files, const char *session, const struct flow_result *result)

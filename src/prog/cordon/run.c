@@ -7,6 +7,7 @@
 #include "check.h"
 #include "commands.h"
 #include "flow/flow.h"
+#include "images.h"
 #include "jail_options.h"
 #include "languages.h"
 #include "method.h"
@@ -28,7 +29,7 @@ struct run_options {
     const char *lang, *profile, *code, *intake;
     const char *method, *args, *save;
     struct tool_options tools;
-    bool json, events, help;
+    bool json, events, images, help;
 };
 
 /* An option behind FILE that is none of ours. */
@@ -70,6 +71,8 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         {"json", OPTION_FLAG, &o->json, NULL, "print one JSON object with everything"},
         {"events", OPTION_FLAG, &o->events, NULL,
          "print JSON lines while it runs; the last one is the result"},
+        {"images", OPTION_FLAG, &o->images, NULL,
+         "with --events: each PNG that it leaves, scaled, as an event"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;
@@ -226,6 +229,7 @@ int cmd_run(int argc, char **argv)
             r = jail_options_files(&o.jail, &req.spec, req.profile, &err);
         tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
+        req.look = o.events && o.images ? images_events : NULL;
         req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0)
             r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);

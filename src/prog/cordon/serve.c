@@ -14,6 +14,7 @@
 #include "serve_figures.h"
 #include "serve_http.h"
 #include "serve_socket.h"
+#include "workspace/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,10 +26,11 @@
 
 struct serve_options {
     struct jail_options jail;
-    const char *profile, *socket, *print, *metrics;
+    const char *profile, *socket, *print, *metrics, *workspaces;
     struct serve_http_options http;
     uint64_t answer_ms, drain_ms;
     bool stdio, activated, conformance, help;
+    bool elicits; /* the policy's: a person may answer at the client */
 };
 
 /* A socket and HTTP go together; all else stands alone. */
@@ -42,6 +44,21 @@ static int check_ways(const struct serve_options *o, struct err *err)
     if (!web && (o->http.token || o->http.names))
         return err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
     return 0;
+}
+
+static void help(const struct option_row *rows, size_t count)
+{
+    puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --activated |\n"
+         "                    --print-config CLIENT  [OPTIONS]\n\n"
+         "Serves the tools execute_code, check_code, eval_expression, session, read_file,\n"
+         "write_file, list_files, search_files, snapshot and wait_job by the Model Context\n"
+         "Protocol, revisions 2024-11-05 to 2026-07-28: to the one client that started it, or\n"
+         "to those that connect. Every run passes policy, gate and audit as `cordon run` does.\n"
+         "The runs and sessions of a client end with it.\n");
+    options_print(rows, count);
+    exits_print(EXITS_OTHER);
+    puts("\n  {\"mcpServers\": {\"cordon\": {\"command\": \"cordon\", \"args\": [\"serve\", "
+         "\"--stdio\"]}}}");
 }
 
 static int parse(int argc, char **argv, struct serve_options *o, struct err *err)
@@ -69,6 +86,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
          "the rules: strict, locked, standard, open (strict)"},
         {"role", OPTION_STRING, &p->role, "ROLE", "explore, analyze or execute (execute)"},
         {"policy", OPTION_STRING, &p->policy, "FILE", "a policy on top of the machine's"},
+        {"workspaces", OPTION_STRING, &o->workspaces, "NAMES",
+         "workspaces that clients may have sessions in, with commas between them (none)"},
         {"answer", OPTION_MILLIS, &o->answer_ms, "TIME",
          "a run that takes longer is answered with a job (45s)"},
         {"drain", OPTION_MILLIS, &o->drain_ms, "TIME",
@@ -92,16 +111,7 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
     o->http.no_token = o->conformance;
     if (r < 0 || !o->help)
         return r;
-    puts("usage: cordon serve --stdio | --socket PATH | --http ADDRESS | --activated |\n"
-         "                    --print-config CLIENT  [OPTIONS]\n\n"
-         "Serves the tools execute_code, check_code, eval_expression, session and wait_job by the\n"
-         "Model Context Protocol, revisions 2024-11-05 to 2026-07-28: to the one client that\n"
-         "started it, or to those that connect. Every run passes policy, gate and audit as\n"
-         "`cordon run` does. The runs and sessions of a client end with it.\n");
-    options_print(rows, count);
-    exits_print(EXITS_OTHER);
-    puts("\n  {\"mcpServers\": {\"cordon\": {\"command\": \"cordon\", \"args\": [\"serve\", "
-         "\"--stdio\"]}}}");
+    help(rows, count);
     return 0;
 }
 
@@ -172,6 +182,8 @@ static int become_cordond(const struct serve_options *o, const struct jail_limit
                                  ways,
                                  name,
                                  or_empty(o->http.names),
+                                 or_empty(o->workspaces),
+                                 o->elicits ? "elicits" : "",
                                  NULL};
     execv(daemon, (char *const *)words);
     return err_sys(err, "start %s", daemon);
@@ -193,9 +205,25 @@ static int own_path(char *self, size_t size, struct err *err)
     return n < 0 ? err_sys(err, "/proc/self/exe") : 0;
 }
 
+/* Each is a good name: one that is not there is told when a client names it. */
+static int check_workspaces(const char *names, struct err *err)
+{
+    char name[WORKSPACE_FULL_MAX + 2];
+    for (const char *w = names; w && *w;) {
+        const size_t n = strcspn(w, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), w);
+        if (!workspace_full_name_good(name))
+            return err_set(err, ERR_USAGE, "--workspaces: '%.70s' cannot name a workspace", name);
+        w += n + (w[n] == ',');
+    }
+    return 0;
+}
+
 static int check_values(const struct serve_options *o, struct err *err)
 {
     const char *policy = o->jail.policy;
+    if (check_workspaces(o->workspaces, err) < 0)
+        return err->code;
     if (o->jail.limits.output > LIMIT_SERVE_OUTPUT_MAX)
         return err_set(err, ERR_USAGE,
                        "--output: at most 1m: a client has to read it in one answer");
@@ -209,12 +237,30 @@ static int check_values(const struct serve_options *o, struct err *err)
     return 0;
 }
 
-int cmd_serve(int argc, char **argv)
+/* What was chosen, against the policy and its lids. */
+static int judge(struct serve_options *o, struct jail_spec *spec, struct arena *mem,
+                 struct err *err)
 {
-    struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS, .drain_ms = LIMIT_SERVE_DRAIN_MS};
     struct flow_context context = {0};
     const struct policy_profile *profile = NULL;
     enum jail_memory_by by;
+    int r = check_values(o, err);
+    if (r == 0)
+        r = flow_context_open(&context, o->jail.policy, err);
+    if (r == 0)
+        r = policy_choose_profile(context.policy, o->profile, &profile, err);
+    if (r == 0)
+        r = jail_options_fill(&o->jail, context.policy, spec, &by, mem, err);
+    if (r == 0)
+        o->elicits = context.policy->approval.elicitation &&
+                     context.policy->approval.approvers != POLICY_OTHER_USER;
+    flow_context_close(&context);
+    return r;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve_options o = {.answer_ms = LIMIT_SERVE_ANSWER_MS, .drain_ms = LIMIT_SERVE_DRAIN_MS};
     struct jail_spec spec;
     struct err err = ERR_INIT;
     struct arena mem;
@@ -231,14 +277,7 @@ int cmd_serve(int argc, char **argv)
         return EXIT_DONE;
     }
     if (r == 0)
-        r = check_values(&o, &err);
-    if (r == 0)
-        r = flow_context_open(&context, o.jail.policy, &err);
-    if (r == 0)
-        r = policy_choose_profile(context.policy, o.profile, &profile, &err);
-    if (r == 0)
-        r = jail_options_fill(&o.jail, context.policy, &spec, &by, &mem, &err);
-    flow_context_close(&context);
+        r = judge(&o, &spec, &mem, &err);
     if (r == 0)
         r = own_path(self, sizeof self, &err);
     if (r == 0 && o.print)

@@ -12,6 +12,7 @@
 #include "languages.h"
 #include "result.h"
 #include "session_files.h"
+#include "session_request.h"
 #include "session_workspace.h"
 #include "source.h"
 #include "sys/fd.h"
@@ -84,6 +85,8 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         TOOL_OPTIONS(&o->tools),
         {"events", OPTION_FLAG, &o->context.events, NULL,
          "print JSON lines while it runs; the last one is the result"},
+        {"images", OPTION_FLAG, &o->context.images, NULL,
+         "with --events: each PNG that it leaves, scaled, as an event"},
         {"", OPTION_GROUP, NULL, NULL, "For get:"},
         {"replace", OPTION_FLAG, &p->replace, NULL, "overwrite a file that is there"},
         {"", OPTION_GROUP, NULL, NULL, "For both:"},
@@ -216,6 +219,11 @@ static int on_get(struct session_options *o)
 {
     return session_files_out(&o->context, word(o, 1), word(o, 2), word(o, 3),
                              o->context.jail.replace);
+}
+
+static int on_files(struct session_options *o)
+{
+    return session_request(&o->context, word(o, 1), word(o, 2));
 }
 
 static int on_fork(struct session_options *o)
@@ -352,7 +360,7 @@ static const struct {
     {"run", on_run, 2, 3, false},       {"fork", on_fork, 2, 3, false},
     {"export", on_export, 2, 2, false}, {"interrupt", on_interrupt, 2, 2, false},
     {"close", on_close, 2, 2, false},   {"put", on_put, 3, 3, false},
-    {"get", on_get, 3, 4, false},
+    {"get", on_get, 3, 4, false},       {"files", on_files, 3, 3, false},
 };
 
 static int no_verb(const struct session_options *o, struct err *err)

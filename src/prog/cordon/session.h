@@ -39,6 +39,7 @@ struct session_context {
     const struct tool_options *tool_options;
     int stop;                        /* readable: somebody wants us to stop */
     bool json, events, gate_is_open; /* events: a call is told while it runs */
+    bool images;                     /* and the pictures that it leaves are */
     char profile[POOL_PROFILE + 1];  /* of the session that was last lent */
     const struct language *language; /* of the same; NULL: none was lent */
     char nest[4096], python[4096];   /* our programs, for a judge that no holder has ready */
@@ -88,9 +89,12 @@ struct session_call {
     bool left;       /* set: the program ended with SystemExit */
     void (*offer)(void *ctx, const char *name, size_t len); /* with LINE: names for a word */
     void *offer_ctx;
-    /* Called while the session is lent, with its file system and how much that may hold; NULL: nobody asks. */
+    /* Called while the session is lent, with its file system and how much that may hold; NULL: nobody asks. A session in
+     * a workspace has the files of its head before, and where WROTE is set they are committed after. */
     void (*files)(void *ctx, int files, uint64_t disk);
     void *files_ctx;
+    bool wrote;
+    char commit[41], uncommitted[240]; /* set: the commit that it came to, or why it came to none */
     /* What the call left, after its result was printed and while its files can still be read; NULL: nobody looks. */
     void (*left_files)(void *ctx, int files, const struct flow_result *result);
     void *left_ctx;

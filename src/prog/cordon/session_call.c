@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "events.h"
 #include "gate/escalate.h"
+#include "images.h"
 #include "languages.h"
 #include "programs.h"
 #include "reader.h"
@@ -370,7 +371,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     struct events events = {0};
     const bool told = h->events && !c->line;
     /* the flow takes the child's own; this one is for who looks at its files later */
-    FD_AUTO files = c->left_files ? fcntl(child->files, F_DUPFD_CLOEXEC, 0) : -1;
+    FD_AUTO files = c->left_files || c->files ? fcntl(child->files, F_DUPFD_CLOEXEC, 0) : -1;
     struct session_workspace workspace;
     char note[POOL_NOTE + 1];
     char task[POOL_NAME + 24]; /* the session, not another of the same name later */
@@ -415,10 +416,14 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     tools_give(&h->tools, h->tool_options, &req);
     int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
     if (r == 0)
-        r = session_workspace_begin(&workspace, c->line ? "" : lent->note, child, &err);
+        r = session_workspace_begin(&workspace, c->line && !c->files ? "" : lent->note, child,
+                                    &err);
     else
         workspace = (struct session_workspace){.open = false};
     session_workspace_request(&workspace, &req);
+    if (r == 0 && c->files)
+        c->files(c->files_ctx, child->files, child->limits.disk);
+    req.look = told && h->images ? images_events : NULL;
     req.role = c->role ? c->role : lent->role[0] ? lent->role : NULL;
     req.stop = h->stop;
     req.escape = result_escape(&req, &h->jail);
@@ -451,8 +456,12 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     c->over = !result.alive;
     c->is_final = result.is_final;
     c->left = result.left_itself;
+    if (c->wrote && r == 0 && result.alive)
+        session_workspace_wrote(&workspace, files, &result);
     session_workspace_note(&workspace, note);
     session_workspace_done(&workspace);
+    memcpy(c->commit, result.snapshot.id, sizeof c->commit);
+    snprintf(c->uncommitted, sizeof c->uncommitted, "%s", result.snapshot.why);
     give_back(h, c, lent->lent.call + 1, &began, c->first ? lent->note : note, &result);
     struct err unsaid = ERR_INIT;
     if (c->over && session_note(h, "ended", lent->name,
@@ -499,8 +508,6 @@ int session_call(struct session_context *h, struct session_call *c)
         c->over = is_gone(a);
         return c->line && c->typed ? EXIT_NEVER_RAN : session_declined(h, c->session, a);
     }
-    if (c->files)
-        c->files(c->files_ctx, child.files, child.limits.disk);
     r = run_on(h, c, &child, &a->reply);
     jail_child_close(&child);
     return r;

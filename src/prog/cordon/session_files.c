@@ -42,6 +42,7 @@ struct moving {
     bool replace;
     int status; /* what came of it */
     struct err err;
+    struct session_call *call;
 };
 
 /* Whole, since nobody who reads slowly may hold the session: the reader is waited for when it is given back. */
@@ -84,6 +85,7 @@ static void take_one(struct moving *m, int files, uint64_t room)
 static void move(void *ctx, int files, uint64_t disk)
 {
     struct moving *m = ctx;
+    m->call->wrote = m->in != NULL;
     if (m->in)
         m->status = session_files_put(m->in, files, &m->err);
     else
@@ -102,9 +104,12 @@ static int with_files(struct session_context *h, const char *session, struct mov
                              .input = -1,
                              .files = move,
                              .files_ctx = m};
+    m->call = &c;
     int r = session_call(h, &c);
     if (r == EXIT_DONE && m->status < 0)
         return result_usage(h->who, &m->err);
+    if (c.uncommitted[0]) /* the files are there, and nobody else sees them in the workspace */
+        result_complain(h->who, c.uncommitted);
     if (r == EXIT_DONE && session_note(h, event, session, what, NULL, &m->err) < 0) {
         result_complain(h->who, m->err.msg);
         return EXIT_FAILED;

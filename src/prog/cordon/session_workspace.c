@@ -199,6 +199,14 @@ static void keep(void *session, int files, struct flow_result *result)
     }
 }
 
+void session_workspace_wrote(struct session_workspace *w, int files, struct flow_result *result)
+{
+    if (!w->name[0])
+        return;
+    w->dirty = true;
+    keep(w, files, result);
+}
+
 void session_workspace_request(struct session_workspace *w, struct flow_request *req)
 {
     w->req = req;

@@ -36,6 +36,8 @@ ERR_MUST_USE int session_workspace_begin(struct session_workspace *w, const char
                                          const struct jail_child *child, struct err *err);
 /* The request commits what its call leaves. */
 void session_workspace_request(struct session_workspace *w, struct flow_request *req);
+/* Somebody wrote into FILES between two calls: committed as what a call changed is. */
+void session_workspace_wrote(struct session_workspace *w, int files, struct flow_result *result);
 /* What the next client is told; empty where the session is in no workspace. */
 void session_workspace_note(const struct session_workspace *w, char ret[POOL_NOTE + 1]);
 void session_workspace_done(struct session_workspace *w);

@@ -32,6 +32,8 @@ enum {
     WAYS, /* letters: i stdio, u a unix socket, h HTTP, m metrics */
     NAME, /* of the unix socket in its folder; empty: it is not ours to remove */
     NAMES,
+    WORKSPACES,
+    ELICITS,
     COUNT
 };
 
@@ -58,6 +60,8 @@ static int take_words(int argc, char **argv, struct serve_config *c)
     c->memory = argv[GIVEN_MEMORY];
     c->output = argv[GIVEN_OUTPUT];
     c->names = argv[NAMES];
+    c->workspaces = argv[WORKSPACES];
+    c->elicits = argv[ELICITS][0] != 0;
     return 0;
 }
 

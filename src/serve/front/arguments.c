@@ -54,10 +54,12 @@ static bool take_count(const struct serve_arg *a, const json_t *v, struct serve_
                        char *why)
 {
     const bool text = json_is_string(v) && units_count(json_string_value(v), &out->number) == 0;
-    if (json_is_integer(v) && json_integer_value(v) > 0)
+    const uint64_t least = a->kind == SERVE_ARG_COUNT;
+    if (json_is_integer(v) && json_integer_value(v) >= (json_int_t)least)
         out->number = (uint64_t)json_integer_value(v);
-    else if (!text || out->number == 0)
-        return wrong(why, a, v, "a whole number of 1 or more");
+    else if (!text || out->number < least)
+        return wrong(why, a, v,
+                     least ? "a whole number of 1 or more" : "a whole number of 0 or more");
     return true;
 }
 
@@ -102,6 +104,7 @@ static bool take(const struct serve_arg *a, json_t *v, struct serve_value *out, 
     case SERVE_ARG_TEXT:
         return take_text(a, v, out, why);
     case SERVE_ARG_COUNT:
+    case SERVE_ARG_OFFSET:
         return take_count(a, v, out, why);
     case SERVE_ARG_FLAG:
         return take_flag(a, v, out, why);

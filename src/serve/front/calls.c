@@ -23,6 +23,8 @@ static void put_frame(struct serve_front *f, const struct buf *frame)
 static void release(struct serve_call *c)
 {
     buf_done(&c->body);
+    buf_done(&c->code);
+    buf_done(&c->early);
     *c = (struct serve_call){.used = false};
 }
 
@@ -55,6 +57,11 @@ void serve_calls_start(struct serve_front *f, const struct serve_reply *to, cons
         snprintf(c->token, sizeof c->token, "%s", token);
         snprintf(c->note, sizeof c->note, "%s", changed);
         buf_init(&c->body, LIMIT_SERVE_ANSWER);
+        buf_init(&c->early, 2 * LIMIT_SERVE_SHOWN);
+        buf_init(&c->code, LIMIT_SERVE_SHOWN);
+        c->q = *q;
+        c->held = f->config.elicits && q->body <= LIMIT_SERVE_SHOWN &&
+                  buf_add(&c->code, body, q->body) == 0;
         asked.number = c->number;
         send_request(f, &asked, body);
         return;
@@ -116,6 +123,12 @@ void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, co
     }
 }
 
+void serve_calls_leave(struct serve_front *f, struct serve_call *c)
+{
+    send_cancel(f, c);
+    release(c);
+}
+
 /* An array whose replies are not all there is held by its calls alone. */
 static void drop_batch(struct serve_front *f, struct serve_batch *b)
 {
@@ -132,7 +145,8 @@ void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
     serve_asking_drop(f, talk, sink);
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
-        if (!c->used || !(c->to.talk == talk || c->to.sink == sink))
+        const bool own = c->to.part == SERVE_SILENT; /* goes only with the front itself */
+        if (!c->used || (own ? talk || sink : !(c->to.talk == talk || c->to.sink == sink)))
             continue;
         send_cancel(f, c);
         if (c->to.batch)
@@ -163,6 +177,7 @@ static int take_answer(struct serve_front *f, struct wire_reader *r, struct err 
     if (!c) /* cancelled meanwhile */
         return k;
     if (a.stand == SERVE_GOING) {
+        memcpy(c->job, a.handle, sizeof c->job);
         serve_reply_progress(f, c, a.number);
         return 0;
     }
@@ -182,6 +197,12 @@ static int take_piece(struct serve_front *f, struct wire_reader *r, struct err *
     const void *piece = wire_get_bytes(r, &len);
     if (!c)
         return 0;
+    if (!c->headed && c->job[0]) {
+        const int k = buf_add(&c->early, piece, len);
+        if (k == 0)
+            serve_approval_look(f, c);
+        return k < 0 ? err_set(err, k, "more was shown than there may be") : 0;
+    }
     if (!c->headed || len > c->answer.body - c->body.len)
         return err_set(err, ERR_STATE, "a piece of an answer that nobody waits for");
     int k = buf_add(&c->body, piece, len);

@@ -18,6 +18,8 @@ struct serve_front_config {
     struct serve_limits limits; /* what a client can tighten */
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */
     const char *profile;        /* for descriptions; empty: the policy's */
+    bool elicits;               /* questions to people may be asked at the client */
+    const char *workspaces;     /* that sessions may be in; the same */
     const char *version;        /* of Cordon */
     bool conformance;           /* the tools of the protocol's own test suite, and no others */
 };

@@ -163,8 +163,7 @@ static int digit(char c)
                                   : -1;
 }
 
-/* Whole groups of four, padding at the end alone. False: it is no base64, or longer than OUT. */
-static bool decode(const char *s, size_t len, char *out, size_t size)
+bool serve_base64(const char *s, size_t len, char *out, size_t size, size_t *ret_len)
 {
     size_t n = 0;
     if (len % 4)
@@ -185,16 +184,18 @@ static bool decode(const char *s, size_t len, char *out, size_t size)
         }
     }
     out[n] = 0;
-    return strlen(out) == n;
+    *ret_len = n;
+    return true;
 }
 
 /* A header's value, out of its wrapping of base64 where it has one. NULL: the wrapping is broken. */
 static const char *unwrap(const char *value, char *out, size_t size)
 {
+    size_t n = 0;
     const size_t len = strlen(value);
     if (len < 11 || strncmp(value, "=?base64?", 9) != 0 || strcmp(value + len - 2, "?=") != 0)
         return value;
-    return decode(value + 9, len - 11, out, size) ? out : NULL;
+    return serve_base64(value + 9, len - 11, out, size, &n) && strlen(out) == n ? out : NULL;
 }
 
 bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body, char *why)

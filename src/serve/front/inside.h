@@ -63,6 +63,7 @@ struct serve_talk {
     enum serve_version legacy;
     bool opened;
     bool elicits, samples; /* what the client said that it can be asked */
+    int log;               /* the least level that it is told: logging/setLevel */
 };
 
 /* Replies to an array of messages go out as one array, when the last one is there. */
@@ -72,8 +73,14 @@ struct serve_batch {
     struct buf text;
 };
 
-/* What of a task a reply tells. */
-enum serve_task_part { SERVE_TASK_NONE, SERVE_TASK_GET, SERVE_TASK_ACK };
+/* What of a task a reply tells; or that it is a resource and no tool's result, or nobody's. */
+enum serve_task_part {
+    SERVE_TASK_NONE,
+    SERVE_TASK_GET,
+    SERVE_TASK_ACK,
+    SERVE_RESOURCE,
+    SERVE_SILENT
+};
 
 /* To whom a reply goes, and in which words. */
 struct serve_reply {
@@ -83,6 +90,9 @@ struct serve_reply {
     struct serve_sink *sink;
     struct serve_batch *batch; /* NULL: by itself */
     bool tasks;                /* the client takes a task for an answer */
+    bool elicits;              /* the person at it can be asked */
+    bool logs;                 /* messages are told, from the level LOG on */
+    int log;
     enum serve_task_part part;
     char task[SERVE_HANDLE + 1]; /* that it is about */
 };
@@ -99,6 +109,10 @@ struct serve_call {
     bool headed;                    /* the answer's head is here, its body comes */
     struct serve_answer answer;
     struct buf body;
+    struct serve_request q; /* as it was asked, and its code, where a person may be asked for it */
+    struct buf code, early; /* early: what it printed before any answer */
+    char job[SERVE_HANDLE + 1]; /* that works on it; empty: not told */
+    bool held, questioned;      /* CODE is there; the person was asked */
 };
 
 /* A client that is written to line by line. */
@@ -128,6 +142,18 @@ struct serve_state {
     unsigned round;
 };
 
+/* A question to the person at the client: what it is for, and until when the word for it counts. */
+#define SERVE_QUESTIONS   32
+#define SERVE_QUESTION_MS 600000ULL
+#define SERVE_QUESTION_ID 24
+struct serve_question {
+    char word[SERVE_STATE + 1]; /* of the newest revision; empty: used, or none was given */
+    char job[SERVE_HANDLE + 1], approval[SERVE_QUESTION_ID];
+    struct serve_request q;
+    struct buf code;
+    uint64_t until_ns;
+};
+
 struct serve_conformance_tasks;
 struct serve_front {
     struct serve_front_config config;
@@ -139,6 +165,9 @@ struct serve_front {
     struct serve_asked asked[SERVE_ASKED];
     struct serve_state states[SERVE_STATES];
     unsigned next_state;
+    struct serve_question questions[SERVE_QUESTIONS];
+    unsigned next_question;
+    json_t *params;                       /* of the call that is being taken; else NULL */
     struct serve_conformance_tasks *made; /* of the suite's tools */
     int bad;                              /* the first error of writing; sticks */
 };
@@ -209,6 +238,10 @@ void serve_reply_server(struct serve_front *f, struct jsonw *j, const char *key,
 /* The result of a tool: STRUCTURED is JSON on one line, or NULL. */
 void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const char *text,
                       size_t len, const char *structured, size_t structured_len, bool is_error);
+/* The same with more BLOCKS of content behind the text, each with a comma before it. */
+void serve_reply_blocks(struct serve_front *f, const struct serve_reply *to, const struct buf *text,
+                        const struct buf *blocks, const char *structured, size_t structured_len,
+                        bool is_error);
 /* An argument is wrong: a tool's error where the revision says so, else the protocol's. */
 void serve_reply_bad_argument(struct serve_front *f, const struct serve_reply *to, const char *why);
 void serve_reply_progress(struct serve_front *f, struct serve_call *c, uint64_t ms);
@@ -220,6 +253,7 @@ void serve_batch_less(struct serve_front *f, struct serve_batch *b);
 enum serve_arg_kind {
     SERVE_ARG_TEXT,
     SERVE_ARG_COUNT,
+    SERVE_ARG_OFFSET, /* a count that may be 0 */
     SERVE_ARG_FLAG,
     SERVE_ARG_WORD,
     SERVE_ARG_JSON
@@ -247,7 +281,16 @@ struct serve_tool {
     void (*call)(struct serve_front *f, const struct serve_reply *to, const char *token,
                  const struct serve_value *v);
 };
-const struct serve_tool *serve_tools(size_t *ret_count);
+/* The tool at place I; NULL: there are not so many. */
+const struct serve_tool *serve_tools(size_t i);
+/* A handle of the right shape, or nothing, and the client was told: cordond knows whether it exists. */
+bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
+                        const struct serve_value *v, enum serve_handle kind, const char *name,
+                        char out[SERVE_HANDLE + 1]);
+
+/* tools_files.c: the tools for files and snapshots. */
+extern const struct serve_tool serve_tools_files[];
+extern const size_t serve_tools_files_count;
 /* `"tools": [...]`, as the revision has them. */
 void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_version v);
 /* False: WHY (of 300 bytes) says which argument and why. What is borrowed lies in ARGUMENTS. */
@@ -264,10 +307,15 @@ void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, co
 void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
                       const struct serve_sink *sink);
 size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *sink);
+/* The call is over for us: cordond goes on with it where it is kept. */
+void serve_calls_leave(struct serve_front *f, struct serve_call *c);
 /* Whether another call can be started. */
 bool serve_calls_room(const struct serve_front *f);
 
-/* http_check.c: the newest revision says in headers what the body says, too. False: WHY (of 300 bytes) says where they
+/* http_check.c: whole groups of four, padding at the end alone. False: it is no base64, or longer than OUT. */
+bool serve_base64(const char *s, size_t len, char *out, size_t size, size_t *ret_len);
+
+/* The newest revision says in headers what the body says, too. False: WHY (of 300 bytes) says where they
  * differ. */
 bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
                        char *why);
@@ -285,6 +333,43 @@ void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve
 
 /* render.c: the answer of cordond as the result of a tool. */
 void serve_render(struct serve_front *f, struct serve_call *c);
+struct serve_text {
+    struct buf out;
+    int bad;
+};
+void serve_text_add(struct serve_text *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The object that the runner printed last, as it stands there. */
+const char *serve_render_last(const struct buf *body, size_t *ret_len);
+
+/* render_files.c: whether O is what `cordon session files` printed; then T tells it. */
+bool serve_render_files(struct serve_text *t, const json_t *o);
+/* Pictures and links of an answer, as more blocks of content: each with a comma before it. */
+void serve_render_blocks(struct serve_text *blocks, const struct serve_call *c, const json_t *o);
+
+/* approval.c: what waits for a person is asked of the person at the client, where policy and client have that. */
+void serve_approval_look(struct serve_front *f, struct serve_call *c);
+/* Whether the call came back with its answer: true, it is taken care of. */
+bool serve_approval_resume(struct serve_front *f, const struct serve_reply *to, const char *token,
+                           const struct serve_request *q, const char *code);
+void serve_approval_forget(struct serve_front *f);
+
+/* logs.c: what happened to breakers, as messages of a log, in the eras and at the levels that the client has them. */
+void serve_logs_capability(struct jsonw *j);
+/* The level of a request; false: it was answered with an error. */
+bool serve_logs_level(struct serve_front *f, struct serve_message *m);
+/* Whether the message set a level, and is done with. */
+bool serve_logs_take(struct serve_front *f, struct serve_message *m);
+void serve_logs_tell(struct serve_front *f, const struct serve_call *c);
+
+/* resources.c: a file of a session by its address. */
+#define SERVE_RESOURCE_SCHEME "cordon://"
+bool serve_resources_take(struct serve_front *f, struct serve_message *m);
+void serve_resources_capability(struct jsonw *j);
+void serve_resources_render(struct serve_front *f, struct serve_call *c);
+/* The address of PATH, which is /workspace/... */
+int serve_resources_uri(struct buf *out, const char *session, const char *path);
 
 /* http_figures.c: whether the answer of cordond was figures, and is done with. */
 bool serve_figures_render(struct serve_front *f, struct serve_call *c);

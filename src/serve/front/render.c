@@ -10,12 +10,7 @@
 
 #define RESULT "{\"event\": \"result\", \"result\": " /* src/prog/cordon/events.c */
 
-struct text {
-    struct buf out;
-    int bad;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *fmt, ...)
+void serve_text_add(struct serve_text *t, const char *fmt, ...)
 {
     char line[1200];
     va_list ap;
@@ -33,83 +28,84 @@ static const char *string(const json_t *o, const char *key)
 }
 
 /* KEY's text under its name, where there is any. */
-static void add_block(struct text *t, const json_t *o, const char *key)
+static void add_block(struct serve_text *t, const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
     const size_t len = json_is_string(v) ? json_string_length(v) : 0;
     if (!len)
         return;
     const char *s = json_string_value(v);
-    add(t, "%s:\n", key);
+    serve_text_add(t, "%s:\n", key);
     if (!t->bad)
         t->bad = buf_add(&t->out, s, len);
     if (s[len - 1] != '\n')
-        add(t, "\n");
+        serve_text_add(t, "\n");
 }
 
-static void add_line_number(struct text *t, const json_t *o)
+static void add_line_number(struct serve_text *t, const json_t *o)
 {
     const json_t *line = json_object_get(o, "line");
     if (json_is_integer(line) && json_integer_value(line) > 0)
-        add(t, " (line %lld)", (long long)json_integer_value(line));
+        serve_text_add(t, " (line %lld)", (long long)json_integer_value(line));
 }
 
-static void add_violations(struct text *t, const json_t *o)
+static void add_violations(struct serve_text *t, const json_t *o)
 {
     const json_t *list = json_object_get(o, "violations"), *v;
     size_t i;
     if (json_array_size(list))
-        add(t, "violations:\n");
+        serve_text_add(t, "violations:\n");
     json_array_foreach(list, i, v)
     {
         const char *layer = string(v, "layer"), *rule = string(v, "rule"),
                    *detail = string(v, "detail"), *hint = string(v, "hint");
-        add(t, "- %s %s", layer ? layer : "?", rule ? rule : "?");
+        serve_text_add(t, "- %s %s", layer ? layer : "?", rule ? rule : "?");
         add_line_number(t, v);
-        add(t, ": %.800s", detail ? detail : "");
+        serve_text_add(t, ": %.800s", detail ? detail : "");
         if (hint)
-            add(t, "; instead: %.800s", hint);
-        add(t, "\n");
+            serve_text_add(t, "; instead: %.800s", hint);
+        serve_text_add(t, "\n");
     }
 }
 
-static void add_files(struct text *t, const json_t *o)
+static void add_files(struct serve_text *t, const json_t *o)
 {
     const json_t *list = json_object_get(o, "files"), *v;
     size_t i;
     if (json_array_size(list))
-        add(t, "files:\n");
+        serve_text_add(t, "files:\n");
     json_array_foreach(list, i, v)
     {
         const char *path = string(v, "path"), *change = string(v, "change");
-        add(t, "- %.800s (%lld bytes, %s)\n", path ? path : "?",
-            (long long)json_integer_value(json_object_get(v, "bytes")), change ? change : "?");
+        serve_text_add(t, "- %.800s (%lld bytes, %s)\n", path ? path : "?",
+                       (long long)json_integer_value(json_object_get(v, "bytes")),
+                       change ? change : "?");
     }
 }
 
-static void add_head(struct text *t, const json_t *o)
+static void add_head(struct serve_text *t, const json_t *o)
 {
     const json_t *code = json_object_get(o, "exit_code"), *error = json_object_get(o, "error"),
                  *usage = json_object_get(o, "usage");
     const char *status = string(o, "status"), *reason = string(o, "reason"), *type, *message;
-    add(t, "status: %s", status ? status : "?");
+    serve_text_add(t, "status: %s", status ? status : "?");
     if (json_is_integer(code))
-        add(t, ", exit code %lld", (long long)json_integer_value(code));
+        serve_text_add(t, ", exit code %lld", (long long)json_integer_value(code));
     if (usage)
-        add(t, ", %.1f ms", json_number_value(json_object_get(usage, "wall_ms")));
-    add(t, "\n");
+        serve_text_add(t, ", %.1f ms", json_number_value(json_object_get(usage, "wall_ms")));
+    serve_text_add(t, "\n");
     if (json_is_object(error)) {
         type = string(error, "type");
         message = string(error, "message");
-        add(t, "error: %s: %.900s", type ? type : "?", message ? message : "");
+        serve_text_add(t, "error: %s: %.900s", type ? type : "?", message ? message : "");
         add_line_number(t, error);
-        add(t, "\n");
+        serve_text_add(t, "\n");
     } else if (reason) {
-        add(t, "reason: %.900s\n", reason);
+        serve_text_add(t, "reason: %.900s\n", reason);
     }
 }
 
-static void add_result(struct text *t, const json_t *o)
+static void add_result(struct serve_text *t, const json_t *o)
 {
     add_head(t, o);
     add_violations(t, o);
@@ -119,40 +115,48 @@ static void add_result(struct text *t, const json_t *o)
     add_block(t, o, "final");
     add_files(t, o);
     if (json_is_true(json_object_get(o, "truncated")))
-        add(t, "note: the output was cut; print less, or a part at a time\n");
+        serve_text_add(t, "note: the output was cut; print less, or a part at a time\n");
 }
 
 /* ---- what a verb's runner printed ---- */
 
-static void deliver(struct serve_front *f, struct serve_call *c, struct text *t,
-                    const char *structured, size_t len, bool is_error)
+static void deliver_with(struct serve_front *f, struct serve_call *c, struct serve_text *t,
+                         struct serve_text *blocks, const char *structured, size_t len,
+                         bool is_error)
 {
     if (c->note[0])
-        add(t, "note: %s\n", c->note);
-    if (t->bad && !f->bad)
-        f->bad = t->bad;
-    if (!t->bad)
-        serve_reply_tool(f, &c->to, t->out.data ? t->out.data : "", t->out.len, structured, len,
-                         is_error);
+        serve_text_add(t, "note: %s\n", c->note);
+    const int bad = t->bad ? t->bad : blocks->bad;
+    if (bad && !f->bad)
+        f->bad = bad;
+    if (!bad)
+        serve_reply_blocks(f, &c->to, &t->out, &blocks->out, structured, len, is_error);
     buf_done(&t->out);
+    buf_done(&blocks->out);
 }
 
-static struct text text_new(void)
+static void deliver(struct serve_front *f, struct serve_call *c, struct serve_text *t,
+                    const char *structured, size_t len, bool is_error)
 {
-    struct text t = {.bad = 0};
+    struct serve_text none = {.bad = 0};
+    deliver_with(f, c, t, &none, structured, len, is_error);
+}
+
+static struct serve_text text_new(void)
+{
+    struct serve_text t = {.bad = 0};
     buf_init(&t.out, LIMIT_SERVE_ANSWER);
     return t;
 }
 
 static void say(struct serve_front *f, struct serve_call *c, const char *what, bool is_error)
 {
-    struct text t = text_new();
-    add(&t, "%s\n", what);
+    struct serve_text t = text_new();
+    serve_text_add(&t, "%s\n", what);
     deliver(f, c, &t, NULL, 0, is_error);
 }
 
-/* The object that the runner printed last, as it stands there. */
-static const char *last_object(const struct buf *body, size_t *ret_len)
+const char *serve_render_last(const struct buf *body, size_t *ret_len)
 {
     size_t end = body->len;
     while (end && body->data[end - 1] == '\n')
@@ -174,7 +178,7 @@ static void done(struct serve_front *f, struct serve_call *c)
 {
     size_t len = 0;
     json_error_t where;
-    const char *raw = c->body.len ? last_object(&c->body, &len) : "";
+    const char *raw = c->body.len ? serve_render_last(&c->body, &len) : "";
     json_t *o = json_loadb(raw, len, JSON_ALLOW_NUL, &where);
     const char *status = json_is_object(o) ? string(o, "status") : NULL;
     char why[160];
@@ -184,23 +188,27 @@ static void done(struct serve_front *f, struct serve_call *c)
                  (unsigned long long)c->answer.number);
         say(f, c, why, true);
     } else {
-        struct text t = text_new();
+        struct serve_text t = text_new(), blocks = text_new();
         const json_t *safe = json_object_get(o, "is_safe");
-        if (safe) { /* a verdict: code that is refused was judged well */
+        if (serve_render_files(&t, o)) {
+            /* told */
+        } else if (safe) { /* a verdict: code that is refused was judged well */
             const char *message = string(o, "message");
-            add(&t, "%s\n", message ? message : status);
+            serve_text_add(&t, "%s\n", message ? message : status);
             add_violations(&t, o);
         } else {
             add_result(&t, o);
         }
         const bool verdict = safe && strcmp(status, "blocked") == 0;
-        deliver(f, c, &t, raw, len, strcmp(status, "ok") != 0 && !verdict);
+        serve_logs_tell(f, c);
+        serve_render_blocks(&blocks, c, o);
+        deliver_with(f, c, &t, &blocks, raw, len, strcmp(status, "ok") != 0 && !verdict);
     }
     json_decref(o);
 }
 
 /* Output of the events that are there, both streams in the order in which they came. */
-static void add_events(struct text *t, struct text streams[2], const struct buf *body)
+static void add_events(struct serve_text *t, struct serve_text streams[2], const struct buf *body)
 {
     for (size_t at = 0; at < body->len;) {
         const char *line = body->data + at, *end = memchr(line, '\n', body->len - at);
@@ -218,7 +226,7 @@ static void add_events(struct text *t, struct text streams[2], const struct buf 
             streams[stream].bad =
                 buf_add(&streams[stream].out, json_string_value(text), json_string_length(text));
         if (event && strcmp(event, "progress") == 0 && string(o, "message"))
-            add(t, "%s\n", string(o, "message"));
+            serve_text_add(t, "%s\n", string(o, "message"));
         json_decref(o);
         at += (size_t)(end - line) + 1;
     }
@@ -227,12 +235,12 @@ static void add_events(struct text *t, struct text streams[2], const struct buf 
 static void running(struct serve_front *f, struct serve_call *c)
 {
     static const char *const names[] = {"stdout", "stderr"};
-    struct text t = text_new(), streams[2] = {text_new(), text_new()};
+    struct serve_text t = text_new(), streams[2] = {text_new(), text_new()};
     struct buf object;
     struct jsonw j = {.out = &object};
     buf_init(&object, LIMIT_SERVE_ANSWER);
-    add(&t, "status: running, %llu ms so far; its result: wait_job with job_id %s\n",
-        (unsigned long long)c->answer.number, c->answer.handle);
+    serve_text_add(&t, "status: running, %llu ms so far; its result: wait_job with job_id %s\n",
+                   (unsigned long long)c->answer.number, c->answer.handle);
     add_events(&t, streams, &c->body);
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "status", "running");
@@ -242,9 +250,9 @@ static void running(struct serve_front *f, struct serve_call *c)
         const struct buf *s = &streams[i].out;
         jsonw_bytes(&j, names[i], s->len ? s->data : "", s->len);
         if (s->len) {
-            add(&t, "%s so far:\n", names[i]);
+            serve_text_add(&t, "%s so far:\n", names[i]);
             t.bad = t.bad ? t.bad : buf_add(&t.out, s->data, s->len);
-            add(&t, "\n");
+            serve_text_add(&t, "\n");
         }
         t.bad = t.bad ? t.bad : streams[i].bad;
         buf_done(&streams[i].out);
@@ -265,7 +273,7 @@ static void of_session(struct serve_front *f, struct serve_call *c)
                                                           [SERVE_SESSION_LIST] = "list",
                                                           [SERVE_SESSION_INTERRUPT] = "interrupt"};
     const bool made = c->verb == SERVE_SESSION_NEW || c->verb == SERVE_SESSION_FORK;
-    struct text t = text_new();
+    struct serve_text t = text_new();
     struct buf object;
     struct jsonw j = {.out = &object};
     buf_init(&object, 64 * KIB);
@@ -273,14 +281,14 @@ static void of_session(struct serve_front *f, struct serve_call *c)
     jsonw_string(&j, "action", actions[c->verb]);
     if (c->verb == SERVE_SESSION_LIST) {
         jsonw_raw(&j, "sessions", c->body.data, c->body.len);
-        add(&t, "sessions: %.*s\n", (int)c->body.len, c->body.data);
+        serve_text_add(&t, "sessions: %.*s\n", (int)c->body.len, c->body.data);
     } else if (made) {
         jsonw_string(&j, "session_id", c->answer.handle);
         jsonw_int(&j, "expires_in_s", LIMIT_SERVE_IDLE_MS / 1000);
-        add(&t, "session_id: %s\nit ends after %llu minutes without a call\n", c->answer.handle,
-            LIMIT_SERVE_IDLE_MS / 60000);
+        serve_text_add(&t, "session_id: %s\nit ends after %llu minutes without a call\n",
+                       c->answer.handle, LIMIT_SERVE_IDLE_MS / 60000);
     } else {
-        add(&t, "%s: done\n", actions[c->verb]);
+        serve_text_add(&t, "%s: done\n", actions[c->verb]);
     }
     jsonw_close(&j, '}');
     t.bad = t.bad ? t.bad : j.bad;
@@ -297,6 +305,12 @@ static bool about_sessions(enum serve_verb v)
 void serve_render(struct serve_front *f, struct serve_call *c)
 {
     char why[500];
+    if (c->to.part == SERVE_SILENT)
+        return;
+    if (c->to.part == SERVE_RESOURCE) {
+        serve_resources_render(f, c);
+        return;
+    }
     if (serve_figures_render(f, c) || serve_tasks_render(f, c))
         return;
     switch (c->answer.stand) {

@@ -172,6 +172,14 @@ void serve_reply_bad_version(struct serve_front *f, const struct serve_reply *to
 void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const char *text,
                       size_t len, const char *structured, size_t structured_len, bool is_error)
 {
+    const struct buf whole = {.data = (char *)(uintptr_t)text, .len = len}, none = {.len = 0};
+    serve_reply_blocks(f, to, &whole, &none, structured, structured_len, is_error);
+}
+
+void serve_reply_blocks(struct serve_front *f, const struct serve_reply *to, const struct buf *text,
+                        const struct buf *blocks, const char *structured, size_t structured_len,
+                        bool is_error)
+{
     struct serve_writing w;
     const bool within = to->part == SERVE_TASK_GET;
     serve_reply_begin(f, to, &w);
@@ -183,8 +191,10 @@ void serve_reply_tool(struct serve_front *f, const struct serve_reply *to, const
     jsonw_open(&w.j, "content", '[');
     jsonw_open(&w.j, NULL, '{');
     jsonw_string(&w.j, "type", "text");
-    jsonw_bytes(&w.j, "text", text, len);
+    jsonw_bytes(&w.j, "text", text->data, text->len);
     jsonw_close(&w.j, '}');
+    if (blocks->len && !w.j.bad)
+        w.j.bad = buf_add(&w.text, blocks->data, blocks->len);
     jsonw_close(&w.j, ']');
     if (structured && to->version >= SERVE_2025_06_18)
         jsonw_raw(&w.j, "structuredContent", structured, structured_len);

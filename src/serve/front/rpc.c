@@ -16,7 +16,9 @@
     "output, the value of its last expression and, where something was refused, the rule and "     \
     "what to write instead. Variables and files live on between calls only in a session: make "    \
     "one with session(action=new) and pass its session_id. check_code judges code without "        \
-    "running it. A run that takes long is answered with a job_id; wait_job gives its result."
+    "running it. read_file, write_file, list_files and search_files are for the files of a "       \
+    "session, snapshot for the states of its workspace. A run that takes long is answered with a " \
+    "job_id; wait_job gives its result."
 
 /* ---- parsing ---- */
 
@@ -78,6 +80,10 @@ static void capabilities(const struct serve_front *f, struct jsonw *j, enum serv
         serve_tasks_capability(j);
     if (f->config.conformance)
         serve_conformance_capabilities(j, v);
+    else
+        serve_resources_capability(j);
+    if (!f->config.conformance)
+        serve_logs_capability(j);
     jsonw_close(j, '}');
 }
 
@@ -156,20 +162,22 @@ static void call_tool(struct serve_front *f, struct serve_message *m)
     const char *name = m->params ? text_of(m->params, "name") : NULL;
     json_t *arguments = m->params ? json_object_get(m->params, "arguments") : NULL;
     char why[300];
-    size_t count, i = 0;
-    const struct serve_tool *tools = serve_tools(&count);
-    while (name && i < count && strcmp(tools[i].name, name) != 0)
-        i++;
-    if (!name || i == count) {
+    size_t i = 0;
+    const struct serve_tool *tool = serve_tools(0);
+    while (name && tool && strcmp(tool->name, name) != 0)
+        tool = serve_tools(++i);
+    if (!name || !tool) {
         snprintf(why, sizeof why, name ? "Unknown tool: %.100s" : "tools/call needs params.name%s",
                  name ? name : "");
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS, why);
     } else if (arguments && !json_is_object(arguments)) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS, "params.arguments must be an object");
-    } else if (!serve_tools_arguments(&tools[i], arguments, v, why)) {
+    } else if (!serve_tools_arguments(tool, arguments, v, why)) {
         serve_reply_bad_argument(f, &m->to, why);
     } else {
-        tools[i].call(f, &m->to, m->token, v);
+        f->params = m->params;
+        tool->call(f, &m->to, m->token, v);
+        f->params = NULL;
     }
 }
 
@@ -243,8 +251,13 @@ static void request(struct serve_front *f, struct serve_message *m)
         return;
     }
     if (!find_era(f, m) || (f->config.conformance && serve_conformance(f, m)) ||
-        serve_tasks_take(f, m))
+        serve_tasks_take(f, m) || serve_resources_take(f, m) || serve_logs_take(f, m) ||
+        !serve_logs_level(f, m))
         return;
+    const json_t *able =
+        json_object_get(json_object_get(m->params, "_meta"), META "clientCapabilities");
+    m->to.elicits = m->modern ? json_object_get(able, "elicitation") != NULL
+                              : m->to.talk->elicits && m->to.version >= SERVE_2025_06_18;
     m->to.tasks = serve_tasks_known(m) && strcmp(m->method, "tools/call") == 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i].name, m->method) == 0 &&
@@ -415,6 +428,7 @@ void serve_front_free(struct serve_front *f)
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         if (f->calls[i].used)
             serve_calls_drop(f, f->calls[i].to.talk, f->calls[i].to.sink);
+    serve_approval_forget(f);
     buf_done(&f->out);
     buf_done(&f->frames);
     free(f->made);

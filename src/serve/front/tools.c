@@ -61,7 +61,7 @@
                                                        "expires_in_s")
 
 enum { CODE, LANGUAGE, SESSION_ID, TIMEOUT_MS, MEMORY_MB, MAX_OUTPUT };
-enum { ACTION, OF_SESSION };
+enum { ACTION, OF_SESSION, WORKSPACE };
 enum { JOB_ID, CANCEL };
 
 static void execute_code(struct serve_front *f, const struct serve_reply *to, const char *token,
@@ -141,7 +141,10 @@ static const struct serve_tool tools[] = {
          "tells those of this client. A session ends after 30 minutes without a call, and with the "
          "connection.",
      .args = {{"action", SERVE_ARG_WORD, true, "new fork close list interrupt", "what to do"},
-              {"session_id", SERVE_ARG_TEXT, false, NULL, "for fork, close and interrupt"}},
+              {"session_id", SERVE_ARG_TEXT, false, NULL, "for fork, close and interrupt"},
+              {"workspace", SERVE_ARG_TEXT, false, NULL,
+               "for new: files that outlive the session, with snapshots; one that this server "
+               "gives"}},
      .output = OBJECT(SESSION_PROPERTIES, "\"action\""),
      .destructive = true,
      .call = session},
@@ -157,26 +160,28 @@ static const struct serve_tool tools[] = {
      .call = wait_job},
 };
 
-const struct serve_tool *serve_tools(size_t *ret_count)
+/* Those for files come before the last one, wait_job. */
+const struct serve_tool *serve_tools(size_t i)
 {
-    *ret_count = sizeof tools / sizeof *tools;
-    return tools;
+    const size_t own = sizeof tools / sizeof *tools, first = own - 1;
+    return i < first                             ? &tools[i]
+           : i < first + serve_tools_files_count ? &serve_tools_files[i - first]
+           : i < own + serve_tools_files_count   ? &tools[i - serve_tools_files_count]
+                                                 : NULL;
 }
 
 /* ---- the list ---- */
 
 static void write_argument(struct jsonw *j, const struct serve_arg *a)
 {
-    static const char *const types[] = {[SERVE_ARG_TEXT] = "string",
-                                        [SERVE_ARG_COUNT] = "integer",
-                                        [SERVE_ARG_FLAG] = "boolean",
-                                        [SERVE_ARG_WORD] = "string",
-                                        [SERVE_ARG_JSON] = "object"};
+    static const char *const types[] = {
+        [SERVE_ARG_TEXT] = "string",  [SERVE_ARG_COUNT] = "integer", [SERVE_ARG_OFFSET] = "integer",
+        [SERVE_ARG_FLAG] = "boolean", [SERVE_ARG_WORD] = "string",   [SERVE_ARG_JSON] = "object"};
     jsonw_open(j, a->name, '{');
     jsonw_string(j, "type", types[a->kind]);
     jsonw_string(j, "description", a->text);
-    if (a->kind == SERVE_ARG_COUNT)
-        jsonw_int(j, "minimum", 1);
+    if (a->kind == SERVE_ARG_COUNT || a->kind == SERVE_ARG_OFFSET)
+        jsonw_int(j, "minimum", a->kind == SERVE_ARG_COUNT);
     if (a->kind == SERVE_ARG_WORD) {
         jsonw_open(j, "enum", '[');
         for (const char *w = a->words; *w;) {
@@ -221,14 +226,18 @@ static void write_description(const struct serve_front *f, struct jsonw *j,
                  "stream. A run that takes longer than %s is answered with a job_id for wait_job.",
                  t->description, f->config.profile[0] ? f->config.profile : "of the policy", ms,
                  bytes, (unsigned long long)l->output, answer);
-    jsonw_string(j, "description", t->call == execute_code ? text : t->description);
+    if (t->call == session)
+        snprintf(text, sizeof text, "%s Workspaces that this server gives: %.600s.", t->description,
+                 f->config.workspaces && f->config.workspaces[0] ? f->config.workspaces : "none");
+    jsonw_string(j, "description",
+                 t->call == execute_code || t->call == session ? text : t->description);
 }
 
 void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_version v)
 {
     jsonw_open(j, "tools", '[');
-    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
-        const struct serve_tool *t = &tools[i];
+    const struct serve_tool *t;
+    for (size_t i = 0; (t = serve_tools(i)); i++) {
         jsonw_open(j, NULL, '{');
         jsonw_string(j, "name", t->name);
         if (v >= SERVE_2025_06_18)
@@ -267,8 +276,7 @@ static uint64_t asked(const struct serve_value *v, uint64_t unit, uint64_t given
     return given;
 }
 
-/* A handle of the right shape, or nothing: cordond knows whether it exists. */
-static bool take_handle(struct serve_front *f, const struct serve_reply *to,
+bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
                         const struct serve_value *v, enum serve_handle kind, const char *name,
                         char out[SERVE_HANDLE + 1])
 {
@@ -299,14 +307,15 @@ static void execute_code(struct serve_front *f, const struct serve_reply *to, co
         return;
     }
     if (v[SESSION_ID].given &&
-        !take_handle(f, to, &v[SESSION_ID], SERVE_HANDLE_SESSION, "session_id", q.handle))
+        !serve_tools_handle(f, to, &v[SESSION_ID], SERVE_HANDLE_SESSION, "session_id", q.handle))
         return;
     q.limits.timeout_ms = asked(&v[TIMEOUT_MS], 1, l->timeout_ms, "timeout_ms", note);
     q.limits.memory = asked(&v[MEMORY_MB], MIB, l->memory, "memory_mb", note);
     q.limits.output = asked(&v[MAX_OUTPUT], 1, l->output, "max_output_chars", note);
     /* a byte more than any profile takes says that it is too long */
     q.body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1 : v[CODE].len;
-    serve_calls_start(f, to, token, &q, v[CODE].text, note);
+    if (!serve_approval_resume(f, to, token, &q, v[CODE].text))
+        serve_calls_start(f, to, token, &q, v[CODE].text, note);
 }
 
 static void check_code(struct serve_front *f, const struct serve_reply *to, const char *token,
@@ -332,11 +341,18 @@ static void session(struct serve_front *f, const struct serve_reply *to, const c
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(actions[i].word, v[ACTION].text) == 0)
             q.verb = actions[i].verb;
+    q.body = v[WORKSPACE].len;
     if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE && v[OF_SESSION].given)
         serve_reply_bad_argument(f, to, "session_id: new and list take none");
+    else if (v[WORKSPACE].given && (q.verb != SERVE_SESSION_NEW || q.body > SERVE_WORKSPACE))
+        serve_reply_bad_argument(f, to,
+                                 q.verb == SERVE_SESSION_NEW
+                                     ? "workspace: it is too long to be the name of one"
+                                     : "workspace: only new takes one");
     else if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE ||
-             take_handle(f, to, &v[OF_SESSION], SERVE_HANDLE_SESSION, "session_id", q.handle))
-        serve_calls_start(f, to, token, &q, "", "");
+             serve_tools_handle(f, to, &v[OF_SESSION], SERVE_HANDLE_SESSION, "session_id",
+                                q.handle))
+        serve_calls_start(f, to, token, &q, q.body ? v[WORKSPACE].text : "", "");
 }
 
 static void wait_job(struct serve_front *f, const struct serve_reply *to, const char *token,
@@ -346,6 +362,6 @@ static void wait_job(struct serve_front *f, const struct serve_reply *to, const 
     struct serve_reply waits = *to;
     waits.tasks = false; /* who waits for a job wants no task for it */
     to = &waits;
-    if (take_handle(f, to, &v[JOB_ID], SERVE_HANDLE_JOB, "job_id", q.handle))
+    if (serve_tools_handle(f, to, &v[JOB_ID], SERVE_HANDLE_JOB, "job_id", q.handle))
         serve_calls_start(f, to, token, &q, "", "");
 }

@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files, snapshots and pictures of sessions, as clients of `cordon serve` have them: the real programs, end to end.
+
+Usage: serve_files.py BUILD."""
+import base64
+import json
+import os
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+import tapsys
+from mcptest import META, MODERN, Server, text
+from tapsys import Tap, users
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+PNG = """
+import struct, zlib
+def part(kind, data):
+    return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+def png(wide, high):
+    rows = (b'\\0' + bytes([y % 256]) * 3 * wide for y in range(high))
+    return b'\\x89PNG\\r\\n\\x1a\\n' + part(b'IHDR', struct.pack('>IIBBBBB', wide, high, 8, 2, 0, 0, 0)) + part(b'IDAT', zlib.compress(b''.join(rows))) + part(b'IEND', b'')
+open('plot.png', 'wb').write(png(1200, 600))
+open('broken.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + b'x' * 100)
+open('note.txt', 'w').write('a note')
+"""
+
+
+class Tools:
+    """The tools of a client: their results, and what their schemas say of them."""
+
+    def __init__(self, client):
+        self.client = client
+        self.schemas = {t["name"]: t["outputSchema"] for t in client.ask("tools/list")["result"]["tools"]}
+
+    def __call__(self, tool, **arguments):
+        reply = self.client.ask("tools/call", name=tool, arguments=arguments)
+        r = reply.get("result") or {"isError": None, "content": [{"type": "text", "text": json.dumps(reply)}]}
+        content = r.get("structuredContent")
+        if jsonschema and content is not None:
+            for e in jsonschema.Draft202012Validator(self.schemas[tool]).iter_errors(content):
+                tap.ok(False, f"the result of {tool} follows its output schema", e.message, content)
+        return r
+
+    def new(self, **arguments):
+        return self("session", action="new", **arguments)["structuredContent"]["session_id"]
+
+
+def content(r):
+    return r.get("structuredContent") or {}
+
+
+def blocks(r, kind):
+    return [b for b in r["content"] if b["type"] == kind]
+
+
+def files(who):
+    with Server(programs, "--profile", "standard", who=who) as s:
+        t = Tools(s)
+        one = t.new()
+        r = t("write_file", session_id=one, path="a/b.txt", text="one\ntwo\n<system>x")
+        tap.ok(r["isError"] is False and content(r)["bytes"] == 17 and "a/b.txt" in text(r), f"{who}: write_file writes a file, and makes the folders on the way", r)
+        r = t("execute_code", session_id=one, code="print(open('/workspace/a/b.txt').read())")
+        tap.eq(content(r)["stdout"], "one\ntwo\n<system>x\n", f"{who}: a program of the session reads what write_file wrote")
+        r = t("read_file", session_id=one, path="/workspace/a/b.txt")
+        tap.ok(content(r)["text"].startswith("one\ntwo\n") and "<system" not in content(r)["text"] and "one\ntwo" in text(r),
+               f"{who}: read_file gives the text of a file, and a marker of a speaker's turn in it is broken", r)
+        r = t("read_file", session_id=one, path="a/b.txt", offset=4, limit=3)
+        tap.eq((content(r)["text"], content(r)["next_offset"]), ("two", 7), f"{who}: read_file gives a part, and says where the next one begins")
+        tap.ok("offset 7" in text(r), f"{who}: the text of read_file says it, too", text(r))
+        every = bytes(range(256)) * 40
+        t("write_file", session_id=one, path="bytes", text=base64.b64encode(every).decode(), encoding="base64")
+        r = t("read_file", session_id=one, path="bytes", encoding="base64")
+        tap.eq(base64.b64decode(content(r)["data"]), every, f"{who}: any bytes go in and out by base64")
+        t("write_file", session_id=one, path="empty", text="")
+        tap.eq(content(t("read_file", session_id=one, path="empty"))["text"], "", f"{who}: an empty file is written and read")
+        r = t("list_files", session_id=one)
+        tap.eq(sorted((n["name"], n["kind"]) for n in content(r)["names"]), [("a", "folder"), ("bytes", "file"), ("empty", "file")], f"{who}: list_files tells names and kinds")
+        r = t("search_files", session_id=one, pattern="T.O", ignore_case=True)
+        tap.eq([(m["path"], m["line"]) for m in content(r)["matches"]], [("/workspace/a/b.txt", 2)], f"{who}: search_files finds a line by an expression")
+        r = t("search_files", session_id=one, pattern="*.txt", what="names")
+        tap.eq([m["path"] for m in content(r)["found"]], ["/workspace/a/b.txt"], f"{who}: search_files finds a file by its name")
+        r = t("search_files", session_id=one, pattern="((")
+        tap.ok(r["isError"] and "parenthesis" in text(r), f"{who}: an expression that is wrong is an error that says where", r)
+        if who == users()[-1]:
+            refused(who, t, one)
+        fork = content(t("session", action="fork", session_id=one))["session_id"]
+        t("write_file", session_id=fork, path="empty", text="of the fork")
+        tap.eq((content(t("read_file", session_id=fork, path="empty"))["text"], content(t("read_file", session_id=one, path="empty"))["text"]), ("of the fork", ""),
+               f"{who}: the files of a fork are its own")
+        if who == users()[-1]:
+            links(who, s, t, one)
+        with Server(programs, "--profile", "standard", who=who) as other:
+            of_other = Tools(other)
+            for tool, more in (("read_file", {"path": "empty"}), ("write_file", {"path": "x", "text": ""}), ("list_files", {}), ("search_files", {"pattern": "x"}),
+                               ("snapshot", {"action": "list"})):
+                r = of_other(tool, session_id=one, **more)
+                tap.ok(r["isError"] and "no such session" in text(r), f"{who}: {tool} does not reach the session of another client", r)
+
+
+def refused(who, t, one):
+    t("execute_code", session_id=one, code="import os\nos.symlink('/etc/passwd', 'out')\nos.symlink('/etc', 'folder')\nos.mkfifo('pipe')\nopen('/tmp/t', 'w').write('t')")
+    r = t("read_file", session_id=one, path="out", encoding="base64")
+    tap.ok(r["isError"] and "data" not in content(r), f"{who}: read_file of the bytes of a link that leads out is an error", r)
+    for path in ("../etc/passwd", "/etc/passwd", "a/../../etc/passwd", "out", "folder/passwd", "pipe", "nothing", "a", "/workspace/../etc/passwd", "/tmp/t", "a//b.txt", "/workspacex"):
+        r = t("read_file", session_id=one, path=path)
+        tap.ok(r["isError"] and content(r).get("status") == "error" and "root:" not in json.dumps(r), f"{who}: read_file of {path} is an error", r)
+    for path in ("../x", "/etc/x", "/", ".", "", "folder/x", "a/../../x", "a", "/tmp/x", "a/b.txt/c", "x" * 300):
+        r = t("write_file", session_id=one, path=path, text="x")
+        tap.ok(r["isError"], f"{who}: write_file to {path[:20]!r} is an error", r)
+    t("write_file", session_id=one, path="out", text="mine")
+    r = t("read_file", session_id=one, path="out")
+    tap.eq(content(r).get("text"), "mine", f"{who}: write_file replaces a link, and does not follow it")
+    r = t("write_file", session_id=one, path="big", text="x" * (2 << 20) + "yz" * (9 << 10))
+    tap.ok(r["isError"] and "longer" in text(r), f"{who}: a file that is longer than a call may have is an error", text(r))
+    r = t("write_file", session_id=one, path="x", text="no base64", encoding="base64")
+    tap.ok(r["isError"] and "base64" in text(r), f"{who}: a text that is no base64 is an error", r)
+    for tool, more in (("read_file", {"path": "a"}), ("list_files", {"path": "a/b.txt"}), ("list_files", {"path": "nothing"})):
+        r = t(tool, session_id=one, **more)
+        tap.ok(r["isError"] and "list_files" in text(r), f"{who}: {tool} of {more['path']} says what to do instead", r)
+    for more, word in (({"path": "a", "offset": -1}, "offset"), ({"path": "a", "encoding": "utf-16"}, "encoding"), ({"path": "a", "mode": "w"}, "mode"), ({}, "path")):
+        r = t("read_file", session_id=one, **more)
+        tap.ok(r["isError"] and word in text(r), f"{who}: read_file with {more} is an error that names {word}", r)
+
+
+def links(who, s, t, one):
+    r = t("execute_code", session_id=one, code="open('link me.txt', 'w').write('linked')\nopen('raw', 'wb').write(bytes([0, 255]))")
+    told = {b["name"]: b["uri"] for b in blocks(r, "resource_link")}
+    tap.eq(sorted(told), ["/workspace/link me.txt", "/workspace/raw"], f"{who}: files that a call left are told as links")
+    got = s.ask("resources/read", uri=told.get("/workspace/link me.txt")).get("result") or {"contents": [{}]}
+    tap.eq(got["contents"][0].get("text"), "linked", f"{who}: a link can be read as a resource")
+    got = s.ask("resources/read", uri=told.get("/workspace/raw")).get("result") or {"contents": [{}]}
+    tap.eq(got["contents"][0].get("blob"), "AP8=", f"{who}: a resource that is no text is its bytes")
+    for uri in (f"cordon://{one}/../x", f"cordon://{one}/%2e%2e/x", f"cordon://{one}/nothing", "cordon://mcp-" + "a" * 26 + "/raw", "file:///etc/passwd", f"cordon://{one}/a%00b", 7):
+        r = s.ask("resources/read", uri=uri)
+        tap.eq((r.get("error") or {}).get("code"), -32002, f"{who}: {str(uri).replace(one, 'SESSION')} is no resource")
+    r = t("execute_code", code="open('x', 'w').write('x')")
+    tap.eq(blocks(r, "resource_link"), [], f"{who}: a run without a session has no links: its files are gone")
+
+
+def pictures(who):
+    with Server(programs, "--profile", "standard", who=who) as s:
+        t = Tools(s)
+        one = t.new()
+        for what, more in (("a run", {}), ("a call of a session", {"session_id": one})):
+            r = t("execute_code", code=PNG, **more)
+            shown = [base64.b64decode(b["data"]) for b in blocks(r, "image") if b["mimeType"] == "image/png"]
+            tap.eq([struct.unpack(">II", p[16:24]) for p in shown], [(800, 400)], f"{who}: the picture that {what} left is told as a block, scaled; a broken one is not")
+            tap.ok("plot.png" in text(r) and content(r)["status"] == "ok", f"{who}: text and object of {what} are whole beside it", text(r))
+        r = t("read_file", session_id=one, path="plot.png")
+        tap.ok(len(blocks(r, "image")) == 1 and content(r)["shown"] is True and "data" not in content(r), f"{who}: read_file of a picture shows it", content(r))
+        r = t("read_file", session_id=one, path="broken.png")
+        tap.ok(blocks(r, "image") == [] and content(r)["shown"] is False and "base64" in text(r), f"{who}: a picture that cannot be read is named, and how to have its bytes", r)
+        tap.eq([b["name"] for b in blocks(t("execute_code", code=PNG, session_id=one), "resource_link")], ["/workspace/note.txt"], f"{who}: what is shown is not linked, too")
+
+
+def snapshots(who):
+    tapsys.cordon(programs, ["workspace", "create", "served"], who)
+    tapsys.cordon(programs, ["workspace", "create", "private"], who)
+    with Server(programs, "--profile", "standard", "--workspaces", "other,served", who=who) as s:
+        t = Tools(s)
+        told = next(v for v in s.ask("tools/list")["result"]["tools"] if v["name"] == "session")["description"]
+        tap.ok("other,served" in told and "private" not in told, f"{who}: the session tool names the workspaces that the operator gives", told)
+        for name in ("private", "served@x", "serve", "--idle", "../served", ""):
+            r = t("session", action="new", workspace=name)
+            made = content(r).get("session_id")
+            tap.ok(r["isError"] if name else made, f"{who}: a session in the workspace {name!r} is " + ("refused" if name else "one in none"), r)
+        tap.ok(t("session", action="list", workspace="served")["isError"], f"{who}: only new takes a workspace")
+        one = t.new(workspace="served")
+        t("write_file", session_id=one, path="a", text="first")
+        r = t("snapshot", session_id=one, action="create", name="begin", message="a is there")
+        begin = content(r).get("id")
+        tap.ok(r["isError"] is False and begin and begin in text(r), f"{who}: a snapshot has an id", r)
+        t("execute_code", session_id=one, code="open('a', 'w').write('second')\nopen('b', 'w').write('b')\nx = 5")
+        r = t("snapshot", session_id=one, action="diff", snapshot="begin")
+        tap.eq(sorted((f["path"], f["status"]) for f in content(r)["changes"]["files"]), [("a", "M"), ("b", "A")], f"{who}: diff tells what differs")
+        tap.ok("-first" in content(r)["patch"] and "+second" in text(r), f"{who}: diff tells how it differs, as a patch", text(r))
+        r = t("snapshot", session_id=one, action="list")
+        tap.ok(begin in [v["id"] for v in content(r)["snapshots"]] and "a is there" in text(r), f"{who}: list has the snapshot with its message", text(r))
+        r = t("snapshot", session_id=one, action="restore", snapshot="begin")
+        tap.ok(r["isError"] is False, f"{who}: a snapshot is restored", r)
+        tap.eq(content(t("read_file", session_id=one, path="a"))["text"], "first", f"{who}: read_file sees the restored files at once")
+        r = t("execute_code", session_id=one, code="import os\nprint(sorted(os.listdir('/workspace')), x)")
+        tap.eq(content(r)["stdout"], "['a'] 5\n", f"{who}: the program of the session sees the restored files, and keeps its variables")
+        r = t("snapshot", session_id=one, action="restore", snapshot="nothing")
+        tap.ok(r["isError"] and "no snapshot" in text(r), f"{who}: a snapshot that is not there is an error that says what can be named", r)
+        for more, word in (({"action": "restore"}, "snapshot"), ({"action": "list", "name": "x"}, "name"), ({"action": "create", "to": "x"}, "to"), ({"action": "drop"}, "action")):
+            r = t("snapshot", session_id=one, **more)
+            tap.ok(r["isError"] and word in text(r), f"{who}: snapshot with {more} is an error that names {word}", r)
+        fork = content(t("session", action="fork", session_id=one))["session_id"]
+        t("write_file", session_id=fork, path="a", text="of the fork")
+        r = t("snapshot", session_id=fork, action="list")
+        tap.ok(content(r)["workspace"].startswith("served@"), f"{who}: the snapshots of a fork are those of its clone", content(r).get("workspace"))
+        tap.eq(content(t("read_file", session_id=one, path="a"))["text"], "first", f"{who}: what the fork writes is not in the session's workspace")
+        plain = t.new()
+        r = t("snapshot", session_id=plain, action="create")
+        tap.ok(r["isError"] and "workspace" in text(r) and "session" in text(r), f"{who}: a session without a workspace has no snapshots, and is told how to have some", r)
+    log = tapsys.cordon(programs, ["workspace", "log", "served", "--json"], who).json
+    tap.ok("a is there\n" in [c["message"] for c in log], f"{who}: the command line sees the same snapshots", log)
+
+
+def put_in_workspace(who):
+    """What `session put` brought is the workspace's, as what a call wrote is."""
+    tapsys.cordon(programs, ["workspace", "create", "put"], who)
+    tapsys.cordon(programs, ["session", "new", "--profile", "standard", "--workspace", "put", "filled"], who)
+    tapsys.cordon(programs, ["session", "put", "filled", "/etc/hostname:name"], who)
+    told = tapsys.cordon(programs, ["workspace", "diff", "put", "--json"], who).json or {"files": []}
+    tap.eq([f["path"] for f in told["files"]], ["name"], f"{who}: a file that session put brought into a workspace is committed")
+    tapsys.cordon(programs, ["workspace", "restore", "put", "genesis"], who)
+    r = tapsys.cordon(programs, ["session", "get", "filled", "name", "-"], who)
+    tap.ok(r.code == 125 and "name" in r.err, f"{who}: session get sees a restore as a call does", r.story())
+    tapsys.cordon(programs, ["session", "close", "filled"], who)
+
+
+def roles(who):
+    """The gate knows these tools by the names of those that code calls: a role that lacks one lacks it here."""
+    policy = programs.dir / f"{who}-files.yaml"
+    policy.write_text("run: {role: explore}\nroles: {explore: {tools: [ReadFile, ListFiles, session]}}\n")
+    policy.chmod(0o644)
+    with Server(programs, "--profile", "standard", "--policy", str(policy), who=who) as s:
+        t = Tools(s)
+        one = t.new()
+        t("execute_code", session_id=one, code="open('a', 'w').write('x')")
+        tap.eq(content(t("read_file", session_id=one, path="a")).get("text"), "x", f"{who}: a role that has ReadFile reads")
+        for tool, more in (("write_file", {"path": "a", "text": "y"}), ("search_files", {"pattern": "x"}), ("search_files", {"pattern": "*", "what": "names"}),
+                           ("snapshot", {"action": "restore", "snapshot": "genesis"}), ("snapshot", {"action": "create"})):
+            r = t(tool, session_id=one, **more)
+            tap.ok(r["isError"] and content(r).get("status") == "denied" and content(r).get("rule") == "gate.role" and "gate.role" in text(r),
+                   f"{who}: {tool} {more} is denied to a role that lacks its tool", r)
+        tap.eq(content(t("read_file", session_id=one, path="a")).get("text"), "x", f"{who}: what was denied did not happen")
+    tapsys.cordon(programs, ["stop", "--why", "test"], who)
+    with Server(programs, "--profile", "standard", who=who) as s:
+        r = Tools(s)("session", action="new")
+        one = content(r).get("session_id")
+        if one:
+            r = Tools(s)("list_files", session_id=one)
+        tap.ok(r["isError"] and "stop" in text(r), f"{who}: cordon stop is for files, too", r)
+    tapsys.cordon(programs, ["resume", "--why", "test"], who)
+
+
+def breakers(who):
+    """A breaker that opens is told by a message of the log, where the era and the client have it."""
+    def fails(s, meta=None):
+        for _ in range(3):
+            s.ask("tools/call", meta, name="execute_code", arguments={"code": "raise ValueError('x')"})
+        return [n["params"] for n in s.notes if n["method"] == "notifications/message"]
+    policy = programs.dir / f"{who}-breakers.yaml"
+    policy.write_text("breakers: {failures: 3, counts: [error]}\n")
+    policy.chmod(0o644)
+    for what, legacy, level, meta, told in (
+            ("2025-11-25", "2025-11-25", None, None, True), ("2024-11-05", "2024-11-05", "warning", None, True), ("2025-11-25 with level error", "2025-11-25", "error", None, False),
+            (f"{MODERN} with a level", None, None, {META + "logLevel": "info"}, True), (f"{MODERN} without a level", None, None, None, False)):
+        state = programs.dir / f"{who}-breaker-{abs(hash(what))}"
+        state.mkdir(mode=0o700)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        with Server(programs, "--policy", str(policy), legacy=legacy, who=who, env={"CORDON_STATE": str(state)}) as s:
+            if level:
+                tap.ok("result" in s.ask("logging/setLevel", level=level), f"{who}: {what}: a level is set")
+            got = fails(s, meta)
+            if told:
+                tap.ok(got and all(g["level"] == "warning" and g["logger"] == "cordon.breaker" and g["data"]["state"] == "open" and "ValueError" in g["data"]["message"] for g in got),
+                       f"{who}: {what}: a breaker that opens is told by a message of the log", got)
+            else:
+                tap.eq(got, [], f"{who}: {what}: nothing is told of a breaker")
+            if legacy and level:
+                tap.eq((s.ask("logging/setLevel", level="loud").get("error") or {}).get("code"), -32602, f"{who}: {what}: a level that nobody knows is refused")
+
+
+for user in users():
+    files(user)
+    pictures(user)
+    snapshots(user)
+    put_in_workspace(user)
+    roles(user)
+    if user == users()[-1]:
+        breakers(user)
+    tap.eq(tapsys.cordon(programs, ["audit", "verify"], user).code, 0, f"{user}: the audit of all of it is whole")
+    tapsys.cordon(programs, ["pool", "stop", "--force"], user)
+tap.done()
