@@ -4,12 +4,12 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 
 import tapsys
 from httptest import Site
 from mcptest import PATIENCE, Connection, Server, appears, bytes_of, family, gone, named, start, stop, text
+from servetest import Given, activate
 from tapsys import Tap
 
 tap = Tap()
@@ -143,33 +143,6 @@ def reloaded():
         s.tool("wait_job", job_id=job, cancel=True)
 
 
-GIVEN = """import os, sys
-for i, fd in enumerate(map(int, sys.argv[1].split(","))):
-    os.dup2(fd, 40 + i)
-count = len(sys.argv[1].split(","))
-for i in range(count):
-    os.dup2(40 + i, 3 + i, inheritable=True)
-os.environ.update(LISTEN_FDS=str(count), LISTEN_PID=str(os.getpid()))
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-
-
-def activate(sockets, *options):
-    fds = [s.fileno() for s in sockets]
-    return subprocess.Popen(["/usr/bin/python3", "-I", "-c", GIVEN, ",".join(map(str, fds)), *programs.command(["serve", "--activated", *options])],
-                            pass_fds=fds, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=tapsys.clean_env())
-
-
-class Given(Site):
-    """The HTTP side of a server that was started with its sockets."""
-
-    def __init__(self, process, port):
-        self.process, self.port = process, port
-        self.said = process.stderr.readline().decode()
-        self.file = self.said.split()[-1]
-        self.token = open(self.file).read().strip()
-
-
 def activated():
     path = programs.dir / "given"
     unix, tcp = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_INET)
@@ -177,7 +150,7 @@ def activated():
     tcp.bind(("127.0.0.1", 0))
     unix.listen(8)
     tcp.listen(8)
-    with Given(activate([unix, tcp], "--profile", "standard"), tcp.getsockname()[1]) as s:
+    with Given(activate(programs, [unix, tcp], "--profile", "standard"), tcp.getsockname()[1]) as s:
         with Connection(path) as c:
             tap.eq(c.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "--activated: the unix socket that was given is served")
         tap.eq(s.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "--activated: the socket of TCP that was given is served by the same server")
@@ -186,7 +159,7 @@ def activated():
         tap.eq(gone(tree - {s.process.pid}), [], "--activated: SIGKILL of cordond leaves nothing running")
     early = Connection(path, opens=False)  # nobody serves: it waits in the socket
     early.write({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
-    with Given(activate([tcp, unix]), tcp.getsockname()[1]) as s:
+    with Given(activate(programs, [tcp, unix]), tcp.getsockname()[1]) as s:
         tap.ok("result" in early.reply(1), "--activated: who came while there was no server is served by the next one")
         early.end()
         tap.ok(s.end() == 0 and path.exists(), "--activated: a socket that was given is not taken away")
@@ -197,7 +170,7 @@ def activated():
     other.listen(8)
     for sockets, word, what in (([unix, other], "more than one", "two unix sockets"), ([wide], "--allow-host", "a socket that others reach"),
                                 ([datagrams], "no stream socket", "a socket of datagrams")):
-        p = activate(sockets)
+        p = activate(programs, sockets)
         said = p.stderr.read().decode()
         tap.ok(p.wait() == 2 and word in said, f"--activated: {what} is refused as a mistake", said)
     r = tapsys.cordon(programs, ["serve", "--activated"])

@@ -278,8 +278,9 @@ int serve_http_listen_metrics(const char *where, struct err *err)
         r = listen_at(&a, &sock, err);
     if (r == 0)
         r = set_options(sock, err);
-    if (r == 0 && (fcntl(sock, F_DUPFD_CLOEXEC, 16) < 0 ||
-                   (sock != SERVE_METRICS_FD && dup2(sock, SERVE_METRICS_FD) < 0)))
+    /* by way of another number: dup2 onto itself would leave it to be closed by exec */
+    const int high = r == 0 ? fcntl(sock, F_DUPFD_CLOEXEC, 16) : -1;
+    if (r == 0 && (high < 0 || dup2(high, SERVE_METRICS_FD) < 0))
         r = err_sys(err, "--metrics");
     if (r < 0)
         return r;
