@@ -87,6 +87,7 @@ static void begin(struct serve_http *h, struct serve_http_conn *c)
 static void ready(struct serve_http *h, struct serve_http_conn *c)
 {
     c->state = SERVE_HTTP_READY;
+    c->turn = ++h->turns;
     c->deadline_ms = h->now_ms + h->front->config.answer_ms;
     begin(h, c);
 }
@@ -213,15 +214,38 @@ static bool waits_alone(const struct serve_http_conn *c)
     return c->state == SERVE_HTTP_WAITING && c->out.len == c->written;
 }
 
+struct serve_http_conn *serve_http_first(struct serve_http *h)
+{
+    struct serve_http_conn *first = NULL;
+    for (size_t i = 0; i < LIMIT_HTTP_CONNECTIONS; i++) {
+        struct serve_http_conn *c = &h->conns[i];
+        if (c->state == SERVE_HTTP_READY && (!first || c->turn < first->turn))
+            first = c;
+    }
+    return first;
+}
+
+/* Those that waited for room, in the order in which they came. Without room none of them is looked at: each is a message
+ * that would be parsed again. */
+static void begin_waiting(struct serve_http *h)
+{
+    struct serve_http_conn *c;
+    while (serve_calls_room(h->front) && (c = serve_http_first(h))) {
+        begin(h, c);
+        if (c->state == SERVE_HTTP_READY)
+            return;
+    }
+}
+
 uint64_t serve_http_tick(struct serve_http *h)
 {
     uint64_t next = UINT64_MAX;
     serve_http_sessions_tick(h);
+    begin_waiting(h);
     for (size_t i = 0; i < LIMIT_HTTP_CONNECTIONS; i++) {
         struct serve_http_conn *c = &h->conns[i];
         if (c->state == SERVE_HTTP_UNUSED)
             continue;
-        begin(h, c);
         if (waits_alone(c))
             c->deadline_ms = h->now_ms + LIMIT_HTTP_STALL_MS; /* from the first byte that is put */
         else if (h->now_ms >= c->deadline_ms)

@@ -160,7 +160,7 @@ static bool post(struct serve_http *h, struct serve_http_conn *c)
     json_t *message = serve_rpc_parse(c->body.data ? c->body.data : "", c->body.len, why);
     const char *method = json_string_value(json_object_get(message, "method"));
     const bool calls = json_is_array(message) || (method && strcmp(method, "tools/call") == 0),
-               now = !calls || serve_calls_room(h->front);
+               now = !calls || (serve_calls_room(h->front) && serve_http_first(h) == c);
     if (!message)
         not_json(h, c, why);
     else if (now)

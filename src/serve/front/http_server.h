@@ -41,6 +41,7 @@ struct serve_http_conn {
     struct serve_http_body decoder;
     struct serve_http_exchange *exchange; /* while WAITING */
     uint64_t deadline_ms;                 /* of the state, or of the client's reading */
+    uint64_t turn;                        /* while READY: who came before whom */
 };
 
 struct serve_http_session {
@@ -70,7 +71,7 @@ struct serve_http_exchange {
 struct serve_http {
     struct serve_front *front;
     struct serve_http_config config;
-    uint64_t now_ms, numbers;
+    uint64_t now_ms, numbers, turns;
     struct serve_http_conn conns[LIMIT_HTTP_CONNECTIONS];
     struct serve_http_exchange exchanges[LIMIT_HTTP_EXCHANGES];
     struct serve_http_session sessions[LIMIT_HTTP_SESSIONS];
@@ -90,6 +91,9 @@ void serve_http_left(struct serve_http *h, struct serve_http_conn *c);
 bool serve_http_reads(const struct serve_http_conn *c);
 /* What is due by time, and requests that waited for room; when it is to be called again, in ms. */
 uint64_t serve_http_tick(struct serve_http *h);
+
+/* Who has been READY for the longest; NULL: nobody is. */
+struct serve_http_conn *serve_http_first(struct serve_http *h);
 
 /* http_check.c: 0, or the status that refuses the request. Nothing of its body was read. */
 int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q);
