@@ -50,7 +50,7 @@ static void call_tool(struct session_request *q, int files, const char *tool,
     enum tools_end end = tools_process_check(&process, tool, tools_find(tool)->schema, args->data,
                                              args->len, limits, &q->answer, &q->err);
     if (end == TOOLS_OK)
-        end = tools_process_go(&process, &q->answer, &q->err);
+        end = tools_process_go(&process, NULL, &q->answer, &q->err);
     tools_process_end(&process);
     if (end == TOOLS_OK)
         return;
