@@ -47,7 +47,7 @@ def drained():
     folder.mkdir(mode=0o700)
     path = folder / "mcp"
     server = start(programs, ["--socket", str(path), "--profile", "standard", "--drain", "10m"])
-    appears(path.exists)
+    appears(lambda: connects(path))
     with Connection(path) as c:
         made = c.tool("session", action="new")["structuredContent"]["session_id"]
         held = c.send("tools/call", name="execute_code", arguments={"code": HELD, "session_id": made})
