@@ -83,7 +83,7 @@ struct flow {
     bool again;                  /* a child was lost, and replaced */
     char filter[48];             /* of a cold worker */
     char worker_path[4096];      /* of another language than Python */
-    int space_timer;              /* -1: none */
+    int space_timer;             /* -1: none */
     int disks[LIMIT_BINDS];      /* folders of --rw, and what they are called */
     const char *disk_names[LIMIT_BINDS];
     size_t ndisks;
