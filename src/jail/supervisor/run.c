@@ -560,8 +560,7 @@ bool jail_run_step(struct jail_run *run, int timeout_ms)
             case ONWARD_ERR:
                 jail_run_pass_on(run, JAIL_STDERR);
                 break;
-            case ALSO:
-            case ALSO_LAST:
+            default: /* ALSO to ALSO_LAST, however many there are */
                 jail_run_on_also(run, events[i].data.u32 - ALSO);
                 break;
             }
