@@ -327,10 +327,18 @@ CORDON_API int cordon_client_sessions(struct cordon_client *c, struct cordon_ans
 
 /* A session that could not be made is CORDON_CLIENT_FAILED, and cordon_client_why says why. */
 CORDON_API int cordon_client_session(struct cordon_client *c, struct cordon_session **ret_session);
+/* In a workspace that the server gives: its files outlive the session. */
+CORDON_API int cordon_client_session_in(struct cordon_client *c, const char *workspace,
+                                        struct cordon_session **ret_session);
 CORDON_API const char *cordon_session_id(const struct cordon_session *s);
 CORDON_API int cordon_session_run(struct cordon_session *s, const char *code,
                                   const struct cordon_run_options *o,
                                   struct cordon_answer **ret_answer);
+/* Files below /workspace, whole. What is refused is CORDON_CLIENT_FAILED. *RET_DATA is freed with free(). */
+CORDON_API int cordon_session_put(struct cordon_session *s, const char *path, const void *data,
+                                  size_t len);
+CORDON_API int cordon_session_get(struct cordon_session *s, const char *path, void **ret_data,
+                                  size_t *ret_len);
 CORDON_API int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret_session);
 CORDON_API int cordon_session_interrupt(struct cordon_session *s);
 CORDON_API int cordon_session_close(struct cordon_session *s);
@@ -349,7 +357,7 @@ CORDON_API const char *cordon_answer_json(const struct cordon_answer *a, const c
                                           size_t *ret_len);
 CORDON_API void cordon_answer_free(struct cordon_answer *a);
 
-/* The fields: of a run, of a judgement, of a condition, of sessions. */
+/* The fields: of a run, of a judgement, of a condition, of a file, of sessions. */
 #define CORDON_RESULT_ID               "id"
 #define CORDON_RESULT_STATUS           "status"
 #define CORDON_RESULT_LAYER            "layer"
@@ -389,6 +397,14 @@ CORDON_API void cordon_answer_free(struct cordon_answer *a);
 #define CORDON_EVALUATION_VALUE "value"
 #define CORDON_EVALUATION_TYPE  "type"
 #define CORDON_EVALUATION_ERROR "error"
+
+#define CORDON_FILE_INFO_STATUS      "status"
+#define CORDON_FILE_INFO_REASON      "reason"
+#define CORDON_FILE_INFO_SOURCE      "source"
+#define CORDON_FILE_INFO_BYTES       "bytes"
+#define CORDON_FILE_INFO_TEXT        "text"
+#define CORDON_FILE_INFO_DATA        "data"
+#define CORDON_FILE_INFO_NEXT_OFFSET "next_offset"
 
 #define CORDON_SESSION_INFO_ACTION       "action"
 #define CORDON_SESSION_INFO_SESSION_ID   "session_id"

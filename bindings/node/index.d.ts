@@ -73,6 +73,16 @@ export interface Evaluation extends Answer {
   error: Record<string, unknown> | null;
 }
 
+/** What became of a file: docs/serve.md. */
+export interface FileInfo extends Answer {
+  status: string;
+  reason: string | null;
+  source: string | null;
+  bytes: number;
+  data: string | null;
+  next_offset: number | null;
+}
+
 export interface SessionInfo extends Answer {
   action: string;
   session_id: string | null;
@@ -108,6 +118,11 @@ export interface WaitOptions extends Watch {
   cancel?: boolean;
 }
 
+export interface SessionOptions {
+  /** One that the server gives; its files outlive the session. */
+  workspace?: string;
+}
+
 export interface CheckOptions {
   language?: string;
 }
@@ -128,7 +143,7 @@ export declare class Client {
   wait(job_id: string, options?: WaitOptions): Promise<Result>;
   check(code: string, options?: CheckOptions): Promise<Report>;
   eval(expression: string, context?: object | string | null): Promise<Evaluation>;
-  session(): Promise<Session>;
+  session(options?: SessionOptions): Promise<Session>;
   sessions(): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
 }
@@ -139,6 +154,8 @@ export declare class Session {
   readonly id: string;
   readonly expires_in_s: number | null;
   run(code: string, options?: SessionRunOptions): Promise<Result>;
+  put(path: string, data: Uint8Array | string): Promise<FileInfo>;
+  get(path: string): Promise<Uint8Array>;
   fork(): Promise<Session>;
   interrupt(): Promise<void>;
   close(): Promise<void>;
@@ -150,7 +167,7 @@ export declare class ProtocolError extends CordonError {
   code: number;
 }
 export declare class Failed extends CordonError {
-  result: Result | SessionInfo;
+  result: Result | SessionInfo | FileInfo;
 }
 
 export declare function defaultClient(): Client;

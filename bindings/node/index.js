@@ -17,6 +17,7 @@ const FIELDS = {
   },
   Report: { status: "refused", layer: null, is_safe: false, risk_level: null, blocked_operations: [], message: "", violations: [] },
   Evaluation: { value: null, type: null, error: null },
+  FileInfo: { status: "refused", reason: null, source: null, bytes: 0, data: null, next_offset: null },
   SessionInfo: { action: "", session_id: null, expires_in_s: null, sessions: [] },
 };
 
@@ -52,6 +53,7 @@ function wordsAlone(kind, text) {
   const words = text.trim();
   if (kind === "Report") return { message: words };
   if (kind === "Evaluation") return { error: { type: "refused", message: words } };
+  if (kind === "FileInfo") return { reason: words };
   const status = /^status: (.*)\n([^]*)$/.exec(text);
   return kind === "Result" ? (status ? { status: status[1], reason: status[2].trim() } : { reason: words }) : {};
 }
@@ -261,8 +263,8 @@ export class Client {
     return this.#do("Evaluation", "eval_expression", { expression, context: text });
   }
 
-  async session() {
-    return new Session(this, await this._session("new"));
+  async session({ workspace } = {}) {
+    return new Session(this, await this._session("new", undefined, workspace));
   }
 
   async sessions() {
@@ -270,8 +272,13 @@ export class Client {
   }
 
   /** What cannot be done has no result that could be given, so it throws. For Session. */
-  async _session(action, session_id) {
-    return this.#do("SessionInfo", "session", { action, session_id }, { check: true });
+  async _session(action, session_id, workspace) {
+    return this.#do("SessionInfo", "session", { action, session_id, workspace }, { check: true });
+  }
+
+  /** Likewise. */
+  async _file(tool, args) {
+    return this.#do("FileInfo", tool, { ...args, encoding: "base64" }, { check: true });
   }
 }
 
@@ -285,6 +292,22 @@ export class Session {
 
   async run(code, { language, timeout_ms, max_output_chars, wait, check, on_output, on_progress, signal } = {}) {
     return this.client.run(code, { language, session_id: this.id, timeout_ms, max_output_chars, wait, check, on_output, on_progress, signal });
+  }
+
+  /** Writes a file below /workspace, whole. What is refused throws Failed. */
+  async put(path, data) {
+    return this.client._file("write_file", { session_id: this.id, path, text: Buffer.from(data).toString("base64") });
+  }
+
+  /** The bytes of a file below /workspace. What is refused throws Failed. */
+  async get(path) {
+    const parts = [];
+    for (let offset; offset !== null; ) {
+      const part = await this.client._file("read_file", { session_id: this.id, path, offset });
+      parts.push(Buffer.from(part.data ?? "", "base64"));
+      offset = part.next_offset;
+    }
+    return Buffer.concat(parts);
   }
 
   async fork() {

@@ -51,7 +51,7 @@ module Cordon
   DEFAULTS = {
     notes: [], violations: [], violations_total: 0, stdout: "", stderr: "", stdout_bytes: 0, stderr_bytes: 0, truncated: false,
     is_final: false, usage: {}, layers: {}, files: [], files_truncated: false, is_safe: false, blocked_operations: [], message: "",
-    sessions: [], status: "refused"
+    bytes: 0, sessions: [], status: "refused"
   }.freeze
   private_constant :DEFAULTS
 
@@ -83,6 +83,13 @@ module Cordon
   Evaluation = Struct.new(:value, :type, :error, *ALWAYS, keyword_init: true) do
     def self.words(text)
       { "error" => { "type" => "refused", "message" => text.strip } }
+    end
+  end
+
+  # What became of a file: docs/serve.md.
+  FileInfo = Struct.new(:status, :reason, :source, :bytes, :data, :next_offset, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "reason" => text.strip }
     end
   end
 
@@ -169,8 +176,9 @@ module Cordon
     end
 
     # A new interpreter that stays between calls; with a block it is closed afterwards.
-    def session(&block)
-      Session.new(self, about_session("new")).within(&block)
+    # In a workspace that the server gives, its files outlive it.
+    def session(workspace: nil, &block)
+      Session.new(self, about_session("new", nil, workspace)).within(&block)
     end
 
     # The sessions of this client.
@@ -179,8 +187,13 @@ module Cordon
     end
 
     # What cannot be done has no result that could be given, so it raises. For Session.
-    def about_session(action, session_id = nil)
-      perform(SessionInfo, "session", { action: action, session_id: session_id }, check: true)
+    def about_session(action, session_id = nil, workspace = nil)
+      perform(SessionInfo, "session", { action: action, session_id: session_id, workspace: workspace }, check: true)
+    end
+
+    # Likewise.
+    def about_file(tool, **arguments)
+      perform(FileInfo, tool, { **arguments, encoding: "base64" }, check: true)
     end
 
     private
@@ -434,6 +447,23 @@ module Cordon
                         check: check, on_output: on_output, on_progress: on_progress)
     end
 
+    # Writes a file below /workspace, whole. What is refused raises Failed.
+    def put(path, data)
+      @client.about_file("write_file", session_id: @id, path: path, text: [data].pack("m0"))
+    end
+
+    # The bytes of a file below /workspace. What is refused raises Failed.
+    def get(path)
+      bytes = +"".b
+      offset = nil
+      loop do
+        part = @client.about_file("read_file", session_id: @id, path: path, offset: offset)
+        bytes << part.data.to_s.unpack1("m")
+        offset = part.next_offset
+        return bytes unless offset
+      end
+    end
+
     # A second session with the same variables and files; with a block it is closed afterwards.
     def fork(&block)
       Session.new(@client, @client.about_session("fork", @id)).within(&block)
@@ -489,8 +519,8 @@ module Cordon
       default.eval(...)
     end
 
-    def session(&block)
-      default.session(&block)
+    def session(workspace: nil, &block)
+      default.session(workspace: workspace, &block)
     end
   end
 end

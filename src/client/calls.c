@@ -177,7 +177,7 @@ static int finish(struct cordon_client *c, const struct following *f, struct cli
     call->reply = NULL;
     if (!*ret)
         return client_fail(c, CORDON_CLIENT_MEMORY, "no memory");
-    const bool checks = f->kind == CLIENT_SESSION || (f->o && f->o->check);
+    const bool checks = f->kind >= CLIENT_FILE || (f->o && f->o->check);
     if (checks && (*ret)->is_error)
         return client_fail(c, CORDON_CLIENT_FAILED, "%s", cordon_answer_text(*ret));
     return 0;

@@ -56,25 +56,26 @@ int cordon_client_eval(struct cordon_client *c, const char *expression, const ch
 /* ---- sessions ---- */
 
 static int of_session(struct cordon_client *c, const char *action, const char *session_id,
-                      struct cordon_answer **ret_answer)
+                      const char *workspace, struct cordon_answer **ret_answer)
 {
     const struct client_arg args[] = {{.name = "action", .text = action},
-                                      {.name = "session_id", .text = session_id}};
+                                      {.name = "session_id", .text = session_id},
+                                      {.name = "workspace", .text = workspace}};
     return client_do(c, "session", args, COUNT(args), NULL, CLIENT_SESSION, ret_answer);
 }
 
 int cordon_client_sessions(struct cordon_client *c, struct cordon_answer **ret_answer)
 {
-    return of_session(c, "list", NULL, ret_answer);
+    return of_session(c, "list", NULL, NULL, ret_answer);
 }
 
 /* A new one, or a fork. */
 static int make(struct cordon_client *c, const char *action, const char *from,
-                struct cordon_session **ret_session)
+                const char *workspace, struct cordon_session **ret_session)
 {
     struct cordon_answer *a;
     *ret_session = NULL;
-    int r = of_session(c, action, from, &a);
+    int r = of_session(c, action, from, workspace, &a);
     const char *id = r == 0 ? cordon_answer_string(a, CORDON_SESSION_INFO_SESSION_ID, NULL) : NULL;
     if (r == 0) {
         struct cordon_session *s = id ? calloc(1, sizeof *s) : NULL;
@@ -92,7 +93,13 @@ static int make(struct cordon_client *c, const char *action, const char *from,
 
 int cordon_client_session(struct cordon_client *c, struct cordon_session **ret_session)
 {
-    return make(c, "new", NULL, ret_session);
+    return make(c, "new", NULL, NULL, ret_session);
+}
+
+int cordon_client_session_in(struct cordon_client *c, const char *workspace,
+                             struct cordon_session **ret_session)
+{
+    return make(c, "new", NULL, workspace, ret_session);
 }
 
 const char *cordon_session_id(const struct cordon_session *s)
@@ -108,13 +115,13 @@ int cordon_session_run(struct cordon_session *s, const char *code,
 
 int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret_session)
 {
-    return make(s->client, "fork", s->id, ret_session);
+    return make(s->client, "fork", s->id, NULL, ret_session);
 }
 
 static int without_answer(struct cordon_session *s, const char *action)
 {
     struct cordon_answer *a;
-    const int r = of_session(s->client, action, s->id, &a);
+    const int r = of_session(s->client, action, s->id, NULL, &a);
     cordon_answer_free(a);
     return r;
 }

@@ -2,6 +2,7 @@
 """The client libraries against the real daemon: the same cases for each, from tests/clients/cases.json.
 
 Usage: clients.py BUILD SOURCE LIBRARY. A driver in the library's own language does what it is told, a JSON object a line."""
+import base64
 import json
 import pathlib
 import subprocess
@@ -44,6 +45,11 @@ class Driver:
         return self.process.wait(mcptest.PATIENCE)
 
 
+def pattern(words):
+    """So many bytes, as base64, in which no part is like another."""
+    return base64.b64encode(b"".join(n.to_bytes(4, "big") for n in range(int(words[1:]) // 4))).decode()
+
+
 def fits(got, want):
     """*: something; ~text: contains it; a list of words for a word: one of them."""
     if want == "*":
@@ -52,6 +58,8 @@ def fits(got, want):
         return isinstance(got, list) and len(got) > 0
     if isinstance(want, str) and want.startswith("~"):
         return isinstance(got, str) and want[1:] in got
+    if isinstance(want, str) and want.startswith("@"):
+        return got == pattern(want)
     if isinstance(want, list) and want and isinstance(got, str):
         return got in want
     return got == want
@@ -65,6 +73,8 @@ def fill(args, results):
             value = results[name][field]
         elif isinstance(value, str) and value.startswith("%"):
             value = "#" * int(value[1:])
+        elif isinstance(value, str) and value.startswith("@"):
+            value = pattern(value)
         filled[key] = value
     return filled
 
@@ -76,6 +86,8 @@ def wrong(step, answer):
     else:
         bad = ["it raised " + answer["raised"]] if answer.get("raised") else []
     result = answer.get("result") or {}
+    if isinstance(result, dict) and "hex" in result:
+        result["base64"] = base64.b64encode(bytes.fromhex(result["hex"])).decode()
     bad += [f"{k}: {result.get(k)!r}, not {v!r}" for k, v in step.get("want", {}).items() if k not in result or not fits(result[k], v)]
     if "count" in step and len(answer.get("result") or ()) != step["count"]:
         bad.append(f"there are {answer.get('result')}")
@@ -131,7 +143,7 @@ def over_socket():
     folder = pathlib.Path(tapsys.House.of("root")["CORDON_STATE"]) / f"socket-{LIBRARY}"
     folder.mkdir(mode=0o700)
     path = folder / "s"
-    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms"])
+    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--profile", "standard"])
     mcptest.appears(path.exists)
     driver = Driver(str(path))
     all_cases("a socket", driver, lambda: server.pid)

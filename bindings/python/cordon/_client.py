@@ -11,12 +11,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Dict, IO, List, Optional, Sequence, Type
+from typing import Any, Dict, IO, List, Optional, Sequence, Type, Union
 from types import TracebackType
 
 from . import _protocol as protocol
 from ._protocol import Ask, OnOutput, OnProgress, Steps
-from ._results import Evaluation, ProtocolError, Report, Result, ServerGone, SessionInfo
+from ._results import Evaluation, FileInfo, ProtocolError, Report, Result, ServerGone, SessionInfo
 
 END = 15.0  # cordond takes at most 10 s to leave
 
@@ -247,9 +247,9 @@ class Client:
         evaluation: Evaluation = self._do(protocol.evaluate(expression, context))
         return evaluation
 
-    def session(self) -> "Session":
-        """A new interpreter that stays between calls."""
-        return Session(self)
+    def session(self, workspace: Optional[str] = None) -> "Session":
+        """A new interpreter that stays between calls; in a workspace that the server gives, its files outlive it."""
+        return Session(self, workspace)
 
     def sessions(self) -> List[Dict[str, Any]]:
         """The sessions of this client."""
@@ -261,11 +261,11 @@ class Session:
     """An interpreter whose variables and files live on between calls, until close(), 30 minutes without a call, or the end of
     its client."""
 
-    def __init__(self, client: Optional[Client] = None, *, _info: Optional[SessionInfo] = None):
+    def __init__(self, client: Optional[Client] = None, workspace: Optional[str] = None, *, _info: Optional[SessionInfo] = None):
         if client is None:
             from . import default
             client = default()
-        info: SessionInfo = _info or client._do(protocol.session("new"))
+        info: SessionInfo = _info or client._do(protocol.session("new", workspace=workspace))
         assert info.session_id
         self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s
 
@@ -274,6 +274,16 @@ class Session:
         """As Client.run, with this session's variables and files."""
         return self.client.run(code, language=language, session_id=self.id, timeout_ms=timeout_ms, max_output_chars=max_output_chars, wait=wait,
                                check=check, on_output=on_output, on_progress=on_progress)
+
+    def put(self, path: str, data: Union[bytes, str]) -> FileInfo:
+        """Writes a file below /workspace, whole. What is refused raises Failed."""
+        info: FileInfo = self.client._do(protocol.put(self.id, path, data))
+        return info
+
+    def get(self, path: str) -> bytes:
+        """The bytes of a file below /workspace. What is refused raises Failed."""
+        data: bytes = self.client._do(protocol.Getting(self.id, path))
+        return data
 
     def fork(self) -> "Session":
         """A second session with the same variables and files."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said to `cordon serve`, without the saying: messages, and the steps of a method. Both clients drive these."""
+import base64
 import json
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-from ._results import Evaluation, Failed, ProtocolError, Report, Result, Results, SessionInfo
+from ._results import Evaluation, Failed, FileInfo, ProtocolError, Report, Result, Results, SessionInfo
 
 META = "io.modelcontextprotocol/"
 REVISION = "2026-07-28"
@@ -119,6 +120,31 @@ def evaluate(expression: str, context: Any) -> Steps:
     return Steps(("eval_expression", {"expression": expression, "context": text}), Evaluation)
 
 
-def session(action: str, session_id: Optional[str] = None) -> Steps:
+def session(action: str, session_id: Optional[str] = None, workspace: Optional[str] = None) -> Steps:
     """What cannot be done has no result that could be given, so it raises."""
-    return Steps(("session", {"action": action, "session_id": session_id}), SessionInfo, check=True)
+    return Steps(("session", {"action": action, "session_id": session_id, "workspace": workspace}), SessionInfo, check=True)
+
+
+class Getting(Steps):
+    """A file, a part at a time."""
+
+    def __init__(self, session_id: str, path: str):
+        self.arguments = {"session_id": session_id, "path": path, "encoding": "base64"}
+        self.parts: List[bytes] = []
+        super().__init__(("read_file", self.arguments), FileInfo, check=True)
+
+    def take(self, reply: Dict[str, Any]) -> Optional[Ask]:
+        ask = super().take(reply)
+        if ask:
+            return ask
+        part: FileInfo = self.result
+        self.parts.append(base64.b64decode(part.data or ""))
+        if part.next_offset is not None:
+            return "read_file", {**self.arguments, "offset": part.next_offset}
+        self.result = b"".join(self.parts)
+        return None
+
+
+def put(session_id: str, path: str, data: Union[bytes, str]) -> Steps:
+    text = base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
+    return Steps(("write_file", {"session_id": session_id, "path": path, "text": text, "encoding": "base64"}), FileInfo, check=True)

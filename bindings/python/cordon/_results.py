@@ -126,6 +126,21 @@ class Evaluation(_Answer):
 
 
 @dataclasses.dataclass(frozen=True)
+class FileInfo(_Answer):
+    """What became of a file: docs/serve.md."""
+    status: str = "refused"
+    reason: Optional[str] = None
+    source: Optional[str] = None
+    bytes: int = 0
+    data: Optional[str] = None
+    next_offset: Optional[int] = None
+
+    @classmethod
+    def _words(cls, text: str) -> Dict[str, Any]:
+        return {"status": "refused", "reason": text.strip()}
+
+
+@dataclasses.dataclass(frozen=True)
 class SessionInfo(_Answer):
     """What was done with a session, or the sessions that there are."""
     action: str = ""

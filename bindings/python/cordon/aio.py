@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import json
 import tempfile
-from typing import Any, Dict, IO, List, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, IO, List, Optional, Sequence, Tuple, Type, Union
 from types import TracebackType
 
 from . import _protocol as protocol
 from ._client import END, command
 from ._protocol import Ask, OnOutput, OnProgress, Steps
-from ._results import Evaluation, ProtocolError, Report, Result, ServerGone, SessionInfo
+from ._results import Evaluation, FileInfo, ProtocolError, Report, Result, ServerGone, SessionInfo
 
 __all__ = ["Client", "Session"]
 
@@ -185,9 +185,9 @@ class Client:
         evaluation: Evaluation = await self._do(protocol.evaluate(expression, context))
         return evaluation
 
-    async def session(self) -> "Session":
-        """A new interpreter that stays between calls."""
-        return Session(self, await self._do(protocol.session("new")))
+    async def session(self, workspace: Optional[str] = None) -> "Session":
+        """A new interpreter that stays between calls; in a workspace that the server gives, its files outlive it."""
+        return Session(self, await self._do(protocol.session("new", workspace=workspace)))
 
     async def sessions(self) -> List[Dict[str, Any]]:
         """The sessions of this client."""
@@ -207,6 +207,16 @@ class Session:
         """As Client.run, with this session's variables and files."""
         return await self.client.run(code, language=language, session_id=self.id, timeout_ms=timeout_ms, max_output_chars=max_output_chars,
                                      wait=wait, check=check, on_output=on_output, on_progress=on_progress)
+
+    async def put(self, path: str, data: Union[bytes, str]) -> FileInfo:
+        """Writes a file below /workspace, whole. What is refused raises Failed."""
+        info: FileInfo = await self.client._do(protocol.put(self.id, path, data))
+        return info
+
+    async def get(self, path: str) -> bytes:
+        """The bytes of a file below /workspace. What is refused raises Failed."""
+        data: bytes = await self.client._do(protocol.Getting(self.id, path))
+        return data
 
     async def fork(self) -> "Session":
         """A second session with the same variables and files."""

@@ -13,7 +13,7 @@
 struct step {
     struct cordon_client *client;
     struct cordon_session *session; /* NULL: the client's own method */
-    json_t *args, *output;
+    json_t *args, *output, *got;
     const char *hears;
     bool interrupted;
 };
@@ -87,6 +87,47 @@ static struct cordon_session **slot(const char *name)
     return NULL;
 }
 
+/* The cases have bytes as base64; what comes back is told as digits. */
+static int put(struct step *s)
+{
+    const char *text64 = text(s, "data");
+    size_t len = strlen(text64), n = 0;
+    unsigned char *bytes = malloc(len + 1);
+    unsigned word = 0;
+    int bits = 0;
+    for (size_t i = 0; i < len && text64[i] != '='; i++) {
+        const char c = text64[i];
+        const int digit = c >= 'a'   ? c - 'a' + 26
+                          : c >= 'A' ? c - 'A'
+                          : c >= '0' ? c - '0' + 52
+                          : c == '+' ? 62
+                                     : 63;
+        word = word << 6 | (unsigned)digit;
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            bytes[n++] = (unsigned char)(word >> bits);
+        }
+    }
+    const int r = cordon_session_put(s->session, text(s, "path"), bytes, n);
+    free(bytes);
+    return r;
+}
+
+static int get(struct step *s)
+{
+    void *data;
+    size_t len;
+    const int r = cordon_session_get(s->session, text(s, "path"), &data, &len);
+    char *hex = r ? NULL : calloc(1, 2 * len + 1);
+    for (size_t i = 0; hex && i < len; i++)
+        snprintf(hex + 2 * i, 3, "%02x", ((unsigned char *)data)[i]);
+    s->got = hex ? json_pack("{s:s}", "hex", hex) : NULL;
+    free(hex);
+    free(data);
+    return r;
+}
+
 /* The method, by its name; an answer where it gives one. */
 static int carry_out(struct step *s, const char *method, struct cordon_session **made,
                      struct cordon_answer **ret)
@@ -95,7 +136,11 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
     json_t *context = json_object_get(s->args, "context");
     char *dumped = json_is_object(context) ? json_dumps(context, 0) : NULL;
     int r = -1;
-    if (s->session) {
+    if (s->session && strcmp(method, "put") == 0) {
+        r = put(s);
+    } else if (s->session && strcmp(method, "get") == 0) {
+        r = get(s);
+    } else if (s->session) {
         r = strcmp(method, "run") == 0    ? cordon_session_run(s->session, text(s, "code"), &o, ret)
             : strcmp(method, "fork") == 0 ? cordon_session_fork(s->session, made)
             : strcmp(method, "close") == 0 ? cordon_session_close(s->session)
@@ -170,6 +215,8 @@ static void one(struct cordon_client *c, json_t *ask)
         json_object_set_new(told, "raised", json_string(r > 0 && r < 7 ? names[r] : "?"));
     if (r)
         json_object_set_new(told, "message", json_string(cordon_client_why(c)));
+    if (s.got)
+        json_object_set_new(told, "result", s.got);
     if (a)
         json_object_set_new(told, "result", plain(a, strcmp(method, "sessions") == 0));
     json_object_set_new(told, "output", s.output);
@@ -182,7 +229,7 @@ static void one(struct cordon_client *c, json_t *ask)
 
 int main(int argc, char **argv)
 {
-    const char *const quick[] = {"--answer", "100ms", NULL};
+    const char *const quick[] = {"--answer", "100ms", "--profile", "standard", NULL};
     struct cordon_client *c;
     char why[CORDON_WHY_MAX], *line = NULL;
     size_t cap = 0;

@@ -3,12 +3,12 @@
 import { createInterface } from "node:readline";
 
 const { Client, Session } = await import(process.argv[3]);
-const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms"] } : { socket: process.argv[2] });
+const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms", "--profile", "standard"] } : { socket: process.argv[2] });
 const held = {};
 
 async function step(ask) {
   const place = ask.on ? held[ask.on] : client;
-  const { code, job_id, expression, context, on_output, on_progress, ...options } = ask.args ?? {};
+  const { code, job_id, expression, context, path, data, on_output, on_progress, ...options } = ask.args ?? {};
   const output = [];
   const giveUp = new AbortController();
   let interrupted;
@@ -23,8 +23,9 @@ async function step(ask) {
     };
   if (on_output === "cancel") options.signal = giveUp.signal;
   try {
-    let result = await (ask.do === "eval" ? place.eval(expression, context) : code === undefined && job_id === undefined ? place[ask.do]() : place[ask.do](code ?? job_id, options));
+    let result = await (path !== undefined ? place[ask.do](path, ...(data === undefined ? [] : [Buffer.from(data, "base64")])) : ask.do === "eval" ? place.eval(expression, context) : code === undefined && job_id === undefined ? place[ask.do]() : place[ask.do](code ?? job_id, options));
     await interrupted;
+    if (result instanceof Uint8Array) result = { base64: Buffer.from(result).toString("base64") };
     if (result instanceof Session) {
       held[ask.as] = result;
       result = { id: result.id, expires_in_s: result.expires_in_s };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does what tests/clients/clients.py says, a JSON object a line, with the Python library. python_driver.py SOCKET|- [aio]"""
 import asyncio
+import base64
 import dataclasses
 import inspect
 import json
@@ -17,6 +18,8 @@ class GivenUp(Exception):
 def plain(value):
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name != "raw"}
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
     return value if isinstance(value, list) else None
 
 
@@ -35,6 +38,8 @@ async def step(client, held, ask, serve):
             seen["interrupted"] = place.interrupt() or True
             if inspect.isawaitable(seen["interrupted"]):
                 seen["interrupted"] = asyncio.ensure_future(seen["interrupted"])
+    if "data" in args:
+        args["data"] = base64.b64decode(args["data"])
     if heard:
         args["on_output"] = on_output
     if "on_progress" in args:
@@ -70,7 +75,7 @@ async def main(client, serve):
 
 
 async def main_aio(path):
-    async with cordon.aio.Client(path, options=["--answer", "100ms"]) as client:
+    async with cordon.aio.Client(path, options=["--answer", "100ms", "--profile", "standard"]) as client:
         await main(client, awaited)
 
 
@@ -78,7 +83,7 @@ path = None if sys.argv[1] == "-" else sys.argv[1]
 if sys.argv[2:] == ["aio"]:
     asyncio.run(main_aio(path))
 else:
-    with cordon.Client(path, options=["--answer", "100ms"]) as c:
+    with cordon.Client(path, options=["--answer", "100ms", "--profile", "standard"]) as c:
         coroutine = main(c, as_is)
         try:
             coroutine.send(None)

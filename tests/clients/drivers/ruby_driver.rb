@@ -28,18 +28,20 @@ def step(client, held, ask)
   end if args[:on_progress]
   first = %i[code job_id expression].map { |k| args.delete(k) }.compact
   first << args.delete(:context) if ask["do"] == "eval"
+  first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path)
   value = place.public_send(ask["do"], *first, **args)
   if value.is_a?(Cordon::Session)
     held[ask["as"]] = value
     value = { id: value.id, expires_in_s: value.expires_in_s }
   end
+  value = { base64: [value].pack("m0") } if value.is_a?(String)
   { result: plain(value), output: output }
 rescue StandardError => e
   { raised: e.class.name.split("::").last, message: e.message, result: e.respond_to?(:result) ? plain(e.result) : nil }
 end
 
 socket = ARGV[0] == "-" ? {} : { socket: ARGV[0] }
-Cordon::Client.open(options: ["--answer", "100ms"], **socket) do |client|
+Cordon::Client.open(options: ["--answer", "100ms", "--profile", "standard"], **socket) do |client|
   held = {}
   while (line = $stdin.gets)
     puts JSON.generate(step(client, held, JSON.parse(line)))
