@@ -40,16 +40,26 @@ void tools_process_give_index(int fd)
     index_given = fd;
 }
 
-/* As root: whoever the guest is outside, or nobody. */
+/* As root: whoever the guest is outside, or nobody. A supervisor that has given up root kept the guest's id as its saved one
+ * (jail/supervisor/run.c): files are made with that, and the real id stays, or the supervisor could not end this process.
+ * Anybody else stays who he is, and his guest is that, too. */
 static int step_down(int files)
 {
     struct stat st = {.st_uid = NOBODY, .st_gid = NOBODY};
-    if (geteuid() != 0)
-        return 0;
+    uid_t uid, euid, saved_uid;
+    gid_t gid, egid, saved_gid;
     if (files >= 0 && fstat(files, &st) < 0)
         return -1;
-    const uid_t uid = st.st_uid ? st.st_uid : NOBODY;
-    const gid_t gid = st.st_gid ? st.st_gid : NOBODY;
+    if (getresuid(&uid, &euid, &saved_uid) < 0 || getresgid(&gid, &egid, &saved_gid) < 0)
+        return -1;
+    if (euid != 0 && (saved_uid == euid || saved_uid != st.st_uid))
+        return 0;
+    if (euid != 0)
+        return setresgid(gid, saved_gid, saved_gid) < 0 || setresuid(uid, saved_uid, saved_uid) < 0
+                   ? -1
+                   : 0;
+    uid = st.st_uid ? st.st_uid : NOBODY;
+    gid = st.st_gid ? st.st_gid : NOBODY;
     return setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0
                ? -1
                : 0;

@@ -263,7 +263,7 @@ for who in tapsys.users():
     links(p)
     if who == last:
         in_and_out(p)
-        sessions(p)
         workspace(p)
+    sessions(p) # root's have ids of their own: a file is made with that of its session
     server(p)
 tap.done()
