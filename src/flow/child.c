@@ -599,7 +599,7 @@ static int release(struct flow *f, bool exec, struct err *err)
         r = jail_run_step_down(f->run, err);
     if (r == 0 && !exec)
         r = flow_calls_watch(f, err);
-    if (r == 0)
+    if (r == 0 && !was_stopped(f)) /* while its jail was built: then there is no loop to watch in */
         r = flow_space_watch(f, err);
     if (r == 0)
         r = heed_keys(f, err);
