@@ -17,12 +17,13 @@ if not (build / "build.ninja").exists():
     print(f"not ok 1 - {build.name} is there to be run (make build-cross)\n1..1")
     sys.exit(1)
 listed = json.loads(subprocess.run(["/usr/bin/meson", "introspect", "--tests", str(build)], check=True, stdout=subprocess.PIPE).stdout)
-PYTHON = {"fuzz-judge", "fuzz-guard"}  # an interpreter, with the other machine's shared libraries
+PYTHON = {"fuzz-judge", "fuzz-guard"}  # an interpreter, with all that it loads
+LIBRARIES = build.parent / f"build-vm-{arch}/libraries/usr/lib/{arch}-linux-gnu"  # what the programs were linked with (tests/vm/run)
 chosen = [t for t in listed if t["name"] in UNIT or "cordon:fuzz" in t["suite"] and t["name"] not in PYTHON]
 cases = [(UNIT <= {t["name"] for t in listed}, "every unit test that is to be emulated is built", sorted(UNIT - {t["name"] for t in listed}))]
 total = 0
 for t in chosen:
-    run = subprocess.run([f"qemu-{arch}", "-cpu", "max", "-L", f"/usr/{arch}-linux-gnu", *t["cmd"]], cwd=build, stdin=subprocess.DEVNULL,
+    run = subprocess.run([f"qemu-{arch}", "-cpu", "max", "-L", f"/usr/{arch}-linux-gnu", "-E", f"LD_LIBRARY_PATH={LIBRARIES}", *t["cmd"]], cwd=build, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     plan = re.search(r"^1\.\.(\d+)", run.stdout, re.M)
     good = len(re.findall(r"^ok ", run.stdout, re.M))

@@ -282,7 +282,7 @@ static int elicited(const char *word, const char *policy, struct err *err)
         r = err_set(err, ERR_USAGE, "elicited: an id and yes or no, each with a NUL behind it");
     if (r == 0)
         r = admin_open_policy(&admin, policy, err);
-    if (r == 0) {
+    if (r == 0 && answer) {
         r = gate_approval_elicited(admin.gate, text.data, &admin.self, (pid_t)pid,
                                    strcmp(answer + 1, "yes") == 0, &no, err);
         if (admin_close(&admin, &closing) < 0 && r >= 0)

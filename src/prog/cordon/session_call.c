@@ -541,7 +541,7 @@ static int plan_session(const struct session_context *h, const struct session_ne
         r = jail_options_files(&h->jail, &h->spec, profile, err);
     if (r == 0 && n->packages && language != language_default())
         r = err_set(err, ERR_USAGE, "--packages are Python's");
-    if (r < 0)
+    if (r < 0 || !profile)
         return r;
     *ret = (struct pool_session_spec){.name = n->name,
                                       .language = language->name,
