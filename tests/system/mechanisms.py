@@ -60,8 +60,11 @@ def interrupted(u, name, text):
     lines = []
     for line in p.stdout:
         lines.append(json.loads(line))
-        if "on\\n" in line:
-            u("session", "interrupt", name)
+        if "on\n" in "".join(x.get("text", "") for x in lines):  # written in one piece, or in two
+            said = u("session", "interrupt", name)
+            if said.code:
+                p.kill()
+                return {"interrupt": said.story()}
             break
     lines += [json.loads(line) for line in p.stdout]
     p.wait()
