@@ -3,6 +3,7 @@
 
 Usage: clients.py BUILD SOURCE LIBRARY. A driver in the library's own language does what it is told, a JSON object a line."""
 import base64
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -41,7 +42,8 @@ class Driver:
             return {"raised": f"the driver: {e}"}
 
     def end(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and not read what it was told last
+            self.process.stdin.close()
         return self.process.wait(mcptest.PATIENCE)
 
 
@@ -144,7 +146,7 @@ def over_socket():
     folder.mkdir(mode=0o700)
     path = folder / "s"
     server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--profile", "standard"])
-    mcptest.appears(path.exists)
+    mcptest.appears(lambda: mcptest.connects(path))
     driver = Driver(str(path))
     all_cases("a socket", driver, lambda: server.pid)
     server.terminate()

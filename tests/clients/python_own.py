@@ -78,7 +78,7 @@ def defaults():
     folder = pathlib.Path(os.environ["CORDON_STATE"]) / "socket"
     folder.mkdir(mode=0o700)
     server = mcptest.start(programs, ["--socket", str(folder / "s")])
-    mcptest.appears((folder / "s").exists)
+    mcptest.appears(lambda: mcptest.connects(folder / "s"))
     words = "import cordon; print(cordon.run('1 + 1').value, cordon.default()._process)"
     r = subprocess.run(["/usr/bin/python3", "-c", words], env={**os.environ, "CORDON_SOCKET": str(folder / "s"), "PYTHONPATH": str(BUILD / "bindings/python")},
                        capture_output=True, text=True, timeout=mcptest.PATIENCE)

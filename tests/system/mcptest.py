@@ -204,6 +204,16 @@ def gone(pids):
     return left
 
 
+def connects(path):
+    """Whether somebody listens at PATH: the file is there a little before."""
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(path))
+        return True
+    except OSError:
+        return False
+
+
 def appears(look):
     """Waits until LOOK() gives something."""
     end = time.monotonic() + PATIENCE

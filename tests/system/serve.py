@@ -9,7 +9,7 @@ import sys
 import tomllib
 
 import tapsys
-from mcptest import LEGACY, META, MODERN, Connection, Server, appears, family, gone, named, start, stat, stop, text
+from mcptest import LEGACY, META, MODERN, Connection, Server, appears, connects, family, gone, named, start, stat, stop, text
 from tapsys import Tap, users
 
 try:
@@ -369,7 +369,7 @@ def sockets():
     folder.mkdir(mode=0o700)
     path = folder / "mcp"
     server = start(programs, ["--socket", str(path), "--profile", "standard", "--timeout", "10m", "--drain", "0s"])
-    tap.ok(appears(path.exists), "cordon serve --socket listens at its path")
+    tap.ok(appears(lambda: connects(path)), "cordon serve --socket listens at its path")
     with Connection(path) as a, Connection(path, legacy=None) as b:
         tap.eq([c.tool("execute_code", code="6 * 7")["structuredContent"]["value"] for c in (a, b)], ["42", "42"],
                "two clients of two revisions are served by one socket")
@@ -401,7 +401,7 @@ def sockets():
         tap.eq(gone(tree - {server.pid}), [], "SIGTERM ends every connection and every run")
     tap.ok(stop(server) == 0 and not path.exists(), "SIGTERM ends the server with 0 and takes the socket away")
     killed = start(programs, ["--socket", str(path)])
-    appears(path.exists)
+    appears(lambda: connects(path))
     killed.kill()
     stop(killed)
     tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started

@@ -8,7 +8,7 @@ import sys
 
 import tapsys
 from httptest import Site
-from mcptest import PATIENCE, Connection, Server, appears, bytes_of, family, gone, named, start, stop, text
+from mcptest import PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stop, text
 from servetest import Given, activate
 from tapsys import Tap
 
@@ -84,15 +84,6 @@ def drained():
                 s.process.send_signal(number)
                 manager.hears("STOPPING=1")
             tap.eq((s.process.wait(PATIENCE), gone(tree - {s.process.pid})), (0, []), f"{what} ends the server at once, whatever --drain says")
-
-
-def connects(path):
-    try:
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(str(path))
-        return True
-    except OSError:
-        return False
 
 
 def managed():
