@@ -59,7 +59,7 @@ while gets
   end.join(" "))
   $stdout.flush
 end"""
-LIBRARIES = {"Python": ["/usr/bin/python3", "-c", PYTHON], "Node": ["/usr/bin/node", "--input-type=module", "-e", NODE],
+LIBRARIES = {"Python": ["/usr/bin/python3", "-c", PYTHON], "Node": [shutil.which("node") or "/usr/bin/node", "--input-type=module", "-e", NODE],
              "Ruby": ["/usr/bin/ruby", f"-I{SOURCE}/bindings/ruby", "-e", RUBY]}
 
 

@@ -89,7 +89,7 @@ def blocks():
 def run(language, text, folder, url):
     env = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1",
                             "OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "key", "ANTHROPIC_API_KEY": "key"})
-    words = {"python": ["/usr/bin/python3", "-"], "c": [f"{folder}/program"], "js": ["/usr/bin/node", "--input-type=module", "-"],
+    words = {"python": ["/usr/bin/python3", "-"], "c": [f"{folder}/program"], "js": [tapsys.NODE, "--input-type=module", "-"],
              "ruby": ["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", "-"]}.get(language)
     if not words:
         return f"nobody knows how to run {language!r}", ""

@@ -22,7 +22,7 @@ LIBRARIES = {
     "python": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], [], {"PYTHONPATH": str(BUILD / "bindings/python")}),
     "aio": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], ["aio"], {"PYTHONPATH": str(BUILD / "bindings/python")}),
     "c": ([str(BUILD / "tests/clients/c_driver")], [], {}),
-    "node": (["/usr/bin/node", str(DRIVERS / "node_driver.mjs")], [str(BUILD / "bindings/node/index.js")], {}),
+    "node": ([tapsys.NODE, str(DRIVERS / "node_driver.mjs")], [str(BUILD / "bindings/node/index.js")], {}),
     "ruby": (["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", str(DRIVERS / "ruby_driver.rb")], [], {}),
 }
 HEAD, TAIL, MORE = LIBRARIES[LIBRARY]

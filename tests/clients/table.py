@@ -183,7 +183,7 @@ console.log(JSON.stringify({Client: of(m.Client), Session: of(m.Session), module
 def node():
     """The types by their file, the methods by the library itself."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", (SOURCE / "bindings/node/index.d.ts").read_text(), flags=re.S)
-    script = subprocess.run(["/usr/bin/node", "--input-type=module", "-e", NODE, str(BUILD / "bindings/node/index.js")], capture_output=True, text=True, timeout=60)
+    script = subprocess.run([tapsys.NODE, "--input-type=module", "-e", NODE, str(BUILD / "bindings/node/index.js")], capture_output=True, text=True, timeout=60)
     real = json.loads(script.stdout or "{}")
     tap.ok(real, "Node: the library is imported", script.stderr)
     kinds = {"string": "string", "integer": "number", "boolean": "boolean", "object": "object | string | null"}

@@ -55,7 +55,7 @@ try:
         run = subprocess.run(["/usr/bin/python3", "-c", words], env=env, cwd="/", timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tap.eq(run.stdout, "42 (True, None)\n", "the installed Python package runs a program by the installed server, and has the conditions")
         words = f"import {{ run }} from '{prefix}/share/nodejs/cordon/index.js'; console.log((await run('6 * 7')).value)"
-        run = subprocess.run(["/usr/bin/node", "--input-type=module", "-e", words], env=env, cwd="/", timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        run = subprocess.run([tapsys.NODE, "--input-type=module", "-e", words], env=env, cwd="/", timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tap.eq(run.stdout, "42\n", "the installed module for Node runs a program by the installed server")
         run = subprocess.run(["/usr/bin/ruby", f"-I{prefix}/lib/site_ruby", "-rcordon", "-e", "puts Cordon.run('6 * 7').value"], env=env, cwd="/", timeout=60,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

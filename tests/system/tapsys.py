@@ -25,6 +25,7 @@ import time
 import schema
 
 SLOW = int(os.environ.get("TAPSYS_SLOW", "1"))  # an emulated machine gets that many times the time
+NODE = shutil.which("node") or "/usr/bin/node"  # scripts/setup installs Debian's only where there is none
 LATE = 0.25 * SLOW  # seconds that the end of a run may come after its limit; a quiet machine needs 4 ms
 ROOTLESS = 61234  # an ordinary uid that no account has
 STATUSES = {"ok", "error", "blocked", "denied", "timeout", "memory", "output", "crashed", "refused"}
