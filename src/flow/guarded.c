@@ -127,6 +127,10 @@ static int keep_policy(struct guard *g, const struct policy *p, const char *venv
         r = keep(g, "audit.alert_file", p->audit.alert_file, false, err);
     if (r == 0)
         r = keep_command(g, "audit.alert_command:", &p->audit.alert_command, err);
+    for (size_t i = 0; i < p->search.collections.count && r == 0; i++) {
+        const char *path = strchr(p->search.collections.items[i], '='); /* NAME=/path */
+        r = path ? keep(g, "search.collections:", path + 1, true, err) : 0;
+    }
     for (size_t i = 0; i < p->arena.njudges && r == 0; i++)
         r = keep_command(g, "a judge of the arena:", &p->arena.judges[i].command, err);
     for (size_t i = 0; i < p->ntools && r == 0; i++)

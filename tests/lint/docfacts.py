@@ -563,7 +563,7 @@ def never_written(documents, program):
     faults += lists("src/flow/guarded.c, the programs,", named, installed)
     keys = re.findall(r'^KEY\((FILE|WORDS), "([a-z_.]+)", ([a-z_.]+),.*"([^"]*)"\)', program.source("src/policy/keys.inc"), re.M)
     for kind, key, member, meaning in keys:
-        if (kind == "FILE" or "command" in meaning) and key not in IN_A_JAIL and f"p->{member}" not in source and member != "state.folder":
+        if (kind == "FILE" or re.search("command|folders", meaning)) and key not in IN_A_JAIL and f"p->{member}" not in source and member != "state.folder":
             faults.append(f"src/flow/guarded.c does not keep guests from what {key} names")
         if f"p->{member}" in source and f"`{key}`" not in section:
             faults.append(f"SECURITY.md, what a guest may never write, lacks {key}")

@@ -100,12 +100,17 @@ arena:
     - {{name: own, command: ["/bin/sh", "{judge}"]}}
 tools:
   ocr_document: {{risk: low, command: [/usr/bin/python3, "{tool}"], schema: {{type: object}}}}
+search:
+  collections: ["handbook={p.top}/shelf/handbook"]
 """)
     p.refused(script.parent, "the folder of audit.alert_command", "audit.alert_command")
     p.refused(setting.parent, "the folder of a file in --config= of the alert command", "audit.alert_command")
     p.refused(p.top / "log", "the folder of audit.alert_file", "audit.alert_file")
     p.refused(judge.parent, "the folder of a judge's script", "a judge of the arena")
     p.refused(tool.parent, "the folder of a host tool's script", "a host tool")
+    (p.top / "shelf/handbook").mkdir(parents=True)
+    p.refused(p.top / "shelf", "the folder above a collection", "search.collections")
+    p.refused(p.top / "shelf/handbook", "a collection", "search.collections")
     (p.top / "list").mkdir()
     p.refused(p.top / "list", "the folder of an argument that is not there yet", "audit.alert_command")
     p.refused(p.top / "config", "the folder above the policy", "policy")
